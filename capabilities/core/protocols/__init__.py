@@ -1,4 +1,4 @@
-"""What do the bytes look like? One folder per vendor's protocol, independent of one another."""
+"""The wire protocols, one package per vendor, independent of one another."""
 
 from __future__ import annotations
 
@@ -15,4 +15,3 @@ from capabilities.core.wire import WireProtocol
 PROTOCOLS: Mapping[str, WireProtocol] = MappingProxyType(
     {each.name: each for each in (OpenAI(), OpenAIResponses(), Anthropic(), Gemini(), Echo())}
 )
-"""The protocols there are, by name."""

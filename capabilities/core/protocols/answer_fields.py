@@ -1,6 +1,6 @@
-"""What hosts say beside an answer's words in OpenAI's names, with every field that OpenAI itself always gives.
+"""Read the fields beside an answer's text into OpenAI's shape, with every field that OpenAI always sends.
 
-Typed clients read these with the vendor's own types, and lose the whole answer where one field is missing.
+Typed clients parse these with the vendor's own types, and lose the whole answer if one field is missing.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 
 from capabilities.core.wire import Annotation, Target
 
-# Fields of a vendor's JSON that are there or not: counts, their sums, texts that say something.
+# Optional fields of a vendor's JSON: counts, their sums, texts.
 
+# Far more tokens than any model reads or writes in one call. A larger count from a provider is cut to it.
 MAX_COUNT = 100_000_000
-"""Far more tokens than any model reads or writes in one call; what a provider counts beyond it is cut to it."""
 
 
 def count_of(value: Any) -> int | None:
-    """Return a provider's count as a whole number from 0 to `MAX_COUNT`; None for what counts nothing.
+    """Return a provider's count as a whole number from 0 to `MAX_COUNT`; None if it is not a count.
 
-    Below zero, NaN, infinite, and no number at all are no count: what came is estimated then.
+    Negative, NaN, infinite and non-numeric values are not counts: usage is then estimated.
     """
     if type(value) is int:
         return min(value, MAX_COUNT) if value >= 0 else None
@@ -30,35 +30,35 @@ def count_of(value: Any) -> int | None:
 
 
 def count(value: Any, *path: str) -> int | None:
-    """The whole number at that path of an object; None where there is none."""
+    """Return the whole number at that path of an object; None if there is none."""
     for step in path:
         value = value.get(step) if isinstance(value, dict) else None
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def filled(value: Any) -> str | None:
-    """The text where it is one and says something; None otherwise."""
+    """Return the value if it is a text that is not empty, else None."""
     return value if isinstance(value, str) and value else None
 
 
 def total_of(*numbers: int | None) -> int | None:
-    """The sum of the counts that are known, itself a count; None when none is."""
+    """Return the sum of the known counts, cut to `MAX_COUNT`; None if none is known."""
     known = [number for number in numbers if number is not None]
     return min(sum(known), MAX_COUNT) if known else None
 
 
 URL_CITATION, FILE_CITATION = "url_citation", "file_citation"
+# OpenAI's. Another host's word (Groq: on_demand) has no place in an answer in OpenAI's shape.
 SERVICE_TIERS = frozenset({"auto", "default", "flex", "scale", "priority", "fast"})
-"""OpenAI's; the word of another host (Groq: on_demand) has no place in an answer in its shape."""
 
 
 def annotations_of(listed: Any) -> tuple[Annotation, ...]:
-    """Return the annotations of a message or a delta; one of a page has its address, its title and its place."""
+    """Return the annotations of a message or a delta; a cited page has its address, title and position."""
     return tuple(filter(None, map(annotation_of, listed))) if isinstance(listed, list) else ()
 
 
 def annotation_of(value: Any) -> Annotation | None:
-    """Return the annotation; None for what names no kind, or cites a page without its address."""
+    """Return the annotation; None if it names no kind, or cites a page without its address."""
     kind = filled(value.get("type")) if isinstance(value, Mapping) else None
     if kind != URL_CITATION:
         return dict(value) if kind else None
@@ -70,7 +70,7 @@ def annotation_of(value: Any) -> Annotation | None:
 
 
 def logprobs_of(value: Any) -> Mapping[str, Any] | None:
-    """Return how probable the words were; None where no token is named."""
+    """Return the log probabilities of the tokens; None if no token is named."""
     if not isinstance(value, Mapping):
         return None
     lists = {name: list_tokens(value.get(name)) or None for name in ("content", "refusal")}
@@ -78,7 +78,7 @@ def logprobs_of(value: Any) -> Mapping[str, Any] | None:
 
 
 def list_tokens(listed: Any) -> list[dict[str, Any]]:
-    """Return the tokens of a list, each with its bytes and what else was probable in its place."""
+    """Return the tokens of a list, each with its bytes and its alternatives."""
     items = listed if isinstance(listed, list) else []
     tokens = ((each, _token(each)) for each in items)
     return [{**token, "top_logprobs": _alternatives(each)} for each, token in tokens if token is not None]
@@ -101,32 +101,32 @@ def _token(value: Any) -> dict[str, Any] | None:
     return {"token": token, "bytes": data, "logprob": logprob}
 
 
-# Why a model stopped: what a vendor's word comes to in OpenAI's, and what it means for an answer without words.
+# Why a model stopped: a vendor's finish reason in OpenAI's words, and what it means for an answer without text.
 #
-# No word that a table does not know means that an answer is complete. It comes to `length`: of the words that
-# OpenAI's clients accept it alone says that something may be missing. A fifth word makes strict clients refuse an
-# answer that was paid for, `content_filter` blames somebody, and `stop` would be the lie. The vendor's own word goes
-# along as `native_finish_reason` and stands in the log.
+# A word that a table does not know never means that an answer is complete. It becomes `length`: of the words that
+# OpenAI's clients accept, it alone says that something may be missing. A fifth word makes strict clients refuse an
+# answer that was paid for, `content_filter` puts the blame on the content, and `stop` would be false. The vendor's
+# own word is sent as `native_finish_reason` and logged.
 
 
 class Ending(NamedTuple):
-    """OpenAI's word for a reason to stop, and whether it makes an answer of no words an answer."""
+    """OpenAI's finish reason, and whether it explains an answer without text."""
 
     word: str
     explains_silence: bool = False
 
 
 WHOLE = Ending("stop")
+# Announcing tool calls and making none does not explain an empty answer.
 CALLS = Ending("tool_calls")
-"""To announce tool calls and make none is no reason for silence."""
 CUT = Ending("length", explains_silence=True)
 FILTERED = Ending("content_filter", explains_silence=True)
+# Not known to be complete, for a reason that no caller could know. Without text it is not an answer.
 UNFINISHED = Ending("length")
-"""Not known to be complete, for no reason that a caller could know; without a word it is no answer."""
 
 
 def ending_of(endings: Mapping[str, Ending], reason: Any, *, has_calls: bool) -> Ending:
-    """The ending that a vendor's table has for its word; none at all, in a whole answer, means that it is whole."""
+    """Return the ending for a vendor's finish reason; none at all, in a whole answer, means that it is complete."""
     if reason is None or reason == "":
         ending = WHOLE
     else:
@@ -135,21 +135,21 @@ def ending_of(endings: Mapping[str, Ending], reason: Any, *, has_calls: bool) ->
 
 
 def own_word(reason: Any, ending: Ending) -> str | None:
-    """The vendor's word, where it says it otherwise than we do; None where it does not."""
+    """Return the vendor's finish reason if it differs from OpenAI's, else None."""
     if not reason or not isinstance(reason, str) or reason.lower() == ending.word:
         return None
     return reason[:WORD_CHARS]
 
 
+# How much of a vendor's finish reason is kept.
 WORD_CHARS = 100
-"""The most that is kept of a vendor's word."""
 
 
-# Token counts out of what a vendor calls them: each protocol has a table from its names to ours.
+# Token counts: each protocol has a table from its vendor's names to ours.
 
 
 def read_counts(value: Any, names: Mapping[str, str], into: dict[str, int]) -> None:
-    """Adds the counts of an object under our names; what the table does not name, or is no count, adds nothing."""
+    """Add the counts of an object to `into` under our names; names outside the table and other values are ignored."""
     if not isinstance(value, dict):
         return
     for name, number in value.items():
@@ -159,14 +159,14 @@ def read_counts(value: Any, names: Mapping[str, str], into: dict[str, int]) -> N
             into[ours] = counted
 
 
-# What every encoder does at the end: leave out, merge, and put the headers on.
+# The last steps of every encoder: drop parameters, merge the provider's own fields, add headers.
 
+# Keys that mean that a provider needs none.
 NO_KEY = frozenset({"", "NOT_NEEDED"})
-"""Keys that mean that a provider needs none."""
 
 
 def merge(payload: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """The payload with a provider's own fields put in last; objects are merged, everything else replaced."""
+    """Return the payload with a provider's own fields; objects are merged, everything else is replaced."""
     out = dict(payload)
     for name, value in extra.items():
         own = out.get(name)
@@ -175,20 +175,20 @@ def merge(payload: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any
 
 
 def plain(value: Any) -> Any:
-    """The same JSON value in dicts and lists, whatever read-only mapping or tuple it came in."""
+    """Return the same JSON value in dicts and lists, without read-only mappings and tuples."""
     if isinstance(value, Mapping):
         return {name: plain(item) for name, item in value.items()}
     return [plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def split_params(values: Mapping[str, Any], names: Collection[str]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The values without those names, and which of them had been there."""
+    """Return the values without those names, and the names that were among them."""
     kept = {name: value for name, value in values.items() if name not in names}
     return kept, tuple(name for name in values if name in names)
 
 
 def headers_for(target: Target, key_header: str, *, stream: bool, **fixed: str) -> dict[str, str]:
-    """The headers of a call: type, what is accepted, the key, then the provider's own, which come before ours."""
+    """Return the headers of a call; the provider's own replace ours of the same name."""
     headers = {
         "content-type": "application/json",
         "accept": "text/event-stream" if stream else "application/json",

@@ -1,4 +1,4 @@
-"""Tool calls out of the pieces that OpenAI and its like stream them in."""
+"""Assemble tool calls from the pieces that OpenAI and compatible hosts stream."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from capabilities.core.protocols.answer_fields import filled
 from capabilities.core.protocols.thought_fields import signature_of
 from capabilities.core.wire import ToolCallDelta
 
-# A tool call's arguments: JSON text on one side, an object on the other.
+# A tool call's arguments: JSON text in OpenAI's protocols, an object in the others.
 
 
 def object_of(arguments: str) -> dict[str, Any]:
-    """The arguments as an object; what is none, or has too many values, is kept under `_raw`."""
+    """Return the arguments as an object; anything else, or one with too many values, is kept under `_raw`."""
     if not arguments.strip():
         return {}
     try:
@@ -32,12 +32,12 @@ def object_of(arguments: str) -> dict[str, Any]:
 
 
 def arguments_of(call: ToolCall) -> dict[str, Any]:
-    """A call's arguments as an object; the free text of a custom tool stands under `input`."""
+    """Return a call's arguments as an object, with a custom tool's free text under `input`."""
     return {"input": call.arguments} if call.custom else object_of(call.arguments)
 
 
 def called_in(item: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any, bool]:
-    """What OpenAI's tool call names, its arguments or free text, and whether it is a custom tool's."""
+    """Return the object that names the tool, its arguments or free text, and whether it is a custom tool."""
     called = item.get("function")
     if isinstance(called, dict):
         return called, called.get("arguments"), False
@@ -46,18 +46,14 @@ def called_in(item: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any, bool]:
 
 
 def text_of(arguments: Any) -> str:
-    """The arguments as text; an object becomes the text it should have been, nothing stays empty."""
+    """Return the arguments as JSON text, serialising an object."""
     if isinstance(arguments, str):
         return arguments
     return json.dumps(arguments, ensure_ascii=False) if arguments is not None else ""
 
 
 class CallPieces:
-    """Puts pieces of tool calls in their places, whatever a host makes of `index`.
-
-    Some leave it out, and a piece without id and name goes on with the call before it; some give every call the index
-    0, and a name with another id begins a new one.
-    """
+    """Assigns streamed pieces to their tool calls, even where a host misuses `index`."""
 
     def __init__(self) -> None:
         self._places: dict[int, int] = {}
@@ -66,11 +62,10 @@ class CallPieces:
 
     @property
     def any(self) -> bool:
-        """Whether there is a call at all."""
         return bool(self._ids)
 
     def read(self, item: Mapping[str, Any]) -> ToolCallDelta:
-        """The piece; id and name only once for each call."""
+        """Return the piece, with id and name only once for each call."""
         called, text, custom = called_in(item)
         identity, name = filled(item.get("id")), filled(called.get("name"))
         index = item.get("index")
@@ -84,10 +79,11 @@ class CallPieces:
         return ToolCallDelta(place, None, late, text_of(text), signature_of(item), custom)
 
     def _place(self, index: int | None, identity: str | None, name: str | None) -> int | None:
-        """Where the piece goes on; None when it begins a call."""
+        # Some hosts leave the index out. A piece without id and name then continues the last call.
         if index is None:
             return len(self._ids) - 1 if self._ids and not (identity or name) else None
         place = self._places.get(index)
+        # Some hosts give every call the index 0. A name with another id then begins a new call.
         other = place is not None and identity is not None and name is not None and identity != self._ids[place]
         return None if other and place is not None and self._named[place] else place
 
@@ -102,13 +98,13 @@ class CallPieces:
         return ToolCallDelta(place, self._ids[place], name or "", arguments, custom=custom)
 
 
-# Ids of tool calls where a host takes only its own kind of them; the same for a call and its result.
+# Ids of tool calls for hosts that accept only their own format. A call and its result must get the same id.
 
 _SHORT = re.compile(r"[A-Za-z0-9]{9}")
 
 
 def short_call_id(call_id: str) -> str:
-    """Nine letters and digits, as Mistral demands: the id itself, or what always stands for it."""
+    """Return the id as nine letters and digits, as Mistral demands: itself, or nine from its hash."""
     if _SHORT.fullmatch(call_id):
         return call_id
     return base64.b32encode(hashlib.sha256(call_id.encode()).digest())[:9].decode()

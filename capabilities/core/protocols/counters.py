@@ -1,4 +1,4 @@
-"""A provider's own count of a request's tokens: where it is asked, with what of the request, and what it answers."""
+"""Ask a provider to count a request's tokens: the URL, the part of the request to send, the answer to read."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from capabilities.core.protocols.errors import bad_shape, failure_of
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
 
+# What Anthropic's and OpenAI's counters accept of a request; they refuse every other field.
 MESSAGES = ("model", "messages", "system", "tools", "tool_choice", "thinking", "output_config")
 RESPONSES = (
     *("model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "reasoning", "text"),
     "truncation",
 )
-"""What Anthropic's and OpenAI's counters take of a request; they refuse every other field."""
 GENERATE, COUNT = ":generateContent", ":countTokens"
 
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """How one vendor counts: the place beside the call's, the body made of the call's, and the answer's field."""
+    """How one vendor counts: the path beside the call's, the body made from the call's, and the answer's field."""
 
     path: Callable[[str], str]
     body: Callable[[Mapping[str, Any], str], dict[str, Any]]
     field: str
 
     def question(self, call: UpstreamRequest) -> UpstreamRequest:
-        """The count of what a call would send."""
+        """Return the request that counts what a call would send."""
         parts = urlsplit(call.url)
         url = urlunsplit(parts._replace(path=self.path(parts.path)))
         return replace(call, url=url, payload=self.body(call.payload, parts.path))
@@ -47,6 +47,7 @@ def _gemini_body(payload: Mapping[str, Any], path: str) -> dict[str, Any]:
     return {"generateContentRequest": {"model": f"models/{model}", **payload}}
 
 
+# By protocol; the other vendors have no counter.
 COUNTERS: Mapping[str, Counter] = MappingProxyType(
     {
         "openai-responses": Counter(lambda path: f"{path}/input_tokens", _some(RESPONSES), "input_tokens"),
@@ -54,22 +55,19 @@ COUNTERS: Mapping[str, Counter] = MappingProxyType(
         "gemini": Counter(lambda path: path.removesuffix(GENERATE) + COUNT, _gemini_body, "totalTokens"),
     }
 )
-"""The vendors that count, by protocol; the words of the others' calls have no counter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """The answer of a counter, read as a protocol reads: the number in the answer's text."""
+    """Decodes a counter's response as a protocol does: the answer's text is the number of tokens."""
 
     field: str
     name: str = "count"
 
     def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
-        """There is nothing to write: the question is made of a call. Raises `TypeError`, always."""
         raise TypeError("a count is asked by a call's request")
 
     def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
-        """The number, or what went wrong."""
         if status != 200:
             return failure_of(status, headers, body, None)
         try:
@@ -82,5 +80,4 @@ class Count:
         return bad_shape(translatable("expected a number of tokens"))
 
     def decoder(self) -> StreamDecoder:
-        """There is none: a count is never streamed. Raises `TypeError`, always."""
         raise TypeError("a count is not streamed")

@@ -1,6 +1,6 @@
-"""Tools of free text at vendors that have functions alone: the text is the one argument of a function.
+"""Turn tools of free text into functions with one argument, for vendors that only have functions.
 
-In a stream the text is passed on as its JSON comes in: a client shows a patch while it is being written.
+A stream passes the text on while its JSON arrives, so that a client shows a patch as it is written.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from capabilities.core.halves import mend_text
 from capabilities.core.message import Tool
 from capabilities.core.wire import Answer, Delta, StreamEvent, Supplement, ToolCallDelta
 
+# Protocols without tools of free text.
 AS_FUNCTIONS = frozenset({"anthropic", "gemini"})
-"""Protocols without tools of free text."""
 HOW = "The whole text goes into `input`, as it is, without quotes or a code block around it."
 GRAMMAR = "It must follow this %s grammar:\n%s"
 _OPENING = re.compile(r'\s*\{\s*"input"\s*:\s*"')
-# Whole characters of a JSON string; the first half of a surrogate pair waits for what comes behind it.
+# Whole characters of a JSON string; the first half of a surrogate pair waits for the second.
 _CHARACTERS = re.compile(
     r'(?:[^"\\]|\\(?:u[dD][89abAB][0-9a-fA-F]{2}(?:\\u[0-9a-fA-F]{4}|(?=[^\\]|\\[^u]))|'
     r"u(?![dD][89abAB])[0-9a-fA-F]{4}|[^u]))*"
@@ -27,7 +27,7 @@ _CHARACTERS = re.compile(
 
 
 def as_function(tool: Tool) -> Tool:
-    """Return the tool as a function; one that is a function already stays as it is."""
+    """Return the tool as a function; a function is returned unchanged."""
     if tool.custom is None:
         return tool
     shape = tool.custom.get("grammar") or {}
@@ -38,7 +38,7 @@ def as_function(tool: Tool) -> Tool:
 
 
 def free_text_of(arguments: str) -> str:
-    """Return the text of a call; arguments of another form are the text as they are."""
+    """Return the text of a call; arguments of any other form are themselves the text."""
     try:
         value = json.loads(arguments or "{}", strict=False)
     except (ValueError, RecursionError):
@@ -48,7 +48,7 @@ def free_text_of(arguments: str) -> str:
 
 
 def restore_custom(answer: Answer, names: Collection[str]) -> Answer:
-    """Return the answer with calls of the tools of these names as calls of free text."""
+    """Return the answer with calls of these tools turned back into calls of free text."""
     calls = tuple(
         replace(call, arguments=free_text_of(call.arguments), custom=True) if call.name in names else call
         for call in answer.tool_calls
@@ -58,14 +58,13 @@ def restore_custom(answer: Answer, names: Collection[str]) -> Answer:
 
 @dataclass(slots=True)
 class _Text:
-    """The text of one call as its arguments come in."""
+    """The text of one call while its arguments arrive."""
 
     waiting: str = ""
     is_open: bool = False
     is_closed: bool = False
 
     def add(self, piece: str) -> str:
-        """Return what is known of the text beyond what was returned before."""
         self.waiting += piece
         if not self.is_open:
             opening = _OPENING.match(self.waiting)
@@ -81,24 +80,24 @@ class _Text:
         return mend_text(json.loads(f'"{text}"', strict=False)) if text else ""
 
     def rest(self) -> str:
-        """Return the text of arguments that have another form."""
+        # Arguments without the expected form were held back until now.
         return "" if self.is_open else free_text_of(self.waiting)
 
 
 @dataclass(slots=True)
 class CustomCalls:
-    """Makes calls of free text of a stream's calls of the functions of these names."""
+    """Turns a stream's calls of these functions back into calls of free text."""
 
     names: Collection[str]
     texts: dict[int, _Text] = field(default_factory=dict)
 
     def restore(self, events: Iterable[StreamEvent]) -> list[StreamEvent]:
-        """Return the events with such calls; a call that never had its form gets its text before the end."""
         out: list[StreamEvent] = []
         for event in events:
             if isinstance(event, Delta):
                 out.append(event._replace(tool_calls=tuple(map(self._restore, event.tool_calls))))
                 continue
+            # At the end, calls whose arguments never had the expected form get their text.
             rests = {} if isinstance(event, Supplement) else {at: each.rest() for at, each in self.texts.items()}
             calls = tuple(ToolCallDelta(at, arguments=text, custom=True) for at, text in rests.items() if text)
             out += [Delta(tool_calls=calls), event] if calls else [event]

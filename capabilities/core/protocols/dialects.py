@@ -1,6 +1,6 @@
-"""Each vendor's dialect of JSON Schema, as data: what it takes, and the page to hold it against.
+"""Tables of each vendor's dialect of JSON Schema, with the pages that document them.
 
-From the schemas that the vendors' own SDKs make and refuse (anthropic 2.11, openai 3.52, google-genai 3.4), read
+From the schemas that the vendors' own SDKs produce and refuse (anthropic 2.11, openai 3.52, google-genai 3.4), read
 2026-11-24, and from excerpts of those pages.
 """
 
@@ -29,11 +29,11 @@ _FORMATS = frozenset(["date-time", "time", "date", "duration", "email", "hostnam
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What one place for a schema takes; `keywords` None takes all of them.
+    """What a vendor accepts in one place for a schema.
 
-    `formats` None takes every format; `least_items` are the values of minItems; `lone_ref` is whether `$ref` stands
-    alone; `cycles` are `all`, `optional` (not through required properties) or `none`; `object_root` is whether the
-    top is an object without alternatives.
+    `keywords` and `formats` None accept all of them. `least_items` are the accepted values of minItems. `lone_ref`
+    means that `$ref` has no keywords beside it. `cycles` is `all`, `optional` (not through required properties) or
+    `none`. `object_root` means that the root is an object without alternatives.
     """
 
     page: str
@@ -50,13 +50,13 @@ class Dialect:
 
 @dataclass(frozen=True, slots=True)
 class Dialects:
-    """One vendor's: for answers, for strict tools, and for all other tools; None where everything is taken."""
+    """One vendor's dialects for answers, strict tools and other tools; without `strict`, all tools are other tools."""
 
     answer: Dialect
     strict: Dialect | None
     tool: Dialect
     by_strict: bool = False
-    """Whether answers, too, are held to the schema only where `strict` says so; other answers are as other tools."""
+    """Whether answers, too, are held to their schema only if it says `strict`, and otherwise treated as other tools."""
 
 
 _CLAUDE = "https://platform.claude.com/docs/en/build-with-claude/structured-outputs"
@@ -112,7 +112,7 @@ _OPENAIS_HOSTS = (".openai.com", ".openai.azure.com", ".cognitiveservices.azure.
 
 @lru_cache(maxsize=1000)
 def openais(endpoint: str) -> Dialects | None:
-    """OpenAI's dialects for its own hosts; None for others, which take more, each in its own way."""
+    """Return OpenAI's dialects for its own hosts; None for others, which accept more, each in its own way."""
     try:
         host = urlsplit(endpoint.strip()).hostname or ""
     except ValueError:
@@ -120,12 +120,13 @@ def openais(endpoint: str) -> Dialects | None:
     return OPENAI if host.endswith(_OPENAIS_HOSTS) else None
 
 
+# Lookaround, boundaries and backreferences, which no constrained decoding supports.
 HARD_PATTERN = re.compile(r"\(\?[=!<]|\\[bB1-9]")
-"""Looking around, boundaries and references back, which no constrained decoding takes."""
+# Keywords that constrain nothing, dropped without a report where a dialect lacks them.
 MEANINGLESS = frozenset(
     ["$schema", "$id", "$comment", "$anchor", "discriminator", "deprecated", "readOnly", "writeOnly"]
 )
-"""Keywords that constrain nothing: left out without a word where a dialect lacks them."""
+# Constraints in words for a model; any other keyword is written as it is in the schema.
 PHRASES = {
     "minimum": "minimum {}",
     "maximum": "maximum {}",
@@ -146,4 +147,3 @@ PHRASES = {
     "default": "by default {}",
     "examples": "for example {}",
 }
-"""A constraint in words for a model; any other keyword is written as it is in the schema."""

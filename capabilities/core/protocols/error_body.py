@@ -1,4 +1,4 @@
-"""What an error says, read from every shape providers wrap errors in."""
+"""Parse error bodies in every shape that providers use, and the wait that a response asks for."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from capabilities.core.json_codec import read_mended_json
 from capabilities.core.providers.redaction import READ_CHARACTERS
 from capabilities.core.translatable import translatable
 
-# How long a provider asks to be left alone, out of its headers.
+# How long a provider asks to wait, from the headers of its response.
 
+# A longer wait, more than a day, is ignored as nonsense.
 MAX_SECONDS = 86_400.0
-"""A wait beyond a day is taken as nonsense."""
 _NUMBER = re.compile(r"\s*\d{1,15}(\.\d{0,15})?\s*", re.ASCII)
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Seconds in 0 … a day; None when no time is named, or a negative, endless, absurd or past one.
+    """Return the wait in seconds, at most a day; None if none is named or it is negative, absurd or in the past.
 
-    `retry-after-ms` comes before `Retry-After` in seconds or as an HTTP date, which is read against the response's
-    own `Date` and only without one against `now` (seconds since the epoch), since clocks differ.
+    `retry-after-ms` is preferred to `Retry-After`, in seconds or as an HTTP date. A date is compared with the
+    response's own `Date`, since clocks differ, and only without one with `now` (seconds since the epoch).
     """
     named = {name.lower(): value for name, value in headers.items()}
     exact = seconds(named.get("retry-after-ms"))
@@ -40,23 +40,23 @@ def retry_after(headers: Mapping[str, str], now: float | None = None) -> float |
 
 
 def names_nonsense(headers: Mapping[str, str], now: float | None = None) -> bool:
-    """Whether a wait is named that `retry_after` cannot read: negative, endless, absurd, past, or no time at all."""
+    """Return whether the headers name a wait that `retry_after` cannot read."""
     named = any(name.lower() in ("retry-after", "retry-after-ms") and value.strip() for name, value in headers.items())
     return named and retry_after(headers, now) is None
 
 
 def seconds(value: str | None) -> float | None:
-    """A plain number of seconds; None for anything else, signs and exponents included."""
+    """Return a plain number of seconds; None for anything else, signs and exponents included."""
     return float(value) if value is not None and _NUMBER.fullmatch(value) else None
 
 
 def check_wait(value: float) -> float | None:
-    """The wait where it is one: finite, not negative, at most a day."""
+    """Return the wait if it is finite, not negative and at most a day, else None."""
     return value if math.isfinite(value) and 0 <= value <= MAX_SECONDS else None
 
 
 def http_date(value: str | None) -> float | None:
-    """An HTTP date as seconds since the epoch; None when it is none."""
+    """Return an HTTP date as seconds since the epoch; None if it is not one."""
     if value is None:
         return None
     try:
@@ -74,9 +74,10 @@ _BASE_RESP = "base_resp"  # MiniMax puts its status here, with HTTP 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorBody:
-    """An error in one shape: `words` is what classification reads, `status` the HTTP status named inside.
+    """An error, whatever shape the provider sent it in.
 
-    `code` is the provider's most telling word; `param` the parameter it blames; `retry_after` in seconds.
+    `words` is what classification reads, `status` the HTTP status named inside, `code` the provider's most specific
+    word, `param` the parameter it blames, and `retry_after` is in seconds.
     """
 
     message: str = ""
@@ -89,13 +90,13 @@ class ErrorBody:
 
     @property
     def words(self) -> str:
-        """Code, type, reasons and message, one a line, each cut to what is searched."""
+        # One per line, since some patterns match a whole line; each is cut to what is searched.
         words = (self.code, self.kind, *self.reasons[:MAX_REASONS], self.message)
         return "\n".join(word[:READ_CHARACTERS] for word in words if word)
 
 
 def parse_error(body: bytes) -> ErrorBody:
-    """The error in these bytes: JSON in any known shape, a web page by its title, else the text itself."""
+    """Return the error in a body: JSON in any known shape, a web page by its title, else the text itself."""
     text = body[:1_000_000].decode("utf-8", "replace").strip()
     try:
         value = read_mended_json(text)
@@ -107,7 +108,6 @@ def parse_error(body: bytes) -> ErrorBody:
 
 
 def error_of(value: Any) -> ErrorBody:
-    """The error in a JSON value."""
     if isinstance(value, list) and value and isinstance(value[0], Mapping):
         value = value[0]  # Gemini wraps an error in a list of one
     if not isinstance(value, Mapping):
@@ -171,8 +171,8 @@ def _fastapi(detail: Any) -> ErrorBody:
 
 
 def _reasons(details: list[Mapping[str, Any]]) -> Iterator[str]:
-    """Gemini's reasons and quota names."""
     for item in details:
+        # Gemini's reasons and the quotas that were exceeded.
         yield _text(item.get("reason"))
         for violation in _list(item.get("violations")):
             if isinstance(violation, Mapping):
@@ -180,8 +180,8 @@ def _reasons(details: list[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _delay(details: list[Mapping[str, Any]]) -> float | None:
-    """Gemini's RetryInfo, such as "34s"."""
     for item in details:
+        # Gemini's RetryInfo, such as "34s".
         found = _DELAY.match(_text(item.get("retryDelay")))
         if found:
             return check_wait(float(found[1]))

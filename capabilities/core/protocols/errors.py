@@ -1,4 +1,4 @@
-"""Which fault an error is: one table of words, one of statuses, shared by all protocols."""
+"""Classify provider errors by one table of messages and one of statuses, shared by all protocols."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from capabilities.core.translatable import Translatable, translatable
 from capabilities.core.wire import Failure, Fault
 
 WEB_PAGE = translatable("got a web page: %(said)s")
+# The longest named wait that is waited out. A 429 that names a longer one is `http_429_wait`.
 SHORT_WAIT_SECONDS = 5.0
-"""The longest named wait that is sat out; a 429 that names a longer one is `http_429_wait` (decision 6)."""
 
 
 def _words(*alternatives: str) -> re.Pattern[str]:
     return re.compile("|".join(alternatives), re.IGNORECASE)
 
 
+# The type in such a message is the file's. The part that held the file may be of another kind, so no capability is
+# derived from it.
 UNSUPPORTED_TYPE = "unsupported mime type"
-"""The kind that such a sentence names is the file's; the slot it stood in may be another one's."""
 CAPABILITY = _words(
     r"does not support (image|vision|audio|video|pdf|file)",
     r"(image|audio|video|file|pdf|document)s? (input|content)s? (is|are) not (supported|enabled)",
@@ -91,16 +92,17 @@ _NAMED = re.compile(
     r"|^(?P<f>\w+)\n {1,4}extra inputs are not permitted",  # pydantic's own text
     re.IGNORECASE | re.MULTILINE,
 )
+# OpenAI's words for a parameter that the model accepts with other values, as `reasoning_effort` without `minimal`.
 _OTHER_VALUES = re.compile(r"supported values (are|include)", re.IGNORECASE)
-"""OpenAI's words for a parameter that the model takes with another value, as `reasoning_effort` without `minimal`."""
 _LISTED = re.compile(r"unrecognized request arguments supplied: ([\w, ]+)", re.IGNORECASE)
 MAX_FURTHER = 10
+# Without these there is no request, so a retry never leaves them out.
 NEEDED = frozenset({"model", "messages", "contents", "system", "stream", "input"})
-"""Parameters without which there is no request: leaving them out is no way to try again."""
 _KINDS = (("vision", r"image|vision|multimodal"), ("audio", "audio"), ("video", "video"), ("file", "file|pdf|document"))
+# Statuses in which providers wrap errors of the request itself.
 REQUEST_FAULTS = frozenset({400, 403, 413, 422, 500})
-"""Statuses in which providers wrap what is really wrong with the request."""
 
+# Pattern, the statuses in which it counts (None: all), fault. The first match decides.
 RULES: tuple[tuple[re.Pattern[str], frozenset[int] | None, Fault], ...] = (
     (CAPABILITY, None, Fault.CAPABILITY_MISMATCH),
     (TOO_MANY_TOOLS, frozenset({400, 422}), Fault.CAPABILITY_MISMATCH),
@@ -110,7 +112,6 @@ RULES: tuple[tuple[re.Pattern[str], frozenset[int] | None, Fault], ...] = (
     (CONTEXT, REQUEST_FAULTS, Fault.CONTEXT_LENGTH),
     (PARAMETER, frozenset({400, 422}), Fault.UNSUPPORTED_PARAMETER),
 )
-"""Words, the statuses in which they count (None: all), the fault; the first one that fits decides."""
 
 BY_STATUS: Mapping[int, Fault] = MappingProxyType(
     {
@@ -164,7 +165,7 @@ STATUS_OF_WORD: Mapping[str, int] = MappingProxyType(
 
 
 def failure_of(status: int, headers: Mapping[str, str], body: bytes, now: float | None = None) -> Failure:
-    """The failure behind a response that is no 2xx: redirect, words, then status; `now` as in `retry_after`."""
+    """Return the failure of a response that is not 2xx; `now` is as in `retry_after`."""
     if 300 <= status < 400:
         place = next((value for name, value in headers.items() if name.lower() == "location"), "")
         sentence = translatable("redirected to %(place)s", place=brief(place)) if place else translatable("redirected")
@@ -178,7 +179,7 @@ def failure_of(status: int, headers: Mapping[str, str], body: bytes, now: float 
 
 
 def failure_inside(value: Any, status: int = 200) -> Failure:
-    """The failure that an error inside a good response or a stream means, by the code it carries.
+    """Return the failure that an error inside a 200 response or a stream means, by the code it names.
 
     An error that names no status counts as the provider's own (500).
     """
@@ -190,11 +191,11 @@ def failure_inside(value: Any, status: int = 200) -> Failure:
 
 
 def classify(error: ErrorBody, status: int, waits: float | None) -> Failure:
-    """The failure for an error body and the status it came with, or names."""
+    """Return the failure for an error body, its status and the seconds it asks to wait."""
     fault = _classify_words(error, status) or classify_status(status)
     param = _param(error, fault)
     if fault is Fault.UNSUPPORTED_PARAMETER and param is None:
-        fault = classify_status(status)  # nothing that could be left out and tried again
+        fault = classify_status(status)  # no parameter that a retry could leave out
     if fault is Fault.HTTP_429 and waits is not None and waits > SHORT_WAIT_SECONDS:
         fault = Fault.HTTP_429_WAIT
     message = brief(error.message) or translatable("HTTP %(status)s", status=status)
@@ -207,7 +208,6 @@ def classify(error: ErrorBody, status: int, waits: float | None) -> Failure:
 
 
 def classify_status(status: int) -> Fault:
-    """The fault of a status alone."""
     if status in BY_STATUS:
         return BY_STATUS[status]
     return {4: Fault.HTTP_4XX, 5: Fault.HTTP_5XX}.get(status // 100, Fault.HTTP_OTHER)
@@ -222,7 +222,7 @@ def _classify_words(error: ErrorBody, status: int) -> Fault | None:
 
 
 def _param(error: ErrorBody, fault: Fault) -> str | None:
-    """For a refused parameter its name, for a refused kind of content the capability, else what was blamed."""
+    # For a refused kind of content `param` is the capability, for a refused parameter its name.
     if fault is Fault.CAPABILITY_MISMATCH:
         if TOO_MANY_TOOLS.search(error.words):
             return "tools"
@@ -240,8 +240,8 @@ def _param(error: ErrorBody, fault: Fault) -> str | None:
 
 
 def _list_further(error: ErrorBody, first: str | None) -> tuple[str, ...]:
-    """The other parameters that a sentence says are refused: OpenAI's list, and each of pydantic's."""
     text = error.message[:READ_CHARACTERS]
+    # OpenAI lists all refused parameters in one sentence, pydantic has a sentence for each.
     listed = _LISTED.search(text)
     names = re.findall(r"\w+", listed[1]) if listed else []
     names += [name for found in _NAMED.finditer(text) for name in found.groups() if name]
@@ -249,7 +249,7 @@ def _list_further(error: ErrorBody, first: str | None) -> tuple[str, ...]:
 
 
 def json_of(headers: Mapping[str, str], body: bytes) -> Any | Failure:
-    """The JSON value of a 200 response; a web page or other content is `bad_content_type`, broken JSON `bad_json`."""
+    """Return the JSON of a 200 response; a web page or text is `bad_content_type`, broken JSON `bad_json`."""
     start = body.lstrip()[:1]
     if start == b"<":
         page = translatable(WEB_PAGE, said=brief(parse_error(body).message))
@@ -278,9 +278,9 @@ def object_of(
     now: float | None,
     unwrap: Callable[[Any], Any] = lambda value: value,
 ) -> dict[str, Any] | Failure:
-    """The JSON object of a whole response, where every protocol begins; the failure of one that holds none.
+    """Return the JSON object of a whole response, or the failure of one that holds none.
 
-    `unwrap` takes the object out of what a vendor puts around it.
+    `unwrap` removes what a vendor puts around the object.
     """
     if not 200 <= status < 300:
         return failure_of(status, headers, body, now)
@@ -294,5 +294,5 @@ def object_of(
 
 
 def bad_shape(why: Translatable) -> Failure:
-    """A 200 response whose JSON is not an answer of this protocol."""
+    """Return the failure of a 200 response whose JSON is not an answer of its protocol."""
     return Failure(Fault.BAD_SHAPE, why, 200)

@@ -1,6 +1,6 @@
-"""What becomes of each thing a caller can say: parameter or part × protocol → mapped, passed, dropped or refused.
+"""Table of what each protocol does with each parameter and part of a request.
 
-The encoders name what is dropped by this table, docs/compatibility.md is written from it, and a test puts every row
+The encoders name what they drop by this table, docs/compatibility.md is generated from it, and a test puts every row
 through every encoder.
 """
 
@@ -18,15 +18,15 @@ from typing import Any
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
 from capabilities.core.wire import Target
 
+# How many dropped names are reported for one call; the rest are only counted.
 MAX_NAMES = 20
-"""Names of what was dropped that are told for one call; the rest are counted."""
+# Limits of one such name, and of all of them together.
 NAME_CHARS, ALL_CHARS = 80, 1000
-"""Characters that one such name, and all of them together, have at most."""
 _INDEX = re.compile(r"\[\d+\]")
 
 
 class Treatment(StrEnum):
-    """What a protocol does with something a caller said."""
+    """What a protocol does with a parameter or part of a request."""
 
     MAPPED = "mapped"
     PASSED = "passed"
@@ -36,8 +36,8 @@ class Treatment(StrEnum):
 
 
 M, P, D, R = Treatment.MAPPED, Treatment.PASSED, Treatment.DROPPED, Treatment.REFUSED
+# Goes back only to the model that it came from. Other models miss nothing that the caller asked for.
 K = Treatment.RETURNED
-"""Goes back to the model that it came from; who gets none of it misses nothing that was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,6 @@ class Parameter:
     note: str = ""
 
     def by(self, protocol: str) -> Treatment:
-        """What that protocol does with it."""
         treatment: Treatment = getattr(self, protocol.replace("-", "_"))
         return treatment
 
@@ -69,15 +68,15 @@ THOUGHT = "to the model it came from"
 
 THINKING_BUDGET = "generationConfig.thinkingConfig.thinkingBudget"
 CALLING_MODE = "toolConfig.functionCallingConfig.mode"
+# The mode in which Gemini may call a function or answer in words, and every call fits its schema.
 VALIDATED = "VALIDATED"
-"""The mode in which a Gemini may call a function or answer in words, and every call fits its schema."""
+# Fields that only Gemini's API has, by their place there, passed on unchanged.
 GEMINI_FIELDS = (
     *("safetySettings", "generationConfig.speechConfig", "generationConfig.imageConfig"),
     *("generationConfig.mediaResolution", "generationConfig.enableEnhancedCivicAnswers"),
 )
-"""What only Gemini's API has and what goes there as it came, by its place."""
+# Everything that only Gemini's API has, by its place there.
 GEMINIS = (*GEMINI_FIELDS, THINKING_BUDGET, CALLING_MODE)
-"""All that only Gemini's API has, by its place there."""
 
 GEMINI_NOTES = {
     THINKING_BUDGET: "other vendors get the effort that is nearest to it",
@@ -184,13 +183,13 @@ _ROWS = (
     Parameter("tool_choice.allowed_tools", P, M, M, M, D, "Anthropic: only those tools are sent"),
 )
 PARAMETERS: Mapping[str, Parameter] = MappingProxyType({row.name: row for row in _ROWS})
-"""Everything a caller can say that is known by name."""
 
+# What happens to anything that is not in the table.
 OTHER_PARAMETER = Parameter("any other parameter", P, D, D, D, D)
 OTHER_FIELD = Parameter("any other field of a message, part or tool", D, D, D, D, D)
-"""What becomes of what the table does not know."""
 
 
+# Values that mean the same as no value, so that dropping them loses nothing.
 DEFAULTS: Mapping[str, Any] = MappingProxyType(
     {
         "logprobs": False,
@@ -206,11 +205,10 @@ DEFAULTS: Mapping[str, Any] = MappingProxyType(
         "reasoning_summary": "auto",
     }
 )
-"""Values that say no more than their absence does, so that nothing is lost with them."""
 
 
 def unsaid(chat: ChatRequest, speakable: Collection[str]) -> tuple[str, ...]:
-    """The further parameters of a request beyond those that are `speakable`."""
+    """Return the further parameters of a request that are neither `speakable` nor at their defaults."""
     return tuple(
         name
         for name, value in chat.extra.items()
@@ -219,12 +217,12 @@ def unsaid(chat: ChatRequest, speakable: Collection[str]) -> tuple[str, ...]:
 
 
 def place_of(path: str) -> str:
-    """The row's name of a place in a request: `messages[].name` for `messages[2].name`."""
+    """Return the row's name for a place in a request: `messages[].name` for `messages[2].name`."""
     return _INDEX.sub("[]", path)
 
 
 def dropped_fields(chat: ChatRequest, protocol: str, unspoken: Collection[str] = ()) -> tuple[str, ...]:
-    """Where a request says something below its top that is dropped; `unspoken` are rows this one host does not know."""
+    """Return the places below the top of a request that are dropped; `unspoken` are rows that this host lacks."""
     if not chat.inner:
         return ()
     return tuple(path for path in chat.inner if _is_dropped(place_of(path), protocol, unspoken))
@@ -235,16 +233,15 @@ def _is_dropped(place: str, protocol: str, unspoken: Collection[str]) -> bool:
 
 
 def places_where(condition: Callable[[str], bool]) -> frozenset[str]:
-    """The rows whose name satisfies a condition."""
     return frozenset(name for name in PARAMETERS if condition(name))
 
 
+# Places where a request marks the end of a prefix to cache.
 CACHE_PLACES = places_where(lambda name: name.endswith((".cache_control", ".prompt_cache_breakpoint")))
-"""Where a request marks the end of a prefix worth keeping."""
 
 
 def brief_names(names: Iterable[str]) -> tuple[str, ...]:
-    """Names for people and headers: each once, plain ASCII, cut; those beyond the bounds above are only counted."""
+    """Return names for people and headers: each once, plain ASCII, cut, and only counted beyond the limits above."""
     plain = [name.encode("ascii", "backslashreplace").decode()[:NAME_CHARS] for name in dict.fromkeys(names)]
     room, kept = ALL_CHARS, 0
     for name in plain[:MAX_NAMES]:
@@ -255,16 +252,17 @@ def brief_names(names: Iterable[str]) -> tuple[str, ...]:
     return (*plain[:kept], f"... and {len(plain) - kept} more") if kept < len(plain) else tuple(plain)
 
 
-# A request that ends in the assistant's own words: which models go on from them, and what the others get instead.
+# Prefill: a request ends in the assistant's words. Some models continue them, the others need a user's message.
 
 CHECKED = "2026-11-24"
+# The user's message after such words, so that the answer is what a model with prefill would give.
 CONTINUE = (
     "Continue your last message from exactly where it ends. "
     "Do not repeat any of it, and write nothing before the continuation."
 )
-"""What the user says after such words, so that the answer is what a model that takes them would give."""
 
 CLAUDE_FROM_4_6 = r"claude-(?:(?:opus|sonnet|haiku)-)?(?:4[-.][6-9]|[5-9])(?!\d)|claude-(?:fable|mythos)"
+# What refuses prefill, as patterns of an address and a model's name, each with its source, read on the day `CHECKED`.
 SOURCES = MappingProxyType(
     {
         CLAUDE_FROM_4_6: (
@@ -282,27 +280,26 @@ SOURCES = MappingProxyType(
         ),
     }
 )
-"""What refuses such a request, as words of an address and a model's name, each with its source (day: `CHECKED`)."""
 REFUSES = re.compile("|".join(SOURCES))
 DROPPED = "prefill"
 
 
 def end_with_user(chat: ChatRequest, target: Target, *, is_barred: bool = False) -> tuple[ChatRequest, tuple[str, ...]]:
-    """Return the request in a form that the target takes, and `prefill` where a user's message had to follow.
+    """Return the request in a form that the target accepts, and `prefill` if a user's message was added.
 
-    `is_barred` tells that other parameters of this call rule it out, whatever the model.
+    `is_barred` means that other parameters of this call rule prefill out, whatever the model.
     """
     last = chat.messages[-1] if chat.messages else None
     if last is None or last.role is not Role.ASSISTANT or last.tool_calls or not (last.text.strip() or last.thoughts):
         return chat, ()
-    if last.vendor:  # a turn that the vendor's own tools have paused goes on
+    if last.vendor:  # a turn paused for the vendor's own tools continues
         return chat, ()
     if not is_barred and not REFUSES.search(f"{target.endpoint}/ {target.model}".lower()):
         return chat, ()
     return replace(chat, messages=(*chat.messages, Message(Role.USER, (TextPart(CONTINUE),)))), (DROPPED,)
 
 
-# The table in docs/compatibility.md; with that path as its argument, this module writes it anew.
+# The table in docs/compatibility.md. Run with that path as its argument, this module updates it.
 
 BEGIN = "<!-- written by capabilities.core.protocols.parameters -->\n"
 END = "<!-- end of what is written -->\n"
@@ -310,7 +307,6 @@ HEAD = "| parameter or part | openai | openai-responses | anthropic | gemini | e
 
 
 def table() -> str:
-    """The table alone."""
     return HEAD + "".join(_line(row) for row in (*PARAMETERS.values(), OTHER_PARAMETER, OTHER_FIELD))
 
 
@@ -321,12 +317,12 @@ def _line(row: Parameter) -> str:
 
 
 def with_table(text: str) -> str:
-    """The document with the table as it is now. Raises `ValueError` for one without its two marks."""
+    """Return the document with the current table; raise `ValueError` if its two marks are missing."""
     return put_between(text, BEGIN, END, table())
 
 
 def put_between(text: str, begin: str, end: str, words: str) -> str:
-    """The text with these words between two marks. Raises `ValueError` for one that lacks them."""
+    """Return the text with these words between two marks; raise `ValueError` if a mark is missing."""
     before, _, rest = text.partition(begin)
     _, mark, after = rest.partition(end)
     if not mark:

@@ -1,4 +1,4 @@
-"""JSON Schemas of answers and tools: put into a vendor's dialect, and the words where there is no slot for one."""
+"""Put JSON Schemas of answers and tools into a vendor's dialect, or into words where there is no field for them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from capabilities.core.message import ChatRequest, Tool
 from capabilities.core.protocols.dialects import Dialect, Dialects
 from capabilities.core.protocols.schema_fit import Lost, Schema, UnfitSchemaError, fit_schema
 
+# The option of hosts that get schemas in words, used here for one schema that the dialect cannot express.
 IN_WORDS = {"structured": "json_object"}
-"""The option of a host that gets schemas in words: here for one schema that its dialect cannot hold."""
 JSON_ONLY = "Reply with one JSON object only, without any other words and without a code fence."
 
 
 def schema_of(response_format: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """The schema of OpenAI's `response_format`; None when it asks for none."""
+    """Return the schema of OpenAI's `response_format`; None if it asks for none."""
     if not response_format or response_format.get("type") != "json_schema":
         return None
     inner = response_format.get("json_schema")
@@ -26,12 +26,11 @@ def schema_of(response_format: Mapping[str, Any] | None) -> Mapping[str, Any] | 
 
 
 def wants_json(response_format: Mapping[str, Any] | None) -> bool:
-    """Whether the answer is to be JSON of any kind."""
     return bool(response_format) and response_format is not None and response_format.get("type") != "text"
 
 
 def instruction(response_format: Mapping[str, Any] | None) -> str:
-    """The words that ask for JSON in a system prompt, with the schema where there is one."""
+    """Return the words of a system prompt that ask for JSON, with the schema if there is one."""
     schema = schema_of(response_format)
     if not schema:
         return JSON_ONLY
@@ -39,9 +38,9 @@ def instruction(response_format: Mapping[str, Any] | None) -> str:
 
 
 def fit_request(chat: ChatRequest, dialects: Dialects, *, has_field: bool) -> tuple[ChatRequest, Lost, bool]:
-    """The request in a vendor's dialects, the places that moved into words, and whether the answer's schema fits.
+    """Return the request in a vendor's dialects, the places moved into words, and whether the answer's schema fits.
 
-    `has_field` is whether the answer's schema goes into a field; in words it stays whole.
+    `has_field` means that the answer's schema goes into a field; in words it stays whole.
     """
     if not chat.tools and chat.response_format is None:
         return chat, (), True
@@ -71,10 +70,10 @@ def _fit_tool(tool: Tool, place: str, dialects: Dialects, lost: list[str]) -> To
 
 
 def _fit_loosely(schema: Schema, dialect: Dialect, place: str) -> tuple[Schema, Lost]:
-    """As `fit_schema`; what cannot be fitted is sent as it came, for the host to judge."""
     try:
         return fit_schema(schema, dialect, place)
     except UnfitSchemaError:
+        # It is sent as it came, for the host to judge.
         return schema, ()
 
 

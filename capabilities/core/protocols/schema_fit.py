@@ -1,6 +1,6 @@
-"""Fits JSON Schemas to a vendor's dialect: what it lacks moves into descriptions and is named among what was dropped.
+"""Fit JSON Schemas to a vendor's dialect, moving what it lacks into descriptions and reporting it as dropped.
 
-A schema that the dialect takes is returned itself, so that what is sent, and a cache's prefix, stays as it was.
+A schema that the dialect accepts is returned itself, so that the payload, and with it a cached prefix, stays the same.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 
 from capabilities.core.protocols.dialects import HARD_PATTERN, MEANINGLESS, PHRASES, Dialect
 
-# References within one JSON Schema: what they name, and whether they go round in a circle.
+# References within one JSON Schema, and cycles among them.
 
+# Of schemas within schemas, and of references that lead to references.
 MAX_DEPTH = 100
-"""Schemas within schemas, and references that lead to references."""
+# Keywords whose value has a schema under each name.
 NAMED = frozenset({"properties", "$defs", "definitions", "patternProperties", "dependentSchemas"})
-"""Keywords whose value has a schema under each name."""
 SEVERAL = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
 ONE = frozenset(
     [
@@ -30,28 +30,26 @@ Schema = Mapping[str, Any]
 
 
 class UnfitSchemaError(Exception):
-    """A dialect cannot hold a schema, whatever is moved."""
+    """A dialect cannot express a schema, whatever is moved into words."""
 
 
 def names_in(value: Any) -> list[str]:
-    """The names in a list; none where it is no list."""
     return [name for name in value if isinstance(name, str)] if isinstance(value, list | tuple) else []
 
 
 def properties_of(schema: Schema) -> Schema:
-    """The properties of an object; none where they are no object themselves."""
     value = schema.get("properties")
     return value if isinstance(value, Mapping) else {}
 
 
 class SchemaReferences:
-    """What the references within one schema name."""
+    """Resolves the references within one schema."""
 
     def __init__(self, root: Schema) -> None:
         self._root = root
 
     def resolve(self, schema: Schema) -> Schema:
-        """A schema with what its reference names in the reference's place. Raises `UnfitSchemaError`."""
+        """Return a schema with its reference replaced by what it names, or raise `UnfitSchemaError`."""
         seen: set[str] = set()
         while isinstance(reference := schema.get("$ref"), str):
             target = self.find(reference)
@@ -62,7 +60,7 @@ class SchemaReferences:
         return schema
 
     def find(self, reference: str) -> Schema | None:
-        """What a local reference names."""
+        """Return what a local reference names, or None."""
         at: Any = self._root
         if reference != "#" and not reference.startswith("#/"):
             return None
@@ -72,7 +70,7 @@ class SchemaReferences:
         return at if isinstance(at, Mapping) else None
 
     def refuse_cycles(self, *, only_required: bool) -> None:
-        """Raise `UnfitSchemaError` for references to other documents and in circles (of required properties alone)."""
+        """Raise `UnfitSchemaError` for references to other documents and in cycles (of required properties alone)."""
         done: set[str] = set()
         open_: dict[str, None] = {}
 
@@ -93,7 +91,6 @@ class SchemaReferences:
 
 
 def _references(schema: Any, *, only_required: bool) -> Iterator[str]:
-    """The references below a schema, not through definitions; only through required properties where asked."""
     waiting = [schema]
     while waiting:
         at = waiting.pop()
@@ -104,6 +101,7 @@ def _references(schema: Any, *, only_required: bool) -> Iterator[str]:
         if isinstance(at.get("$ref"), str):
             yield at["$ref"]
         for key, value in at.items():
+            # Definitions are followed only through the references that name them.
             if key in NAMED and key not in DEFINITIONS and isinstance(value, Mapping):
                 needed = names_in(at.get("required"))
                 waiting += [item for name, item in value.items() if not only_required or name in needed]
@@ -111,16 +109,16 @@ def _references(schema: Any, *, only_required: bool) -> Iterator[str]:
                 waiting.append(value)
 
 
+# Limits for one schema: subschemas visited, and references replaced by what they name.
 MAX_NODES, MAX_REPLACED = 5000, 100
-"""Subschemas that are looked at in one schema, and references in it that are replaced by what they name."""
 ALTERNATIVES = ("anyOf", "oneOf", "allOf")
+# Keywords that a root object must not have where `object_root` holds.
 NO_ROOT = (*ALTERNATIVES, "enum", "not")
-"""What an object at the top has not where `object_root` holds."""
 Lost = tuple[str, ...]
 
 
 def fit_schema(schema: Schema, dialect: Dialect, place: str = "schema") -> tuple[Schema, Lost]:
-    """The schema in a dialect, and the places that moved into words. Raises `UnfitSchemaError`."""
+    """Return the schema in a dialect and the places moved into words; raise `UnfitSchemaError` if it cannot be."""
     if not dialect.object_root or not ("$ref" in schema or any(key in schema for key in NO_ROOT)):
         return _fit_all(schema, dialect, place)
     root, keys = _with_object_root(schema, dialect)
@@ -139,7 +137,7 @@ def _fit_all(schema: Schema, dialect: Dialect, place: str) -> tuple[Schema, Lost
 
 
 def _with_object_root(schema: Schema, dialect: Dialect) -> tuple[Schema, list[str]]:
-    """The schema with its alternatives joined in one object; strict dialects cannot say that."""
+    # Joined alternatives have optional properties, which strict dialects cannot express.
     if dialect.all_required and ("anyOf" in schema or "oneOf" in schema):
         raise UnfitSchemaError
     walk = _SchemaFitter(SchemaReferences(schema), dialect)
@@ -154,7 +152,7 @@ def _with_object_root(schema: Schema, dialect: Dialect) -> tuple[Schema, list[st
 
 @dataclass(slots=True)
 class _SchemaFitter:
-    """One pass over one schema."""
+    """One pass over one schema, which collects the places it moves into words."""
 
     references: SchemaReferences
     dialect: Dialect
@@ -165,7 +163,6 @@ class _SchemaFitter:
     inside: list[Any] = field(default_factory=list)
 
     def fit(self, schema: Any, place: str) -> Any:
-        """A subschema in the dialect."""
         if not isinstance(schema, Mapping):
             return schema
         self.nodes += 1
@@ -184,12 +181,12 @@ class _SchemaFitter:
         return out
 
     def _replace_reference(self, schema: Schema, reference: str) -> Schema:
-        """What it names with the words beside it; in a circle the reference in an alternative of its own."""
         self.replaced += 1
         if self.replaced > MAX_REPLACED or (reference in self.inside and "anyOf" in schema):
             raise UnfitSchemaError
         if reference not in self.inside:
             return self.references.resolve(schema)
+        # Within a cycle the reference stays, as an alternative of its own.
         return {"anyOf": [{"$ref": reference}], **{key: value for key, value in schema.items() if key != "$ref"}}
 
     def _keep_taken(self, schema: Schema, place: str) -> dict[str, Any]:
@@ -219,15 +216,15 @@ class _SchemaFitter:
         return key != "pattern" or not isinstance(value, str) or HARD_PATTERN.search(value) is None
 
     def _under(self, key: str, value: Any, place: str) -> Any:
-        """What a keyword holds, fitted where it is a schema and not data."""
         if key in NAMED and isinstance(value, Mapping):
             return {name: self.fit(item, f"{place}.{name}") for name, item in value.items()}
         if (key in SEVERAL or key == "items") and isinstance(value, list | tuple):
             return [self.fit(item, f"{place}[{at}]") for at, item in enumerate(value)]
+        # Everything else is data, not a schema.
         return self.fit(value, place) if key in ONE else value
 
     def _say_otherwise(self, schema: Schema) -> Schema:
-        """The same in keywords that the dialect has, where that loses nothing."""
+        # Rewrite only what loses nothing. Whatever the dialect still lacks, `_keep_taken` moves into words.
         keywords = self.dialect.keywords or frozenset()
         if "allOf" in schema and ("allOf" not in keywords or _has_reference(schema["allOf"])):
             schema = self._join_all(schema)
@@ -244,12 +241,12 @@ class _SchemaFitter:
         return schema
 
     def _close(self, out: dict[str, Any], place: str) -> None:
-        """Nothing beyond the properties in an object. Raises `UnfitSchemaError` for one that is a map."""
         if self.dialect.all_required and not any(key in out for key in ("type", "enum", "const", "anyOf", "$ref")):
             raise UnfitSchemaError
         if not self.dialect.closed or not is_object(out):
             return
         further = out.get("additionalProperties", False)
+        # A map from arbitrary names cannot be closed.
         if isinstance(further, Mapping) or (further is not False and not out.get("properties")):
             raise UnfitSchemaError
         if self.dialect.all_required and (
@@ -261,7 +258,6 @@ class _SchemaFitter:
         out["additionalProperties"] = False
 
     def _join_all(self, schema: Schema) -> Schema:
-        """The schema with what all of several say in one, unless they say different things of the same."""
         value = schema["allOf"]
         if not isinstance(value, list | tuple) or not all(isinstance(each, Mapping) for each in value):
             return schema
@@ -270,19 +266,20 @@ class _SchemaFitter:
         said: dict[str, Any] = {}
         for one in (*each, rest):
             for key, item in (*_places(one), *properties_of(one).items()):
+                # Two of them disagree about the same keyword or property.
                 if key in said and said[key] != item:
                     return self._leave_all(schema)
                 said[key] = item
         return join(rest, each, all_hold=True)
 
     def _leave_all(self, schema: Schema) -> Schema:
-        """What cannot be joined goes into words; a dialect with allOf, but not of references, cannot hold it."""
+        # Without `allOf` in the dialect it goes into words. With it, but not for references, it cannot be expressed.
         if "allOf" in (self.dialect.keywords or ()):
             raise UnfitSchemaError
         return schema
 
     def without(self, schema: Schema, key: str) -> Schema:
-        """The schema with its alternatives joined in one object, and in words."""
+        """Return the schema with its alternatives joined into one object and described in words."""
         rest = {name: value for name, value in schema.items() if name != key}
         value = schema[key]
         if key not in ALTERNATIVES or not isinstance(value, list | tuple):
@@ -299,19 +296,18 @@ def _has_reference(entries: Any) -> bool:
 
 
 def _places(schema: Schema) -> Iterator[tuple[str, Any]]:
-    """What a schema says beside what can be joined."""
+    # The suffix keeps a keyword apart from a property of the same name.
     joinable = ("properties", "required", "title", "description")
     return ((f"{key} keyword", value) for key, value in schema.items() if key not in joinable)
 
 
 def is_object(schema: Schema) -> bool:
-    """Whether a schema speaks of objects."""
     kind = schema.get("type")
     return kind == "object" or (isinstance(kind, list | tuple) and "object" in kind) or "properties" in schema
 
 
 def join(base: Schema, each: list[Schema], *, all_hold: bool) -> dict[str, Any]:
-    """One schema with the properties of several; required is what all of them require, or any where `all_hold`."""
+    """Return one schema with the properties of several, requiring what all of them do, or any if `all_hold`."""
     properties = dict(properties_of(base))
     for schema in each:
         for name, value in properties_of(schema).items():
@@ -332,13 +328,12 @@ def _alternatives(each: list[Schema]) -> str:
 
 
 def phrase(key: str, value: Any) -> str:
-    """A constraint in words."""
     said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return PHRASES.get(key, key + ": {}").replace("{}", said)
 
 
 def with_words(schema: Schema, words: list[str]) -> dict[str, Any]:
-    """The schema with constraints at the end of its description."""
+    """Return the schema with constraints appended to its description."""
     said = schema.get("description")
     lead = f"{said}\n\n" if isinstance(said, str) and said else ""
     return {**schema, "description": f"{lead}({'; '.join(words)})"}

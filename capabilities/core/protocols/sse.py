@@ -1,4 +1,4 @@
-"""Server-sent events out of bytes, whatever the cuts between blocks."""
+"""Parse server-sent events from blocks of bytes, wherever the blocks are cut."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from capabilities.core.json_codec import read_json
 
+# Limit of one event; a longer one ends the stream as too large.
 EVENT_BYTES = 48 * 1024 * 1024
-"""The most one event may take; a longer one ends the stream as too large."""
 FIELDS = ("data", "event", "id", "retry", "")
 
 
@@ -16,14 +16,14 @@ class EventTooLargeError(Exception):
 
 
 class SseEvent(NamedTuple):
-    """One event: its `data` lines joined by line breaks, and its name (empty when none was given)."""
+    """One event: its `data` lines joined by line breaks, and its name, empty if none was given."""
 
     data: str
     event: str = ""
 
 
 class SseParser:
-    """Collects bytes and gives events; a comment gives none. `started` tells that a line of this format was seen."""
+    """Turns bytes into events, comments aside; `started` is set once a line of this format has been seen."""
 
     def __init__(self, limit: int = EVENT_BYTES) -> None:
         self.started = False
@@ -34,9 +34,10 @@ class SseParser:
         self._event = ""
 
     def feed(self, block: bytes) -> list[SseEvent]:
-        """Events completed by this block; raises `EventTooLargeError`."""
+        """Return the events completed by this block; raise `EventTooLargeError`."""
         events: list[SseEvent] = []
         if not (self._open or self._data or self._event):
+            # A shortcut: nearly all blocks are whole events of a single line of data.
             events, block = _plain_events(block)
             self.started = self.started or bool(events)
             if not block:
@@ -55,7 +56,7 @@ class SseParser:
         return events
 
     def close(self) -> list[SseEvent]:
-        """The last event, which many providers leave without its empty line."""
+        """Return the last event, which many providers send without its final empty line."""
         events: list[SseEvent] = []
         rest, self._open = b"".join(self._open).rstrip(b"\r"), []
         if rest:
@@ -64,7 +65,6 @@ class SseParser:
         return events
 
     def _lines(self, block: bytes) -> list[bytes]:
-        """The lines that are whole with this block; a CR at the very end waits, since an LF may follow."""
         returns = b"\r" in block or (bool(self._open) and self._open[-1][-1:] == b"\r")
         if not returns and b"\n" not in block:
             if block:
@@ -73,6 +73,7 @@ class SseParser:
         text = b"".join([*self._open, block])
         waiting = b""
         if returns:
+            # A CR at the very end waits, since an LF may follow.
             if text[-1:] == b"\r":
                 text, waiting = text[:-1], b"\r"
             text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
@@ -82,7 +83,6 @@ class SseParser:
         return lines
 
     def _read(self, line: bytes) -> None:
-        """A line as the format has it, whatever it begins with."""
         name, _, value = line.decode("utf-8", "replace").removeprefix("\ufeff").partition(":")
         self.started = self.started or name in FIELDS
         value = value.removeprefix(" ")
@@ -101,7 +101,6 @@ class SseParser:
 
 
 def _plain_events(block: bytes) -> tuple[list[SseEvent], bytes]:
-    """The events of a block, if each is a single line of data as nearly all are, and what follows them; else none."""
     if block[:6] != b"data: " or b"\r" in block:
         return [], block
     whole, end, rest = block.rpartition(b"\n\n")
@@ -113,23 +112,23 @@ def _plain_events(block: bytes) -> tuple[list[SseEvent], bytes]:
 
 
 def begins_like_a_stream(data: bytes) -> bool:
-    """Whether so short a body could have become an event stream; an empty one could."""
+    """Return whether so short a body could have become an event stream; an empty one could."""
     return any(f"{name}:".encode().startswith(data.strip()) for name in FIELDS)
 
 
-# What stands around the words of an event: nearly every event of a stream differs from the one before by those alone.
+# A shortcut for deltas: nearly every event of a stream differs from the one before only by its text.
 #
-# Reading the words between a known beginning and a known end gives what reading the whole event would give: between
-# the two quotation marks JSON is one text, or an error that the whole reading then tells.
+# Parsing the text between a known beginning and a known end gives what parsing the whole event would give. Between
+# the two quotation marks is one JSON string, or an error that parsing the whole event then reports.
 
+# How often a frame is looked for in one stream. A provider that pads each event with random text has none.
 TRIES = 8
-"""So often a frame is looked for in one stream; who pads each event with something random has none."""
+# Replaces an event's text, to check that it occurs nowhere else in the event.
 PROBE = "words of no model"
-"""What is put in the place of an event's words, to see that they stand nowhere else."""
 
 
 class TextFrame:
-    """The beginning and the end of the events of one stream, once one was seen."""
+    """The beginning and the end that the events of one stream share, learned from one of them."""
 
     __slots__ = ("_after", "_around", "_before", "_tries")
 
@@ -138,7 +137,7 @@ class TextFrame:
         self._tries = TRIES
 
     def words_in(self, data: str) -> str:
-        """The words of an event that is otherwise the one learned from; empty where it is another one, or has none."""
+        """Return the text of an event that fits the frame, else an empty string."""
         before, after = self._before, self._after
         if not (before and data.startswith(before) and data.endswith(after)) or len(data) <= self._around:
             return ""
@@ -149,9 +148,9 @@ class TextFrame:
         return words
 
     def learn(self, data: str, value: dict[str, Any], holder: dict[str, Any], name: str) -> None:
-        """Looks for the frame of an event, read as `value`, the words of which are those of that name in its `holder`.
+        """Learn the frame of an event, parsed as `value`, whose text is `holder[name]`.
 
-        The words are changed there: whoever needs them has read them before.
+        This overwrites the text in `holder`, so read it first.
         """
         if not (self._tries and holder[name]):
             return

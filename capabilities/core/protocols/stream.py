@@ -1,4 +1,4 @@
-"""What all streamed answers have in common: when content began, how it ended, what broke it."""
+"""Decode the streams of all protocols: when content begins, how a stream ends, what interrupts it."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from capabilities.core.providers.redaction import brief
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, StreamEvent, Supplement, ToolCallDelta, Usage
 
+# This many malformed events break a stream; fewer are skipped.
 BAD_EVENTS = 3
-"""So many malformed events break a stream; fewer are skipped."""
+# The texts of a delta that continue from piece to piece.
 WORDS = ("text", "reasoning", "refusal")
-"""The texts of a delta that go on from piece to piece."""
+# Limit of a body that turns out not to be an event stream.
 BODY_BYTES = 64 * 1024 * 1024
-"""The most that is collected of a body that is no event stream."""
 
 
 class MalformedEventError(Exception):
-    """An event that is no JSON or not of its protocol's shape; `reason` says in which way."""
+    """An event is not JSON, or not of its protocol's shape; `reason` says why."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -31,27 +31,27 @@ class MalformedEventError(Exception):
 
 
 class EventReader(Protocol):
-    """One protocol's reading of events; `finish` is set once the provider said why it stopped.
+    """One protocol's reader of events.
 
-    `finished` turns true when nothing more is to be waited for (the count has come, or the goodbye).
+    `finish` is set once the provider has said why it stopped. `finished` is set when there is nothing left to wait for:
+    the usage has arrived, or the closing event.
     """
 
     finish: Finish | None
     finished: bool
 
     @property
-    def usage(self) -> Usage:
-        """What the provider has counted so far."""
+    def usage(self) -> Usage: ...
 
     def read(self, event: SseEvent) -> list[Delta | Supplement | Failure]:
-        """What the event adds; raises `MalformedEventError`."""
+        """Return what the event adds; raise `MalformedEventError`."""
 
 
 class EventStream:
     """The `StreamDecoder` of every protocol that streams server-sent events.
 
-    A stream that is cut after `Finish` was due is whole all the same: call `close` on every end, also after a reset
-    or a stall, and take its `Finish` where it gives one. `bad_events` counts skipped ones.
+    A stream that is cut after its `Finish` was due is complete all the same. So call `close` at every end, also after a
+    reset or a stall, and use the `Finish` that it may return. `bad_events` counts skipped events.
     """
 
     def __init__(self, reader: EventReader, whole: Callable[[bytes], Answer | Failure]) -> None:
@@ -71,7 +71,6 @@ class EventStream:
         return self._reader.finish is not None
 
     def feed(self, block: bytes) -> list[StreamEvent]:
-        """Events completed by this block."""
         if self._over:
             return []
         try:
@@ -84,7 +83,6 @@ class EventStream:
         return self._take(events)
 
     def close(self) -> list[StreamEvent]:
-        """What is owed at the end of the body."""
         if self._over:
             return []
         last = self._parser.close()
@@ -117,11 +115,11 @@ class EventStream:
         return out
 
     def _join(self, pieces: list[Delta | Supplement | Failure]) -> list[Delta | Supplement | Failure]:
-        """The pieces without a half of a surrogate pair; one at the end of a text waits for what comes behind it."""
         halves = self._halves = self._halves or HalfJoiner()
         joined: list[Delta | Supplement | Failure] = []
         for piece in pieces:
             if isinstance(piece, Delta):
+                # Half of a surrogate pair at the end of a text waits for the next piece.
                 words: dict[str, Any] = {name: halves.join(name, getattr(piece, name)) for name in WORDS}
                 arguments = [halves.join(each.index, each.arguments) for each in piece.tool_calls]
                 whole = mend(piece)._replace(**words)
@@ -133,7 +131,7 @@ class EventStream:
         return joined
 
     def _rest(self) -> list[Delta]:
-        """What waits for its other half at the end, which never came."""
+        # Halves whose other half never arrived.
         rest = self._halves.rest() if self._halves is not None else {}
         words: dict[str, Any] = {name: half for name, half in rest.items() if name in WORDS}
         calls = tuple(ToolCallDelta(index, arguments=half) for index, half in rest.items() if index not in WORDS)
@@ -145,7 +143,6 @@ class EventStream:
         self._spoke = self._spoke or self._has_content or thought
 
     def _ending(self) -> Finish | Failure:
-        """How a stream that ends here ends."""
         finish = self._reader.finish
         if finish is None and self._has_content:
             cut = translatable("the stream ended without marking the answer as complete")
@@ -158,12 +155,12 @@ class EventStream:
         return finish
 
     def _break_off(self, failure: Failure) -> Failure:
-        """An error after content: what had been said stands, nobody else may go on."""
+        # Part of the answer has been sent, so no other candidate may continue it.
         return replace(failure, fault=Fault.STREAM_BROKEN)
 
     def _end(self, failure: Failure | None = None) -> list[StreamEvent]:
-        """What still waits, and the failure or else how a stream that ends here ends."""
         self._over = True
+        # These come first: they may be the only content there is.
         rest = self._rest()
         for piece in rest:
             self._note(piece)
@@ -177,8 +174,8 @@ class EventStream:
         return [outcome] if isinstance(outcome, Failure) else events_of(outcome)
 
     def _collect(self, block: bytes) -> list[StreamEvent]:
-        """Keeps a body that is no event stream so far; a web page is known by its first character."""
         self._raw += block
+        # A web page is known by its first character; the rest of it is not needed.
         if self._raw.lstrip()[:1] == b"<" or len(self._raw) > BODY_BYTES:
             self._over = True
             large = Failure(Fault.TOO_LARGE, translatable("the body is too large"), 200)
@@ -187,7 +184,7 @@ class EventStream:
 
 
 def mend_outcome(outcome: Answer | Failure, body: bytes) -> Answer | Failure:
-    """Return what was read of a body without any half of a surrogate pair."""
+    """Return what was read of a body, without halves of surrogate pairs."""
     return mend(outcome) if may_hold_half(body) else outcome
 
 
@@ -198,7 +195,7 @@ def _malformed(count: int, reason: str) -> Failure:
 
 
 def is_content(event: StreamEvent) -> bool:
-    """Whether an event is of the answer itself; thoughts and citations alone are none."""
+    """Return whether an event is part of the answer itself; reasoning and citations alone are not."""
     if isinstance(event, Delta):
         own = any(item.name != METADATA for item in event.vendor)
         return bool(event.text or event.tool_calls or event.refusal or own)
@@ -206,7 +203,7 @@ def is_content(event: StreamEvent) -> bool:
 
 
 def events_of(answer: Answer) -> list[StreamEvent]:
-    """A whole answer that came where a stream was asked for, as events."""
+    """Return the events of a whole answer that was sent where a stream was requested."""
     calls = tuple(
         ToolCallDelta(index, call.id, call.name, call.arguments, call.signature, call.custom, call.caller)
         for index, call in enumerate(answer.tool_calls)
@@ -218,12 +215,12 @@ def events_of(answer: Answer) -> list[StreamEvent]:
 
 
 def finish_of(answer: Answer) -> Finish:
-    """How a whole answer ends as a stream; that it is one is decided, whatever it says."""
+    # That it is an answer was decided when it was read, even if it is empty.
     return Finish(answer.finish_reason, answer.usage, answer.model, answer.id, answer.details, explains_silence=True)
 
 
 def json_event(event: SseEvent) -> dict[str, Any]:
-    """The event's JSON object; raises `MalformedEventError`."""
+    """Return the event's JSON object; raise `MalformedEventError`."""
     try:
         value = read_json(event.data)
     except TooManyValuesError:

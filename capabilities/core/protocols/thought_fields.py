@@ -1,4 +1,4 @@
-"""Thoughts beside the words of OpenAI-compatible hosts: OpenRouter's `reasoning_details`, Google's `extra_content`."""
+"""Read and write the reasoning of OpenAI-compatible hosts: `reasoning_details` and Google's `extra_content`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import Any
 from capabilities.core.protocols.answer_fields import filled
 from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 
+# OpenRouter's field.
 DETAILS = "reasoning_details"
 EXTRA = "extra_content"
+# The dialect of a signature in a message's own `extra_content`.
 GOOGLE = "google-extra-content"
-"""The dialect of a proof that stands in a message's own `extra_content`."""
+# Google's documented placeholder where the history has a call of another vendor's model.
 NOT_SIGNED_HERE = "skip_thought_signature_validator"
-"""What Google documents as the stand-in where a call of another vendor's model is in the history."""
+# The type of each form, and the field that holds it.
 TYPES: Mapping[ThoughtForm, tuple[str, str]] = MappingProxyType(
     {
         ThoughtForm.TEXT: ("reasoning.text", "text"),
@@ -22,30 +24,28 @@ TYPES: Mapping[ThoughtForm, tuple[str, str]] = MappingProxyType(
         ThoughtForm.ENCRYPTED: ("reasoning.encrypted", "data"),
     }
 )
-"""The type of each form, and the field that holds it."""
 FORMS: Mapping[str, ThoughtForm] = MappingProxyType({type_: form for form, (type_, _) in TYPES.items()})
 
 
 def message_thoughts(message: Mapping[str, Any]) -> tuple[ReasoningBlock, ...]:
-    """What an answer's message wants to be shown again."""
+    """Return the reasoning in an answer's message, which its model expects back."""
     return (*thoughts_of(message.get(DETAILS)), *own_thought(message))
 
 
 def own_thought(message: Mapping[str, Any]) -> tuple[ReasoningBlock, ...]:
-    """Google's proof of the words of a message, or of a piece of one."""
+    """Return Google's signature of a message, or of a piece of one, as reasoning."""
     signature = signature_of(message)
     return (ReasoningBlock(ThoughtForm.ENCRYPTED, "", signature, dialect=GOOGLE),) if signature else ()
 
 
 def message_fields(thoughts: Sequence[ReasoningBlock], first: int = 0) -> dict[str, Any]:
-    """The same, written beside an assistant's words; `first` is how many thoughts were told before these."""
+    """Return the reasoning as fields of an assistant's message; `first` is the index of the first block."""
     listed = [thought for thought in thoughts if thought.dialect != GOOGLE]
     signature = next((thought.proof for thought in thoughts if thought.dialect == GOOGLE), None)
     return ({DETAILS: details_of(listed, first)} if listed else {}) | signature_field(signature)
 
 
 def details_of(thoughts: Iterable[ReasoningBlock], first: int = 0) -> list[dict[str, Any]]:
-    """The thoughts as the list that goes with an assistant's message."""
     return [_detail(thought, index) for index, thought in enumerate(thoughts, first)]
 
 
@@ -61,7 +61,7 @@ def _detail(thought: ReasoningBlock, index: int) -> dict[str, Any]:
 
 
 def thoughts_of(value: Any) -> tuple[ReasoningBlock, ...]:
-    """The thoughts in such a list; pieces of one that came in several are one again. What is none is passed over."""
+    """Return the reasoning in `reasoning_details`, with pieces joined and anything else skipped."""
     thoughts: list[ReasoningBlock] = []
     indexes: list[Any] = []
     for item in value if isinstance(value, list) else []:
@@ -91,7 +91,6 @@ def _thought(item: Mapping[str, Any]) -> ReasoningBlock | None:
 
 
 def join(first: ReasoningBlock, more: ReasoningBlock) -> ReasoningBlock:
-    """Two pieces of one thought."""
     encrypted = first.form is ThoughtForm.ENCRYPTED
     proof = (first.proof or "") + (more.proof or "") if encrypted else more.proof or first.proof
     return ReasoningBlock(
@@ -107,12 +106,11 @@ def join(first: ReasoningBlock, more: ReasoningBlock) -> ReasoningBlock:
 
 
 def signature_of(value: Mapping[str, Any]) -> str | None:
-    """Google's proof beside a tool call, or a message."""
+    """Return Google's signature of a tool call or a message."""
     extra = value.get(EXTRA)
     google = extra.get("google") if isinstance(extra, dict) else None
     return filled(google.get("thought_signature")) if isinstance(google, dict) else None
 
 
 def signature_field(signature: str | None) -> dict[str, Any]:
-    """The same, written; nothing without one."""
     return {EXTRA: {"google": {"thought_signature": signature}}} if signature else {}

@@ -1,4 +1,4 @@
-"""Turns of two speakers: what Anthropic and Gemini make of a message list in which anybody may follow anybody."""
+"""Group messages into turns of two speakers, as Anthropic and Gemini require."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from capabilities.core.message import Message, Role
 
 @dataclass(slots=True)
 class Turn:
-    """One speaker's turn: results of tools come first, then everything else."""
+    """One speaker's turn; results of tools precede everything else."""
 
     speaker: str
     results: list[Any] = field(default_factory=list)
@@ -19,12 +19,11 @@ class Turn:
 
     @property
     def content(self) -> list[Any]:
-        """All of the turn in order."""
         return [*self.results, *self.blocks]
 
 
 class Conversation:
-    """Collects turns, merging those of one speaker; what does not fit a turn waits for the user's next one."""
+    """Collects turns and merges adjacent ones of one speaker."""
 
     def __init__(self, user: str, model: str) -> None:
         self._user, self._model = user, model
@@ -32,26 +31,24 @@ class Conversation:
         self._waiting: list[Any] = []
 
     def model(self, blocks: Sequence[Any]) -> None:
-        """The model speaks."""
         if blocks:
             self._release()
             self._turn(self._model).blocks.extend(blocks)
 
     def user(self, blocks: Sequence[Any]) -> None:
-        """The user speaks; what waited comes first."""
         if blocks:
             self._turn(self._user).blocks.extend([*self._take_waiting(), *blocks])
 
     def result(self, block: Any) -> None:
-        """A tool answers, in the user's turn."""
+        # Results of tools are part of the user's turn.
         self._turn(self._user).results.append(block)
 
     def postpone(self, blocks: Sequence[Any]) -> None:
-        """Keeps blocks for the user's next turn."""
+        """Keep blocks for the beginning of the user's next turn."""
         self._waiting.extend(blocks)
 
     def turns(self, opening: Any) -> list[Turn]:
-        """All turns; `opening` is said by the user where a model would have begun, or nobody spoke."""
+        """Return all turns, with `opening` as the user's first if there is none or the model's comes first."""
         self._release()
         if not self._turns or self._turns[0].speaker != self._user:
             return [Turn(self._user, blocks=[opening]), *self._turns]
@@ -62,7 +59,6 @@ class Conversation:
         return waiting
 
     def _release(self) -> None:
-        """What still waits gets a turn of its own."""
         if self._waiting:
             self._turn(self._user).blocks.extend(self._take_waiting())
 
@@ -73,7 +69,7 @@ class Conversation:
 
 
 def leading_system(messages: Sequence[Message]) -> tuple[list[str], Sequence[Message]]:
-    """The texts of the system messages at the head, and the messages after them."""
+    """Return the texts of the leading system messages, and the messages after them."""
     texts: list[str] = []
     for index, message in enumerate(messages):
         if message.role is not Role.SYSTEM:

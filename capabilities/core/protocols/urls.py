@@ -1,4 +1,4 @@
-"""Where a call goes: the endpoint as it is when it ends in the call, else with the call appended (decision 9)."""
+"""Build a call's URL: the endpoint itself if it already ends in the call, else with the call appended."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 @lru_cache(maxsize=1000)
 def call_url(endpoint: str, call: str) -> str:
-    """The call's full URL; the endpoint's query stays, `/v1` is never inserted."""
+    """Return the call's full URL; the endpoint's query is kept, and `/v1` is never inserted."""
     parts = urlsplit(endpoint.strip())
     path = parts.path.rstrip("/")
     return urlunsplit(parts._replace(path=path if path.endswith(call) else path + call, fragment=""))
@@ -16,7 +16,7 @@ def call_url(endpoint: str, call: str) -> str:
 
 @lru_cache(maxsize=1000)
 def sibling_url(endpoint: str, call: str, sibling: str) -> str:
-    """The full URL of another call of the same interface, for an endpoint that may end in `call`."""
+    """Return the full URL of another call of the same API, for an endpoint that may end in `call`."""
     parts = urlsplit(endpoint.strip())
     path = parts.path.rstrip("/").removesuffix(call)
     return call_url(urlunsplit(parts._replace(path=path)), sibling)

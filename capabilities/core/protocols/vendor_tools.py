@@ -1,8 +1,8 @@
-"""What one vendor's API alone has: tools, fields, blocks and betas, each under its word in a provider's `vendorTools`.
+"""Tables of what only one vendor's API has: tools, fields, blocks and betas, by their words in `vendorTools`.
 
-From the request and answer types of anthropic 2.11.0, openai 3.52.0 (2026-11-24) and google-genai 3.4.0 (2026-11-25),
-to which a test compares it. What is not in the table has its own type as its word, without the date, or its field in
-snake_case: an administrator can allow what is newer than this.
+From the request and answer types of anthropic 2.11.0, openai 3.52.0 (2026-11-24) and google-genai 3.4.0 (2026-11-25); a
+test compares the tables with them. A type that is in no table is its own word, without the date, and a field is its
+name in snake_case, so that an administrator can allow what is newer than the tables.
 """
 
 from __future__ import annotations
@@ -16,28 +16,29 @@ from capabilities.core.message import VendorItem
 from capabilities.core.providers.presets import preset_for_url_host
 
 BETA_HEADER = "anthropic-beta"
+# In place of words: everything, including what a vendor adds later.
 EVERY = "*"
-"""Said instead of words: all that there is and will be."""
+# What the vendor runs while it answers, and the fields that shape it.
 RUN_BY_VENDOR = (
     *("web_search", "web_fetch", "code_execution", "code_interpreter", "file_search", "image_generation", "mcp"),
     *("tool_search", "tool_changes", "programmatic_tool_calling", "max_tool_calls", "citations", "image"),
     *("context_management", "input_examples", "eager_input_streaming", BETA_HEADER),
     *("google_maps", "retrieval", "media_processing", "server_side_tool_invocations"),
 )
-"""What the vendor does while it answers, and what shapes that."""
+# Tools that the vendor's models were trained on and the caller runs. They cost no more than a function.
 RUN_BY_CALLER = ("bash", "text_editor", "memory", "computer", "browser", "shell", "local_shell", "apply_patch")
-"""Tools that its models were trained on and the caller carries out: at the vendor they cost no more than a function."""
+# What uses another model or company than the route's, costs a multiple, moves data or names the vendor's accounts. Not
+# allowed by default.
 ON_REQUEST = (
     *("advisor", "fallbacks", "speed", "inference_geo", "billing_policy", "diagnostics", "user_profile_id"),
     *("workspace_id", "access_programs", "client_metadata", "parallel_ai_search", "exa_ai_search"),
 )
-"""What asks another model or company than the route's, costs a multiple, moves data or names the vendor's accounts."""
+# Allowed where a provider's row names nothing: agents rely on these tools, and dropping them would save nothing.
 DEFAULT_WORDS = frozenset((*RUN_BY_VENDOR, *RUN_BY_CALLER))
-"""What is allowed where a provider's row says nothing: what runs at the vendor, and the tools that the caller carries
-out, for agents rely on them and leaving them out would save nothing."""
+# Presets of the hosts whose APIs these are. Other known hosts imitate the format, and refuse or ignore the tools.
 VENDORS = frozenset({"anthropic", "openai", "gemini"})
-"""The rows of the hosts whose APIs these are. Other known hosts imitate the format, and refuse or ignore the tools."""
 
+# Fields at the top of a request, by protocol; for Gemini those of `toolConfig`.
 FIELDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "anthropic": {
@@ -64,7 +65,7 @@ FIELDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         },
     }
 )
-"""Fields at the top of a request, by protocol; at Gemini those of `toolConfig`."""
+# Fields of a caller's function, by protocol.
 FUNCTION_FIELDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "anthropic": {
@@ -80,7 +81,7 @@ FUNCTION_FIELDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         },
     }
 )
-"""Fields of a caller's function, by protocol."""
+# Types, without what `_AFFIXES` removes, that have another word than their own.
 _WORDS: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(("bash_code_execution", "text_editor_code_execution", "container_upload"), "code_execution"),
@@ -99,7 +100,6 @@ _WORDS: Mapping[str, str] = MappingProxyType(
         "fallback": "fallbacks",
     }
 )
-"""Types, without what `_AFFIXES` takes away, whose word is another one."""
 _CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
 _AFFIXES = re.compile(r"_(\d{8}|\d{4}_\d\d_\d\d)$|_(tool_result|tool_use|call_output|call|toolset|preview)$")
 
@@ -117,8 +117,9 @@ def word_of_field(name: str) -> str:
 
 
 def word_of_block(block: Mapping[str, Any]) -> str:
-    """Return the word for a block or an item; a `server_tool_use` says in its name which tool it is of."""
+    """Return the word for a block or an item."""
     kind = str(block.get("type"))
+    # A `server_tool_use` names its tool in `name`, not in its type.
     return word_of(str(block.get("name") if kind == "server_tool_use" else kind))
 
 
@@ -133,7 +134,7 @@ def words_at(protocol: str, endpoint: str, own: Collection[str] | None) -> froze
 
 
 def own_fields(protocol: str, function: Mapping[str, Any], name: str, place: str) -> list[VendorItem]:
-    """Return the fields of a function that only this protocol has; `name` is what it is called here."""
+    """Return the fields of a function that only this protocol has; `name` is the function's name in the request."""
     return [
         VendorItem(protocol, word, {"name": name, key: function[key]}, f"{place}.{key}")
         for key, word in FUNCTION_FIELDS[protocol].items()
@@ -142,7 +143,7 @@ def own_fields(protocol: str, function: Mapping[str, Any], name: str, place: str
 
 
 def add_tools(functions: Sequence[dict[str, Any]], items: Iterable[VendorItem]) -> list[dict[str, Any]]:
-    """Return the functions with the vendor's tools among them, each where its caller had it, and its own fields."""
+    """Return the functions with the vendor's tools at the positions the caller gave them, and their own fields."""
     tools = list(functions)
     for item in items:
         place = re.search(r"tools\[(\d+)\](\.)?", item.path)
@@ -157,5 +158,5 @@ def add_tools(functions: Sequence[dict[str, Any]], items: Iterable[VendorItem]) 
 
 
 def fields_among(items: Iterable[VendorItem]) -> dict[str, Any]:
-    """Return the fields at the top of the request."""
+    """Return the items that are fields at the top of the request."""
     return {item.path: item.value for item in items if "[" not in item.path and item.path != BETA_HEADER}
