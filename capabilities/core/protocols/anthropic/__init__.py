@@ -1,1 +1,1 @@
-"""What does Anthropic send and answer? Messages."""
+"""Anthropic's Messages API."""

@@ -1,4 +1,4 @@
-"""What an Anthropic request says beside its words: parameters, tools, the ends of prefixes, and what is left out."""
+"""Build the parameters of an Anthropic request: sampling, tools, cache marks, and what is dropped."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ from capabilities.core.protocols.vendor_tools import add_tools, fields_among
 from capabilities.core.providers.quirks import quirk, unwanted_params
 from capabilities.core.wire import Target
 
+# Sent where neither the request nor the model's row names a limit, since the field is required.
 MAX_TOKENS = 4096
-"""The longest answer where neither the request nor the model's row names one; the field is required."""
 FIVE_MINUTES = 300
+# Cache marks in one request; a fifth is refused.
 MAX_MARKS = 4
-"""Ends of prefixes in one request; a fifth is refused."""
 
 
 def parameters_of(
     chat: ChatRequest, target: Target, quirks: Mapping[str, Any]
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Everything but words, and the names of what this protocol or this provider does not take."""
+    """Return everything but the messages, and the names of what this protocol or this provider does not take."""
     refused = unwanted_params(quirks, "anthropic")
     thinking = thinking_of(chat, target, refused)
     sampling = quirk(quirks, "sampling", "anthropic") and not thinking.is_on
     given, lost = split_params(_options(chat, quirks, refused, thinking, sampling=sampling), refused)
     given["max_tokens"] = chat.max_tokens or target.max_output_tokens or MAX_TOKENS
+    # Thinking counts against the limit, which has to lie above it.
     if thinking.budget >= given["max_tokens"] and chat.max_tokens is None:
         given["max_tokens"] = thinking.budget + MAX_TOKENS
     left_out = _list_left_out(chat, refused, thinking, sampling=sampling)
@@ -57,7 +58,7 @@ def _options(
 
 
 def _sampling(chat: ChatRequest) -> dict[str, Any]:
-    """Temperature within 0 … 1; newer models refuse top_p beside it."""
+    # Anthropic's range is 0 to 1, and newer models refuse top_p beside it.
     if chat.temperature is not None:
         return {"temperature": min(max(chat.temperature, 0.0), 1.0)}
     top = {"top_p": chat.top_p} if chat.top_p is not None else {}
@@ -73,7 +74,7 @@ def _output(chat: ChatRequest, quirks: Mapping[str, Any], thinking: Thinking) ->
 
 
 def rules_out_prefill(parameters: Mapping[str, Any]) -> bool:
-    """Return whether thinking or a schema is asked for, beside which Claude does not go on from its own last words.
+    """Return whether thinking or a schema is asked for, with which Claude does not continue its own last words.
 
     Source: Anthropic's pages prefill-claudes-response and structured-outputs (2026-11-24).
     """
@@ -82,12 +83,10 @@ def rules_out_prefill(parameters: Mapping[str, Any]) -> bool:
 
 
 def takes_schema(quirks: Mapping[str, Any]) -> bool:
-    """Whether a schema goes into a field of its own."""
     return bool(quirk(quirks, "structured", "anthropic") == "json_schema")
 
 
 def _list_left_out(chat: ChatRequest, refused: set[str], thinking: Thinking, *, sampling: bool) -> tuple[str, ...]:
-    """The parameters that do not reach the model."""
     lost: list[str] = []
     if chat.temperature is not None and not sampling:
         lost.append("temperature")
@@ -107,12 +106,12 @@ def _list_left_out(chat: ChatRequest, refused: set[str], thinking: Thinking, *, 
 
 
 def _tier(value: Any) -> str | None:
-    """Anthropic's word for a tier: `default` is what it calls standard_only."""
+    # Anthropic calls OpenAI's `default` standard_only.
     return {"auto": "auto", "default": "standard_only", "standard_only": "standard_only"}.get(str(value))
 
 
 def _metadata(value: Any) -> Mapping[str, Any] | None:
-    """The one thing it takes: who the user is; with other things beside it nothing is said, and that is told."""
+    # Anthropic takes `user_id` alone. With anything beside it, all of it is dropped and reported.
     return value if isinstance(value, Mapping) and set(value) == {"user_id"} else None
 
 
@@ -120,20 +119,19 @@ def _whole_mark(value: Any) -> Mapping[str, Any] | None:
     return value if isinstance(value, Mapping) else None
 
 
+# A caller's parameters that have a field here, and how their value is written; None where it cannot be.
 EXTRAS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
     {"service_tier": _tier, "metadata": _metadata, "cache_control": _whole_mark}
 )
-"""Parameters of a caller that have their place here, and how their value is written; None where it cannot be."""
 
 
 def _sent_tools(chat: ChatRequest) -> list[Tool]:
-    """The tools as functions; of those that are allowed, where a request limits them."""
     named = chat.allowed_tools
     return [as_function(tool) for tool in chat.tools if not named or tool.name in named]
 
 
 def keep_last_marks(chat: ChatRequest) -> tuple[ChatRequest, tuple[str, ...]]:
-    """The request with the last marks of prefixes, as many as are taken, and the places of those left out."""
+    """Return the request with as many of the last cache marks as are taken, and the places of the others."""
     marks = [tool.cache for tool in chat.tools] + [part.cache for each in chat.messages for part in each.parts]
     marked = [mark for mark in marks if mark]
     room = MAX_MARKS - ("cache_control" in chat.extra)
@@ -149,7 +147,7 @@ def keep_last_marks(chat: ChatRequest) -> tuple[ChatRequest, tuple[str, ...]]:
 
 
 def cache_control(mark: CacheMark | None) -> dict[str, Any]:
-    """The end of a prefix in Anthropic's words: five minutes, or an hour for anything longer."""
+    """Return a cache mark in Anthropic's form: five minutes, or an hour for anything longer."""
     if mark is None:
         return {}
     ttl = {} if mark.seconds is None else {"ttl": "5m" if mark.seconds <= FIVE_MINUTES else "1h"}
@@ -167,11 +165,11 @@ def _tool(tool: Tool) -> dict[str, Any]:
 
 
 def _choice(chat: ChatRequest, names: Collection[Any]) -> dict[str, Any] | None:
-    """The choice among tools, with the refusal of parallel calls inside it."""
     kinds = {"none": "none", "auto": "auto", "required": "any"}
     choice: dict[str, Any] | None = {"type": kinds[chat.tool_choice]} if chat.tool_choice in kinds else None
     if chat.tool_name:
         choice = {"type": "tool", "name": chat.tool_name} if chat.tool_name in names else None
+    # The refusal of parallel calls is part of the choice here.
     if chat.parallel_tool_calls is False and (choice is None or choice["type"] != "none"):
         choice = {**(choice or {"type": "auto"}), "disable_parallel_tool_use": True}
     return choice

@@ -1,4 +1,4 @@
-"""What Anthropic answers as a whole."""
+"""Decode whole responses of Anthropic's Messages API."""
 
 from __future__ import annotations
 
@@ -26,14 +26,11 @@ from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, AnswerDetails, Failure, Fault, Usage
 
-# What Anthropic answers beside words: where each block of them has it from.
+# Citations of an answer's text blocks.
 
 
 def annotations_of(citations: Iterable[Any], start: int, end: int) -> tuple[Mapping[str, Any], ...]:
-    """The citations of a block that stands at those characters of the answer, as OpenAI writes them.
-
-    One that names no address cites a file of the request; all that the vendor says of it stays in it.
-    """
+    """Return the citations of a block at these characters of the answer, in OpenAI's form."""
     return tuple(_annotation(each, start, end) for each in citations if isinstance(each, Mapping))
 
 
@@ -44,11 +41,11 @@ def _annotation(citation: Mapping[str, Any], start: int, end: int) -> Mapping[st
     if url:
         quote = filled(citation.get("cited_text"))
         return {"type": "url_citation", "url_citation": {"url": url, **place, **({"content": quote} if quote else {})}}
+    # Without an address it cites a file of the request, and keeps everything that the vendor says of it.
     return {"type": "file_citation", "file_citation": {**citation, **place}}
 
 
 def annotations_of_blocks(blocks: Iterable[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
-    """The citations of all blocks of words."""
     found: list[Mapping[str, Any]] = []
     at = 0
     for block in blocks:
@@ -61,7 +58,7 @@ def annotations_of_blocks(blocks: Iterable[Mapping[str, Any]]) -> tuple[Mapping[
     return tuple(found)
 
 
-# Why the model stopped, in Anthropic's words.
+# Anthropic's reasons to stop.
 
 ENDINGS: Mapping[str, Ending] = {
     "end_turn": WHOLE,
@@ -70,14 +67,14 @@ ENDINGS: Mapping[str, Ending] = {
     "max_tokens": CUT,
     "model_context_window_exceeded": CUT,
     "refusal": FILTERED,
-    "pause_turn": UNFINISHED,  # the provider's own tools want another call: with words it is a part of an answer
+    "pause_turn": UNFINISHED,  # the vendor's own tools need another call: the text so far is part of an answer
     "compaction": UNFINISHED,
 }
-"""Reasons to stop."""
 
 
-# Tokens as Anthropic counts them: what was read from the cache or written to it stands beside the input.
+# Token counts. Anthropic does not include in the input what was read from the cache or written to it.
 
+# From the names of a `usage` object, and of its parts in `DETAILS`, to those of `Usage`.
 TOTALS: Mapping[str, str] = {
     "input_tokens": "prompt_tokens",
     "output_tokens": "completion_tokens",
@@ -92,7 +89,7 @@ DETAILS: Mapping[str, Mapping[str, str]] = {
     "output_tokens_details": {"thinking_tokens": "reasoning_tokens"},
     "server_tool_use": {"web_search_requests": "web_search_requests", "web_fetch_requests": "web_fetch_requests"},
 }
-"""From the names of a `usage` object and of its parts to those of `Usage`."""
+# Known names that are not kept, and why.
 UNREAD: Mapping[str, str] = {
     "service_tier": "stands in the details of the answer",
     "inference_geo": "no count",
@@ -100,11 +97,10 @@ UNREAD: Mapping[str, str] = {
     "iterations": "the same tokens, call by call",
     "fallback_credit": "no count",
 }
-"""Names that are known and not kept, and why."""
 
 
 def usage_of(value: Any) -> Usage:
-    """The token counts; as everywhere else what was cached is a part of the prompt."""
+    """Return the token counts, with cached tokens as part of the prompt, as in the other protocols."""
     found: dict[str, int] = {}
     read_counts(value, TOTALS, found)
     for name, names in DETAILS.items():
@@ -121,12 +117,11 @@ def usage_of(value: Any) -> Usage:
     return Usage(**found)
 
 
+# OpenRouter's name for reasoning in this form.
 DIALECT = "anthropic-claude-v1"
-"""What OpenRouter calls thoughts that are written like these."""
 
 
 def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | None = None) -> Answer | Failure:
-    """The outcome of a whole response."""
     value = object_of(status, headers, body, now)
     if isinstance(value, Failure):
         return value
@@ -153,13 +148,13 @@ def _answer(value: dict[str, Any], blocks: list[dict[str, Any]]) -> Answer | Fai
     return Answer(*said, ending.word, usage, model, identity, details, thoughts, annotations=cited, vendor=vendor)
 
 
+# Service tiers that OpenAI names differently.
 TIERS = {"standard": "default"}
-"""A service tier that OpenAI has another name for."""
 EXPLANATION_CHARS = 2000
 
 
 def details_of(message: Mapping[str, Any], usage: Any, ending: Ending) -> AnswerDetails:
-    """What stands beside a message, or beside the end of a streamed one."""
+    """Return the details of a message, or of the end of a streamed one."""
     stop = message.get("stop_details")
     tier = filled(usage.get("service_tier")) if isinstance(usage, Mapping) else None
     known = (
@@ -176,25 +171,24 @@ def details_of(message: Mapping[str, Any], usage: Any, ending: Ending) -> Answer
     )
 
 
+# What the vendor's own tools say about a whole message.
 BESIDE = ("container", "context_management")
-"""What its own tools say of a whole message."""
 STOP_DETAILS = ("type", "category", "explanation")
 
 
 def refusal_of(details: AnswerDetails) -> str | None:
-    """Why the model refused, in the provider's words: its explanation, else the category; None without both."""
+    """Return the provider's explanation of a refusal, else its category; None without both."""
     said = details.stop_details or {}
     return said.get("explanation") or said.get("category")
 
 
 def words_of(block: Mapping[str, Any], kind: str, name: str) -> str:
-    """The text under `name` of a block of that kind; empty where there is none."""
     words = block.get(name)
     return words if block.get("type") == kind and isinstance(words, str) else ""
 
 
 def thought_of(block: Mapping[str, Any], offset: int, calls: int) -> ReasoningBlock | None:
-    """What a block wants to be shown again; None for one that is no thought, or not signed."""
+    """Return the reasoning of a block, which the model expects back; None if there is none or it is not signed."""
     kind = block.get("type")
     if kind == "thinking" and (signature := filled(block.get("signature"))):
         words = words_of(block, "thinking", "thinking")
@@ -204,22 +198,22 @@ def thought_of(block: Mapping[str, Any], offset: int, calls: int) -> ReasoningBl
     return None
 
 
+# Blocks that every API has in some form; all others are Anthropic's own.
 OURS = ("text", "thinking", "redacted_thinking", "tool_use")
-"""Blocks that every API has something like; all others are Anthropic's own."""
 
 
 def vendor_item(block: dict[str, Any], value: Mapping[str, Any] | None = None, *place: int) -> VendorItem:
-    """Return a block of its own tools, or one of the events that bring it, for a caller of the same API."""
+    """Return a block of Anthropic's own tools, or an event of one, for a caller of the same API."""
     return VendorItem("anthropic", word_of_block(block), block if value is None else value, "", *place)
 
 
 def _vendor_items(blocks: list[dict[str, Any]]) -> Iterator[VendorItem]:
-    """The blocks of its own tools, and words with their sources as it writes them, which it wants to see again."""
     offset = calls = thoughts = 0
     for block in blocks:
         text = words_of(block, "text", "text")
         if (kind := filled(block.get("type"))) is not None and kind not in OURS:
             yield vendor_item(block, None, offset, calls, thoughts)
+        # Anthropic expects cited text back with its sources as it wrote them.
         elif text and block.get(CITATIONS):
             yield VendorItem("anthropic", CITATIONS, block, "", offset, calls, thoughts)
         thoughts += thought_of(block, offset, calls) is not None
@@ -237,7 +231,6 @@ def _thoughts(blocks: list[dict[str, Any]]) -> Iterator[ReasoningBlock]:
 
 
 def is_call(block: Mapping[str, Any]) -> bool:
-    """Whether a block calls one of the caller's tools."""
     return block.get("type") == "tool_use" and isinstance(block.get("name"), str)
 
 
@@ -251,6 +244,6 @@ def _calls(blocks: list[dict[str, Any]]) -> tuple[ToolCall, ...]:
 
 
 def caller_of(block: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return which program of Anthropic's makes a call; None where the model makes it itself."""
+    """Return the program of Anthropic's that makes a call; None if the model makes it itself."""
     caller = block.get("caller")
     return caller if isinstance(caller, Mapping) and caller.get("type") != "direct" else None

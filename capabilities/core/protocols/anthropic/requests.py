@@ -1,4 +1,4 @@
-"""Anthropic Messages."""
+"""Encode requests for Anthropic's Messages API."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, Upstr
 
 CALL = "/messages"
 TITLE_CHARACTERS = 500
+# The user's first turn where the conversation would begin with the model's.
 OPENING = {"type": "text", "text": "."}
 PDF = "application/pdf"
 _BAD_ID = re.compile(r"[^A-Za-z0-9_-]")
@@ -54,13 +55,12 @@ _BAD_ID = re.compile(r"[^A-Za-z0-9_-]")
 
 @dataclass(frozen=True)
 class Anthropic:
-    """The protocol `anthropic`; `clock` as in `openai`."""
+    """The protocol `anthropic`; `clock` is as in `openai`."""
 
     name: str = "anthropic"
     clock: Callable[[], float] = time.time
 
     def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
-        """The call for a derived request."""
         quirks = quirks_for(target.endpoint, target.quirks)
         chat, unmarked = keep_last_marks(chat) if chat.inner else (chat, ())
         chat, moved, fits = fit_request(chat, CLAUDE, has_field=takes_schema(quirks))
@@ -79,18 +79,15 @@ class Anthropic:
         return UpstreamRequest(call_url(target.endpoint, CALL), headers, body, dropped_params=dropped)
 
     def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
-        """The outcome of a whole response."""
         return replies.decode(status, headers, body, self.clock())
 
     def decoder(self) -> StreamDecoder:
-        """A fresh decoder for one streamed response with status 200."""
         return EventStream(BlockReader(), lambda body: self.decode(200, {}, body))
 
 
 def _conversation(
     chat: ChatRequest, quirks: Mapping[str, Any], origin: str
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The system field and the turns; `origin` marks the thoughts that are this model's own."""
     texts, rest = leading_system(chat.messages)
     schema_sent = schema_of(chat.response_format) is not None and takes_schema(quirks)
     asked = [instruction(chat.response_format)] if wants_json(chat.response_format) and not schema_sent else []
@@ -99,6 +96,7 @@ def _conversation(
     for message in rest:
         if message.role is Role.ASSISTANT:
             talk.model(_assistant(message, ids, origin))
+            # Files of a model's message go to the user's next turn.
             talk.postpone([_native(part) for part in natives_of(message)])
         else:
             _add(message, talk, ids, quirks)
@@ -107,21 +105,20 @@ def _conversation(
 
 
 def _system(led: tuple[Message, ...], texts: list[str], instructions: list[str]) -> str | list[dict[str, Any]]:
-    """The words at the head: one text, or blocks where one of them ends a prefix worth keeping."""
     parts = [part for message in led for part in message.parts if isinstance(part, TextPart)]
+    # Only cache marks need blocks; otherwise one text will do.
     if not any(part.cache for part in parts):
         return "\n\n".join(texts)
     return [*_blocks(tuple(parts)), *({"type": "text", "text": words} for words in instructions)]
 
 
 class _Ids:
-    """Tool call ids in the letters that are allowed, the same for the call and its result."""
+    """Replaces characters that are not allowed in tool call ids, alike for a call and its result."""
 
     def __init__(self) -> None:
         self._sent: dict[str, str] = {}
 
     def of(self, original: str) -> str:
-        """The id to send for this one."""
         if original not in self._sent:
             plain = _BAD_ID.sub("_", original) or "call"
             used = set(self._sent.values())
@@ -133,26 +130,26 @@ class _Ids:
         return self._sent[original]
 
     def knows(self, original: str | None) -> bool:
-        """Whether a call with that id came before."""
         return original in self._sent
 
 
 def _add(message: Message, talk: Conversation, ids: _Ids, quirks: Mapping[str, Any]) -> None:
     if message.role is Role.TOOL and ids.knows(message.tool_call_id):
         _result(message, talk, ids, quirks)
+    # The call is not among the messages, so its result is sent as the user's text.
     elif message.role is Role.TOOL:
         outcome = "error" if message.is_error else "result"
         talk.user([{"type": "text", "text": f"Tool {outcome}: {message.text}"}, *_media(message)])
     elif message.role is Role.SYSTEM:
-        talk.postpone(_blocks(message.parts))  # in the middle of a talk there is no system role: it leads the next turn
+        talk.postpone(_blocks(message.parts))  # no system role mid-conversation: it leads the next user turn
     else:
         talk.user([*_blocks(message.parts), *(item.value for item in message.vendor)])
 
 
 def _assistant(message: Message, ids: _Ids, origin: str) -> list[dict[str, Any]]:
-    """Words and calls with this model's own thoughts where they stood; those of another would be refused."""
     blocks: list[dict[str, Any]] = []
     words, offset, called = words_of(message.parts).rstrip(), 0, 0
+    # Only this model's own reasoning is sent back, in its place: another model's would be refused.
     for each in weave(message.thoughts, message.vendor, origin):
         blocks += _text(words[offset : each.offset])
         blocks += [_tool_use(call, ids) for call in message.tool_calls[called : each.calls]]
@@ -166,8 +163,8 @@ def _assistant(message: Message, ids: _Ids, origin: str) -> list[dict[str, Any]]
     return blocks
 
 
+# Blocks of a model's turn that can carry a cache mark; reasoning cannot.
 MARKED = ("text", "tool_use")
-"""Blocks of a model's turn that can end a prefix worth keeping; a thought cannot."""
 
 
 def _text(text: str) -> list[dict[str, Any]]:
@@ -191,7 +188,7 @@ def _result(message: Message, talk: Conversation, ids: _Ids, quirks: Mapping[str
     block: dict[str, Any] = {"type": "tool_result", "tool_use_id": ids.of(message.tool_call_id or "")}
     if message.is_error:
         block["is_error"] = True
-    if mark := mark_of(message.parts):  # the whole result is the block that can be marked, no block inside it
+    if mark := mark_of(message.parts):  # the result as a whole can be marked, no block inside it
         block |= cache_control(mark)
     if not media or way == "hoist":
         talk.result({**block, "content": words_of(message.parts)})
@@ -208,10 +205,10 @@ def _media(message: Message) -> list[dict[str, Any]]:
 
 
 def _blocks(parts: tuple[Part, ...], *, marked: bool = True) -> list[dict[str, Any]]:
-    """Text and files in order; an empty text would be refused."""
     return [
         _block(part, part.cache if marked else None)
         for part in parts
+        # An empty text would be refused.
         if isinstance(part, NativePart) or (isinstance(part, TextPart) and part.text.strip())
     ]
 

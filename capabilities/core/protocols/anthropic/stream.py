@@ -1,4 +1,4 @@
-"""What Anthropic answers block by block."""
+"""Decode streamed responses of Anthropic's Messages API, block by block."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from capabilities.core.translatable import translatable
 from capabilities.core.wire import Delta, Failure, Finish, Supplement, ToolCallDelta, Usage
 
 THOUGHTS = ("thinking", "redacted_thinking")
+# Deltas of a reasoning block, and the field of the block that each one continues.
 THOUGHT_PIECES = {"thinking_delta": "thinking", "signature_delta": "signature"}
-"""Pieces of a thought, and the field of its block that each goes on with."""
 
 END_OF_BLOCK = {"type": "content_block_stop"}
 
 
 class BlockReader:
-    """Reads events of blocks; the end is due at `message_stop`."""
+    """Reads the events of blocks until `message_stop`."""
 
     def __init__(self) -> None:
         self.finish: Finish | None = None
@@ -53,11 +53,9 @@ class BlockReader:
 
     @property
     def usage(self) -> Usage:
-        """What has been counted so far."""
         return usage_of(self._usage)
 
     def read(self, event: SseEvent) -> list[Delta | Supplement | Failure]:
-        """What an event adds; unknown ones add nothing."""
         value = json_event(event)
         kind = value.get("type") or event.event
         if kind == "error" or (value.get("error") and kind != "message_start"):
@@ -92,7 +90,7 @@ class BlockReader:
             cited = block.get("citations")
             self._block_start, self._citations = self._offset, list(cited) if isinstance(cited, list) else []
             begun = self._words(words_of(block, "text", "text"), words_of(block, "thinking", "thinking"))
-            # Words with other sources are a block of their own, which only Anthropic's callers see.
+            # Text with other sources is a block of its own, which only Anthropic's callers see.
             return begun._replace(vendor=(vendor_item({}, END_OF_BLOCK),)) if kind == before == "text" else begun
         place = self._calls.setdefault(_index(value), len(self._calls))
         whole = block.get("input")
@@ -103,7 +101,7 @@ class BlockReader:
 
     def _delta(self, value: Mapping[str, Any], delta: Mapping[str, Any]) -> Delta | None:
         kind = filled(delta.get("type"))
-        if kind == "text_delta":  # as nearly every one is
+        if kind == "text_delta":  # as nearly every delta is
             return self._words(words_of(delta, "text_delta", "text"), "")
         if self._vendor is not None:
             return self._pass(value)
@@ -130,25 +128,22 @@ class BlockReader:
         return Delta(text, thinking)
 
     def _close(self, value: Mapping[str, Any]) -> Delta | Supplement | None:
-        """A thought is whole now, or what a block of words rests on is known.
-
-        A call whose arguments never came in pieces has those it was opened with.
-        """
         if self._vendor is not None:
             return self._pass(value)
         block = self._thoughts.pop(_place(value), None)
+        # The reasoning is complete now, its signature included.
         if block is not None:
             thought = thought_of(block, self._offset, len(self._calls))
             return Delta(thoughts=(thought,)) if thought else None
         if self._citations:
             cited, self._citations = self._citations, []
             return Supplement(annotations=annotations_of(cited, self._block_start, self._offset))
+        # A call whose arguments never arrived in pieces has those it was opened with.
         place = self._calls.get(_index(value))
         whole = self._inputs.pop(place, None) if place is not None else None
         return Delta(tool_calls=(ToolCallDelta(place, arguments=whole),)) if place is not None and whole else None
 
     def _ending(self, value: Mapping[str, Any], delta: Mapping[str, Any]) -> Delta | None:
-        """The reason to stop; what is said of a refusal are words of the answer."""
         self._count(value.get("usage"))
         reason = delta.get("stop_reason")
         if not reason:
@@ -158,10 +153,11 @@ class BlockReader:
         details = details_of({**delta, **beside}, self._usage, ending)
         usage = usage_of(self._usage)
         self.finish = Finish(ending.word, usage, self._model, self._id, details, ending.explains_silence)
+        # The explanation of a refusal is part of the answer.
         return Delta(refusal=refusal_of(details) or "")
 
     def _count(self, usage: Any) -> None:
-        """The later count where it says something; what is left out stays as it was said before."""
+        # The later count replaces the earlier; what it leaves out keeps its value.
         if isinstance(usage, Mapping):
             self._usage |= {name: number for name, number in usage.items() if number is not None}
 

@@ -1,4 +1,4 @@
-"""How much a Claude model is to think: `reasoning_effort` in the words that model has, as a table by its name."""
+"""Translate `reasoning_effort` and `thinking` for Claude models, by a table of their names."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from capabilities.core.message import ChatRequest, Message, Role
 from capabilities.core.thoughts import thoughts_from
 from capabilities.core.wire import Target
 
+# Fewer tokens of thinking are refused. The limit on the answer has to lie above them.
 LEAST_BUDGET = 1024
-"""Tokens of thinking that are refused when they are fewer; the limit on the answer lies above them."""
+# Tokens of thinking for an effort, where a model takes only a number.
 BUDGETS: Mapping[str, int] = MappingProxyType(
     {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384, "xhigh": 24576, "max": 32000}
 )
-"""Tokens of thinking for an effort, where a model takes nothing but a number."""
 _EFFORTS = MappingProxyType({"minimal": "low", **{word: word for word in ("low", "medium", "high", "xhigh", "max")}})
 
 
+# What adaptive thinking means if no effort is named.
 ADAPTIVE_EFFORT = "high"
-"""What adaptive thinking means where nobody says how much."""
+# Models that think adaptively and also take a number of tokens.
 TAKES_NUMBERS = re.compile(r"claude-(opus|sonnet)-4[-.]6")
-"""Models that think adaptively and take a number of tokens, too."""
 
 
 class ImpliedEffort(str):
-    """The effort nearest to a number of tokens, for models that take none; beside the number it asks for nothing."""
+    """The effort nearest to a number of tokens, for models that take no number; ignored where the number is sent."""
 
     __slots__ = ()
 
 
 class Way(StrEnum):
-    """How a model is told: a number of tokens, adaptive thinking with an effort, an effort alone, nothing at all."""
+    """How a model takes the wish: as a number of tokens, adaptive with an effort, an effort alone, or not at all."""
 
     BUDGET = "budget"
     ADAPTIVE = "adaptive"
@@ -44,6 +44,11 @@ class Way(StrEnum):
 
 
 _UP_TO_HIGH = MappingProxyType({**_EFFORTS, "xhigh": "high"})
+# The first pattern found in a model's name decides how the model takes the wish, and which of its efforts is nearest to
+# the one asked for.
+#
+# Source: Anthropic's pages on effort, adaptive and extended thinking (2026-11). Adaptive from 4.6 on, no `xhigh` in
+# 4.6, numbers refused from 4.7 on. Models that are not Anthropic's get an effort alone.
 WAYS: tuple[tuple[re.Pattern[str], Way, Mapping[str, str]], ...] = tuple(
     (re.compile(pattern), way, words)
     for pattern, way, words in (
@@ -54,18 +59,14 @@ WAYS: tuple[tuple[re.Pattern[str], Way, Mapping[str, str]], ...] = tuple(
         (r"", Way.EFFORT, _EFFORTS),
     )
 )
-"""The first row whose words are in a model's name says how it is told, and which effort is nearest to the one asked.
-
-Source: Anthropic's pages on effort, adaptive and extended thinking (2026-11): adaptive from 4.6 on, no `xhigh` in 4.6,
-numbers refused from 4.7 on; what is no Claude of Anthropic's gets an effort alone.
-"""
 
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """What is said of thinking: fields of the payload, the effort, and the tokens it takes of the answer's limit.
+    """What a payload says about thinking.
 
-    `says_own` tells that the caller's own object is said, in these words or in those that the model takes.
+    `budget` is the tokens it takes of the answer's limit. `dropped` means that the effort does not reach the model.
+    `says_own` means that the caller's own object is sent, unchanged or in the form that the model takes.
     """
 
     fields: Mapping[str, Any] = field(default_factory=dict)
@@ -76,16 +77,15 @@ class Thinking:
 
     @property
     def is_on(self) -> bool:
-        """Whether the model is asked to think, which some other parameters do not go with."""
         return self.fields.get("thinking", {}).get("type") not in (None, "disabled")
 
 
+# For a request that says nothing about thinking.
 NOT_A_WORD = Thinking()
-"""Where nothing is said of it."""
 
 
 def thinking_of(chat: ChatRequest, target: Target, refused: set[str]) -> Thinking:
-    """What a request's `thinking` and `reasoning_effort` become for a model."""
+    """Return what a request's `thinking` and `reasoning_effort` become for a model."""
     if not chat.extra:
         return NOT_A_WORD
     asked = chat.extra.get("reasoning_effort")
@@ -108,11 +108,9 @@ def thinking_of(chat: ChatRequest, target: Target, refused: set[str]) -> Thinkin
 def _say_own(
     own: Mapping[str, Any], wish: Any, chat: ChatRequest, target: Target, way: Way, words: Mapping[str, str]
 ) -> Thinking:
-    """The caller's own object, which a program writes for the model that it believes to ask; said as this one takes it.
-
-    An effort beside it says no more than it does, so it is not lost where the model has no word for one.
-    """
+    # A program writes this object for the model it believes to ask, so it is sent in the form that this one takes.
     kind, budget = own.get("type"), own.get("budget_tokens")
+    # An effort beside the object adds nothing to it, and is not lost where the model takes none.
     says_effort = way in (Way.ADAPTIVE, Way.EFFORT) and not isinstance(wish, ImpliedEffort)
     effort = words.get(str(wish)) if says_effort else None
     if kind == "adaptive" and way is Way.BUDGET:
@@ -128,7 +126,7 @@ def _say_own(
 
 
 def effort_of(budget: Any) -> ImpliedEffort | None:
-    """The least effort that has so many tokens of thinking; None for no number."""
+    """Return the least effort with that many tokens of thinking; None if it is not a number."""
     if not isinstance(budget, int):
         return None
     return ImpliedEffort(next((word for word in ("low", "medium", "high") if budget <= BUDGETS[word]), "high"))
@@ -140,7 +138,7 @@ def _quiet(way: Way) -> Thinking:
 
 def _think(chat: ChatRequest, way: Way, effort: str, budget: int, origin: str) -> Thinking:
     forced = bool(chat.tools) and (chat.tool_choice == "required" or chat.tool_name is not None)
-    if way is Way.ADAPTIVE:  # a tool that must be called leaves no room for thoughts before it
+    if way is Way.ADAPTIVE:  # a tool that must be called leaves no room for reasoning before it
         return Thinking({} if forced else {"thinking": {"type": "adaptive"}}, effort)
     if way is Way.EFFORT:
         return Thinking({}, effort)
@@ -152,8 +150,8 @@ def _think(chat: ChatRequest, way: Way, effort: str, budget: int, origin: str) -
 
 
 def _is_mid_round_without_thoughts(messages: tuple[Message, ...], origin: str) -> bool:
-    """Whether the last word is a tool's, and the call before it came without signed thoughts: it must go on so."""
     if not messages or messages[-1].role is not Role.TOOL:
         return False
+    # A round of tool calls that began without signed reasoning has to continue without.
     last = next((each for each in reversed(messages) if each.role is Role.ASSISTANT), None)
     return last is None or not thoughts_from(last.thoughts, origin)
