@@ -1,1 +1,1 @@
-"""What do OpenAI and compatible hosts send and answer? Chat Completions."""
+"""OpenAI's Chat Completions, as OpenAI and compatible hosts have it."""

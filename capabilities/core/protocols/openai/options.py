@@ -1,4 +1,4 @@
-"""What an OpenAI request says beside its words: parameters, tools, the ends of prefixes, and what is left out."""
+"""Build the parameters of a Chat Completions request: tools, JSON, cache marks, and what is dropped."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from capabilities.core.protocols.parameters import CACHE_PLACES, GEMINIS, droppe
 from capabilities.core.protocols.schema import wants_json
 from capabilities.core.providers.quirks import limit_name, quirk, unwanted_params
 
+# Fields of the payload that a caller's extra parameters never replace.
 OURS = frozenset({"model", "messages", "stream", "stream_options"})
-"""Fields of the payload that a caller's extra parameters never replace."""
+# Parameters that only OpenAI's Responses API or Gemini's has a field for.
 ELSEWHERE = frozenset({"reasoning_summary", *GEMINIS})
-"""What only OpenAI's other call, or Gemini's, has a place for."""
+# Extra parameters that are not passed on unchanged.
 UNPASSED = OURS | ELSEWHERE
-"""Extra parameters that do not go along as they came."""
 IMAGE_DETAIL, FILE_DETAIL = "messages[].content[].image_url.detail", "messages[].content[].file.detail"
+# What hosts other than Anthropic know in a `thinking` object: on or off, and GLM's keeping of it.
 OTHERS_THINKING = frozenset({"type", "clear_thinking"})
-"""What hosts other than Anthropic know in a `thinking` object: on or off, and GLM's keeping of it."""
 FIVE_MINUTES, THIRTY_MINUTES = 300, 1800
 
 
 def parameters_of(
     chat: ChatRequest, quirks: Mapping[str, Any], *, stream: bool
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Everything but model and messages, and the names of what was left out."""
+    """Return everything but model and messages, and the names of what was dropped."""
     given: dict[str, Any] = {name: value for name, value in chat.extra.items() if name not in UNPASSED}
     given |= {"temperature": chat.temperature, "top_p": chat.top_p, "stop": list(chat.stop) or None}
     given |= _tools(chat, quirks) | {"response_format": _response_format(chat, quirks)}
@@ -53,7 +53,7 @@ def parameters_of(
 
 
 def _list_anthropics(extra: Mapping[str, Any]) -> Iterator[str]:
-    """What is said in the form that only Anthropic takes, as Claude Code says it: others refuse the whole request."""
+    # Claude Code sends these in a form that only Anthropic takes; other hosts refuse the whole request.
     thinking, metadata = extra.get("thinking"), extra.get("metadata")
     if isinstance(thinking, Mapping) and (thinking.get("type") == "adaptive" or not set(thinking) <= OTHERS_THINKING):
         yield "thinking"
@@ -62,7 +62,6 @@ def _list_anthropics(extra: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _unspoken(quirks: Mapping[str, Any]) -> frozenset[str]:
-    """What this host has no place for."""
     plain = quirk(quirks, "string_content_only")
     return frozenset(
         (
@@ -74,9 +73,9 @@ def _unspoken(quirks: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _empty_marks(chat: ChatRequest) -> Iterator[str]:
-    """Marks with no words to stand beside: a turn that says nothing but its calls."""
     for message in chat.messages:
         for part in message.parts:
+            # A turn that consists of its calls has no text to mark.
             if part.cache and isinstance(part, TextPart) and not part.text:
                 yield part.cache.path
 
@@ -89,7 +88,7 @@ def _response_format(chat: ChatRequest, quirks: Mapping[str, Any]) -> Mapping[st
 
 
 def _tools(chat: ChatRequest, quirks: Mapping[str, Any]) -> dict[str, Any]:
-    """Tools and the choice among them; a choice without tools would be refused."""
+    # A choice without tools would be refused.
     if not chat.tools:
         return {}
     choice: Any = chat.tool_choice
@@ -103,7 +102,6 @@ def _tools(chat: ChatRequest, quirks: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _named(name: str, tools: tuple[Tool, ...]) -> dict[str, Any]:
-    """A tool by its name, in the words of its kind."""
     kind = "custom" if any(tool.name == name and tool.custom is not None for tool in tools) else "function"
     return {"type": kind, kind: {"name": name}}
 
@@ -117,7 +115,7 @@ def _tool(tool: Tool, quirks: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def cache_mark(mark: CacheMark | None, quirks: Mapping[str, Any]) -> dict[str, Any]:
-    """The end of a prefix in the words of this host; nothing where it has none."""
+    """Return a cache mark in this host's form; empty if it has none."""
     words = quirk(quirks, "cache_marks") if mark else "none"
     if mark is None or words == "none":
         return {}

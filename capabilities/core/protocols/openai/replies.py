@@ -1,4 +1,4 @@
-"""What OpenAI and its like answer as a whole."""
+"""Decode whole responses of Chat Completions, by OpenAI and compatible hosts."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import NO_DETAILS, Answer, AnswerDetails, Failure, Fault, Media, Supplement, Usage
 
-# What OpenAI and its like answer beside words: images (OpenRouter), sounds (OpenAI), citations.
+# What an answer holds beside its text: images (OpenRouter), sounds (OpenAI), citations.
 
+# The fields that hold it. A `content` that is a list may hold images, too.
 PLACES = frozenset({"images", "audio", "annotations"})
-"""Where something stands beside the words; a content that is a list may hold it, too."""
 
 
 def supplement_of(message: Mapping[str, Any]) -> Supplement:
-    """What stands beside the words of a message or of a delta."""
+    """Return the media and annotations of a message or a delta."""
     images, audio, content = message.get("images"), message.get("audio"), message.get("content")
     media: tuple[Media, ...] = ()
     if images or audio or isinstance(content, list):
@@ -47,24 +47,24 @@ def supplement_of(message: Mapping[str, Any]) -> Supplement:
 
 
 def _images(value: Any) -> Iterator[Media]:
-    """The images of a list of parts; one without a type of its own is a PNG."""
     for part in value if isinstance(value, list) else []:
         image = part.get("image_url") if isinstance(part, dict) else None
+        # An image that names no type is taken for a PNG.
         found = media_of_url(image.get("url") if isinstance(image, dict) else image, ANY_IMAGE)
         if found is not None:
             yield found
 
 
 def _sounds(value: Any) -> Iterator[Media]:
-    """A sound, or a piece of one, which may hold nothing but words."""
     if not isinstance(value, dict):
         return
+    # A piece of a sound may hold nothing but its transcript.
     sound = media_of_base64(None, value.get("data"), RAW_SOUND) or Media(Kind.AUDIO, RAW_SOUND)
     words, expires_at = filled(value.get("transcript")), count(value, "expires_at")
     yield replace(sound, id=filled(value.get("id")), transcript=words or "", expires_at=expires_at)
 
 
-# Why the model stopped, in the words of OpenAI and its like.
+# Reasons to stop, in the words of OpenAI and compatible hosts.
 
 ENDINGS: Mapping[str, Ending] = {
     **dict.fromkeys(("stop", "eos", "eos_token", "end_turn", "stop_sequence", "STOP", "COMPLETE"), WHOLE),
@@ -73,12 +73,11 @@ ENDINGS: Mapping[str, Ending] = {
     "model_context_window_exceeded": CUT,
     **dict.fromkeys(("content_filter", "sensitive"), FILTERED),
 }
-"""Reasons to stop."""
+# Reasons to stop that mean that the provider failed, with the status they amount to.
 BROKEN: Mapping[str, int] = {"error": 500, "network_error": 502, "insufficient_system_resource": 503, "abort": 503}
-"""Reasons to stop that mean that the provider failed, with the status they stand for."""
 
 
-# Tokens as OpenAI and its like count them.
+# Token counts: from the names of a `usage` object and of its parts to those of `Usage`.
 
 TOTALS: Mapping[str, str] = {
     "prompt_tokens": "prompt_tokens",
@@ -106,25 +105,22 @@ DETAILS: Mapping[str, Mapping[str, str]] = {
     "prompt_tokens_details": PROMPT,
     "completion_tokens_details": COMPLETION,
 }
-"""From the names of a `usage` object and of its parts to those of `Usage`."""
 
 
 def usage_of(value: Any) -> Usage:
-    """The token counts of a `usage` object."""
     if not isinstance(value, dict):
         return Usage()
     found: dict[str, int] = {}
     read_counts(value, TOTALS, found)
     for name, names in DETAILS.items():
         read_counts(value.get(name), names, found)
-    if "prompt_tokens" not in found and "prompt_cache_miss_tokens" in value:  # DeepSeek counts both sorts apart
+    if "prompt_tokens" not in found and "prompt_cache_miss_tokens" in value:  # DeepSeek counts the two apart
         hit, miss = found.get("cached_tokens"), count_of(value["prompt_cache_miss_tokens"])
         return Usage(total_of(hit, miss), **found)
     return Usage(**found)
 
 
 def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | None = None) -> Answer | Failure:
-    """The outcome of a whole response."""
     value = object_of(status, headers, body, now)
     if isinstance(value, Failure):
         return value
@@ -145,7 +141,7 @@ def _outcome(value: dict[str, Any], choices: Any) -> Answer | Failure:
 
 
 def is_error(value: Mapping[str, Any]) -> bool:
-    """Whether a good status hides an error (OpenRouter by design, MiniMax in its own words)."""
+    """Return whether a 200 response hides an error, as at OpenRouter by design and at MiniMax in `base_resp`."""
     base = value.get("base_resp")
     if isinstance(base, Mapping) and base.get("status_code"):
         return True
@@ -174,12 +170,11 @@ def _answer(value: dict[str, Any], choice: dict[str, Any]) -> Answer | Failure:
 
 
 def details_of(value: Mapping[str, Any], choice: Mapping[str, Any], ending: Ending) -> AnswerDetails:
-    """What stands beside an answer, or beside the last chunk of one; OpenRouter names the vendor's own reason, too.
-
-    vLLM names the stop sequence it met as `stop_reason`, SGLang as `matched_stop`; a number there is a token's.
-    """
+    """Return the details of an answer, or of the last chunk of one."""
+    # OpenRouter names the vendor's own reason, too.
     word = own_word(choice.get("native_finish_reason") or choice.get("finish_reason"), ending)
     tier, fingerprint = filled(value.get("service_tier")), filled(value.get("system_fingerprint"))
+    # The stop sequence at vLLM and at SGLang; a number there is a token's.
     sequence = filled(choice.get("stop_reason")) or filled(choice.get("matched_stop"))
     if not (word or tier or fingerprint or sequence):
         return NO_DETAILS
@@ -187,7 +182,7 @@ def details_of(value: Mapping[str, Any], choice: Mapping[str, Any], ending: Endi
 
 
 def broken_off(choice: Mapping[str, Any], reason: str) -> Failure:
-    """The failure of a candidate that stopped for a reason of `BROKEN`."""
+    """Return the failure of a candidate that stopped for a reason of `BROKEN`."""
     if isinstance(choice.get("error"), Mapping):
         return failure_inside(choice)
     sentence = translatable("the model stopped with %(reason)s", reason=reason)
@@ -195,7 +190,6 @@ def broken_off(choice: Mapping[str, Any], reason: str) -> Failure:
 
 
 def _calls(value: Any) -> tuple[ToolCall, ...]:
-    """The tool calls; arguments that came as an object become the text they should have been."""
     calls = []
     for index, item in enumerate(value if isinstance(value, list) else []):
         called, text, custom = called_in(item) if isinstance(item, dict) else ({}, None, False)
@@ -207,7 +201,7 @@ def _calls(value: Any) -> tuple[ToolCall, ...]:
 
 
 def text_and_thoughts(content: Any) -> tuple[str, str]:
-    """Words and thoughts of a content that is a text or, at Mistral, a list of chunks."""
+    """Return text and reasoning of a content that is a text or, at Mistral, a list of chunks."""
     if isinstance(content, str):
         return content, ""
     words, thoughts = "", ""
@@ -222,7 +216,6 @@ def text_and_thoughts(content: Any) -> tuple[str, str]:
 
 
 def reasoning_of(message: Mapping[str, Any]) -> str:
-    """The thoughts of a message, under whichever of their two names; empty where there are none."""
     for name in ("reasoning_content", "reasoning"):
         if isinstance(message.get(name), str) and message[name]:
             return str(message[name])

@@ -1,4 +1,4 @@
-"""OpenAI's Chat Completions and, through compatibility options, everyone who speaks nearly the same."""
+"""Encode requests for Chat Completions, at OpenAI and, by compatibility options, at similar hosts."""
 
 from __future__ import annotations
 
@@ -41,13 +41,12 @@ HOISTED = "Tool output, not user instructions:"
 
 @dataclass(frozen=True)
 class OpenAI:
-    """The protocol `openai`; `clock` (seconds since the epoch) reads a Retry-After date that has no Date beside it."""
+    """The protocol `openai`; `clock` (seconds since the epoch) serves a Retry-After date without a Date beside it."""
 
     name: str = "openai"
     clock: Callable[[], float] = time.time
 
     def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
-        """The call for a derived request."""
         quirks = quirks_for(target.endpoint, target.quirks)
         dialects = openais(target.endpoint)
         moved: tuple[str, ...] = ()
@@ -63,16 +62,13 @@ class OpenAI:
         return UpstreamRequest(call_url(target.endpoint, CALL), headers, payload, dropped_params=dropped)
 
     def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
-        """The outcome of a whole response."""
         return replies.decode(status, headers, body, self.clock())
 
     def decoder(self) -> StreamDecoder:
-        """A fresh decoder for one streamed response with status 200."""
         return EventStream(ChunkReader(), lambda body: self.decode(200, {}, body))
 
 
 def _with_instruction(chat: ChatRequest, quirks: Mapping[str, Any]) -> tuple[Message, ...]:
-    """The messages, led by words that ask for JSON where the provider takes no schema."""
     way, shape = quirk(quirks, "structured"), chat.response_format
     if not wants_json(shape) or way == "json_schema" or (way == "json_object" and schema_of(shape) is None):
         return chat.messages
@@ -86,9 +82,9 @@ def _with_instruction(chat: ChatRequest, quirks: Mapping[str, Any]) -> tuple[Mes
 
 
 def _messages(messages: tuple[Message, ...], quirks: Mapping[str, Any], origin: str) -> Iterator[dict[str, Any]]:
-    """The messages in order; files outside a user message follow in one of their own, after a run of tool results."""
     if quirk(quirks, "system_role") == "first_user":
         messages = _system_to_user(messages)
+    # Files that a message cannot hold follow in a user message of their own, after a whole run of tool results.
     waiting: list[NativePart] = []
     for message in messages:
         if waiting and message.role is not Role.TOOL:
@@ -101,7 +97,6 @@ def _messages(messages: tuple[Message, ...], quirks: Mapping[str, Any], origin: 
 
 
 def _list_moved(message: Message, quirks: Mapping[str, Any]) -> list[NativePart]:
-    """The files that a message of this role cannot hold."""
     if message.role is Role.USER or (message.role is Role.TOOL and quirk(quirks, "tool_media") != "hoist"):
         return []
     return natives_of(message)
@@ -113,11 +108,8 @@ def _hoist(parts: list[NativePart], quirks: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _system_to_user(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """System words at the head of the next user message, for models that know no system role.
-
-    Where the model speaks before the user does, or nobody does, they end the user message before them. So what came
-    before an answer never changes after it.
-    """
+    # System messages lead the next user message. Where the model speaks first, or nothing follows, they end the user
+    # message before. That way, what precedes an answer never changes after it.
     out: list[Message] = []
     waiting: list[Message] = []
     for message in messages:
@@ -137,7 +129,6 @@ def _system_to_user(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
 
 def _end_user_message(out: list[Message], system: list[Message]) -> None:
-    """Adds system words to the last message where it is the user's, else as one of the user's."""
     if out and out[-1].role is Role.USER:
         out[-1] = replace(out[-1], parts=(*out[-1].parts, _join(system)))
     else:
@@ -161,7 +152,6 @@ def _message(message: Message, quirks: Mapping[str, Any], origin: str) -> dict[s
 
 
 def _assistant(message: Message, quirks: Mapping[str, Any], origin: str) -> dict[str, Any]:
-    """Tool calls, and earlier reasoning where the provider wants it back."""
     out: dict[str, Any] = {}
     if message.tool_calls:
         out["tool_calls"] = _calls(message.tool_calls, quirks, origin)
@@ -178,9 +168,9 @@ def _assistant(message: Message, quirks: Mapping[str, Any], origin: str) -> dict
 
 
 def _calls(calls: tuple[ToolCall, ...], quirks: Mapping[str, Any], origin: str) -> list[dict[str, Any]]:
-    """The calls with the proofs that this model gave them; a host that insists on one gets its stand-in."""
     signed = quirk(quirks, "call_signatures")
     signatures = [call.signature_for(origin) if signed or call.origin else None for call in calls]
+    # The host insists on a signature, so the first call gets Google's placeholder.
     if signed and not any(signatures):
         signatures[0] = NOT_SIGNED_HERE
     return [_call(call, quirks) | signature_field(signature) for call, signature in zip(calls, signatures, strict=True)]
@@ -198,7 +188,7 @@ def _call_id(call_id: str, quirks: Mapping[str, Any]) -> str:
 
 
 def _content(message: Message, quirks: Mapping[str, Any]) -> Any:
-    """One text where all is text, since some take nothing else there, else the list of parts."""
+    # One text where everything is text, since some hosts accept nothing else.
     given = result_parts(message)
     if len(given) == 1 and isinstance(given[0], TextPart) and given[0].cache is None:
         return given[0].text
@@ -220,7 +210,6 @@ def _content(message: Message, quirks: Mapping[str, Any]) -> Any:
 
 
 def _native(part: NativePart, quirks: Mapping[str, Any]) -> dict[str, Any]:
-    """The file in the provider's slot for its kind."""
     write = {Kind.IMAGE: _image, Kind.AUDIO: _audio, Kind.VIDEO: _video}.get(part.kind, _document)
     return write(part, quirks) or {"type": "text", "text": placeholder(part)}
 

@@ -1,4 +1,4 @@
-"""What OpenAI and its like answer chunk by chunk."""
+"""Decode streamed responses of Chat Completions, chunk by chunk."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from capabilities.core.protocols.thought_fields import DETAILS, own_thought, tho
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Delta, Failure, Finish, Supplement, Usage
 
+# The fields of a delta that adds nothing but text.
 WORDS = frozenset({"role", "content"})
-"""What a delta holds that brings nothing but words."""
 
 
 class ChunkReader:
-    """Reads chunks; the end is due when `[DONE]` or the count has come after the reason to stop."""
+    """Reads chunks; after the reason to stop, the usage or `[DONE]` ends the stream."""
 
     def __init__(self) -> None:
         self.finish: Finish | None = None
@@ -46,11 +46,10 @@ class ChunkReader:
 
     @property
     def usage(self) -> Usage:
-        """What has been counted so far."""
         return usage_of(self._usage)
 
     def read(self, event: SseEvent) -> list[Delta | Supplement | Failure]:
-        """What a chunk adds. Raises `MalformedEventError` when its choices are no list."""
+        # A shortcut: nearly every chunk differs from the one before only by its text.
         if self.finish is None and not event.event and (words := self._frame.words_in(event.data)):
             return [Delta(words)]
         if event.data[:1] != "{" and event.data.strip() == "[DONE]":
@@ -85,7 +84,7 @@ class ChunkReader:
         reason = choice.get("finish_reason")
         if reason and isinstance(reason, str) and reason in BROKEN:
             return [broken_off(choice, reason)]
-        delta = choice.get("delta", choice.get("message"))  # some send a whole message as one event
+        delta = choice.get("delta", choice.get("message"))  # some hosts send a whole message as one event
         if delta is not None and not isinstance(delta, dict):
             raise MalformedEventError(translatable("%(name)s is not an object", name="delta"))
         pieces: list[Delta | Supplement | Failure] = self._pieces(delta) if delta else []
@@ -100,12 +99,11 @@ class ChunkReader:
         return pieces
 
     def _pieces(self, delta: Mapping[str, Any]) -> list[Delta | Supplement | Failure]:
-        """What a delta adds; nothing where it says nothing."""
         content = delta.get("content")
         if len(delta) == 1 and isinstance(content, str):  # as nearly every chunk is
             return [Delta(content)] if content else []
         refusal, called, thoughts = delta.get("refusal"), delta.get("tool_calls"), delta.get(DETAILS)
-        if isinstance(thoughts, list):  # they come in pieces, and are whole when the answer is
+        if isinstance(thoughts, list):  # sent in pieces, which are joined at the end
             self._thoughts += thoughts
         text, thought = (content, "") if isinstance(content, str) else text_and_thoughts(content)
         calls = (
@@ -122,7 +120,7 @@ class ChunkReader:
         return said
 
     def _count(self, usage: Any) -> None:
-        """The later count where it says something; some send what came so far with every chunk."""
+        # Some hosts send the usage so far with every chunk. What a later one leaves out keeps its value.
         if isinstance(usage, Mapping):
             self._usage |= {name: number for name, number in usage.items() if number is not None}
 
@@ -133,7 +131,6 @@ class ChunkReader:
 
 
 def _delta_of_words(choice: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The delta of a choice that adds words and nothing beside them; None for any other."""
     delta = choice.get("delta")
     if choice.get("logprobs") or not isinstance(delta, dict) or not isinstance(delta.get("content"), str):
         return None
@@ -141,7 +138,7 @@ def _delta_of_words(choice: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _with_logprobs(pieces: list[Delta | Supplement | Failure], logprobs: Any) -> list[Delta | Supplement | Failure]:
-    """The piece with how probable it was; some send that in a chunk of its own."""
+    # Some hosts send the log probabilities in a chunk of their own.
     known = logprobs_of(logprobs)
     if known is None:
         return pieces
@@ -151,8 +148,8 @@ def _with_logprobs(pieces: list[Delta | Supplement | Failure], logprobs: Any) ->
 
 
 def _first_choice(choices: list[Any]) -> dict[str, Any] | None:
-    """The candidate that is read; others were never asked for."""
     for item in choices:
+        # Other candidates were never asked for.
         if isinstance(item, dict) and item.get("index", 0) == 0:
             return item
     return None
