@@ -1,1 +1,1 @@
-"""What does the embedded provider send and answer? A description of what it received."""
+"""The embedded provider, which answers with a description of what it received."""

@@ -1,4 +1,4 @@
-"""The embedded provider: it answers with a description of exactly what it received, and needs no network."""
+"""Answer a request with a description of exactly what was received, without a network."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHARACTERS_PER_TOKEN = 4
 
 
 def answer(chat: ChatRequest, model: str) -> Answer | Failure:
-    """What the embedded model says to a derived request: `echo-503` always fails, the others describe it."""
+    """Return the embedded model's answer; `echo-503` always fails, the others describe the request."""
     if model == BROKEN:
         sentence = translatable("echo-503 always fails, to demonstrate a fallback.")
         return Failure(Fault.HTTP_503, sentence, 503, "unavailable")
@@ -54,7 +54,6 @@ def _headline(message: Message) -> str:
 
 
 def _part(part: Part) -> Iterator[str]:
-    """Text quoted line by line; a file by kind, type, name and bytes."""
     if isinstance(part, TextPart):
         yield from (f"   > {line}" for line in part.text.splitlines())
     elif isinstance(part, NativePart):

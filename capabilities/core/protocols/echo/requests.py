@@ -1,4 +1,4 @@
-"""The protocol of the embedded provider: what previews show of a request, since nothing is sent."""
+"""Encode requests for the embedded provider, as previews show them; nothing is sent."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, Upstr
 
 @dataclass(frozen=True)
 class Echo:
-    """The protocol `echo`: its payload is for previews, its answer comes from `embedded.answer`.
+    """The protocol `echo`: its payload is for previews, its answer is that of `embedded.answer`.
 
-    `reply` writes that answer as bytes, which `decode` and `decoder` read back, so that it can be driven like others.
+    `reply` writes that answer as bytes, which `decode` and `decoder` read back, so that it is used like the others.
     """
 
     name: str = "echo"
 
     def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
-        """The payload as previews show it; nothing is sent."""
         messages = [_message_json(message) for message in chat.messages]
         payload: dict[str, Any] = {"model": target.model, "messages": messages}
         given = {"temperature": chat.temperature, "max_tokens": chat.max_tokens, "top_p": chat.top_p}
@@ -38,20 +37,18 @@ class Echo:
         return UpstreamRequest(EMBEDDED, {}, payload, dropped_params=_list_dropped(chat))
 
     def reply(self, chat: ChatRequest, model: str) -> tuple[int, bytes]:
-        """Status and body of the answer."""
+        """Return status and body of the answer."""
         return replies.encode_reply(answer(chat, model))
 
     def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
-        """The outcome that `reply` wrote."""
         return replies.decode(status, body)
 
     def decoder(self) -> StreamDecoder:
-        """A decoder that gives the whole answer in pieces when it is complete."""
         return WholeAnswer()
 
 
 def _list_dropped(chat: ChatRequest) -> tuple[str, ...]:
-    """What the answer says nothing of."""
+    # Parameters that the answer does not describe.
     unheard = {
         "stop": bool(chat.stop),
         "response_format": chat.response_format is not None,

@@ -1,4 +1,4 @@
-"""What the embedded provider answers piece by piece."""
+"""Stream the embedded provider's answers in pieces."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from capabilities.core.protocols.echo.replies import decode
 from capabilities.core.protocols.stream import finish_of
 from capabilities.core.wire import Answer, Delta, Failure, StreamEvent
 
+# Characters per piece.
 PIECE = 24
-"""Characters of one piece of a streamed answer."""
 
 
 def stream_of(outcome: Answer | Failure) -> list[StreamEvent]:
-    """An outcome cut into the events of a stream."""
+    """Return the events of a stream for an outcome."""
     if isinstance(outcome, Failure):
         return [outcome]
     text = outcome.text
@@ -20,7 +20,7 @@ def stream_of(outcome: Answer | Failure) -> list[StreamEvent]:
 
 
 class WholeAnswer:
-    """Gives the answer in pieces once all its bytes are there."""
+    """Collects the whole answer, and returns it in pieces at the end."""
 
     due = False
 
@@ -28,10 +28,8 @@ class WholeAnswer:
         self._body = bytearray()
 
     def feed(self, block: bytes) -> list[StreamEvent]:
-        """Nothing before the end."""
         self._body += block
         return []
 
     def close(self) -> list[StreamEvent]:
-        """The answer in pieces."""
         return stream_of(decode(200, bytes(self._body)))

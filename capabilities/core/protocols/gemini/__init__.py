@@ -1,1 +1,1 @@
-"""What does Gemini send and answer? generateContent."""
+"""Gemini's generateContent."""

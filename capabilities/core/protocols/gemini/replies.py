@@ -1,4 +1,4 @@
-"""What Gemini answers as a whole."""
+"""Decode whole responses of Gemini's generateContent."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, AnswerDetails, Failure, Fault, Usage
 
-# Why the model stopped, in Gemini's words.
+# Gemini's reasons to stop.
 
 ENDINGS: Mapping[str, Ending] = {
     "STOP": WHOLE,
@@ -43,19 +43,20 @@ ENDINGS: Mapping[str, Ending] = {
     ),
     **dict.fromkeys(("OTHER", "IMAGE_OTHER", "NO_IMAGE", "FINISH_REASON_UNSPECIFIED"), UNFINISHED),
 }
-"""Reasons to stop."""
+# Reasons to stop that mean that there is no answer.
 FAILURES: Mapping[str, Fault] = {
+    # A retry may write the function call correctly.
     "MALFORMED_FUNCTION_CALL": Fault.BAD_JSON,
     "UNEXPECTED_TOOL_CALL": Fault.BAD_JSON,
     "MALFORMED_RESPONSE": Fault.GENERATION_FAILED,
     "TOO_MANY_TOOL_CALLS": Fault.GENERATION_FAILED,
     "MISSING_THOUGHT_SIGNATURE": Fault.GENERATION_FAILED,
 }
-"""Reasons to stop that mean that there is no answer."""
 
 
-# Tokens as Gemini counts them: thoughts beside the words, what its own tools found beside the prompt.
+# Token counts. Gemini counts reasoning apart from the text, and what its own tools found apart from the prompt.
 
+# From the names of `usageMetadata`, and of the modalities in its lists (`DETAILS`), to those of `Usage`.
 TOTALS: Mapping[str, str] = {
     "promptTokenCount": "prompt_tokens",
     "candidatesTokenCount": "completion_tokens",
@@ -76,18 +77,17 @@ DETAILS: Mapping[str, Mapping[str, str]] = {
         "IMAGE": "completion_image_tokens",
     },
 }
-"""From the names of `usageMetadata`, and of the modalities in its lists, to those of `Usage`."""
+# Known names that are not kept: `Usage` has no field for them.
 UNREAD: Mapping[str, str] = {
     "cacheTokensDetails": "of what sort the cached part was",
     "toolUsePromptTokensDetails": "of what sort the tools' part was",
     "trafficType": "no count",
 }
 UNREAD_MODALITIES = frozenset({"MODALITY_UNSPECIFIED", "VIDEO", "DOCUMENT"})
-"""Names that are known and not kept; `Usage` has no place for these sorts."""
 
 
 def usage_of(value: Any) -> Usage:
-    """The token counts; thinking is part of what the model wrote, what its tools found part of what it read."""
+    """Return the token counts; reasoning is part of the completion, what tools found is part of the prompt."""
     if not isinstance(value, dict):
         return Usage()
     found: dict[str, int] = {}
@@ -106,17 +106,16 @@ def _by_modality(value: Any) -> dict[str, Any]:
     return {filled(item.get("modality")) or "": item.get("tokenCount") for item in each}
 
 
+# OpenRouter's name for reasoning in this form.
 DIALECT = "google-gemini-v1"
-"""What OpenRouter calls thoughts that are written like these."""
 PROTOCOL = "gemini"
+# Parts that only Gemini's own tools write and read, signature included.
 OWN_PARTS = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")
-"""Parts that only its own tools write and read, signature included."""
+# Fields in which a candidate names its sources.
 BESIDE = (*sorted(SOURCES), "urlContextMetadata")
-"""What a candidate says of its sources."""
 
 
 def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | None = None) -> Answer | Failure:
-    """The outcome of a whole response."""
     value = object_of(status, headers, body, now, _unwrap)
     if isinstance(value, Failure):
         return value
@@ -127,7 +126,7 @@ def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | No
 
 
 def _unwrap(value: Any) -> Any:
-    """An error sometimes comes as the one element of a list."""
+    # Gemini sometimes wraps an error in a list of one.
     wrapped = isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict) and "error" in value[0]
     return value[0] if wrapped else value
 
@@ -162,7 +161,7 @@ def _answer(value: dict[str, Any]) -> Answer | Failure:
 
 
 def blocked_prompt(value: Mapping[str, Any]) -> Failure | None:
-    """A prompt that was refused: no candidate, and the reason beside it."""
+    """Return the failure of a prompt that was refused; None if it was not."""
     feedback = value.get("promptFeedback")
     reason = feedback.get("blockReason") if isinstance(feedback, Mapping) else None
     if not reason or value.get("candidates"):
@@ -176,10 +175,7 @@ def blocked_prompt(value: Mapping[str, Any]) -> Failure | None:
 
 
 def failed_generation(candidate: Mapping[str, Any]) -> Failure | None:
-    """The failure of a candidate that stopped for a reason of `FAILURES`; None for one that did not.
-
-    After a function call that was written wrong another try may do better.
-    """
+    """Return the failure of a candidate that stopped for a reason of `FAILURES`, else None."""
     reason = candidate.get("finishReason")
     fault = FAILURES.get(reason) if isinstance(reason, str) else None
     if fault is None:
@@ -190,31 +186,29 @@ def failed_generation(candidate: Mapping[str, Any]) -> Failure | None:
 
 
 def parts_of(candidate: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The parts of a candidate that are objects."""
     content = candidate.get("content")
     parts = content.get("parts") if isinstance(content, Mapping) else None
     return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
 
 
 def words_of(parts: list[dict[str, Any]], *, thought: bool) -> str:
-    """The texts of the parts that are thoughts, or of those that are not."""
     texts = (part.get("text") for part in parts if bool(part.get("thought")) is thought)
     return "".join(text for text in texts if isinstance(text, str))
 
 
 def own_kind(part: Mapping[str, Any]) -> str | None:
-    """Which of `OWN_PARTS` a part holds; None for any other part."""
     return next((name for name in OWN_PARTS if isinstance(part.get(name), Mapping) and part[name]), None)
 
 
 def word_of_part(part: Mapping[str, Any], kind: str) -> str:
-    """The word in `vendorTools` for one of `OWN_PARTS`; a call or a response says which tool it is of."""
+    """Return the word in `vendorTools` for one of `OWN_PARTS`."""
+    # A call or a response names its tool in its type.
     held = part[kind] if isinstance(part[kind], Mapping) else {}
     return word_of_field(filled(held.get("toolType") or held.get("tool_type")) or kind)
 
 
 def own_parts(parts: list[dict[str, Any]], offset: int, calls: int) -> Iterator[VendorItem]:
-    """The parts of its own tools, each behind so many characters and calls, for callers of the same API."""
+    """Yield the parts of Gemini's own tools with their positions, for callers of the same API."""
     thoughts = 0
     for part in parts:
         if kind := own_kind(part):
@@ -232,16 +226,13 @@ def _own_fields(part: Mapping[str, Any], kind: str) -> dict[str, Any]:
 
 
 def metadata_of(candidate: Mapping[str, Any]) -> tuple[VendorItem, ...]:
-    """What a candidate says of its sources, as it came."""
+    """Return what a candidate says about its sources, for callers of the same API."""
     found = keep_readable({name: candidate[name] for name in BESIDE if candidate.get(name)})
     return (VendorItem(PROTOCOL, METADATA, found),) if found else ()
 
 
 def signed_words(parts: list[dict[str, Any]], offset: int, calls: int) -> tuple[tuple[ReasoningBlock, ...], int]:
-    """The proofs of parts that call nothing, each behind the words that it signs; and how many words there are now.
-
-    A streamed answer may send the last one in a part of its own, without any words.
-    """
+    """Return the signatures of parts other than calls, each with its position, and the text's new length."""
     found: list[ReasoningBlock] = []
     for part in parts:
         if own_kind(part):
@@ -251,20 +242,20 @@ def signed_words(parts: list[dict[str, Any]], offset: int, calls: int) -> tuple[
             continue
         if not part.get("thought") and isinstance(part.get("text"), str):
             offset += len(part["text"])
+        # A streamed answer may send the last signature in a part of its own, without text.
         if proof := filled(part.get("thoughtSignature")):
             found.append(ReasoningBlock(ThoughtForm.ENCRYPTED, "", proof, offset, calls, dialect=DIALECT))
     return tuple(found), offset
 
 
 def with_calls(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The parts that call a function by its name."""
     calls = (part.get("functionCall") for part in parts)
     return [part for part, call in zip(parts, calls, strict=True) if isinstance(call, dict) and call.get("name")]
 
 
 def call_of(part: Mapping[str, Any], index: int, value: Mapping[str, Any]) -> ToolCall:
-    """A function call; without an id of its own it gets one that differs from answer to answer."""
     call = part["functionCall"]
+    # Without an id of its own, a call gets one that differs from answer to answer.
     identity = filled(call.get("id")) or f"call_{filled(value.get('responseId')) or 'gemini'}_{index}"
     arguments = json.dumps(call.get("args") or {}, ensure_ascii=False)
     return ToolCall(identity, str(call["name"]), arguments, filled(part.get("thoughtSignature")))

@@ -1,4 +1,4 @@
-"""Gemini generateContent."""
+"""Encode requests for Gemini's generateContent."""
 
 from __future__ import annotations
 
@@ -45,15 +45,16 @@ from capabilities.core.providers.presets import quirks_for
 from capabilities.core.providers.quirks import quirk, unwanted_params
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
 
+# The user's first turn where the conversation would begin with the model's.
 OPENING = {"text": "."}
 MAX_STOPS = 5
+# Types of files that a function's response may hold.
 IN_RESULTS = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"})
-"""What may stand inside a function's response."""
 MODALITIES = frozenset({"text", "image", "audio"})
 SAFETY = "safetySettings"
 CONFIG = "toolConfig."
+# With the `computer` tool, Gemini reads fields of a result: `url` and `safety_acknowledgement`.
 COMPUTER, AS_OBJECTS = "computer", "results_as_objects"
-"""A Gemini that uses a computer reads fields of a result: `url`, and `safety_acknowledgement`."""
 KNOWN_EXTRA = {
     "seed": "seed",
     "presence_penalty": "presencePenalty",
@@ -64,13 +65,12 @@ KNOWN_EXTRA = {
 
 @dataclass(frozen=True)
 class Gemini:
-    """The protocol `gemini`; `clock` as in `openai`."""
+    """The protocol `gemini`; `clock` is as in `openai`."""
 
     name: str = "gemini"
     clock: Callable[[], float] = time.time
 
     def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
-        """The call for a derived request; its model stands in the URL."""
         quirks = quirks_for(target.endpoint, target.quirks)
         has_field = _native_shape(chat, quirks) and quirk(quirks, "structured", "gemini") == "json_schema"
         chat, moved, fits = fit_request(chat, GEMINI, has_field=has_field)
@@ -91,23 +91,21 @@ class Gemini:
         return UpstreamRequest(_url(target, stream=stream), headers, body, dropped_params=dropped)
 
     def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
-        """The outcome of a whole response."""
         return replies.decode(status, headers, body, self.clock())
 
     def decoder(self) -> StreamDecoder:
-        """A fresh decoder for one streamed response with status 200."""
         return EventStream(PartReader(), lambda body: self.decode(200, {}, body))
 
 
 def _url(target: Target, *, stream: bool) -> str:
-    """The call's URL; in an endpoint that is a model's call already, model and verb become those that are asked for."""
     verb = "streamGenerateContent" if stream else "generateContent"
     parts = urlsplit(target.endpoint.strip())
     path = parts.path.rstrip("/")
     call, _, named = path.rpartition(":")
+    # The endpoint is already a model's call: its model and verb are replaced.
     if named in {"generateContent", "streamGenerateContent"}:
         path, known, _ = call.rpartition("/models/")
-        place = f"{path}/models/{_model_part(target)}" if known else call  # a tuned model is its own place
+        place = f"{path}/models/{_model_part(target)}" if known else call  # a tuned model has a path of its own
     else:
         place = f"{path}/models/{_model_part(target)}"
     query = "&".join(item for item in parts.query.split("&") if item and item != "alt=sse")
@@ -120,7 +118,6 @@ def _model_part(target: Target) -> str:
 
 
 def _options(chat: ChatRequest, model: str, quirks: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """generationConfig, and the names of the parameters that do not reach the model."""
     given: dict[str, tuple[str, Any]] = {
         "temperature": ("temperature", chat.temperature),
         "top_p": ("topP", chat.top_p),
@@ -135,14 +132,13 @@ def _options(chat: ChatRequest, model: str, quirks: Mapping[str, Any]) -> tuple[
     there = {name: pair for name, pair in given.items() if pair[1] is not None}
     by_alias = {name for name, (alias, _) in there.items() if alias in refused}
     kept, lost = split_params(there, refused | by_alias)
-    kept.pop(SAFETY, None)  # beside the options
+    kept.pop(SAFETY, None)  # a field beside generationConfig
     options = {name: value for name, value in kept.values() if value != {}}
     left_out = _list_left_out(chat, there)
     return {**options, **_shape(chat, quirks)}, (*lost, *left_out, *dropped_fields(chat, "gemini"))
 
 
 def _translated(chat: ChatRequest, model: str) -> dict[str, tuple[str, Any]]:
-    """Parameters whose value is said in other words here."""
     if not chat.extra:
         return {}
     kinds = chat.extra.get("modalities")
@@ -156,9 +152,9 @@ def _translated(chat: ChatRequest, model: str) -> dict[str, tuple[str, Any]]:
 
 
 def _thinking(chat: ChatRequest, model: str) -> dict[str, tuple[str, Any]]:
-    """How much to think, and whether the thoughts are wanted: one object, said under each name that asks for it."""
     budget, known = chat.extra.get(THINKING_BUDGET), thinking_config(model, "low") or {}
     config = thinking_config(model, chat.extra.get("reasoning_effort"))
+    # One object, under each parameter that asks for it, so that none of them counts as dropped.
     said = {"reasoning_effort": ("thinkingConfig", config)}
     if isinstance(budget, int) and known:
         config = {"thinkingBudget": budget}
@@ -169,7 +165,6 @@ def _thinking(chat: ChatRequest, model: str) -> dict[str, tuple[str, Any]]:
 
 
 def _list_left_out(chat: ChatRequest, fields: Mapping[str, Any]) -> tuple[str, ...]:
-    """What has no field here, or a value that cannot be said; `fields` are those that can."""
     lost = ["parallel_tool_calls"] if chat.parallel_tool_calls is False and chat.tools else []
     if "stop" in fields and len(chat.stop) > MAX_STOPS:
         lost.append("stop")
@@ -177,9 +172,9 @@ def _list_left_out(chat: ChatRequest, fields: Mapping[str, Any]) -> tuple[str, .
 
 
 def _native_shape(chat: ChatRequest, quirks: Mapping[str, Any]) -> bool:
-    """Whether JSON is asked for in its own field; beside tools only where somebody says that the model takes it."""
     if quirk(quirks, "structured", "gemini") == "prompt":
         return False
+    # Beside tools, only where an option says explicitly that the model takes both.
     return not chat.tools or quirks.get("structured") == "json_schema"
 
 
@@ -194,7 +189,6 @@ def _shape(chat: ChatRequest, quirks: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _json_words(chat: ChatRequest, quirks: Mapping[str, Any]) -> list[str]:
-    """Words that ask for JSON where the field does not say it all."""
     if not wants_json(chat.response_format):
         return []
     by_field = _native_shape(chat, quirks)
@@ -203,7 +197,6 @@ def _json_words(chat: ChatRequest, quirks: Mapping[str, Any]) -> list[str]:
 
 
 def _tools(chat: ChatRequest) -> dict[str, Any]:
-    """The functions, Google's own tools as they came, and what `toolConfig` says of either."""
     tools = [as_function(tool) for tool in chat.tools]
     declared = [{"functionDeclarations": [_declare(tool) for tool in tools]}] if tools else []
     listed = [*declared, *(item.value for item in chat.vendor if item.path.startswith("tools["))]
@@ -221,7 +214,7 @@ def _calling(chat: ChatRequest, tools: list[Tool]) -> dict[str, Any]:
     calling: dict[str, Any] = {"mode": mode} if mode else {}
     wanted = (chat.tool_name,) if chat.tool_name else chat.allowed_tools
     named = [tool.name for tool in tools if tool.name in wanted]
-    if named:  # names stand beside ANY, or beside VALIDATED, where the model may also answer in words
+    if named:  # names go with ANY, or with VALIDATED, where the model may also answer in text
         mode = "ANY" if chat.tool_name or chat.tool_choice == "required" else VALIDATED
         calling = {"mode": mode, "allowedFunctionNames": named}
     return calling
@@ -241,7 +234,6 @@ def _declare(tool: Tool) -> dict[str, Any]:
 def _conversation(
     chat: ChatRequest, quirks: Mapping[str, Any], origin: str
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """SystemInstruction and the contents; `origin` marks the thoughts that are this model's own."""
     texts, rest = leading_system(chat.messages)
     texts = [*texts, *_json_words(chat, quirks)]
     talk = Conversation("user", "model")
@@ -250,6 +242,7 @@ def _conversation(
         names |= {call.id: call.name for call in message.tool_calls}
         if message.role is Role.ASSISTANT:
             talk.model(_model(message, origin))
+            # Files of a model's message go to the user's next turn.
             talk.postpone([_native(part) for part in natives_of(message)])
         else:
             _add(message, talk, names, quirks, origin)
@@ -269,7 +262,6 @@ def _add(
 
 
 def _model(message: Message, origin: str) -> list[dict[str, Any]]:
-    """Words, calls and parts of Google's own tools, each with the proof that this model gave it."""
     parts: list[dict[str, Any]] = []
     words, offset, called = words_of(message.parts), 0, 0
     calls = _calls(message.tool_calls, origin)
@@ -290,7 +282,7 @@ def _text(words: str) -> list[dict[str, Any]]:
 
 
 def _own(item: VendorItem, origin: str) -> dict[str, Any]:
-    """A part of Google's own tools; its signature, where this model gave it or nobody says who did."""
+    # A signature goes only to the model that gave it, or to any if its origin is unknown.
     signed = item.origin in ("", origin)
     return {name: value for name, value in item.value.items() if signed or name != "thoughtSignature"}
 
@@ -300,13 +292,13 @@ def _calls(calls: Sequence[ToolCall], origin: str) -> list[dict[str, Any]]:
     signed = any(call.signature_for(origin) for call in calls)
     for index, call in enumerate(calls):
         part: dict[str, Any] = {"functionCall": {"id": call.id, "name": call.name, "args": arguments_of(call)}}
+        # If this model signed none of the calls, the first one gets Google's placeholder.
         signature = call.signature_for(origin) or ("" if signed or index else NOT_SIGNED_HERE)
         parts.append({**part, "thoughtSignature": signature} if signature else part)
     return parts
 
 
 def _result(message: Message, talk: Conversation, names: Mapping[str, str], quirks: Mapping[str, Any]) -> None:
-    """A function's response; files that may not stand in it follow in the same turn."""
     media = natives_of(message)
     way = quirk(quirks, "tool_media", "gemini")
     inside = [part for part in media if way == "native" and part.blob is not None and part.mime_type in IN_RESULTS]
@@ -322,6 +314,7 @@ def _result(message: Message, talk: Conversation, names: Mapping[str, str], quir
     if inside:
         response["parts"] = [_inline(part) for part in inside]
     talk.result({"functionResponse": response})
+    # Files that a function's response may not hold follow in the same turn.
     talk.postpone([_native(part) for part in media if part not in inside])
 
 
@@ -340,7 +333,7 @@ def _parts(parts: tuple[Part, ...]) -> list[dict[str, Any]]:
 
 def _native(part: NativePart) -> dict[str, Any]:
     if part.blob is None:
-        # An address without an extension has no type that we know; `image/*` is not one that Gemini takes.
+        # The type of an address without an extension is unknown, and Gemini does not take `image/*`.
         known = {} if part.mime_type.endswith("/*") else {"mimeType": part.mime_type}
         return {"fileData": {**known, "fileUri": part.url or ""}}
     return {"inlineData": {"mimeType": part.mime_type, "data": bare_base64(part)}}

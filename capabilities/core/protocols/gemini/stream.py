@@ -1,4 +1,4 @@
-"""What Gemini answers chunk by chunk."""
+"""Decode streamed responses of Gemini's generateContent, chunk by chunk."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from capabilities.core.wire import (
 
 
 class PartReader:
-    """Reads chunks; each one repeats the count so far, and the one with a reason to stop is the last."""
+    """Reads chunks; each one repeats the usage so far, and the one with a reason to stop is the last."""
 
     def __init__(self) -> None:
         self.finish: Finish | None = None
@@ -55,11 +55,9 @@ class PartReader:
 
     @property
     def usage(self) -> Usage:
-        """What has been counted so far."""
         return usage_of(self._usage)
 
     def read(self, event: SseEvent) -> list[Delta | Supplement | Failure]:
-        """What a chunk adds. Raises `MalformedEventError` when its candidates are no list."""
         value = json_event(event)
         if value.get("error"):
             return [failure_inside(value)]
@@ -84,13 +82,13 @@ class PartReader:
         return said
 
     def _annotations(self, candidate: Mapping[str, Any]) -> tuple[Annotation, ...]:
-        """What the words so far rest on; later chunks may say it again."""
+        # Later chunks may repeat a citation.
         found = [each for each in annotations_of(candidate, "".join(self._texts)) if each not in self._cited]
         self._cited += found
         return tuple(found)
 
     def _deltas(self, parts: list[dict[str, Any]], value: Mapping[str, Any]) -> Iterator[Delta]:
-        """The parts in their order: those of its own tools apart from words and calls."""
+        # The order of the parts is kept, with those of Gemini's own tools apart from text and calls.
         for is_own, group in groupby(parts, lambda part: own_kind(part) is not None):
             run = list(group)
             if is_own:
@@ -111,7 +109,6 @@ class PartReader:
         return Delta(words_of(parts, thought=False), words_of(parts, thought=True), "", tuple(calls), signed)
 
     def _settle(self, reason: Any, value: Mapping[str, Any]) -> None:
-        """The end, once a reason to stop has come; a count that comes behind it still belongs to it."""
         if reason:
             self._ending = ending_of(ENDINGS, reason, has_calls=bool(self._calls))
             self._details = AnswerDetails(own_word(reason, self._ending))
@@ -119,9 +116,10 @@ class PartReader:
             word, explained = self._ending
             model, identity = filled(value.get("modelVersion")), filled(value.get("responseId"))
             self.finish = Finish(word, usage_of(self._usage), model, identity, self._details, explained)
+            # A chunk after the reason to stop may still bring the usage.
             self.finished = "usageMetadata" in value
 
     def _count(self, usage: Any) -> None:
-        """Each chunk counts what came so far; what one leaves out stays as it was said before."""
+        # Each chunk counts everything so far; what one leaves out keeps its value.
         if isinstance(usage, Mapping):
             self._usage |= {name: number for name, number in usage.items() if number is not None}

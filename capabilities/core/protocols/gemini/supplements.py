@@ -1,4 +1,4 @@
-"""What Gemini answers beside words: files in its parts, and the pages that its words rest on."""
+"""Read the files in Gemini's answers and the pages that they cite."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from capabilities.core.wire import Media
 Annotation = Mapping[str, Any]
 
 
+# Fields in which a candidate says what its text is based on.
 SOURCES = frozenset({"groundingMetadata", "citationMetadata"})
-"""Where a candidate says what its words rest on."""
 
 
 def media_of(parts: Iterable[Mapping[str, Any]]) -> tuple[Media, ...]:
-    """The files among the parts; a sketch that was made while thinking is no part of the answer."""
+    """Return the files among the parts of an answer."""
+    # A sketch made while thinking is not part of the answer.
     found = (_media(part) for part in parts if not part.get("thought"))
     return tuple(each for each in found if each is not None)
 
@@ -33,7 +34,7 @@ def _media(part: Mapping[str, Any]) -> Media | None:
 
 
 def annotations_of(candidate: Mapping[str, Any], text: str) -> tuple[Annotation, ...]:
-    """The pages that a candidate rests on, each at the characters of `text` that rest on it, as OpenAI writes them."""
+    """Return the pages that a candidate cites, each with its characters of `text`, in OpenAI's form."""
     grounding, cited = (candidate.get(name) for name in ("groundingMetadata", "citationMetadata"))
     if not (isinstance(grounding, Mapping) or isinstance(cited, Mapping)):
         return ()
@@ -45,7 +46,6 @@ def annotations_of(candidate: Mapping[str, Any], text: str) -> tuple[Annotation,
 
 
 def _groundings(grounding: Mapping[str, Any], data: bytes) -> Iterator[Annotation]:
-    """Each page with each place that rests on it; where no place is named, with the beginning of the words."""
     pages = [_page(chunk) for chunk in _objects(grounding.get("groundingChunks"))]
     supports = _objects(grounding.get("groundingSupports"))
     for support in supports:
@@ -53,20 +53,21 @@ def _groundings(grounding: Mapping[str, Any], data: bytes) -> Iterator[Annotatio
         for place in places if isinstance(places, list) else []:
             if isinstance(place, int) and 0 <= place < len(pages):
                 yield from _annotation(pages[place], support.get("segment"), data)
+    # Pages that name no place in the text are cited at its beginning.
     if not supports:
         for page in pages:
             yield from _annotation(page, None, data)
 
 
 def _page(chunk: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The page of a chunk, of whichever sort it is."""
+    # Whatever sort of chunk it is, its page is the object with a `uri`.
     return next((each for each in chunk.values() if isinstance(each, Mapping) and each.get("uri")), {})
 
 
 def _annotation(page: Mapping[str, Any], segment: Any, data: bytes) -> Iterator[Annotation]:
-    """Gemini counts bytes, OpenAI characters."""
     url = filled(page.get("uri"))
     if url:
+        # Gemini counts bytes, OpenAI characters.
         start, end = (len(data[: count(segment, name) or 0].decode("utf-8", "ignore")) for name in PLACES)
         place = {"start_index": start, "end_index": end}
         yield {"type": "url_citation", "url_citation": {"url": url, "title": filled(page.get("title")) or "", **place}}
@@ -79,10 +80,9 @@ def _objects(value: Any) -> list[Mapping[str, Any]]:
     return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
 
 
-# What a Gemini's own tools did and found, as its clients can read it: fields of another type than theirs are left
-# out.
+# What Gemini's own tools did and found, as its clients can parse it: fields of an unexpected type are dropped.
 #
-# The names are from google-genai's types (3.4.0), to which a test compares them; what is newer passes as it came.
+# The names are from google-genai's types (3.4.0), with which a test compares them. Newer fields pass unchanged.
 
 _NAMES: Mapping[str | type, str] = MappingProxyType(
     {
@@ -108,17 +108,17 @@ _NAMES: Mapping[str | type, str] = MappingProxyType(
         ),
     }
 )
+# The type of a field by its name, at any depth.
 KINDS: Mapping[str, str | type] = MappingProxyType(
     {name: kind for kind, names in _NAMES.items() for name in names.split()}
 )
-"""What stands under a name, wherever it is."""
 _ITEMS: Mapping[Any, type] = {f"list[{kind.__name__}]": kind for kind in (str, int, float, dict)}
+# Objects with arbitrary fields.
 FREE = frozenset({"args", "response"})
-"""Objects of any names."""
 
 
 def keep_readable(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object with those fields, at any depth, that a client of Gemini's takes."""
+    """Return an object with those fields, at any depth, that Gemini's clients can parse."""
     return dict(_readable(value))
 
 
@@ -134,6 +134,6 @@ def _readable(value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _is(value: Any, kind: type) -> bool:
-    """As JSON has it: a whole number is a number, too, and a truth value is none."""
+    # As in JSON, a whole number is a number, and a boolean is not.
     kinds = (int, float) if kind is float else (kind,)
     return isinstance(value, kinds) and (kind is bool or not isinstance(value, bool))

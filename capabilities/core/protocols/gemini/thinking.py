@@ -1,4 +1,4 @@
-"""How much a Gemini model is to think: `reasoning_effort` in the words that model has, as a table by its name."""
+"""Translate `reasoning_effort` for Gemini models, by a table of their names."""
 
 from __future__ import annotations
 
@@ -23,6 +23,10 @@ def _budgets(none: int) -> Mapping[str, Any]:
     return MappingProxyType({effort: {"thinkingBudget": tokens} for effort, tokens in budgets.items()})
 
 
+# The first pattern found in a model's name has the thinkingConfig of every effort that it knows; other models get none.
+#
+# Source: Google's pages on thinking and on compatibility with OpenAI (2026-11). Levels from 3 on, numbers in 2.5, where
+# Pro cannot stop thinking. 3 Pro knows only low and high, and no Pro knows `minimal`.
 CONFIGS: tuple[tuple[re.Pattern[str], Mapping[str, Any]], ...] = tuple(
     (re.compile(pattern), configs)
     for pattern, configs in (
@@ -36,15 +40,10 @@ CONFIGS: tuple[tuple[re.Pattern[str], Mapping[str, Any]], ...] = tuple(
         (r"gemini-(flash|pro)", _levels(none="low", minimal="low")),
     )
 )
-"""The first row whose words are in a model's name has the thinkingConfig of every effort it knows; others get none.
-
-Source: Google's pages on thinking and on compatibility with OpenAI (2026-11): levels from 3 on, numbers in 2.5, where
-Pro cannot be told to stop thinking; 3 Pro knows low and high alone, no Pro `minimal`.
-"""
 
 
 def thinking_config(model: str, effort: Any) -> Mapping[str, Any] | None:
-    """The thinkingConfig of an effort: empty where nothing needs saying, None where the model has no word for it."""
+    """Return the thinkingConfig of an effort: empty if none needs sending, None if the model has no word for it."""
     name = model.rpartition("/")[2].lower()
     configs = next((configs for pattern, configs in CONFIGS if pattern.search(name)), {})
     config: Mapping[str, Any] | None = configs.get(effort) if isinstance(effort, str) else None
