@@ -175,7 +175,7 @@ class EventStream:
 
     def _collect(self, block: bytes) -> list[StreamEvent]:
         self._raw += block
-        # A web page is known by its first character; the rest of it is not needed.
+        # A web page is known by its first character.
         if self._raw.lstrip()[:1] == b"<" or len(self._raw) > BODY_BYTES:
             self._over = True
             large = Failure(Fault.TOO_LARGE, translatable("the body is too large"), 200)

@@ -41,7 +41,7 @@ def _annotation(citation: Mapping[str, Any], start: int, end: int) -> Mapping[st
     if url:
         quote = filled(citation.get("cited_text"))
         return {"type": "url_citation", "url_citation": {"url": url, **place, **({"content": quote} if quote else {})}}
-    # Without an address it cites a file of the request, and keeps everything that the vendor says of it.
+    # A citation without an address is of a file in the request; everything that the vendor says of it is kept.
     return {"type": "file_citation", "file_citation": {**citation, **place}}
 
 

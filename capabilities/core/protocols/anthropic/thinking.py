@@ -35,7 +35,7 @@ class ImpliedEffort(str):
 
 
 class Way(StrEnum):
-    """How a model takes the wish: as a number of tokens, adaptive with an effort, an effort alone, or not at all."""
+    """How a model takes an effort: as a number of tokens, adaptive with an effort, an effort alone, or not at all."""
 
     BUDGET = "budget"
     ADAPTIVE = "adaptive"
@@ -44,8 +44,7 @@ class Way(StrEnum):
 
 
 _UP_TO_HIGH = MappingProxyType({**_EFFORTS, "xhigh": "high"})
-# The first pattern found in a model's name decides how the model takes the wish, and which of its efforts is nearest to
-# the one asked for.
+# The first pattern found in a model's name decides its `Way`, and which of its efforts is nearest to the one asked for.
 #
 # Source: Anthropic's pages on effort, adaptive and extended thinking (2026-11). Adaptive from 4.6 on, no `xhigh` in
 # 4.6, numbers refused from 4.7 on. Models that are not Anthropic's get an effort alone.

@@ -18,7 +18,7 @@ ELSEWHERE = frozenset({"reasoning_summary", *GEMINIS})
 # Extra parameters that are not passed on unchanged.
 UNPASSED = OURS | ELSEWHERE
 IMAGE_DETAIL, FILE_DETAIL = "messages[].content[].image_url.detail", "messages[].content[].file.detail"
-# What hosts other than Anthropic know in a `thinking` object: on or off, and GLM's keeping of it.
+# What hosts other than Anthropic know in a `thinking` object: on or off, and at GLM whether it is kept.
 OTHERS_THINKING = frozenset({"type", "clear_thinking"})
 FIVE_MINUTES, THIRTY_MINUTES = 300, 1800
 

@@ -108,8 +108,8 @@ def _hoist(parts: list[NativePart], quirks: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _system_to_user(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    # System messages lead the next user message. Where the model speaks first, or nothing follows, they end the user
-    # message before. That way, what precedes an answer never changes after it.
+    # For models without a system role, system messages lead the next user message. Where the model speaks first, or
+    # nothing follows, they end the user message before. That way, what precedes an answer never changes after it.
     out: list[Message] = []
     waiting: list[Message] = []
     for message in messages:

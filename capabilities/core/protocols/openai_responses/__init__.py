@@ -1,1 +1,1 @@
-"""What does OpenAI's Responses API send and answer? Everything in one call, nothing stored between calls."""
+"""OpenAI's Responses API, used without state: each call holds the whole conversation."""

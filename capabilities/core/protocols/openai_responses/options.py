@@ -1,4 +1,4 @@
-"""What a Responses request says beside its words: parameters, tools, the form of the answer, and what is left out."""
+"""Build the parameters of a Responses request: tools, format of the answer, reasoning, and what is dropped."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from capabilities.core.protocols.vendor_tools import add_tools, fields_among
 from capabilities.core.providers.quirks import quirk, unwanted_params
 
 PROTOCOL = "openai-responses"
+# A lower limit is refused, so this one is sent in its place (OpenAI API reference: max_output_tokens).
 LEAST_TOKENS = 16
-"""A limit below it is refused, so the least one is sent (OpenAI API reference: max_output_tokens)."""
 ENCRYPTED, LOGPROBS = "reasoning.encrypted_content", "message.output_text.logprobs"
+# Models without encrypted reasoning, which refuse to be asked for it.
 THINKS_NOT = re.compile(r"(^|/)(gpt-[34]|chatgpt|computer-use)|-chat(-|$)")
-"""Models that refuse to be asked for encrypted thoughts, having none."""
+# Parameters with the same name here.
 PASSED = (
     *("metadata", "moderation", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"),
     *("safety_identifier", "service_tier", "store", "top_logprobs", "user"),
 )
-"""Parameters that are called the same here."""
+# All of a request's extra parameters that have a field here.
 OURS = (*PASSED, "reasoning", "reasoning_effort", "reasoning_summary", "verbosity", "logprobs")
-"""Everything of a request's extras that has a place here."""
+# The type that a value must have to become part of the `reasoning` object.
 KINDS: Mapping[str, type] = {"reasoning": Mapping, "reasoning_effort": str, "reasoning_summary": str}
-"""What a value has to be, where it goes into an object of ours."""
 THIRTY_MINUTES = 1800
 
 
 def parameters_of(
     chat: ChatRequest, model: str, quirks: Mapping[str, Any], *, stream: bool
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Everything but model and items, and the names of what was left out."""
+    """Return everything but model and items, and the names of what was dropped."""
     refused = unwanted_params(quirks, PROTOCOL)
     extra = {name: value for name, value in chat.extra.items() if name not in refused}
     given: dict[str, Any] = {"store": False, **{name: extra[name] for name in PASSED if name in extra}}
@@ -56,25 +56,23 @@ def parameters_of(
 
 
 def _sayable(extra: Mapping[str, Any]) -> set[str]:
-    """The extras that have a place here, and a value that it can hold."""
     return {name for name, value in extra.items() if name in OURS and isinstance(value, KINDS.get(name, object))}
 
 
 def _unspoken(quirks: Mapping[str, Any]) -> frozenset[str]:
-    """What this host has no place for."""
     return frozenset(CACHE_PLACES if quirk(quirks, "cache_marks") != "prompt_cache_breakpoint" else ())
 
 
 def _empty_marks(chat: ChatRequest) -> Iterator[str]:
-    """Marks with no part to stand on: what a model said, and words that are none, have no place for one."""
     for message in chat.messages:
         for part in message.parts:
+            # A model's text and an empty text are not parts that can be marked.
             if part.cache and isinstance(part, TextPart) and (message.role == "assistant" or not part.text):
                 yield part.cache.path
 
 
 def cache_mark(mark: CacheMark | None, quirks: Mapping[str, Any]) -> dict[str, Any]:
-    """The end of a prefix in OpenAI's words; nothing where the host has none."""
+    """Return a cache mark in OpenAI's form; empty if the host has none."""
     if mark is None or quirk(quirks, "cache_marks") != "prompt_cache_breakpoint":
         return {}
     ttl = {} if mark.seconds is None else {"ttl": "30m" if mark.seconds <= THIRTY_MINUTES else "12h"}
@@ -86,7 +84,6 @@ def _parallel(chat: ChatRequest) -> bool | None:
 
 
 def _reasoning(extra: Mapping[str, Any]) -> dict[str, Any] | None:
-    """How much is to be thought, and whether a summary of it is told."""
     own = extra.get("reasoning")
     said = {"effort": extra.get("reasoning_effort"), "summary": extra.get("reasoning_summary")}
     words = {name: word for name, word in said.items() if isinstance(word, str)}
@@ -94,13 +91,11 @@ def _reasoning(extra: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _text(chat: ChatRequest, extra: Mapping[str, Any], quirks: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The form of the answer, and how much is to be said."""
     out = {"format": _format(chat, quirks), "verbosity": extra.get("verbosity")}
     return {name: value for name, value in out.items() if value is not None} or None
 
 
 def _format(chat: ChatRequest, quirks: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The schema flat, where chat completions have it in an object of its own."""
     shape, way = chat.response_format, quirk(quirks, "structured", PROTOCOL)
     if shape is None or not wants_json(shape) or way == "prompt":
         return None
@@ -108,22 +103,23 @@ def _format(chat: ChatRequest, quirks: Mapping[str, Any]) -> dict[str, Any] | No
         return {"type": str(shape.get("type"))}
     if way == "json_object":
         return {"type": "json_object"}
+    # The schema is flat here, where Chat Completions has an object of its own for it.
     inner = shape["json_schema"]
     return {"type": "json_schema", "name": "answer", **inner}
 
 
 def _include(extra: Mapping[str, Any], model: str, chat: ChatRequest) -> list[str]:
-    """What is asked for beside the answer: thoughts to give back, where the model has any, and probabilities."""
-    if "include" in extra:  # it refused to be asked
+    if "include" in extra:  # null, since the model refused to be asked
         return []
+    # Encrypted reasoning is what the next call sends back, from models that have any.
     wanted = [] if THINKS_NOT.search(model.lower()) else [ENCRYPTED]
     wanted += [item.value for item in chat.vendor if item.path.startswith("include[")]
     return [*wanted, LOGPROBS] if extra.get("logprobs") else wanted
 
 
 def _tools(chat: ChatRequest) -> dict[str, Any]:
-    """Tools and the choice among them; a choice without tools would be refused."""
     tools = add_tools([_tool(tool) for tool in chat.tools], chat.vendor)
+    # A choice without tools would be refused.
     if not tools:
         return {}
     choice: Any = chat.tool_choice
@@ -136,22 +132,21 @@ def _tools(chat: ChatRequest) -> dict[str, Any]:
 
 
 def _named(name: str, tools: tuple[Tool, ...]) -> dict[str, Any]:
-    """A tool by its name, in the words of its kind."""
     custom = any(tool.name == name and tool.custom is not None for tool in tools)
     return {"type": "custom" if custom else "function", "name": name}
 
 
 def _tool(tool: Tool) -> dict[str, Any]:
-    """A tool; without a word on strictness it is not strict, as chat completions have it and this call has not."""
     described = {"description": tool.description} if tool.description else {}
     if tool.custom is not None:
         shaped = {"format": flat_format(tool.custom)} if tool.custom else {}
         return {"type": "custom", "name": tool.name, **described, **shaped}
+    # `strict` is always sent: left out, a function is strict here, but not in Chat Completions.
     parameters = tool.parameters or {"type": "object", "properties": {}}
     return {"type": "function", "name": tool.name, **described, "parameters": parameters, "strict": bool(tool.strict)}
 
 
 def flat_format(shape: Mapping[str, Any]) -> dict[str, Any]:
-    """The form of a custom tool's input, a grammar flat, where chat completions have it in an object of its own."""
+    """Return the format of a custom tool's input, with its grammar flat where Chat Completions nests it."""
     grammar = shape.get("grammar")
     return {"type": "grammar", **grammar} if isinstance(grammar, Mapping) else dict(shape)

@@ -1,4 +1,4 @@
-"""What OpenAI's Responses answers as a whole: items, read in their order."""
+"""Decode whole responses of OpenAI's Responses API, item by item."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import NO_DETAILS, Annotation, Answer, AnswerDetails, Failure, Fault, Media, Usage
 
-# What a response holds beside words: images as items of their own, and what its words rest on.
+# What a response holds beside its text: images as items of their own, and citations.
 
 IMAGE = "image_generation_call"
+# The format of an image that does not name its own (OpenAI: image generation tool).
 DEFAULT_FORMAT = "png"
-"""The form of an image that does not say its own (OpenAI: image generation tool)."""
 
 
 def media_of(item: Mapping[str, Any]) -> tuple[Media, ...]:
-    """The image of an item that made one; none for any other."""
+    """Return the image of an item that made one; empty for any other item."""
     if item.get("type") != IMAGE:
         return ()
     form = filled(item.get("output_format")) or DEFAULT_FORMAT
@@ -43,7 +43,7 @@ def media_of(item: Mapping[str, Any]) -> tuple[Media, ...]:
 
 
 def annotation_of(value: Any) -> Annotation | None:
-    """Where words come from, as chat completions write it: what is flat here stands in an object of its kind there."""
+    """Return an annotation in the form of Chat Completions, which nests what is flat here."""
     kind = filled(value.get("type")) if isinstance(value, dict) else None
     if kind is None:
         return None
@@ -52,32 +52,30 @@ def annotation_of(value: Any) -> Annotation | None:
 
 
 def annotations_of(part: Mapping[str, Any]) -> tuple[Annotation, ...]:
-    """What the words of a part rest on."""
     listed = part.get("annotations")
     read = (annotation_of(each) for each in (listed if isinstance(listed, list) else []))
     return tuple(each for each in read if each is not None)
 
 
-# Why a response ended, in its own words: the reason where it is incomplete, else its status.
+# Why a response ended: the reason if it is incomplete, else its status.
 
+# To have called a tool is not a reason of its own here.
 ENDINGS: Mapping[str, Ending] = {
     "completed": WHOLE,
     "max_output_tokens": CUT,
     "content_filter": FILTERED,
 }
-"""Reasons to stop; to have called a tool is none of its own here."""
+# States in which a response that has ended is not an answer, with the HTTP status that each amounts to.
 FAILURES: Mapping[str, int] = {"failed": 500, "cancelled": 503, "in_progress": 502, "queued": 502}
-"""States in which a response that is said to be over is no answer, with the HTTP status each stands for."""
 
 
 def reason_of(response: Mapping[str, Any]) -> Any:
-    """Why it ended: the reason where it is incomplete, else its status."""
     details = response.get("incomplete_details")
     reason = details.get("reason") if isinstance(details, Mapping) else None
     return reason or response.get("status")
 
 
-# Tokens as OpenAI's Responses counts them.
+# Token counts: from the names of a `usage` object and of its parts to those of `Usage`.
 
 TOTALS: Mapping[str, str] = {
     "input_tokens": "prompt_tokens",
@@ -88,13 +86,11 @@ DETAILS: Mapping[str, Mapping[str, str]] = {
     "input_tokens_details": {"cached_tokens": "cached_tokens", "cache_write_tokens": "cache_write_tokens"},
     "output_tokens_details": {"reasoning_tokens": "reasoning_tokens"},
 }
-"""From the names of a `usage` object and of its parts to those of `Usage`."""
+# The part of `input_tokens_details` that says how long a cache keeps what was written.
 WRITTEN: Mapping[str, str] = {"ttl_30m_tokens": "cache_write_30m_tokens", "ttl_12h_tokens": "cache_write_12h_tokens"}
-"""The same for the part of `input_tokens_details` that says how long a cache keeps what was written."""
 
 
 def usage_of(value: Any) -> Usage:
-    """The token counts of a `usage` object."""
     if not isinstance(value, dict):
         return Usage()
     counts: dict[str, int] = {}
@@ -106,15 +102,14 @@ def usage_of(value: Any) -> Usage:
     return Usage(**counts)
 
 
+# OpenRouter's name for reasoning in this form.
 DIALECT = "openai-responses-v1"
-"""What OpenRouter calls thoughts that are written like these."""
+# Items that call one of the caller's tools, and the field with the arguments.
 CALLS: Mapping[str, str] = {"function_call": "arguments", "custom_tool_call": "input"}
-"""Items that call one of the caller's tools, and the field that says with what."""
 Item = Mapping[str, Any]
 
 
 def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | None = None) -> Answer | Failure:
-    """The outcome of a whole response."""
     value = object_of(status, headers, body, now)
     if isinstance(value, Failure):
         return value
@@ -126,7 +121,7 @@ def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | No
 
 
 def failure_of_state(response: Mapping[str, Any]) -> Failure:
-    """The failure of a response that has failed, was called off, or is not at its end, with what it took."""
+    """Return the failure of a response that failed, was cancelled or has not ended, with its usage."""
     return _failure_of_state(response).counted(usage_of(response.get("usage")))
 
 
@@ -139,7 +134,6 @@ def _failure_of_state(response: Mapping[str, Any]) -> Failure:
 
 
 def answer_of(response: Mapping[str, Any]) -> Answer | Failure:
-    """The answer of a response that is at its end."""
     items = items_of(response)
     parts = [part for item in items if item.get("type") == "message" for part in parts_of(item)]
     text = "".join(words_of(part, "output_text", "text") for part in parts)
@@ -159,37 +153,33 @@ def answer_of(response: Mapping[str, Any]) -> Answer | Failure:
 
 
 def items_of(response: Mapping[str, Any]) -> list[Item]:
-    """The items of the output; what is none is passed over."""
     output = response.get("output")
     return [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []
 
 
 def parts_of(item: Item, name: str = "content") -> list[Mapping[str, Any]]:
-    """The parts of an item."""
     listed = item.get(name)
     return [part for part in listed if isinstance(part, dict)] if isinstance(listed, list) else []
 
 
 def words_of(part: Mapping[str, Any], kind: str, name: str) -> str:
-    """The text under `name` of a part of that kind; empty where there is none."""
     words = part.get(name)
     return words if part.get("type") == kind and isinstance(words, str) else ""
 
 
 def text_of_item(item: Item) -> str:
-    """The words of an item."""
     return "".join(words_of(part, "output_text", "text") for part in parts_of(item))
 
 
 def details_of(response: Mapping[str, Any], ending: Ending) -> AnswerDetails:
-    """What stands beside an answer; that it is complete says nothing more."""
     reason = reason_of(response)
+    # `completed` says nothing more than the finish reason.
     word, tier = None if reason == "completed" else own_word(reason, ending), filled(response.get("service_tier"))
     return AnswerDetails(word, None, tier) if word or tier else NO_DETAILS
 
 
 def reasoning_of(item: Item) -> str:
-    """What can be read of the thoughts of an item: their words where they are told, else the summary."""
+    """Return the readable reasoning of an item: its text if the host shows it, else the summary."""
     if item.get("type") != "reasoning":
         return ""
     told = "".join(words_of(part, "reasoning_text", "text") for part in parts_of(item))
@@ -197,7 +187,7 @@ def reasoning_of(item: Item) -> str:
 
 
 def thoughts_of(item: Item, offset: int, calls: int) -> Iterator[ReasoningBlock]:
-    """What an item wants to be shown again: its summary, and what only its maker can read."""
+    """Yield the reasoning that the model expects back: an item's summary, then its encrypted part."""
     identity, proof = filled(item.get("id")), filled(item.get("encrypted_content"))
     if item.get("type") != "reasoning" or proof is None:
         return
@@ -207,18 +197,17 @@ def thoughts_of(item: Item, offset: int, calls: int) -> Iterator[ReasoningBlock]
     yield ReasoningBlock(ThoughtForm.ENCRYPTED, "", proof, offset, calls, identity, DIALECT)
 
 
+# Items that every API has in some form; all others are OpenAI's own.
 OURS = ("message", "reasoning", "image_generation_call", *CALLS)
-"""Items that every API has something like; all others are OpenAI's own."""
 
 
 def is_own(item: Item) -> bool:
-    """Whether an item is of one of its own tools."""
     kind = filled(item.get("type"))
     return kind is not None and kind not in OURS
 
 
 def vendor_item(item: Item, value: Mapping[str, Any] | None = None, *place: int) -> VendorItem:
-    """Return an item of its own tools, or one of the events that bring it, for a caller of the same API."""
+    """Return an item of OpenAI's own tools, or an event of one, for a caller of the same API."""
     return VendorItem("openai-responses", word_of_block(item), item if value is None else value, "", *place)
 
 
@@ -241,19 +230,17 @@ def _thoughts(items: Iterable[Item]) -> Iterator[ReasoningBlock]:
 
 
 def is_call(item: Item) -> bool:
-    """Whether an item calls one of the caller's tools."""
     return filled(item.get("type")) in CALLS and isinstance(item.get("name"), str)
 
 
 def call_of(item: Item, at: int) -> ToolCall:
-    """The call of such an item, the `at`-th of the answer."""
+    """Return the call of such an item; `at` is its number in the answer."""
     kind = str(item["type"])
     identity = filled(item.get("call_id")) or filled(item.get("id")) or f"call_{at}"
     return ToolCall(identity, item["name"], text_of(item.get(CALLS[kind])), custom=kind == "custom_tool_call")
 
 
 def logprobs_of(parts: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """How probable the words were, as chat completions write it."""
     listed = [part["logprobs"] for part in parts if isinstance(part.get("logprobs"), list)]
     tokens = [token for each in listed for token in list_tokens(each)]
     return {"content": tokens, "refusal": None} if tokens else None

@@ -1,4 +1,4 @@
-"""OpenAI Responses, asked without state: everything said so far as items, nothing stored unless a caller wants it."""
+"""Encode requests for OpenAI's Responses API: the conversation as items, stored only if the caller asks for it."""
 
 from __future__ import annotations
 
@@ -41,13 +41,12 @@ Items = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class OpenAIResponses:
-    """The protocol `openai-responses`; `clock` as in `openai`."""
+    """The protocol `openai-responses`; `clock` is as in `openai`."""
 
     name: str = "openai-responses"
     clock: Callable[[], float] = time.time
 
     def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
-        """The call for a derived request."""
         quirks = quirks_for(target.endpoint, target.quirks)
         dialects = openais(target.endpoint)
         moved: tuple[str, ...] = ()
@@ -63,16 +62,13 @@ class OpenAIResponses:
         return UpstreamRequest(call_url(target.endpoint, CALL), headers, payload, dropped_params=dropped)
 
     def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
-        """The outcome of a whole response."""
         return replies.decode(status, headers, body, self.clock())
 
     def decoder(self) -> StreamDecoder:
-        """A fresh decoder for one streamed response with status 200."""
         return EventStream(ItemEventReader(), lambda body: self.decode(200, {}, body))
 
 
 def _asked_in_words(chat: ChatRequest, quirks: Mapping[str, Any]) -> Items:
-    """Words that ask for JSON where the provider takes no schema."""
     way, shape = quirk(quirks, "structured", "openai-responses"), chat.response_format
     if not wants_json(shape) or way == "json_schema" or (way == "json_object" and schema_of(shape) is None):
         return []
@@ -80,7 +76,7 @@ def _asked_in_words(chat: ChatRequest, quirks: Mapping[str, Any]) -> Items:
 
 
 def _items(messages: Sequence[Message], quirks: Mapping[str, Any], origin: str) -> Iterator[dict[str, Any]]:
-    """The messages as items; files that one cannot hold follow as a user's, after a run of tool results."""
+    # Files that an item cannot hold follow in a user message of their own, after a whole run of tool results.
     waiting: list[NativePart] = []
     custom: set[str] = set()
     for message in messages:
@@ -102,7 +98,6 @@ def _items(messages: Sequence[Message], quirks: Mapping[str, Any], origin: str) 
 
 
 def _list_moved(message: Message, quirks: Mapping[str, Any]) -> list[NativePart]:
-    """The files that an item of this role cannot hold."""
     if message.role in (Role.USER, Role.SYSTEM):
         return []
     if message.role is Role.TOOL and quirk(quirks, "tool_media", "openai-responses") != "hoist":
@@ -116,8 +111,8 @@ def _hoist(parts: list[NativePart]) -> dict[str, Any]:
 
 
 def _assistant(message: Message, origin: str) -> Iterator[dict[str, Any]]:
-    """Words and calls with this model's own thoughts where they stood; those of another would be refused."""
     words, offset, called = words_of(message.parts), 0, 0
+    # Only this model's own reasoning is sent back, in its place: another model's would be refused.
     for group in _group(weave(message.thoughts, message.vendor, origin)):
         first = group if isinstance(group, VendorItem) else group[0]
         yield from _words(words[offset : first.offset])
@@ -129,13 +124,13 @@ def _assistant(message: Message, origin: str) -> Iterator[dict[str, Any]]:
 
 
 def _group(woven: Sequence[ReasoningBlock | VendorItem]) -> Iterator[list[ReasoningBlock] | VendorItem]:
-    """The thoughts item by item: an item's summary comes before what only its maker can read."""
     group: list[ReasoningBlock] = []
     for each in woven:
         if isinstance(each, VendorItem):
             yield each
             continue
         group.append(each)
+        # The encrypted part ends an item, after its summary.
         if each.form is ThoughtForm.ENCRYPTED:
             yield group
             group = []
@@ -160,7 +155,6 @@ def _call(call: ToolCall) -> dict[str, Any]:
 
 
 def _result(message: Message, quirks: Mapping[str, Any], *, custom: bool) -> dict[str, Any]:
-    """What a tool gave, files among it where they stay."""
     way = quirk(quirks, "tool_media", "openai-responses")
     parts = [part for part in result_parts(message) if way == "native" or isinstance(part, TextPart)]
     if way == "text":
@@ -170,7 +164,6 @@ def _result(message: Message, quirks: Mapping[str, Any], *, custom: bool) -> dic
 
 
 def _content(parts: tuple[Part, ...], quirks: Mapping[str, Any]) -> Any:
-    """One text where all is text and nothing is marked, else the list of parts."""
     marked = any(cache_mark(part.cache, quirks) for part in parts)
     if not marked and not any(isinstance(part, NativePart) for part in parts):
         return words_of(parts)
@@ -183,9 +176,8 @@ def _content(parts: tuple[Part, ...], quirks: Mapping[str, Any]) -> Any:
 
 
 def _native(part: NativePart) -> dict[str, Any]:
-    """The file in its slot: an image, or any other that is a document."""
     closely = {"detail": part.detail} if part.detail else {}
-    if part.kind is Kind.IMAGE:  # whose detail is required in OpenAI's types, by which other hosts (vLLM) check
+    if part.kind is Kind.IMAGE:  # OpenAI's types, by which other hosts (vLLM) validate, require `detail`
         return {"type": "input_image", "image_url": address(part), "detail": part.detail or "auto"}
     if part.kind in (Kind.AUDIO, Kind.VIDEO):
         return {"type": "input_text", "text": placeholder(part)}

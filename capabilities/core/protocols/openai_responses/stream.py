@@ -1,4 +1,4 @@
-"""What OpenAI's Responses answers event by event."""
+"""Decode streamed responses of OpenAI's Responses API, event by event."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from capabilities.core.wire import Delta, Failure, Finish, Supplement, ToolCallD
 
 Piece = Delta | Supplement | Failure
 ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
+# Some hosts send it after the last event, as in Chat Completions.
 DONE = "[DONE]"
-"""The goodbye that some hosts send behind the last event, as chat completions do."""
 
 
 class ItemEventReader:
-    """Reads events of items; the event that ends the response says all that there is to say, so it is the last."""
+    """Reads the events of items, up to the event that ends the response."""
 
     def __init__(self) -> None:
         self.finish: Finish | None = None
@@ -55,11 +55,10 @@ class ItemEventReader:
 
     @property
     def usage(self) -> Usage:
-        """Nothing: the count comes with the end."""
+        # The usage is part of the last event.
         return Usage()
 
     def read(self, event: SseEvent) -> list[Piece]:
-        """What an event adds. Raises `MalformedEventError` for an end without its response."""
         if event.data.strip() == DONE:
             return []
         value = json_event(event)
@@ -89,8 +88,8 @@ class ItemEventReader:
         return [Delta(reasoning=words)] if words else []
 
     def _summarise(self, _value: Mapping[str, Any]) -> list[Piece]:
-        """A further part of a summary, an empty line behind the one before."""
         self._summaries += 1
+        # An empty line separates the parts of a summary.
         return [Delta(reasoning="\n\n")] if self._summaries > 1 else []
 
     def _refuse(self, value: Mapping[str, Any]) -> list[Piece]:
@@ -98,15 +97,14 @@ class ItemEventReader:
         return [Delta(refusal=words)] if words else []
 
     def _add(self, value: Mapping[str, Any]) -> list[Piece]:
-        """A call begins; every other item says what it is by its own events."""
         item, place = _item(value), _place(value)
         if is_own(item) and place is not None:
             self._vendor[place] = item
             return self._pass(value)
+        # Every other item shows what it is by its own events.
         return [self._call(item, place)] if is_call(item) else []
 
     def _pass(self, value: Mapping[str, Any]) -> list[Piece]:
-        """An event of an item that only OpenAI's own callers understand."""
         return [Delta(vendor=(vendor_item(self._vendor[_place(value)], value),))]
 
     def _call(self, item: Mapping[str, Any], place: Any) -> Delta:
@@ -127,18 +125,18 @@ class ItemEventReader:
         return Delta(tool_calls=(ToolCallDelta(index, arguments=words, custom=custom),))
 
     def _close(self, value: Mapping[str, Any]) -> list[Piece]:
-        """An item at its end: thoughts and images are whole now, and so is what some hosts sent in no pieces."""
         item, place = _item(value), _place(value)
         self._has_output = True
         if place in self._vendor:
             return self._pass(value)
-        if is_own(item):  # some hosts send no beginning
+        if is_own(item):  # some hosts do not announce the item
             return [Delta(vendor=(vendor_item(item),))]
         if is_call(item):
             return self._close_call(item, place)
         media = media_of(item)
         if media:
             return [Supplement(media)]
+        # Some hosts send no deltas: the finished item then holds everything.
         text = "" if self._offset else text_of_item(item)
         words = "" if place in self._thought_places else reasoning_of(item)
         thoughts = tuple(thoughts_of(item, self._offset, len(self._calls)))
@@ -164,6 +162,7 @@ class ItemEventReader:
             raise MalformedEventError(translatable("%(name)s is not an object", name="response"))
         if response.get("error") or filled(response.get("status")) in FAILURES:
             return [failure_of_state(response)]
+        # Some hosts send nothing before the end.
         pieces = [] if self._has_output else _all_at_once(response)
         has_calls = bool(self._calls) or any(map(is_call, items_of(response)))
         ending = ending_of(ENDINGS, reason_of(response), has_calls=has_calls)
@@ -175,7 +174,6 @@ class ItemEventReader:
 
 
 def _all_at_once(response: Mapping[str, Any]) -> list[Piece]:
-    """What a host says that sends nothing before the end."""
     answer = answer_of(response)
     if isinstance(answer, Failure):
         return []
@@ -183,7 +181,6 @@ def _all_at_once(response: Mapping[str, Any]) -> list[Piece]:
 
 
 def _place(value: Mapping[str, Any]) -> int | str | None:
-    """Where an item is in the output, as far as it can be told apart."""
     place = value.get("output_index")
     return place if isinstance(place, int | str) else None
 
@@ -195,6 +192,7 @@ def _item(value: Mapping[str, Any]) -> Mapping[str, Any]:
     return item
 
 
+# Events that only repeat what others said are not read.
 READERS: Mapping[str, Callable[[ItemEventReader, Mapping[str, Any]], list[Piece]]] = MappingProxyType(
     {
         "response.reasoning_summary_part.added": ItemEventReader._summarise,
@@ -208,4 +206,3 @@ READERS: Mapping[str, Callable[[ItemEventReader, Mapping[str, Any]], list[Piece]
         "response.output_text.annotation.added": ItemEventReader._cite,
     }
 )
-"""How each event is read; those that only repeat what others said are not."""
