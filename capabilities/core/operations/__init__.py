@@ -1,1 +1,1 @@
-"""What does OpenAI's interface do beside chat? One table of operations, whose requests and answers pass unchanged."""
+"""OpenAI's operations beside chat, whose requests and answers pass unchanged."""

@@ -1,4 +1,4 @@
-"""An operation's call, read and written as a protocol does: the caller's fields with the candidate's model in them."""
+"""Pass an operation's call on, with the candidate's model in the caller's fields."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.urls import sibling_url
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
 
+# The protocol of the providers that operations pass through to.
 SPEAKS = "openai"
-"""The protocol of the providers that operations pass through to."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Passing:
     """One caller's call of an operation, as a `WireProtocol`.
 
-    `answer_format` is its `response_format`, `count` its `n`. What it says stands in `ChatRequest.extra`, a JSON object
+    `answer_format` is its `response_format`, `count` its `n`. Its fields are in `ChatRequest.extra`, as a JSON object
     or `FormFields`.
     """
 
@@ -41,12 +41,12 @@ class Passing:
     clock: Callable[[], float] = time.time
 
     def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
-        """The call: all fields as they came but the model's, and the provider's own over them."""
         url = sibling_url(target.endpoint, CALL, self.operation.path)
         headers = headers_for(target, "authorization", stream=stream)
         if self.operation.answer is not AnswerShape.JSON and not stream:
             headers["accept"] = "*/*"
         if self.shape is BodyShape.JSON:
+            # All fields but the model pass as they came, unless the provider has fields of its own for them.
             return UpstreamRequest(url, headers, merge({**chat.extra, "model": target.model}, target.extra_body))
         boundary = secrets.token_hex(16)
         headers["content-type"] = f"multipart/form-data; boundary={boundary}"
@@ -54,7 +54,6 @@ class Passing:
         return FormRequest(url, headers, fields, boundary=boundary)
 
     def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
-        """The outcome of a whole response."""
         outcome = replies.decode(
             OperationReply(
                 operation=self.operation,
@@ -65,17 +64,17 @@ class Passing:
                 now=self.clock(),
             )
         )
+        # The caller asked for events, but the provider does not stream.
         if self.stream and not isinstance(outcome, Failure):
             return replace(outcome, text=whole_as_events(self.operation, outcome))
         return outcome
 
     def decoder(self) -> StreamDecoder:
-        """A fresh decoder for one streamed response with status 200."""
         sound_type = SOUND_TYPES.get(self.answer_format or "mp3", "audio/mpeg")
         reader = OperationReader(self.operation, sound_type, self.count)
         return EventStream(reader, lambda body: self.decode(200, {}, body))
 
 
 def _as_fields(extra: Mapping[str, Any]) -> FormFields:
-    """A provider's own fields as a form has them; what is no text is written as JSON."""
+    # A form has only texts, so other values are written as JSON.
     return {name: (value if isinstance(value, str) else json.dumps(value),) for name, value in extra.items()}

@@ -1,4 +1,4 @@
-"""What an operation answers as a whole: looked at as far as a failure has to be known, and passed on as it came."""
+"""Read an operation's whole answer as far as needed to detect a failure; it passes unchanged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from capabilities.core.translatable import translatable
 from capabilities.core.values import value_class
 from capabilities.core.wire import Answer, Failure, Fault, Media, Usage
 
-# Tokens as the operations beside chat count them: OpenAI's two ways, and those of hosts that rerank.
+# Token counts: from the names of a `usage` object and its parts (OpenAI has two sets of names, hosts that rerank have
+# others) to those of `Usage`.
 
 TOTALS: Mapping[str, str] = {
     "prompt_tokens": "prompt_tokens",
@@ -50,16 +51,16 @@ DETAILS: Mapping[str, Mapping[str, str]] = {
     "output_tokens_details": OUTPUT,
     "completion_tokens_details": OUTPUT,
 }
-"""From the names of a `usage` object and of its parts to those of `Usage`."""
+# Known names that are not kept, and why.
 UNREAD: Mapping[str, str] = {
     "seconds": "a length and no count of tokens",
     "type": "says whether tokens or seconds are counted",
 }
-"""Names that are known and not kept, and why."""
 
 
 def usage_of(value: Mapping[str, Any]) -> Usage:
-    """The token counts of an answer, or of the last event of one; Cohere and its like have theirs in `meta`."""
+    """Return the token counts of an answer, or of its last event."""
+    # Cohere and similar hosts have their counts in `meta`.
     meta = value.get("meta")
     counted = value.get("usage") or (meta.get("tokens") if isinstance(meta, dict) else None)
     if not isinstance(counted, dict):
@@ -69,14 +70,15 @@ def usage_of(value: Mapping[str, Any]) -> Usage:
     for name, names in DETAILS.items():
         read_counts(counted.get(name), names, counts)
     usage = Usage(**counts)
-    if usage.prompt_tokens is None and usage.completion_tokens is None:  # Jina and Voyage say the total alone
+    if usage.prompt_tokens is None and usage.completion_tokens is None:  # Jina and Voyage only send the total
         return replace(usage, prompt_tokens=usage.total_tokens)
     return usage
 
 
 JSON_TYPE = "application/json"
+# Formats of a transcript other than JSON.
 PLAIN_FORMATS = frozenset({"text", "srt", "vtt"})
-"""Formats of a transcript that are no JSON."""
+# MIME types by the `response_format` that was asked for; OpenAI's default is mp3.
 SOUND_TYPES: Mapping[str, str] = MappingProxyType(
     {
         "mp3": "audio/mpeg",
@@ -87,23 +89,23 @@ SOUND_TYPES: Mapping[str, str] = MappingProxyType(
         "pcm": "audio/pcm",
     }
 )
-"""The type of a sound by the `response_format` that was asked for; OpenAI's default is mp3."""
 TYPE_CHARS = 150
+# Sent in place of a type that no caller should act on, for bytes and for text.
 ANY_TYPE, PLAIN_TYPE = "application/octet-stream", "text/plain; charset=utf-8"
+# Types of a transcript that are passed on.
 PLAIN_TYPES = ("text/plain", "text/vtt", "application/x-subrip")
-"""What a caller is told of bytes and of words whose own type no caller should act on."""
 
 
 @value_class
 class PassedAnswer(Answer):
-    """An answer that goes on as it came: `body`, and `value` where that is a JSON object."""
+    """An answer that passes unchanged: `body`, and `value` if that is a JSON object."""
 
     body: bytes = field(default=b"", repr=False)
     content_type: str = JSON_TYPE
     value: Mapping[str, Any] | None = field(default=None, repr=False)
 
     def body_for(self, model: str) -> bytes:
-        """The bytes; an answer that names its model calls it as the caller does."""
+        """Return the bytes; an answer that names its model gets the caller's name for it."""
         if self.value is None or not isinstance(self.value.get("model"), str) or self.value["model"] == model:
             return self.body
         return write_json({**self.value, "model": model}, lambda: _refuse)
@@ -126,13 +128,12 @@ class OperationReply:
 
     @property
     def content_type(self) -> str:
-        """What the provider calls it; empty where it does not, or in words that no header takes."""
         said = next((value for name, value in self.headers.items() if name.lower() == "content-type"), "")
+        # Empty for a value that no header takes.
         return said if said.isascii() and said.isprintable() and len(said) <= TYPE_CHARS else ""
 
 
 def decode(reply: OperationReply) -> PassedAnswer | Failure:
-    """The outcome of a whole response."""
     if not 200 <= reply.status < 300:
         return failure_of(reply.status, reply.headers, reply.body, reply.now)
     return READERS[reply.operation.answer](reply)
@@ -200,14 +201,14 @@ READERS: Mapping[AnswerShape, Callable[[OperationReply], PassedAnswer | Failure]
 
 
 def text_of(value: Mapping[str, Any]) -> str:
-    """The words of all choices of a completion, or of a piece of one; empty for every other answer."""
+    """Return the text of all choices of a completion, or of a chunk; empty for any other answer."""
     choices = value.get("choices")
     texts = (each.get("text") for each in choices if isinstance(each, dict)) if isinstance(choices, list) else ()
     return "".join(each for each in texts if isinstance(each, str))
 
 
 def images_of(value: Mapping[str, Any]) -> Iterator[Media]:
-    """The images of an answer: their bytes as base64, or the addresses where they stand."""
+    """Yield the images of an answer, from base64 or at their web addresses."""
     mime_type = f"image/{filled(value.get('output_format')) or 'png'}"
     listed = value.get("data")
     for each in listed if isinstance(listed, list) else []:

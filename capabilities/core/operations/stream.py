@@ -1,4 +1,4 @@
-"""What an operation answers event by event: each goes on as it came, and what it makes is picked out beside."""
+"""Pass an operation's events on, and pick out the media that they hold."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SOUND_DELTA = "speech.audio.delta"
 
 
 class OperationReader:
-    """Reads events; a piece of the answer is a whole event as it is written. `expected` last events end the stream."""
+    """Reads events, each of which passes whole; `expected` last events end the stream."""
 
     def __init__(self, operation: Operation, sound_type: str, expected: int = 1) -> None:
         self.finish: Finish | None = None
@@ -32,10 +32,9 @@ class OperationReader:
         self._ended = 0
 
     def read(self, event: SseEvent) -> list[Delta | Supplement | Failure]:
-        """The event, and the file in it. Raises `MalformedEventError`."""
         if event.data.strip() == DONE:
             self.finished = True
-            if self._ended:  # fewer choices than were asked for
+            if self._ended:  # fewer choices than asked for
                 self._expected = self._ended
                 self._note_end({})
             return [Delta(frame_of(event))]
@@ -50,7 +49,6 @@ class OperationReader:
         return [*said, Supplement(media)] if media else said
 
     def _count_ends(self, kind: str, value: Mapping[str, Any]) -> int:
-        """How many of the results that were asked for this event ends."""
         if self._operation.last_event != DONE:
             return int(kind == self._operation.last_event)
         choices = value.get("choices")
@@ -58,7 +56,7 @@ class OperationReader:
         return sum(1 for each in listed if isinstance(each, dict) and each.get("finish_reason"))
 
     def _note_end(self, value: Mapping[str, Any]) -> None:
-        """Keep the count of tokens, which a completion has behind its end, and the end once all results are there."""
+        # A completion sends its usage after the end of its choices.
         if value.get("usage"):
             self.usage = usage_of(value)
         if self._ended >= self._expected:
@@ -66,23 +64,23 @@ class OperationReader:
             self.finish = Finish("", self.usage, model, explains_silence=True)
 
     def _media(self, kind: str, value: Mapping[str, Any]) -> Iterator[Media]:
-        """The image of a last event, or a piece of a sound; what is sketched on the way is nothing made."""
         if kind == self._operation.last_event:
             found = media_of_base64(f"image/{filled(value.get('output_format')) or 'png'}", value.get("b64_json"))
         else:
+            # Partial images on the way are not results.
             found = media_of_base64(self._sound_type, value.get("audio")) if kind == SOUND_DELTA else None
         if found is not None:
             yield found
 
 
 def frame_of(event: SseEvent) -> str:
-    """The event as it is written."""
+    """Return the event as it is sent."""
     name = f"event: {event.event}\n" if event.event else ""
     return name + "".join(f"data: {line}\n" for line in event.data.split("\n")) + "\n"
 
 
 def rename_model(frames: str, model: str) -> str:
-    """Return the frames with the caller's name of the model wherever one is named."""
+    """Return the frames with the caller's name for the model wherever they name it."""
     if '"model"' not in frames:
         return frames
     return "".join(_rename(frame, model) + "\n\n" for frame in frames.split("\n\n") if frame)
@@ -97,19 +95,18 @@ def _rename(frame: str, model: str) -> str:
 
 
 def text_of_frames(deltas: Iterable[str]) -> str:
-    """Return the words of a streamed completion."""
+    """Return the text of a streamed completion."""
     frames = (frame for each in deltas if '"choices"' in each for frame in each.split("\n\n"))
     return "".join(text_of(_value_of(frame)) for frame in frames if '"choices"' in frame)
 
 
 def _value_of(frame: str) -> dict[str, Any]:
-    """The JSON object in the frame of an event that was read as one."""
     value: dict[str, Any] = read_mended_json(frame.partition("data: ")[2].replace("\ndata: ", "\n"))
     return value
 
 
 def whole_as_events(operation: Operation, answer: PassedAnswer) -> str:
-    """A whole answer of a provider that does not stream, as the events that were asked for."""
+    """Return a whole answer as the events that were asked for, for a provider that does not stream."""
     if operation.last_event == DONE:
         whole = json.dumps(answer.value, ensure_ascii=False)
         return frame_of(SseEvent(whole)) + frame_of(SseEvent(DONE))

@@ -1,7 +1,7 @@
-"""The operations beside chat that pass through to providers which speak OpenAI's protocol; one row each.
+"""Table of the operations beside chat that pass through to providers of OpenAI's protocol.
 
-A row is all that is known of an operation: where it is called, how its request and its answer look, where files stand
-in both, and whether another model may answer in place of the first. The model stands in the field `model` everywhere.
+A row is all that is known of an operation: where it is called, the form of its request and its answer, where both hold
+files, and whether another model may answer in place of the first. The model is always in the field `model`.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from capabilities.core.message import Blob
 from capabilities.core.values import value_class
 from capabilities.core.wire import BodyPiece, UpstreamRequest
 
+# The data of the event that closes a stream.
 DONE = "[DONE]"
-"""The data of an event that says goodbye."""
 
 
 class BodyShape(StrEnum):
-    """How a request comes."""
+    """How a request is sent."""
 
     JSON = "json"
     FORM = "form"
 
 
 class AnswerShape(StrEnum):
-    """How an answer comes: JSON, a transcript (JSON or plain text, as was asked for), or the bytes of a sound."""
+    """How an answer is sent: JSON, a transcript (JSON or plain text, as requested), or the bytes of a sound."""
 
     JSON = "json"
     TRANSCRIPT = "transcript"
@@ -36,12 +36,13 @@ class AnswerShape(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One row. `name` is what the log calls it, `path` stands behind a provider's base URL and behind `/v1`.
+    """One row.
 
-    `results` are the names under one of which a JSON answer holds its result, which may be an empty list only where
-    `may_be_empty`. `files` are the fields of a form that hold files, the first of which, or the first with `[]`, must
-    be there. `stream` is the field by which a caller asks for events, and its value then; a `last_event` ends them,
-    or `DONE` where events have no names: each choice ends with its `finish_reason`.
+    `name` is what the log calls it, `path` follows a provider's base URL and `/v1`. A JSON answer holds its result
+    under one of the names in `results`; a list may be empty only with `may_be_empty`. `files` are the fields of a form
+    that hold files; the first, or the first with `[]`, is required. `stream` is the field by which a caller asks for
+    events, and its value then. A `last_event` ends them; if it is `DONE`, events have no names, and each choice ends
+    with its `finish_reason`.
     """
 
     name: str
@@ -56,7 +57,7 @@ class Operation:
     last_event: str = ""
 
     def is_streamed(self, value: object) -> bool:
-        """Whether that value of the field asks for events."""
+        """Return whether that value of the field asks for events."""
         return bool(self.last_event) and str(value).lower() == self.stream[1]
 
 
@@ -64,6 +65,7 @@ FORM, JSON = BodyShape.FORM, BodyShape.JSON
 STREAM = ("stream", "true")
 
 OPERATIONS: tuple[Operation, ...] = (
+    # Vectors of two models do not mix, so only the same model at another provider may be the fallback.
     Operation("embeddings", "/embeddings", same_model=True),
     Operation("completions", "/completions", results=("choices",), stream=STREAM, last_event=DONE),
     Operation("moderations", "/moderations", results=("results",)),
@@ -104,13 +106,12 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation("image-variations", "/images/variations", bodies=(FORM,), files=("image",)),
 )
-"""Vectors of two models do not mix, so only the same model of another provider follows for embeddings."""
 
 
-# A request as a form (`multipart/form-data`): its fields as they came, its files in blocks as they are sent.
+# A request as `multipart/form-data`: fields as they came, files in blocks while they are sent.
 
+# How browsers escape what would end a name.
 ESCAPES = str.maketrans({'"': "%22", "\r": "%0D", "\n": "%0A"})
-"""How browsers write what would end a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,18 +123,17 @@ class FormFile:
     blob: Blob
 
 
+# A form's fields in order, each with all its values.
 FormFields = Mapping[str, tuple[str | FormFile, ...]]
-"""A form's fields in order, each with all its values."""
 
 
 @value_class
 class FormRequest(UpstreamRequest):
-    """One HTTP call whose payload, `FormFields`, goes as a form; `boundary` stands in none of its values."""
+    """One HTTP call whose payload, `FormFields`, is sent as a form; `boundary` is in none of its values."""
 
     boundary: str = ""
 
     def pieces(self) -> tuple[BodyPiece, ...]:
-        """The body in order: heads and texts as bytes, files between them."""
         return tuple(self._pieces())
 
     def _pieces(self) -> Iterator[BodyPiece]:
@@ -145,7 +145,6 @@ class FormRequest(UpstreamRequest):
         yield f"--{self.boundary}--\r\n".encode()
 
     def elide(self) -> Any:
-        """The fields, each file's bytes as `<N bytes>`."""
         return {name: [_elided(value) for value in values] for name, values in self.payload.items()}
 
 
