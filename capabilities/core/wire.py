@@ -425,7 +425,14 @@ class StreamDecoder(Protocol):
         """Return the events due at the end of the body: a `Failure` if it ended too early."""
 
 
-class WireProtocol(Protocol):
+class AnswerDecoder(Protocol):
+    """Reads complete responses."""
+
+    def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
+        """Return the outcome of a complete response."""
+
+
+class WireProtocol(AnswerDecoder, Protocol):
     """One vendor's wire format; they are listed in `protocols/__init__.py`."""
 
     @property
@@ -433,9 +440,6 @@ class WireProtocol(Protocol):
 
     def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
         """Return the request for an adapted chat; `dropped_params` lists what cannot be expressed."""
-
-    def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
-        """Return the outcome of a complete response."""
 
     def decoder(self) -> StreamDecoder:
         """Return a new decoder for one streamed response with status 200."""

@@ -18,7 +18,7 @@ from capabilities.core.protocols.openai import replies
 from capabilities.core.providers.origins import is_embedded
 from capabilities.core.providers.quirks import LIMIT_FIELD, quirks_without
 from capabilities.core.translatable import translatable
-from capabilities.core.wire import Answer, Failure, Fault, StreamDecoder, Target, UpstreamRequest
+from capabilities.core.wire import Answer, Failure, Fault, UpstreamRequest
 from capabilities.errors import NotFoundError
 from capabilities.runtime import owned
 from routing_admin.configuration import snapshot
@@ -62,15 +62,8 @@ class CheckResult:
     quirks: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
 class ModelList:
-    """Protocol for `GET …/models`: the answer's text holds the entries as JSON."""
-
-    name: str = "models"
-
-    def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
-        """Return the request; `target.headers` are all its headers."""
-        return UpstreamRequest(target.endpoint, target.headers, method="GET")
+    """Reads the answer to `GET …/models`: the entries as JSON in the answer's text."""
 
     def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
         """Return the entries of `data` (OpenAI, Anthropic) or `models` (Gemini), or the failure."""
@@ -83,9 +76,6 @@ class ModelList:
             return failed if isinstance(failed, Failure) else _no_list(translatable("not a list of models"), status)
         entries = [each for each in _entries(value) if _id(each)]
         return Answer(json.dumps(entries)) if entries else _no_list(translatable("the list of models is empty"), status)
-
-    def decoder(self) -> StreamDecoder:
-        raise TypeError("a list of models is not streamed")
 
 
 def _no_list(why: str, status: int) -> Failure:

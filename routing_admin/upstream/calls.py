@@ -23,7 +23,7 @@ from capabilities.core.providers.origins import (
     refusal,
 )
 from capabilities.core.translatable import translatable
-from capabilities.core.wire import Answer, Failure, Fault, UpstreamRequest, WireProtocol
+from capabilities.core.wire import Answer, AnswerDecoder, Failure, Fault, UpstreamRequest, WireProtocol
 from capabilities.runtime import owned
 from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.upstream.exchange import PhaseTimer, clean, read_body, send
@@ -57,7 +57,7 @@ class Upstream:
         self._proxy_refusal_of = lru_cache(maxsize=100)(partial(proxy_refusal, policy=policy, own=proxy))
 
     async def call(
-        self, request: UpstreamRequest, protocol: WireProtocol, timeouts: Timeouts, proxy: str = DEFAULT_PROXY
+        self, request: UpstreamRequest, protocol: AnswerDecoder, timeouts: Timeouts, proxy: str = DEFAULT_PROXY
     ) -> Answer | Failure:
         """The outcome of a whole exchange; never raises for what a provider does.
 
@@ -85,7 +85,7 @@ class Upstream:
         return clean(outcome, request) if isinstance(outcome, Failure) else outcome
 
     def call_sync(
-        self, request: UpstreamRequest, protocol: WireProtocol, timeouts: Timeouts, proxy: str = DEFAULT_PROXY
+        self, request: UpstreamRequest, protocol: AnswerDecoder, timeouts: Timeouts, proxy: str = DEFAULT_PROXY
     ) -> Answer | Failure:
         """`call` for code that has no event loop, on a loop of its own thread."""
         return run_sync(self.call(request, protocol, timeouts, proxy))
@@ -99,7 +99,7 @@ class Upstream:
         await self._pools.close()
 
     async def _call(
-        self, request: UpstreamRequest, protocol: WireProtocol, timeouts: Timeouts, proxy: str, timer: PhaseTimer
+        self, request: UpstreamRequest, protocol: AnswerDecoder, timeouts: Timeouts, proxy: str, timer: PhaseTimer
     ) -> Answer | Failure:
         head = await self._head(request, timeouts, proxy, timer)
         return head if isinstance(head, Failure) else await _whole(head, protocol, timeouts, timer)
@@ -131,13 +131,13 @@ def _refusal(policy: OriginPolicy, url: str) -> str | None:
 
 
 async def _whole(
-    head: UpstreamResponse, protocol: WireProtocol, timeouts: Timeouts, timer: PhaseTimer
+    head: UpstreamResponse, protocol: AnswerDecoder, timeouts: Timeouts, timer: PhaseTimer
 ) -> Answer | Failure:
     body = await read_body(head, timeouts, timer)
     return body if isinstance(body, Failure) else _decode(protocol, head, body)
 
 
-def _decode(protocol: WireProtocol, head: UpstreamResponse, body: bytes) -> Answer | Failure:
+def _decode(protocol: AnswerDecoder, head: UpstreamResponse, body: bytes) -> Answer | Failure:
     try:
         return mend_outcome(protocol.decode(head.status, head.headers, body), body)
     except Exception as error:  # a fault of ours: another candidate may say what we can read

@@ -12,9 +12,8 @@ from typing import Protocol
 
 from django.conf import settings
 
-from capabilities.core.message import ChatRequest
 from capabilities.core.translatable import Translatable, data_of, text_of, translatable
-from capabilities.core.wire import Answer, Failure, Fault, StreamDecoder, Target, UpstreamRequest
+from capabilities.core.wire import Answer, Failure, Fault, UpstreamRequest
 from routing_admin.console.alerts import actions as rows
 from routing_admin.console.alerts.actions import RETRY_DELAYS, ClaimedAlert, log_begin
 from routing_admin.console.alerts.messages import write_notice, write_test
@@ -51,20 +50,13 @@ BROKEN = translatable("the connection broke, or its answer cannot be read.")
 
 @dataclass(frozen=True, slots=True)
 class WebhookAnswer:
-    """A protocol that accepts any answer in which the chat says it took the notice."""
+    """Accepts any answer in which the chat says it took the notice."""
 
     shape: ShapeName
-    name: str = "webhook"
-
-    def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
-        raise TypeError("a webhook takes no chat")
 
     def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
         refused = refusal_in(self.shape, status, body)
         return Failure(Fault.BAD_SHAPE, refused, status) if refused else Answer("")
-
-    def decoder(self) -> StreamDecoder:
-        raise TypeError("a webhook streams nothing")
 
 
 def send(webhook: Webhook, notice: Notice) -> str:
