@@ -1,4 +1,4 @@
-"""The copy of both databases that is made before migrations change them; artifacts are not touched by those."""
+"""Back up both databases before migrations change them; artifacts are not touched by migrations."""
 
 from __future__ import annotations
 
@@ -20,19 +20,18 @@ from routing_admin.console.backups.saving import copy_databases, describe
 from routing_admin.platform.databases.schema import list_pending
 
 FOLDER = "backups"
-"""Where they lie in the data directory."""
+"""Folder of these backups in the data directory."""
 MOST = 3
-"""So many stay."""
+"""Backups that are kept."""
 SPARE_BYTES = 1024 * 1024
-"""What is left free at least."""
+"""Disk space that is always left free."""
 
 
 def back_up_before_migrating(tell: Callable[[str], object]) -> Path | None:
-    """Copies the databases where migrations are pending, and says where to; None where nothing is to be saved.
+    """Copy the databases if migrations are pending and return the folder, else None.
 
-    `tell` hears before it starts how much of the disk this takes.
-
-    Raises `BackupError` when the disk has no room for the copy and for what the migrations write.
+    `tell` receives a line with the disk space needed before the copy starts. Raises `BackupError` if the disk has no
+    room for the copy and for what the migrations write.
     """
     root, pending = Path(settings.DATA_DIR) / FOLDER, list_pending()
     remove_unfinished(root)
@@ -44,19 +43,20 @@ def back_up_before_migrating(tell: Callable[[str], object]) -> Path | None:
     with new_folder(out) as part:
         copies = copy_databases(part)
         write_manifest(part, describe(part, copies, artifacts=None, missing=[], sizes={}, with_secrets=False))
+    # Names begin with a timestamp, so sorting puts the newest last.
     for path in sorted(each for each in root.iterdir() if each.is_dir() and not each.name.endswith(PART))[:-MOST]:
         shutil.rmtree(path)
     return out
 
 
 def note_backup(actor: Actor, out: Path) -> None:
-    """Has the audit log tell of it, once its table is what the program expects."""
+    """Record the backup in the audit log, once migrations have brought its table up to date."""
     with ledger.audit(actor, AuditedAction("installation.backup", details={"folder": out.name})):
         pass
 
 
 def _check_room(count: int, tell: Callable[[str], object]) -> None:
-    """Raise `BackupError` unless there is room for the copy, and for a table and its journal as migrations write it."""
+    # Three times the files: the copy, and a table and its journal as a migration rewrites them.
     needed = SPARE_BYTES + (3 * databases.measure_files() if databases.are_files() else measure_rows())
     free = shutil.disk_usage(settings.DATA_DIR).free
     if needed > free:

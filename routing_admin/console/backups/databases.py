@@ -1,4 +1,4 @@
-"""A database as one SQLite file, as it was at one moment: nobody who writes meanwhile is kept waiting."""
+"""Copy a database into one SQLite file as of one moment, without blocking writers."""
 
 from __future__ import annotations
 
@@ -17,23 +17,22 @@ from routing_admin.platform.databases.router import LOGS
 from routing_admin.platform.databases.sqlite.base import make_private
 
 FILES: Mapping[str, str] = {DEFAULT_DB_ALIAS: "routing_admin.sqlite3", LOGS: "logs.sqlite3"}
-"""What each database is called in a backup."""
+"""File name of each database in a backup."""
 MB = 1_000_000
 BESIDE = ("", "-wal", "-shm", "-journal")
-"""How the names of SQLite's files go on."""
+"""Suffixes of the files of an SQLite database."""
 
 
 class DatabaseInUseError(Exception):
-    """Somebody has the database open that is to be replaced."""
+    """Another process has the database open that is to be replaced."""
 
 
 def are_files() -> bool:
-    """Whether the installation's databases are SQLite files, and no server's."""
     return all(connections[alias].vendor == "sqlite" for alias in FILES)
 
 
 def copy_database(alias: str, path: Path) -> None:
-    """Copies a database into a new file of its owner's alone."""
+    """Copy a database into a new file that only its owner can read."""
     connection = connections[alias]
     connection.ensure_connection()
     make_private(str(path))
@@ -43,12 +42,12 @@ def copy_database(alias: str, path: Path) -> None:
         watched(f"{FILES[alias]} copied, MB", size, lambda: path.stat().st_size // MB),
     ):
         connection.connection.backup(copy)
+        # The copy shall be one file, without a WAL beside it.
         copy.execute("PRAGMA journal_mode = DELETE")
     sync(path)
 
 
 def count_rows(path: Path) -> dict[str, int]:
-    """How many rows each table of a copy has."""
     with closing(open_copy(path)) as copy:
         tables = [name for (name,) in copy.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
         names = [name for name in tables if not name.startswith("sqlite_")]
@@ -56,18 +55,17 @@ def count_rows(path: Path) -> dict[str, int]:
 
 
 def open_copy(path: Path) -> sqlite3.Connection:
-    """A copy, only to be read."""
     return sqlite3.connect(f"file:{path}?mode=ro", uri=True)
 
 
 def list_artifacts(path: Path) -> dict[str, int]:
-    """The hash and the size of every artifact's bytes that a copy speaks of."""
+    """Return the size of every artifact's bytes in a copy, by hash."""
     with closing(open_copy(path)) as copy:
         return dict(copy.execute("SELECT DISTINCT sha256, size FROM artifacts_artifact").fetchall())
 
 
 def find_head(path: Path) -> AuditHead | None:
-    """Where the audit log of a copy ends; None for a copy older than the chain."""
+    """Return the last entry of a copy's audit log; None if the copy is older than the hash chain."""
     with closing(open_copy(path)) as copy, suppress(sqlite3.OperationalError):
         row = copy.execute(
             "SELECT number, sha256 FROM routing_admin_auditevent ORDER BY number DESC LIMIT 1"
@@ -77,22 +75,21 @@ def find_head(path: Path) -> AuditHead | None:
 
 
 def file_of(alias: str) -> Path:
-    """Where this installation's SQLite file is."""
     return Path(str(connections[alias].settings_dict["NAME"]))
 
 
 def measure_files() -> int:
-    """How many bytes this installation's SQLite files have."""
     paths = [Path(f"{file_of(alias)}{end}") for alias in FILES for end in BESIDE]
     return sum(path.stat().st_size for path in paths if path.exists())
 
 
 def close_for_good(path: Path) -> None:
-    """Folds a database's files into one. Raises `DatabaseInUseError` while anybody else has it open."""
+    """Merge a database's files into one; raise `DatabaseInUseError` if another process has it open."""
     if not path.exists():
         return
     with closing(sqlite3.connect(path, timeout=1)) as database:
         try:
+            # Leaving WAL mode needs an exclusive lock, so it also shows whether the database is in use.
             mode = database.execute("PRAGMA journal_mode = DELETE").fetchone()[0]
         except sqlite3.OperationalError:
             mode = ""
@@ -101,18 +98,19 @@ def close_for_good(path: Path) -> None:
 
 
 def put_in_place(copy: Path, path: Path) -> None:
-    """Makes a copy the installation's own database; it is there whole or not at all."""
+    """Make a copy the installation's own database, atomically."""
     part = path.with_name(f"{path.name}.part")
     part.unlink(missing_ok=True)
     make_private(str(part))
     shutil.copyfile(copy, part)
     sync(part)
+    # Renaming within the directory replaces the whole file or nothing.
     os.replace(part, path)
     sync(path.parent)
 
 
 def sync(path: Path) -> None:
-    """Makes sure that a file, or what a directory holds, is on the disk."""
+    """Flush a file, or the entries of a directory, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -121,7 +119,7 @@ def sync(path: Path) -> None:
 
 
 def find_newest_revision(path: Path) -> tuple[int, str] | None:
-    """The newest revision's number and its configuration as JSON text in a copy; None before the first."""
+    """Return the number and the JSON text of a copy's newest revision; None before the first."""
     with closing(open_copy(path)) as copy:
         row = copy.execute(
             "SELECT number, snapshot FROM routing_admin_revision ORDER BY number DESC LIMIT 1"

@@ -1,4 +1,4 @@
-"""What a backup holds, as `manifest.json` says it, and the hash of each of its files, as `sha256sum -c` reads them."""
+"""The contents of a backup in `manifest.json`, and the hash of each file in the format of `sha256sum -c`."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from routing_admin.console.backups.databases import sync
 
 MANIFEST, SUMS, SECRETS, ARTIFACTS = "manifest.json", "SHA256SUMS", "secrets.json", "artifacts"
 FORMAT, PACKED_FORMAT = 1, 2
-"""What `format` says: both databases are SQLite files, or the log is text of PostgreSQL."""
+"""Values of `format`: both databases are SQLite files, or the log is PostgreSQL's text."""
 
 
 class BackupError(Exception):
-    """A backup cannot be made or used; the sentence says why and what to do."""
+    """A backup cannot be made or used; the message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedDatabase:
-    """One database: its file, the engine it was copied from, its migrations, and how many rows each table has.
+    """One database: its file, the engine it was copied from, its migrations, and the rows of each table.
 
-    `text_bytes` is the size of the rows' text where `file` is a folder of it, compressed.
+    If `file` is a folder of PostgreSQL's compressed text, `text_bytes` is its size uncompressed.
     """
 
     file: str
@@ -35,21 +35,19 @@ class SavedDatabase:
 
     @property
     def is_packed(self) -> bool:
-        """Whether it is text of PostgreSQL."""
         return self.text_bytes is not None
 
     @property
     def row_count(self) -> int:
-        """How many rows its tables have together."""
         return sum(self.rows.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What is in a backup.
+    """The contents of a backup.
 
-    `artifacts` and `artifact_bytes` are None where it holds databases alone; `missing` are the hashes of artifacts
-    whose bytes could not be read when it was made. `secret_marks` name the secrets, newest first.
+    `artifacts` and `artifact_bytes` are None if it contains only databases; `missing` are the hashes of artifacts whose
+    bytes could not be read. `secret_marks` identify the secrets, newest first.
     """
 
     created_at: str
@@ -66,10 +64,10 @@ class Manifest:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Writes the manifest, and behind it the hash of every file."""
+    """Write the manifest and then the hash of every file."""
     value = asdict(manifest)
     for each in value["databases"].values():
-        if each["text_bytes"] is None:  # an older program does not know it
+        if each["text_bytes"] is None:  # older versions do not know it
             del each["text_bytes"]
     text = json.dumps(value, ensure_ascii=False, indent=2) + "\n"
     (folder / MANIFEST).write_text(text, encoding="utf-8")
@@ -80,14 +78,13 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def _digests(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Every file with its hash; an artifact is called by it, and was looked at when it was copied."""
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.name != SUMS:
+            # An artifact's name is its hash, which was verified when it was copied.
             yield path, path.name if ARTIFACTS in path.relative_to(folder).parts else digest_file(path)
 
 
 def digest_file(path: Path) -> str:
-    """SHA-256 of a file."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(BLOCK):
@@ -96,7 +93,7 @@ def digest_file(path: Path) -> str:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """What is in a backup, once every byte of it was looked at. Raises `BackupError` for one that is not whole."""
+    """Return the manifest after verifying every file; raise `BackupError` for an incomplete or damaged backup."""
     if not (folder / SUMS).is_file() or not (folder / MANIFEST).is_file():
         raise BackupError(f"{folder} is not a backup: {MANIFEST} or {SUMS} is missing.")
     lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()

@@ -1,8 +1,8 @@
-"""The request log of PostgreSQL in a backup: a file per table, the text of its COPY, compressed.
+"""PostgreSQL's request log in a backup: the text of its COPY, one compressed file per table.
 
-Millions of rows pass as bytes, out of the database and back into it. Only a restore into SQLite, or through migrations,
-takes them one at a time. Values have the forms that SQLite stores, and the first line names the columns, so that
-`zcat` and PostgreSQL's own `COPY … FROM … (HEADER)` read them, too.
+Millions of rows pass as bytes, out of the database and back. Only restoring into SQLite, or through migrations, reads
+them one by one. Values have the forms that SQLite stores, and the first line names the columns, so `zcat` and
+PostgreSQL's `COPY … FROM … (HEADER)` can read them, too.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from routing_admin.platform.databases.schema import Migration
 from routing_admin.platform.databases.sqlite.base import make_private
 
 FOLDER, END = "logs", ".copy.gz"
+# An eighth of the text remains, at a quarter of the time the database takes to write it.
 FAST = 1
-"""The level of compression: an eighth of the text, at a quarter of the time that the database takes to write it."""
 INDEXES = "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
 
 
 @dataclass(frozen=True, slots=True)
 class PackedRows:
-    """How many rows each table has, and how long their text is."""
+    """The rows of each table, and the size of their text."""
 
     rows: dict[str, int]
     text_bytes: int
 
 
 def save_tables(part: Path, tables: Sequence[Table], alias: str) -> PackedRows:
-    """Write the tables into a folder of the backup, and read what was written. Raise `DifferenceError`, `OSError`."""
+    """Write the tables into a folder of the backup and read them back; raise `DifferenceError` or `OSError`."""
     (part / FOLDER).mkdir(mode=0o700)
     rows, total = {}, 0
     with progress_of("Log rows copied", sum(each._base_manager.using(alias).count() for each in tables)) as counter:
@@ -65,7 +65,7 @@ def save_tables(part: Path, tables: Sequence[Table], alias: str) -> PackedRows:
 
 
 def bring_back_tables(folder: Path, tables: Sequence[Table], alias: str, count: int) -> None:
-    """Insert so many rows of a backup of the same migrations, and read them again. Raise `DifferenceError`."""
+    """Insert the rows of a backup with the same migrations and verify them; raise `DifferenceError`."""
     with progress_of("Log rows restored and verified", 2 * count) as counter:
         for table in tables:
             path, saved = file_of(folder, table), TextDigest()
@@ -86,7 +86,7 @@ def bring_back_tables(folder: Path, tables: Sequence[Table], alias: str, count: 
 
 
 def unpack(folder: Path, until: Sequence[Migration], out: Path, count: int) -> None:
-    """Write so many packed rows as one SQLite file, migrated until these. Raise `MoveError`, `OSError`."""
+    """Write the packed rows into one SQLite file, migrated up to `until`; raise `MoveError` or `OSError`."""
     with tempfile.TemporaryDirectory(prefix="restore-", dir=settings.DATA_DIR) as name:
         path = Path(name) / "rows.sqlite3"
         files = Destination(f"sqlite:///{path}")
@@ -104,6 +104,7 @@ def unpack(folder: Path, until: Sequence[Migration], out: Path, count: int) -> N
 
 def _fill(database: sqlite3.Connection, folder: Path, count: int) -> None:
     database.execute("PRAGMA synchronous = OFF")
+    # The indexes are created after the rows, which is faster.
     indexes = database.execute(INDEXES).fetchall()
     for name, _ in indexes:
         database.execute(f'DROP INDEX "{name}"')
@@ -125,6 +126,7 @@ def _fill_table(database: sqlite3.Connection, path: Path, counter: WorkProgress)
         names = file.readline().rstrip("\n").split("\t")
         types = {row[1]: row[2] for row in database.execute(f'PRAGMA table_info("{name}")')}
         blobs = [place for place, each in enumerate(names) if types[each].upper() == "BLOB"]
+        # Django's JSON columns carry this check; their declared type is plain text.
         json = [place for place, each in enumerate(names) if f'JSON_VALID("{each}")' in statement]
         database.execute(f'DELETE FROM "{name}"')  # noqa: S608  # the tables' own names, here and below
         columns, marks = ", ".join(f'"{each}"' for each in names), ", ".join("?" * len(names))
@@ -135,12 +137,10 @@ def _fill_table(database: sqlite3.Connection, path: Path, counter: WorkProgress)
 
 
 def file_of(folder: Path, table: Table) -> Path:
-    """Where a table's rows are."""
     return folder / f"{table._meta.db_table}{END}"
 
 
 def _text_of(table: Table, alias: str, counter: WorkProgress) -> Iterator[bytes]:
-    """Yield the line with the columns' names, and the text of the rows in the order of their key."""
     yield "\t".join(Kinds(table).columns).encode() + b"\n"
     for text in copy_text(table, alias):
         counter.advance(text.count(b"\n"))

@@ -1,4 +1,4 @@
-"""A backup brought back: first all of it is looked at, then what was there moved beside, and the copy put in place."""
+"""Restore a backup: verify all of it, move the existing installation aside, put the copy in place."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ from routing_admin.console.backups.secret_marks import is_marked
 from routing_admin.platform.databases.schema import NewerSchemaError, refuse_newer
 from routing_admin.platform.server.file_locks import hold_unless_locked, try_lock
 
+# In SQLite the log takes this many times its text, with indexes and temporary files.
 UNPACKED = 4
-"""How many times the text of its rows the log takes in SQLite, with indexes and what is written beside it."""
 SECRET_FILES = ("secret_key", "keys")
-"""What holds secrets in the data directory."""
+"""Files of the data directory that contain secrets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What a backup held, where the installation of before lies now, and what is to be done still, a sentence each."""
+    """The restored backup, the places of the previous installation, and what is left to do, one sentence each."""
 
     manifest: Manifest
     beside: tuple[str, ...]
@@ -56,13 +56,14 @@ class Restored:
 
 
 def restore(actor: Actor, folder: Path, *, replace: bool = False) -> Restored:
-    """Makes the installation what it was. Raises `BackupError`, and then everything is as before."""
+    """Replace the installation by a backup; if it raises `BackupError`, nothing has changed."""
     manifest = read_manifest(folder)
     try:
         for each in manifest.databases.values():
             refuse_newer([(app, name) for app, name in each.migrations], "The backup was made by")
     except NewerSchemaError as newer:
         raise BackupError(str(newer)) from newer
+    # All checks come before anything is moved.
     _check_room(folder, manifest, replace=replace)
     _close_databases()
     with _moved_aside(manifest) as beside, _rows_moved_aside() as schema:
@@ -77,7 +78,6 @@ def restore(actor: Actor, folder: Path, *, replace: bool = False) -> Restored:
 
 
 def _close_databases() -> None:
-    """Raises `BackupError` while another process has a database open."""
     connections.close_all()
     if not databases.are_files():
         if is_in_use():
@@ -93,12 +93,10 @@ def _close_databases() -> None:
 
 
 def _rows_moved_aside() -> AbstractContextManager[str | None]:
-    """The same for the rows of a database that is no file of ours."""
     return nullcontext() if databases.are_files() else schema_moved_aside()
 
 
 def _check_room(folder: Path, manifest: Manifest, *, replace: bool) -> None:
-    """Raises `BackupError` where something is in the way, or the disk has no room."""
     there = [str(path) for path in _parts(manifest) if path.exists() and _is_in_use(path)]
     if not databases.are_files() and has_rows():
         there.insert(0, "rows in the database")
@@ -115,12 +113,10 @@ def _check_room(folder: Path, manifest: Manifest, *, replace: bool) -> None:
 
 
 def _is_in_use(path: Path) -> bool:
-    """Whether a file has something in it, or a folder a file."""
     return path.stat().st_size > 0 if path.is_file() else any(each.is_file() for each in path.rglob("*"))
 
 
 def _parts(manifest: Manifest) -> list[Path]:
-    """What of the installation a backup replaces."""
     found = [databases.file_of(alias) for alias in databases.FILES] if databases.are_files() else []
     if manifest.artifacts is not None and isinstance(byte_store(), FileStore):
         found.append(Path(settings.DATA_DIR) / ARTIFACTS)
@@ -129,7 +125,6 @@ def _parts(manifest: Manifest) -> list[Path]:
 
 @contextmanager
 def _moved_aside(manifest: Manifest) -> Iterator[Path | None]:
-    """Moves what is there into a folder of the data directory, and back where what follows fails."""
     root = Path(settings.DATA_DIR)
     beside = root / f"before-restore-{timezone.now():%Y%m%dT%H%M%S%f}"
     wanted = [*_parts(manifest), root / NOTED]
@@ -145,6 +140,7 @@ def _moved_aside(manifest: Manifest) -> Iterator[Path | None]:
                 shutil.move(path, beside / path.name)
                 moved.append(path)
         yield beside if moved else None
+    # On failure, what was restored so far is removed and what was there before is moved back.
     except BaseException:
         connections.close_all()
         for path in wanted:
@@ -157,7 +153,7 @@ def _moved_aside(manifest: Manifest) -> Iterator[Path | None]:
 
 
 def _bring_back(folder: Path, manifest: Manifest) -> None:
-    """Bytes first, then the databases, which are brought up to this program."""
+    # Artifacts come first: no restored row shall refer to bytes that are not there yet.
     if manifest.artifacts is not None:
         _bring_back_artifacts(folder)
     if manifest.has_secrets:
@@ -175,9 +171,9 @@ def _bring_back(folder: Path, manifest: Manifest) -> None:
 
 
 def _bring_back_artifacts(folder: Path) -> None:
-    """Every file into the store, which hashes it once more."""
     if isinstance(byte_store(), FileStore):
-        FileStore(Path(settings.DATA_DIR) / ARTIFACTS)  # its folders, which were moved aside
+        FileStore(Path(settings.DATA_DIR) / ARTIFACTS)  # creates its folders again, which were moved aside
+    # The store computes each hash again, which shows whether the copy is intact.
     store = byte_store()
     for path in sorted((folder / ARTIFACTS).glob("??/*")):
         with path.open("rb") as file:
@@ -186,17 +182,16 @@ def _bring_back_artifacts(folder: Path) -> None:
 
 
 def _bring_back_secrets(folder: Path) -> None:
-    """The secrets into their files, and in force in this process unless the environment has others."""
     saved = json.loads((folder / SECRETS).read_text(encoding="utf-8"))
     for name in SECRET_FILES:
         path = Path(settings.DATA_DIR) / name
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
             file.write(",".join(saved[name]))
+    # In force in this process at once, unless the environment sets others.
     read_secrets_again()
 
 
 def _remarks(folder: Path, manifest: Manifest) -> Iterator[str]:
-    """What somebody has to do still, or should know."""
     if not any(is_marked(each, manifest.secret_marks[0]) for each in settings.SIGNING_SECRETS):
         yield (
             "The signing secret differs from the one in use when the backup was made: every agent needs a new key, and "
@@ -212,19 +207,19 @@ def _remarks(folder: Path, manifest: Manifest) -> Iterator[str]:
             yield f"{path.name} is exported otherwise than when the backup was made, by another version of the program."
 
 
-# The folder of a backup: hidden and locked while it is written, named once it is whole, removed if its writer died.
+# The folder of a backup: hidden and locked while it is written, renamed once complete, removed if its writer died.
 
 PART = ".part"
-"""The end of the name of a folder that is being written. The name begins with a dot, so a shell's `*/` skips it."""
+"""Suffix of an unfinished backup's folder. Its name begins with a dot, so a shell's `*/` skips it."""
 CONTENTS = (ARTIFACTS, MANIFEST, SUMS, SECRETS, "rows", *FILES.values(), *(f"{each}.json" for each in exports.FILES))
-"""How the names of everything in a backup begin, finished or not."""
+"""Prefixes of every name in a backup, finished or not."""
 
 
 @contextmanager
 def new_folder(out: Path) -> Iterator[Path]:
     """Yield an empty private folder that becomes `out` if the block succeeds, and is removed otherwise.
 
-    Remove what killed backups left beside it. Raise `BackupError` if there is such a folder already.
+    Removes what killed backups left beside it. Raises `BackupError` if `out` exists or another backup is running.
     """
     if out.exists():
         raise BackupError(f"{out} already exists. A backup needs a new folder.")
@@ -237,7 +232,7 @@ def new_folder(out: Path) -> Iterator[Path]:
         raise BackupError(f"{part} exists: another backup is running. If none is, remove it.") from None
     lock = os.open(part, os.O_RDONLY)
     try:
-        with suppress(OSError):  # a file system without locks: then nothing of it is removed unasked
+        with suppress(OSError):  # without file locks, unfinished backups are never removed
             try_lock(lock)
         yield part
         os.rename(part, out)
@@ -250,7 +245,9 @@ def new_folder(out: Path) -> Iterator[Path]:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove the unfinished backups in a folder whose process has ended; earlier versions did not hide theirs."""
+    """Remove the unfinished backups in a folder whose process has ended."""
+    # Earlier versions did not hide their unfinished folders. Only folders with nothing but a backup's files are
+    # removed.
     for part in folder.glob(f"*{PART}"):
         if part.is_dir() and all(each.name.startswith(CONTENTS) for each in part.iterdir()):
             with suppress(OSError), hold_unless_locked(part) as is_free:

@@ -1,8 +1,8 @@
-"""Rows of PostgreSQL, carried into a backup and back; a backup of either engine comes back to either.
+"""Copy the rows of PostgreSQL into a backup and back; a backup of either engine restores into either.
 
-The main database's go into an SQLite file, the request log's into files of COPY's text (`packed_rows`). They are read
-in one transaction that sees one moment, counted and hashed on both sides. What stands where a backup is to go is moved
-beside, whole, into a schema of the same database.
+The main database goes into an SQLite file, the request log into files of COPY's text (`packed_rows`). Both are read
+in one transaction that sees one moment, and counted and hashed on both sides. Existing rows are moved aside, as a
+whole, into another schema of the same database.
 """
 
 from __future__ import annotations
@@ -45,16 +45,17 @@ from routing_admin.platform.databases.schema import (
     load_migrations,
 )
 
+# One connection for both: PostgreSQL has both in one database, and only one transaction sees one moment.
 SERVED: Places = {DEFAULT_DB_ALIAS: DEFAULT_DB_ALIAS, LOGS: DEFAULT_DB_ALIAS}
-"""One connection for both databases: PostgreSQL has them in one, and a moment is a transaction's."""
 NAMES: Mapping[str, str] = {DEFAULT_DB_ALIAS: "rows.sqlite3", LOGS: "rows-logs.sqlite3"}
-"""What SQLite's files are called while rows come and go: the second name follows from the first."""
+"""Names of the temporary SQLite files; the second one follows from the first."""
 
 
 def save_rows(part: Path) -> dict[str, SavedDatabase]:
-    """Write both parts of a backup, at the migrations that the database has had. Raise `BackupError`."""
+    """Write both databases into a backup, at the migrations they have had; raise `BackupError`."""
     registry: Apps = apps
     until: Sequence[Migration] = ()
+    # Before pending migrations the tables are those of the migrations applied so far, not of today's models.
     if list_pending():
         until = find_leaves(had := list_applied())
         registry = load_migrations(had).project_state(list(until)).apps
@@ -89,13 +90,14 @@ def save_rows(part: Path) -> dict[str, SavedDatabase]:
 
 
 def bring_back_rows(folder: Path, manifest: Manifest) -> None:
-    """Makes the database's rows those of a backup, of an older program's, too; all of them or none.
+    """Replace the database's rows by those of a backup, all or none; raise `BackupError`.
 
-    Raises `BackupError`.
+    The backup may be of an older version.
     """
     call_command("migrate", verbosity=0, interactive=False)
     make_days(timezone.now())
     saved = manifest.databases[LOGS]
+    # Only rows of exactly these migrations fit the tables as they are. Others pass through a migrated SQLite file.
     is_streamed = saved.is_packed and set(list_applied()) == {(app, name) for app, name in saved.migrations}
     with tempfile.TemporaryDirectory(prefix="restore-", dir=settings.DATA_DIR) as name:
         for alias, each in manifest.databases.items():
@@ -117,7 +119,7 @@ def bring_back_rows(folder: Path, manifest: Manifest) -> None:
 
 
 def copy_file(folder: Path, saved: SavedDatabase, out: Path) -> None:
-    """Write a database of a backup as one SQLite file, with the tables it had. Raise `BackupError`."""
+    """Write a database of a backup as one SQLite file, with the tables it had; raise `BackupError`."""
     if not saved.is_packed:
         shutil.copyfile(folder / saved.file, out)
         return
@@ -129,13 +131,12 @@ def copy_file(folder: Path, saved: SavedDatabase, out: Path) -> None:
 
 
 def _halves_of(tables: list[Table]) -> tuple[list[Table], list[Table]]:
-    """Return the tables of the main database and those of the log."""
     logs = [each for each in tables if alias_of(each) == LOGS]
     return [each for each in tables if each not in logs], logs
 
 
 def has_rows() -> bool:
-    """Whether the database holds an installation, or a part of one."""
+    """Return whether the database contains any row of the installation's tables."""
     connection = connections[DEFAULT_DB_ALIAS]
     there = set(connection.introspection.table_names()) & {each._meta.db_table for each in list_tables()}
     with connection.cursor() as cursor:
@@ -147,7 +148,7 @@ def has_rows() -> bool:
 
 
 def measure_rows() -> int:
-    """How many bytes the database takes."""
+    """Return the size of the database in bytes."""
     with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
         cursor.execute("SELECT pg_database_size(current_database())")
         return int(cursor.fetchone()[0])
@@ -155,9 +156,9 @@ def measure_rows() -> int:
 
 @contextmanager
 def schema_moved_aside() -> Iterator[str | None]:
-    """Moves what the database holds into another schema of it, and back where what follows fails; where it is then.
+    """Move the existing rows into another schema, and back if the block fails; yield its description.
 
-    None where the database holds nothing. Raises `BackupError` where the user of the database may not.
+    Yields None if there are no rows. Raises `BackupError` if the database user lacks the right.
     """
     if not has_rows():
         yield None
@@ -189,7 +190,6 @@ def _execute(*statements: str) -> None:
 
 @contextmanager
 def _files_in(folder: Path) -> Iterator[Destination]:
-    """The databases in a folder's files. Raises `BackupError` for what goes wrong on the way."""
     files = Destination(f"sqlite:///{folder / NAMES[DEFAULT_DB_ALIAS]}")
     try:
         files.open()

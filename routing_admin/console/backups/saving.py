@@ -1,7 +1,7 @@
-"""A backup made while everything goes on: databases as they are at one moment, and every byte that they speak of.
+"""Make a backup while the installation is in use: databases as of one moment, and every artifact in them.
 
-Bytes are stored before their row and removed behind it, so they are copied before the databases, and what was stored
-meanwhile once more after them: no row of the copy is without its bytes.
+Bytes are stored before their row and removed after it. So they are copied before the databases, and what was stored
+in the meantime once more afterwards: every row of the copy has its bytes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from routing_admin.platform.databases.schema import list_applied_in_file
 
 
 def back_up(actor: Actor, out: Path, *, with_secrets: bool = False) -> Manifest:
-    """Writes a backup into a new folder, which has its name once it is whole. Raises `BackupError`, `OSError`."""
+    """Write a backup into a new folder; raise `BackupError` or `OSError`."""
     with new_folder(out) as part:
         manifest = _fill(part, with_secrets=with_secrets)
     record_backup(actor, {"withSecrets": with_secrets})
@@ -56,7 +56,7 @@ def back_up(actor: Actor, out: Path, *, with_secrets: bool = False) -> Manifest:
 
 
 def record_backup(actor: Actor, details: dict[str, Any]) -> None:
-    """Note that a backup is complete, for the audit log, the metric and the alert."""
+    """Record a completed backup for the audit log, the metric and the alert."""
     with ledger.audit(actor, AuditedAction("installation.backup", details=details)):
         pass
     end_kind(AlertKind.BACKUP_OVERDUE, timezone.now())
@@ -70,6 +70,7 @@ def _fill(part: Path, *, with_secrets: bool) -> Manifest:
     copies = copy_databases(part)
     sizes = databases.list_artifacts(part / databases.FILES["default"])
     missing = [sha256 for sha256 in sizes if not _save_bytes(store, sha256, folder)]
+    # Bytes without a row in the copy were stored or deleted in the meantime.
     for path in folder.glob("??/*"):
         if path.name not in sizes:
             path.unlink()
@@ -84,7 +85,7 @@ def _fill(part: Path, *, with_secrets: bool) -> Manifest:
 
 
 def copy_databases(part: Path) -> dict[str, SavedDatabase]:
-    """Copies each database into the folder, and says what is in it. Raises `BackupError`."""
+    """Copy each database into the folder and return its description; raise `BackupError`."""
     if not databases.are_files():
         return save_rows(part)
     copies = {}
@@ -107,7 +108,6 @@ def describe(
     sizes: dict[str, int],
     with_secrets: bool,
 ) -> Manifest:
-    """The manifest of what was copied."""
     size = sum(each for sha256, each in sizes.items() if sha256 not in missing)
     newest = databases.find_newest_revision(part / databases.FILES["default"])
     return Manifest(
@@ -126,16 +126,14 @@ def describe(
 
 
 def _save_bytes(store: ByteStore, sha256: str, folder: Path) -> bool:
-    """Links or copies bytes into the folder once they were looked at; whether they are there and healthy.
-
-    A link costs no room, and what is stored is never written to again.
-    """
     place = folder / sha256[:2] / sha256
     if place.exists():
         return True
     place.parent.mkdir(mode=0o700, exist_ok=True)
     try:
         if isinstance(store, FileStore):
+            # A hard link takes no space, and stored files are never modified. `OSError`: on another file system it
+            # is copied.
             with store.local_file(sha256) as path, suppress(OSError):
                 os.link(path, place)
                 return True
@@ -151,8 +149,8 @@ def _save_bytes(store: ByteStore, sha256: str, folder: Path) -> bool:
 
 
 def _save_configuration(part: Path) -> None:
-    """Both JSON files as `export_config` writes them, of the same moment as the database."""
     newest = databases.find_newest_revision(part / databases.FILES["default"])
+    # Taken from the copy, so that the files are of the same moment as the database.
     configuration = from_json(json.loads(newest[1])) if newest else EMPTY
     for name in exports.FILES:
         text = exports.export(name, configuration=configuration).text
@@ -160,7 +158,6 @@ def _save_configuration(part: Path) -> None:
 
 
 def _save_secrets(part: Path) -> None:
-    """The secrets in force, for their owner alone."""
     value = {"secret_key": settings.SIGNING_SECRETS, "keys": settings.ENCRYPTION_KEYS}
     with open(os.open(part / SECRETS, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         json.dump(value, file, indent=2)

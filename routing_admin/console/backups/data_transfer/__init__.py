@@ -1,1 +1,1 @@
-"""How is an installation carried to another database and another store of artifacts, and back?"""
+"""Carry an installation to another database and another artifact store."""

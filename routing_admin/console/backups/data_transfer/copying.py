@@ -1,4 +1,4 @@
-"""Rows on their way: some at a time with a mark of how far it is, then hashed on both sides."""
+"""Copy the rows of a table in resumable batches, then compare both sides by hash."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ from routing_admin.console.backups.data_transfer.tables import Table, alias_of, 
 from routing_admin.console.backups.data_transfer.target import ALIASES, Destination, MoveError
 from routing_admin.platform.databases.progress import WorkProgress
 
+# Batches per transaction. The target inserts one while the next is rendered.
 BATCHES = 10
-"""Batches of a transaction: the database takes one while the next is rendered."""
 
 
 def copy_rows(target: Destination, table: Table, counter: WorkProgress) -> TextDigest | None:
-    """Carry the rows that are not there yet; return the digest of all if none was. Rows that refer to one another in
-    their own table come in one transaction, whose end looks at references.
-    """
+    """Copy the rows that are not yet there and return their digest, or None if some already were."""
     to, digest = ALIASES[alias_of(table)], TextDigest()
     mark = target.read_mark(to, table._meta.db_table)
     batches = read_batches(table, alias_of(table), mark)
+    # Foreign keys are checked at the end of a transaction, so a table that refers to itself is copied in one.
     at_once = None if table in references_of(table) else BATCHES - 1
     for first in batches:
         with transaction.atomic(using=to):
             last = write_batches(table, to, chain([first], islice(batches, at_once)), digest, counter)
+            # Written in the same transaction as its rows, so an interrupted copy resumes at the right row.
             target.write_mark(to, table._meta.db_table, last)
     return digest if mark is None else None
 
 
 def verify_rows(table: Table, digest: TextDigest | None, counter: WorkProgress) -> int:
-    """Return how many rows a table has on both sides. Raise `MoveError` if they are not the same."""
+    """Return the number of rows, the same on both sides; raise `MoveError` if they differ."""
+    # A resumed copy saw only part of the rows, so the source is read once more.
     here = digest_table(table, alias_of(table), counter) if digest is None else digest
     try:
         return compare(table, here, ALIASES[alias_of(table)], counter)

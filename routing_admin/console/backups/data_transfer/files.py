@@ -1,4 +1,4 @@
-"""Artifacts' bytes, carried from one store to another by their hash."""
+"""Copy artifacts' bytes from one store to another, by hash."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ from capabilities.core.message import UnreadableError
 from routing_admin.console.backups.data_transfer.target import MoveError
 
 FILES = "files"
-"""What `--artifacts` calls the data directory."""
+"""Value of `--artifacts` for the data directory."""
 
 
 def open_target_store(address: str) -> ByteStore:
-    """The store of an address, which answers. Raises `MoveError` for one that is none, or the installation's own."""
+    """Return the store at an address, once it responds.
+
+    Raises `MoveError` if the address is invalid or the installation's own.
+    """
     try:
         bucket = None if address == FILES else parse_bucket(address)
     except BucketAddressError as problem:
@@ -32,19 +35,19 @@ def open_target_store(address: str) -> ByteStore:
 
 
 def list_digests() -> Iterator[str]:
-    """The hash of every artifact, each once; deleted ones, too: they can be brought back."""
+    """Yield the hash of every artifact once, deleted ones included, since they can be restored."""
     return Artifact.objects.order_by("sha256").values_list("sha256", flat=True).distinct().iterator()
 
 
 def check_store(store: ByteStore) -> None:
-    """Raises `MoveError` where the store has bytes of anything else than these artifacts."""
+    """Raise `MoveError` if the store contains anything but these artifacts."""
     for sha256 in store.digests():
         if not Artifact.objects.filter(sha256=sha256).exists():
             raise MoveError("The target of --artifacts is not empty: it contains other files.")
 
 
 def copy_files(store: ByteStore, tell: Callable[[int], None]) -> list[str]:
-    """Carries what is not there yet; `tell` hears how many are. The hashes of files that cannot be read here either."""
+    """Copy missing files and return the hashes of those that cannot be read; `tell` receives the count so far."""
     source, lost = byte_store(), []
     for count, sha256 in enumerate(list_digests(), 1):
         try:
@@ -57,7 +60,7 @@ def copy_files(store: ByteStore, tell: Callable[[int], None]) -> list[str]:
 
 
 def verify_files(store: ByteStore, lost: list[str]) -> int:
-    """Reads every byte back; how many files. Raises `MoveError` for one that is not what it was."""
+    """Read every copied byte and return the number of files; raise `MoveError` for a damaged one."""
     count = 0
     for sha256 in list_digests():
         if sha256 in lost:

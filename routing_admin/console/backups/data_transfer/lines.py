@@ -1,7 +1,7 @@
-r"""Rows as lines of PostgreSQL's COPY text, and back: fields between tabs, `\N` for NULL, escapes by a backslash.
+r"""Rows as lines of PostgreSQL's COPY text, and back: fields between tabs, `\N` for NULL, backslash escapes.
 
-Rows of either engine give the same text, so that one hash compares two tables. A batch is rendered column by column:
-that takes half as long as value by value.
+Rows of either engine render to the same text, so one hash compares two tables. A batch is rendered column by column,
+which takes half as long as value by value.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 SPECIAL = ("\\", *ESCAPES.values())
 ESCAPING = str.maketrans({"\\": r"\\", **{meant: f"\\{letter}" for letter, meant in ESCAPES.items()}})
+# Lengths of moments without a fraction and with one in microseconds.
 MOMENT_LENGTHS = {len("2026-01-31 12:00:00"), len("2026-01-31 12:00:00.123456")}
 
 
 def lines_of(kinds: Sequence[str], rows: Sequence[Row]) -> bytes:
-    """Return the lines of rows whose columns are of these kinds, with the nearest text that every engine can keep."""
+    """Return rows with columns of these kinds as lines; text is replaced by the nearest that every engine stores."""
     columns: list[Iterable[str]] = []
     for kind, values in zip(kinds, zip(*rows, strict=True), strict=True):
         render, first = RENDERERS.get(kind, _render_plain), values[0]
-        if values.count(first) == len(values):  # many columns are empty, or the same for hours
+        if values.count(first) == len(values):  # many columns are empty, or the same for hours on end
             columns.append(repeat(NULL if first is None else next(iter(render([first]))), len(values)))
         elif None in values:
             rendered = iter(render([each for each in values if each is not None]))
@@ -45,6 +46,7 @@ def _render_plain(values: Sequence[Any]) -> Iterable[str]:
 
 
 def _render_text(values: Sequence[Any]) -> Iterable[str]:
+    # Checking all values at once is enough for most batches, which need no escaping.
     together = "".join(values)
     if not is_storable(together):
         values = [storable_text(each) for each in values]
@@ -65,7 +67,7 @@ def _moment(text: str) -> str:
 
 
 def _render_floats(values: Sequence[Any]) -> Iterable[str]:
-    return [repr(each + 0.0).removesuffix(".0") for each in values]  # the sum makes 0.0 of -0.0
+    return [repr(each + 0.0).removesuffix(".0") for each in values]  # adding 0.0 turns -0.0 into 0.0
 
 
 def _render_bytes(values: Sequence[Any]) -> Iterable[str]:
@@ -82,10 +84,10 @@ def _json_field(text: str) -> str:
 
 
 def _json_text(value: Any) -> str:
-    """Return JSON as PostgreSQL's `jsonb` writes it: short keys come first."""
     if isinstance(value, str):
         return encode_basestring(value)
     if isinstance(value, dict):
+        # PostgreSQL's `jsonb` orders keys by their length in bytes, then by their bytes.
         pairs = sorted(((key.encode(), each) for key, each in value.items()), key=lambda pair: (len(pair[0]), pair[0]))
         return "{" + ", ".join(f"{encode_basestring(key.decode())}: {_json_text(each)}" for key, each in pairs) + "}"
     if isinstance(value, list):
@@ -100,11 +102,11 @@ RENDERERS: Mapping[str, Callable[[Sequence[Any]], Iterable[str]]] = {
     "JSONField": _render_json,
     **dict.fromkeys(("CharField", "TextField"), _render_text),
 }
-"""What renders a kind of column whose values are not NULL; numbers and dates are what they are."""
+"""What renders the non-NULL values of a kind of column; numbers and dates need no change."""
 
 
 def parse_line(line: str, blobs: Sequence[int], json: list[int]) -> Row:
-    """Return the values of a line with bytes and JSON at these places; SQLite makes numbers of digits."""
+    """Return a line's values, with bytes and JSON at the given positions; SQLite converts digits to numbers."""
     values: list[str | bytes | None] = [
         (None if each == NULL else ESCAPED.sub(_unescape, each)) if "\\" in each else each
         for each in line.rstrip("\n").split("\t")
@@ -120,7 +122,7 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def escape_json(row: Row, places: list[int]) -> Row:
-    """Return the row with JSON as Django writes it into SQLite: in ASCII."""
+    """Return the row with JSON in ASCII, as Django writes it into SQLite."""
     if all((row[place] or "").isascii() for place in places):
         return row
     return [

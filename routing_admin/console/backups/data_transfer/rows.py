@@ -1,6 +1,6 @@
-"""Rows of a database put in place of those of another: taken away, inserted as they are, counted and hashed.
+"""Replace the rows of one database by those of another: delete, insert unchanged, count and hash.
 
-Where tables of a database are, is told by the alias that the installation has them under.
+An alias of the installation says which of its two databases a table belongs to.
 """
 
 from __future__ import annotations
@@ -24,26 +24,27 @@ from routing_admin.platform.databases.progress import WorkProgress, progress_of
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 
 Places = Mapping[str, str]
-"""The alias of a database by the one that the installation has the same tables under."""
+"""The alias to use by the installation's own alias for the same tables."""
 
 
 class DifferenceError(Exception):
-    """A table that is not the same on both sides; the sentence says which."""
+    """A table differs between both sides; the message names it."""
 
 
 def empty_tables(tables: list[Table], places: Places) -> None:
-    """Takes every row away, lines of the audit log, too, which are append-only again behind it."""
+    """Delete every row, those of the append-only audit log included, and make it append-only again."""
     main = places["default"]
     with transaction.atomic(using=main):
         for statement in statements_to_allow(connections[main].vendor):
             _execute(main, statement)
+        # Tables are listed after those they refer to, so the last one is emptied first.
         for table in reversed(tables):
             _execute(places[alias_of(table)], f'DELETE FROM "{table._meta.db_table}"')  # noqa: S608
         refuse_changes(main)
 
 
 def number_anew(tables: list[Table], places: Places) -> None:
-    """Sets what numbers new rows behind those that are there."""
+    """Reset the sequences to the highest id of each table."""
     for alias in dict.fromkeys(places.values()):
         own = [each for each in tables if places[alias_of(each)] == alias]
         for statement in connections[alias].ops.sequence_reset_sql(no_style(), own):
@@ -51,12 +52,11 @@ def number_anew(tables: list[Table], places: Places) -> None:
 
 
 def count_all(tables: list[Table], places: Places) -> int:
-    """Return how many rows these tables have."""
     return sum(each._base_manager.using(places[alias_of(each)]).count() for each in tables)
 
 
 def carry_rows(tables: list[Table], here: Places, there: Places) -> None:
-    """Insert every row, and read all of them again. Raise `DifferenceError`."""
+    """Copy every row and verify all of them; raise `DifferenceError`."""
     with progress_of("Rows copied and verified", 2 * count_all(tables, here)) as counter:
         digests = []
         for table in tables:
@@ -68,9 +68,10 @@ def carry_rows(tables: list[Table], here: Places, there: Places) -> None:
 
 
 def compare(table: Table, here: TextDigest, alias: str, counter: WorkProgress) -> int:
-    """Return how many rows a table has, those of this digest. Raise `DifferenceError` if it has others."""
+    """Return the number of rows of a table with this digest; raise `DifferenceError` if it has another."""
     is_postgresql = connections[alias].vendor == POSTGRESQL
     there = digest_text(table, alias, counter) if is_postgresql else digest_table(table, alias, counter)
+    # PostgreSQL's own text is faster to hash, but writes numbers with an exponent differently.
     if here != there and is_postgresql:
         there = digest_table(table, alias)
     if here != there:
@@ -86,15 +87,15 @@ INDEXES = {
         " AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE conindid = indexrelid)"
     ),
 }
-"""What lists a table's indexes, those aside that a constraint needs."""
+"""Statements that list a table's indexes, except those that belong to a constraint."""
 
 
 Index = Sequence[str]
-"""An index: its database, its name, and what makes it."""
+"""The alias of an index, its name, and the statement that creates it."""
 
 
 def list_indexes(tables: list[Table], places: Places) -> list[Index]:
-    """Return the indexes of the log's tables: they are made quicker once every row is there."""
+    """Return the indexes of the request log; creating them after the rows are inserted is faster."""
     found: list[Index] = []
     for table in tables:
         alias = places[alias_of(table)]
@@ -106,15 +107,14 @@ def list_indexes(tables: list[Table], places: Places) -> list[Index]:
 
 
 def drop_indexes(indexes: Iterable[Index]) -> None:
-    """Drop indexes that are there."""
     for alias, name, _ in indexes:
         _execute(alias, f"DROP INDEX IF EXISTS {name}")
 
 
 def make_indexes(indexes: Sequence[Index]) -> None:
-    """Make indexes that are not there."""
+    """Create the indexes that do not exist."""
     for alias in {alias for alias, _, _ in indexes}:
-        connections[alias].check_constraints()  # what waits for the end of the transaction is in their way
+        connections[alias].check_constraints()  # deferred constraint checks would block CREATE INDEX
     with progress_of("Indexes", len(indexes)) as counter:
         for alias, _, statement in indexes:
             _execute(alias, re.sub(r"^CREATE (UNIQUE )?INDEX ", r"\g<0>IF NOT EXISTS ", statement))

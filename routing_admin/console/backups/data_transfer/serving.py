@@ -1,4 +1,4 @@
-"""Whether somebody serves the installation that is to be carried away: what it wrote meanwhile would be lost."""
+"""Check whether the installation is being served; what servers wrote during a move would be lost."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from routing_admin.console.backups.data_transfer.tables import Table
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 
 PROGRAM = "routing_admin"
-"""What our connections to PostgreSQL are called."""
+"""`application_name` of our connections to PostgreSQL."""
+# PostgreSQL may still list the connections of a process that has just ended.
 CLOSING_SECONDS = 2.0
-"""How long PostgreSQL may still list the connections of a process that has just ended."""
 
 
 def is_in_use() -> bool:
-    """Whether another process holds a connection to one of the databases; ours are closed for the look."""
+    """Return whether another process has a connection to one of the databases; closes ours first."""
     connections.close_all()
     return any(_is_used(alias) for alias in ("default", LOGS))
 
 
 @contextmanager
 def kept_from_writers(tables: Iterable[Table]) -> Iterator[None]:
-    """Let no other process write to the installation in the block. Raise `DatabaseError` if one does right now."""
-    with transaction.atomic("default"), transaction.atomic(LOGS):  # on SQLite that is the lock
+    """Keep other processes from writing within the block; raise `DatabaseError` if one is writing now."""
+    with transaction.atomic("default"), transaction.atomic(LOGS):  # on SQLite the transactions themselves are the lock
         if connections["default"].vendor == POSTGRESQL:
             names = ", ".join(f'"{each._meta.db_table}"' for each in tables)
             with connections["default"].cursor() as cursor:
@@ -60,9 +60,9 @@ def _has_others(cursor: Any) -> bool:
 
 
 def _is_locked(path: Path) -> bool:
-    """Whether another process has the file open: it holds a share of its lock for as long as it does."""
     if not path.exists():
         return False
+    # Every process that has the file open holds a shared lock on it, so an exclusive one fails.
     alone = sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, timeout=0.5, isolation_level=None)
     try:
         alone.execute("PRAGMA locking_mode=EXCLUSIVE")

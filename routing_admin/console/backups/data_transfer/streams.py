@@ -1,7 +1,7 @@
-"""Rows read from and written to either engine at its own speed: SQLite's plain statements, PostgreSQL's COPY.
+"""Read and write rows at each engine's full speed: plain statements of SQLite, COPY of PostgreSQL.
 
-On the way a row is a tuple of what SQLite stores: times in UTC and JSON are text, truth is 0 or 1. Model instances
-would take ten times as long.
+In between a row is a tuple of what SQLite stores: times in UTC and JSON are text, booleans are 0 or 1. Model
+instances would take ten times as long.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from routing_admin.platform.databases.progress import WorkProgress
 from routing_admin.platform.databases.router import POSTGRESQL
 
 BATCH = 5000
-"""Rows that are read at a time."""
+"""Rows per read."""
 MOMENT = "replace(to_char({} AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US'), '.000000', '')"
 FROM_POSTGRESQL = {
     "DateTimeField": (MOMENT, "text"),
@@ -29,12 +29,12 @@ FROM_POSTGRESQL = {
     "BinaryField": ("{}", "bytea"),
     **dict.fromkeys(("CharField", "TextField", "JSONField", "DateField"), ("{}::text", "text")),
 }
-"""How a kind of column is read, and as which type; every other is a whole number."""
+"""Expression and type by which a kind of column is read; any other kind is an integer."""
 WHOLE = ("{}::int8", "int8")
 
 
 class Kinds:
-    """A table's columns: their names, and the places of its key and of JSON."""
+    """A table's columns: their names, and the positions of its primary key and of JSON."""
 
     def __init__(self, table: Table) -> None:
         self.table = table._meta.db_table
@@ -46,27 +46,27 @@ class Kinds:
         self.json = [place for place, kind in enumerate(self.kinds) if kind == "JSONField"]
 
     def order(self, vendor: str) -> str:
-        """Return the key as the rows are ordered by it: on both engines alike, text by its bytes."""
+        """Return the ORDER BY expression of the primary key: the same on both engines, text by its bytes."""
         is_text = FROM_POSTGRESQL.get(self.kinds[self.key], WHOLE)[1] == "text"
         return self.names[self.key] + (' COLLATE "C"' if is_text and vendor == POSTGRESQL else "")
 
 
 def _kind_of(field: Any) -> str:
-    """Return what the column of a field is, of one that refers to another what that is."""
+    # A foreign key has the kind of the column it refers to.
     while field.remote_field:
         field = field.target_field
     return str(field.get_internal_type())
 
 
 class TextDigest:
-    """Lines, bytes and SHA-256 of a text that passes by."""
+    """Lines, bytes and SHA-256 of a text that is passed on piece by piece."""
 
     def __init__(self) -> None:
         self.lines = self.size = 0
         self.hash = hashlib.sha256()
 
     def add(self, text: bytes) -> int:
-        """Add a piece; return how many lines end in it."""
+        """Add a piece and return how many lines end in it."""
         lines = text.count(b"\n")
         self.lines, self.size = self.lines + lines, self.size + len(text)
         self.hash.update(text)
@@ -75,11 +75,11 @@ class TextDigest:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TextDigest) and self.hash.digest() == other.hash.digest()
 
-    __hash__ = None  # type: ignore[assignment]  # it changes
+    __hash__ = None  # type: ignore[assignment]  # mutable
 
 
 def read_batches(table: Table, alias: str, after: Any = None) -> Iterator[Sequence[Row]]:
-    """Yield the rows behind a primary key, some at a time, in its order."""
+    """Yield the rows after a primary key in batches, ordered by it."""
     kinds, vendor = Kinds(table), connections[alias].vendor
     read, key = _read_postgresql if vendor == POSTGRESQL else _read_sqlite, kinds.order(vendor)
     rest = f' FROM "{kinds.table}"' + (f" WHERE {key} > %s" if after is not None else "") + f" ORDER BY {key}"
@@ -88,7 +88,8 @@ def read_batches(table: Table, alias: str, after: Any = None) -> Iterator[Sequen
 
 def _read_sqlite(kinds: Kinds, alias: str, rest: str, values: list[Any]) -> Iterator[Sequence[Row]]:
     with connections[alias].cursor() as cursor:
-        columns = ", ".join(f"+{name}" for name in kinds.names)  # a sum has no type, so that nothing is converted
+        # The plus makes an expression of each column: it has no declared type, so nothing is converted.
+        columns = ", ".join(f"+{name}" for name in kinds.names)
         cursor.execute(f"SELECT {columns}{rest}", values)
         while rows := cursor.fetchmany(BATCH):
             yield rows
@@ -110,7 +111,7 @@ def _forms_of(kinds: Kinds) -> str:
 
 
 def copy_text(table: Table, alias: str) -> Iterator[bytes]:
-    """Yield a table of PostgreSQL as lines of COPY's text, in the order of its key."""
+    """Yield a PostgreSQL table as lines of COPY's text, ordered by its primary key."""
     kinds, connection = Kinds(table), connections[alias]
     rest = f'FROM "{kinds.table}" ORDER BY {kinds.order(POSTGRESQL)}'
     statement = f"COPY (SELECT {_forms_of(kinds)} {rest}) TO STDOUT"
@@ -122,7 +123,7 @@ def copy_text(table: Table, alias: str) -> Iterator[bytes]:
 
 @contextmanager
 def copying_in(table: str, alias: str, names: Sequence[str]) -> Iterator[Callable[[bytes], None]]:
-    """Insert what the block writes into a table of PostgreSQL: lines of COPY's text, which give these columns."""
+    """Yield a function that inserts lines of COPY's text with these columns into a PostgreSQL table."""
     connection, columns = connections[alias], ", ".join(f'"{name}"' for name in names)
     statement = f'COPY "{table}" ({columns}) FROM STDIN'
     with (
@@ -136,7 +137,6 @@ def copying_in(table: str, alias: str, names: Sequence[str]) -> Iterator[Callabl
 
 @contextmanager
 def _inserting(kinds: Kinds, alias: str) -> Iterator[Callable[[Sequence[Row], bytes], object]]:
-    """Insert what the block writes: to SQLite go the rows, to PostgreSQL their lines."""
     connection = connections[alias]
     if connection.vendor == POSTGRESQL:
         with copying_in(kinds.table, alias, kinds.columns) as write:
@@ -151,7 +151,7 @@ def _inserting(kinds: Kinds, alias: str) -> Iterator[Callable[[Sequence[Row], by
 def write_batches(
     table: Table, alias: str, batches: Iterable[Sequence[Row]], digest: TextDigest, counter: WorkProgress
 ) -> Any:
-    """Insert rows in one transaction, add them to the digest, and return the key of the last; None without rows."""
+    """Insert rows in one transaction and return the key of the last; None without rows."""
     kinds, last = Kinds(table), None
     with _inserting(kinds, alias) as insert:
         for rows in batches:
@@ -163,7 +163,7 @@ def write_batches(
 
 
 def digest_table(table: Table, alias: str, counter: WorkProgress | None = None) -> TextDigest:
-    """Return the digest of all rows as they are now: the same on every engine."""
+    """Return the digest of all rows as they are now, the same on every engine."""
     digest, kinds = TextDigest(), Kinds(table).kinds
     for rows in read_batches(table, alias):
         lines = digest.add(lines_of(kinds, rows))
@@ -173,7 +173,7 @@ def digest_table(table: Table, alias: str, counter: WorkProgress | None = None) 
 
 
 def digest_text(table: Table, alias: str, counter: WorkProgress) -> TextDigest:
-    """Return the digest of PostgreSQL's own text, in a third of the time: numbers with an exponent differ there."""
+    """Return the digest of PostgreSQL's own text, in a third of the time of `digest_table`."""
     digest = TextDigest()
     for text in copy_text(table, alias):
         counter.advance(digest.add(text))

@@ -1,4 +1,4 @@
-"""Tables as they are carried: all of them, in the order in which they refer to one another."""
+"""All tables of the installation, ordered by their references."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Table = type[Model]
 
 
 def list_tables(registry: Apps = apps) -> list[Table]:
-    """Every table, those first that others refer to. Raises `LookupError` where they do so in a circle."""
+    """Return every table after those it refers to; raise `LookupError` for circular references."""
     waiting = [each for each in registry.get_models(include_auto_created=True) if each._meta.managed]
     ordered: list[Table] = []
     while waiting:
@@ -26,15 +26,13 @@ def list_tables(registry: Apps = apps) -> list[Table]:
 
 
 def references_of(table: Table) -> set[Table]:
-    """The tables that this one refers to."""
     return {each.related_model for each in table._meta.local_fields if isinstance(each.related_model, type)}
 
 
 def alias_of(table: Table) -> str:
-    """The database of the installation that has the table."""
+    """Return the alias of the installation's database that has the table."""
     return router.db_for_read(table)
 
 
 def columns_of(table: Table) -> list[Field[Any, Any]]:
-    """The fields that a row is made of."""
     return [each for each in table._meta.local_concrete_fields if not getattr(each, "generated", False)]

@@ -1,8 +1,8 @@
-"""The database that an installation is carried to: made ready, known to be empty or ours, and closed in order.
+"""The target database of a move: created, checked to be empty or ours, filled, and completed.
 
-From before the first table is made until the last row is there, a table of marks says whose move it is and how far
-each table is, in the very transactions that carry its rows. A move that broke off goes on there; one that broke off
-before it had rows makes its tables again.
+A table of marks exists from before the first table is created until the last row is copied. It says which
+installation is being moved and how far each table is, written in the same transactions as the rows. An interrupted
+move resumes there; one interrupted before it had rows creates its tables again.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from routing_admin.platform.databases.addresses import databases
 from routing_admin.platform.databases.router import LOGS
 
 ALIASES = {"default": "target", LOGS: "target_logs"}
-"""What the databases of the target are called here."""
+"""Aliases of the target's databases by the installation's."""
 MARKS = "move_marks"
 SOURCE, INDEXES, READY, DONE = "source", "indexes", "ready", "done"
-"""Marks of a move: whose it is, which indexes wait for its rows, that its tables are empty, that its rows are there."""
+"""Marks: the installation that is moved, the dropped indexes, that the tables are empty, that all rows are copied."""
 MADE_BY_DJANGO = frozenset({"django_content_type", "auth_permission"})
-"""Tables that are filled when they are made."""
+"""Tables that migrations fill."""
 
 
 MIGRATE = """
@@ -53,15 +53,21 @@ for alias in aliases:
     else:
         call_command("migrate", database=alias, verbosity=0, interactive=False)
 """
-"""A process whose databases are the target's; a process for each step would take as long as a million rows."""
+"""Run in a process whose default databases are the target's.
+
+One process does all steps: a process for each would take as long as a million rows.
+"""
 
 
 class MoveError(Exception):
-    """An installation that cannot be carried there; the sentence says why, and nothing was changed at the source."""
+    """An installation cannot be moved; the message says why. The source is unchanged."""
 
 
 class Destination:
-    """The databases that `url` names, beside those of the installation. Raises `MoveError` where they do not answer."""
+    """The databases at `url`, connected beside the installation's.
+
+    Raises `MoveError` for the installation's own database.
+    """
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -73,7 +79,7 @@ class Destination:
         self.source = hashlib.sha256(_identity_of("default").encode()).hexdigest()
 
     def open(self) -> None:
-        """Connects. Raises `MoveError`."""
+        """Connect; raise `MoveError` if a database does not respond."""
         for alias in ALIASES.values():
             try:
                 connections[alias].ensure_connection()
@@ -81,7 +87,7 @@ class Destination:
                 raise MoveError(f"The target is not responding: {str(problem).splitlines()[0]}") from None
 
     def close(self) -> None:
-        """Lets the connections go, and forgets the databases."""
+        """Close the connections and remove the aliases."""
         for alias in ALIASES.values():
             try:
                 connections[alias].close()
@@ -91,7 +97,7 @@ class Destination:
             connections.settings.pop(alias, None)
 
     def check(self, tables: Iterable[Table]) -> bool:
-        """Whether a move from here has begun there. Raises `MoveError` where there are rows of anything else."""
+        """Return whether a move from here was begun; raise `MoveError` if the target has other rows."""
         if MARKS in connections["target"].introspection.table_names():
             if self.read_mark("target", SOURCE) != self.source:
                 raise MoveError("The target contains another interrupted move. Use an empty database.")
@@ -104,7 +110,7 @@ class Destination:
         return False
 
     def make_tables(self, until: Sequence[tuple[str, str]] = ()) -> None:
-        """Migrates, until these migrations where some are named. Raises `MoveError`."""
+        """Migrate, up to the given migrations if any; raise `MoveError`."""
         aliases = ("default", LOGS) if connections["target"].vendor == "sqlite" else ("default",)
         done = subprocess.run(  # noqa: S603 - our own interpreter and program, no shell
             [sys.executable, "-c", MIGRATE, json.dumps([aliases, list(until)])],
@@ -119,18 +125,20 @@ class Destination:
             raise MoveError(f"The tables could not be created in the target: {last}")
 
     def claim(self) -> None:
-        """From now on a move from here counts as begun."""
+        """Mark the target as that of a move from here."""
+        # The main database comes last: `check` reads only its marks.
         for alias in reversed(ALIASES.values()):
             with transaction.atomic(using=alias):
                 self.execute(alias, f"CREATE TABLE IF NOT EXISTS {MARKS} (name varchar(200) PRIMARY KEY, value text)")
                 self.write_mark(alias, SOURCE, self.source)
 
     def prepare(self, tables: list[Table]) -> None:
-        """Makes the tables and empties those that migrations filled, unless that is done. Raises `MoveError`."""
+        """Create the tables and empty those that migrations filled, unless done; raise `MoveError`."""
         if self.read_mark("target", READY):
             return
         self.make_tables()
         empty_tables(tables, ALIASES)
+        # After an interruption some indexes may be gone already, so only the first list counts.
         if self.read_mark("target", INDEXES) is None:
             self.write_mark("target", INDEXES, list_indexes(tables, ALIASES))
         drop_indexes(self.read_mark("target", INDEXES))
@@ -138,11 +146,11 @@ class Destination:
 
     @property
     def is_done(self) -> bool:
-        """Whether every row is there and was compared, so that only `finish` is missing."""
+        """Whether every row was copied and compared, so that only `finish` remains."""
         return bool(self.read_mark("target", DONE))
 
     def finish(self, tables: list[Table]) -> None:
-        """Makes indexes, sets what numbers new rows, and takes the marks away, those of the main database last."""
+        """Create the indexes, reset the sequences, and drop the marks, those of the main database last."""
         self.write_mark("target", DONE, True)
         make_indexes(self.read_mark("target", INDEXES) or ())
         number_anew(tables, ALIASES)
@@ -150,19 +158,17 @@ class Destination:
             self.execute(alias, f"DROP TABLE IF EXISTS {MARKS}")
 
     def read_mark(self, alias: str, name: str) -> Any:
-        """What a mark says; None where there is none."""
         with connections[alias].cursor() as cursor:
             cursor.execute(f"SELECT value FROM {MARKS} WHERE name = %s", [name])  # noqa: S608
             row = cursor.fetchone()
         return json.loads(row[0]) if row else None
 
     def write_mark(self, alias: str, name: str, value: Any) -> None:
-        """Sets a mark, in the transaction that is open."""
+        """Set a mark within the current transaction."""
         self.execute(alias, f"DELETE FROM {MARKS} WHERE name = %s", [name])  # noqa: S608
         self.execute(alias, f"INSERT INTO {MARKS} (name, value) VALUES (%s, %s)", [name, json.dumps(value)])  # noqa: S608
 
     def execute(self, alias: str, statement: str, values: list[Any] | None = None) -> None:
-        """Runs one statement."""
         with connections[alias].cursor() as cursor:
             cursor.execute(statement, values)
 
