@@ -1,4 +1,4 @@
-"""What every call of a script does first: its token and scope are checked; which revision it has seen."""
+"""Authentication, ETags and shared helpers of the administrators' API."""
 
 from __future__ import annotations
 
@@ -33,19 +33,17 @@ TAG = "administration"
 
 
 class AdminTokenAuth(AuthBase):
-    """The script behind a call, when its token has the call's scope; agents' keys and sessions mean nothing here."""
+    """Authenticates scripts by their token; agents' keys and sessions are not accepted."""
 
     openapi_type = "http"
     openapi_scheme = "bearer"
     openapi_description = "An administrator's token, `Authorization: Bearer rat_…`; only calls under `/admin` take it."
 
     def __call__(self, request: HttpRequest) -> AdminCaller:
-        """Who calls. Queries rows.
-
-        Raises `CallError` 401 without a good token, 403 without the scope, 400 for a token in the address.
-        """
+        """Return the caller; raise `CallError` 401 for the token, 403 for its scope, 400 for one in the URL."""
         found = refuse_token_in(request.META.get("QUERY_STRING", "")) or authenticate_token(request.headers)
         if isinstance(found, AdminCaller):
+            # Scopes are checked by the route's pattern, not by the URL that was sent.
             path = path_of_route(request.resolver_match.route) if request.resolver_match else ""
             refusal = refuse_admin_call(found, request.method or "", path)
             if refusal is None:
@@ -57,18 +55,16 @@ class AdminTokenAuth(AuthBase):
 
 
 def address_of(request: HttpRequest) -> str:
-    """Where the call comes from."""
     return request.META.get("REMOTE_ADDR") or ""
 
 
 def script_actor(request: HttpRequest) -> Actor:
-    """Who calls, as an actor of the audit log: `NAME's token X`."""
     caller: AdminCaller = request.auth  # type: ignore[attr-defined]
     return Actor("token", caller.name, address_of(request), request_id_of(request))
 
 
 def check_gives(request: HttpRequest, scopes: Iterable[str], what: str) -> None:
-    """Raise `CallError` 403 where the caller would give scopes that its own token lacks; agents' own are not asked."""
+    """Raise `CallError` 403 for administrative scopes that the caller's own token lacks."""
     caller: AdminCaller = request.auth  # type: ignore[attr-defined]
     if lacking := [scope for scope in ADMIN_SCOPES if scope in set(scopes) - caller.scopes]:
         message = f"A token cannot give more than it has. {what} takes {', '.join(lacking)}, which this token lacks."
@@ -76,24 +72,23 @@ def check_gives(request: HttpRequest, scopes: Iterable[str], what: str) -> None:
 
 
 def revision_seen(request: HttpRequest) -> int | None:
-    """The revision that the caller has seen, by If-Match; None where it says none."""
+    """Return the revision in If-Match, or None."""
     return revision_in(request.headers.get("if-match", ""))
 
 
 def expectation_in(request: HttpRequest) -> Expectation:
-    """What the caller has seen of an entry, by If-Match."""
     return parse_if_match(request.headers.get("if-match", ""))
 
 
 def answer_entry(value: EntriesOut, entry: Mapping[str, Any], status: int = 200) -> HttpResponse:
-    """An answer about one entry, with the newest revision in it; its ETag is the entry's own."""
+    """Answer with one entry and the newest revision; the ETag is the entry's own."""
     response = answer_at_revision(value, status)
     response["ETag"] = f'"{tag_of(entry)}"'
     return response
 
 
 def answer_at_revision(value: EntriesOut, status: int = 200) -> HttpResponse:
-    """An answer with the newest revision, in it and as its ETag."""
+    """Answer with the newest revision, in the body and as the ETag."""
     value.revision = newest_number() or 0
     response = answer(value, status)
     response["ETag"] = f'"{value.revision}"'
@@ -101,7 +96,7 @@ def answer_at_revision(value: EntriesOut, status: int = 200) -> HttpResponse:
 
 
 def require(row: Any, kind: str, name: str) -> Any:
-    """What was looked for. Raises `NotFoundError` for None."""
+    """Return the row; raise `NotFoundError` for None."""
     if row is None:
         raise NotFoundError(f"There is no {kind} {name}.")
     return row
@@ -112,17 +107,16 @@ def iso(moment: datetime) -> str: ...
 @overload
 def iso(moment: None) -> None: ...
 def iso(moment: datetime | None) -> str | None:
-    """A moment as text; None for none."""
     return moment.isoformat(timespec="seconds") if moment else None
 
 
-# Limits as a script sends them, put into the pages' forms, and what these refuse at the places of the JSON.
+# Scripts' limits are checked by the pages' forms, whose errors are then named by fields of the JSON.
 
 NAMES = frozenset({MODELS, CURRENCY, UNPRICED, UNPRICED_PRICE, *(meter.value for meter in LIMITS)})
 
 
 def limit_fields(limits: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a form. Raises `InvalidError` for a limit there is not, or models that are no list of names."""
+    """Return form data for limits; raise `InvalidError` for an unknown limit or a malformed list of models."""
     models = limits.get(MODELS) or []
     unknown = [name for name in limits if name not in NAMES]
     if unknown:
@@ -134,7 +128,7 @@ def limit_fields(limits: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def problems_of(form: forms.BaseForm, fields: Mapping[str, str]) -> list[Problem]:
-    """What a form refuses; `fields` says where those stand that are called otherwise in the JSON."""
+    """Return a form's errors; `fields` maps form fields to JSON fields of another name."""
     return [
         Problem(fields.get(name, f"limits.{name}" if name in NAMES else name), str(error), "range")
         for name, found in form.errors.items()
@@ -143,7 +137,7 @@ def problems_of(form: forms.BaseForm, fields: Mapping[str, str]) -> list[Problem
 
 
 def revision_in(tag: str) -> int | None:
-    """The revision in an If-Match header; None when there is none. Raises `CallError` for a tag that is not ours."""
+    """Return the revision in an If-Match header, or None; raise `CallError` for any other tag."""
     word = tag.strip().removeprefix("W/").strip('"')
     if word in ("", "*"):
         return None

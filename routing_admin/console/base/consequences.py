@@ -1,4 +1,4 @@
-"""What would a change mean for those who ask now? Read from the newest snapshot, run-time agents included."""
+"""Foresee what a change would mean for callers, from the newest snapshot with run-time agents."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from routing_admin.core.planning.consequences import consequences
 from routing_admin.dispatch.decisions import unusable_of
 
 MAX_NAMES = 5
-"""Names that a sentence lists."""
+"""Names listed in a sentence."""
 
 
 def foresee(after: Configuration) -> tuple[Consequence, ...]:
-    """Every consequence of putting this configuration in the place of the one in use; nothing is written."""
+    """Return every consequence of replacing the configuration in use by this one."""
     state = snapshot.current()
     return consequences(
         with_runtime_agents(state, state.configuration), with_runtime_agents(state, after), unusable_of(state)
@@ -30,7 +30,7 @@ def foresee(after: Configuration) -> tuple[Consequence, ...]:
 
 
 def foresee_restore(then: Configuration) -> tuple[Consequence, ...]:
-    """What restoring this configuration of an older revision would mean, and for agents and their keys in any case."""
+    """Return the consequences of restoring an older revision, including those for agents and their keys."""
     now = snapshot.current().configuration
     before, after = {agent.id for agent in now.agents}, {agent.id for agent in then.agents}
     notices = (
@@ -48,19 +48,18 @@ def foresee_restore(then: Configuration) -> tuple[Consequence, ...]:
 
 
 def _some(names: Collection[str]) -> tuple[str, ...]:
-    """The first names of many, and how many there are beside them."""
     found = sorted(names)
     rest = (translatable("%(count)s more", count=len(found) - MAX_NAMES),) if len(found) > MAX_NAMES else ()
     return (*found[:MAX_NAMES], *rest)
 
 
 def foresee_deletion(kind: str, names: Collection[str]) -> tuple[Consequence, ...]:
-    """What deleting things of a kind (`service`, `agent` …) would mean."""
+    """Return the consequences of deleting entries of a kind (`service`, `agent` …)."""
     return _foresee_change(lambda before: without(before, kind, names))
 
 
 def foresee_disabling(kind: str, names: Collection[str]) -> tuple[Consequence, ...]:
-    """What disabling providers, services or routes would mean."""
+    """Return the consequences of disabling providers, services or routes."""
     return _foresee_change(lambda before: switch_off(before, kind, names))
 
 
@@ -71,7 +70,7 @@ def _foresee_change(change: Callable[[Configuration], Configuration]) -> tuple[C
 
 
 def with_runtime_agents(state: Snapshot, configuration: Configuration) -> Configuration:
-    """The configuration with the agents that programs made at run time, which no file and no revision holds."""
+    """Add the agents created at run time, which no file and no revision contains."""
     made = tuple(
         AgentSpec(each.id, each.name, "", None if each.task_type else each.service_id, each.task_type)
         for each in state.agents
@@ -80,24 +79,24 @@ def with_runtime_agents(state: Snapshot, configuration: Configuration) -> Config
     return replace(configuration, agents=(*configuration.agents, *made)) if made else configuration
 
 
-# Nobody is surprised: what disabling something changes is said before it is done, and asked about once.
+# What disabling something would change is shown before it is done, and has to be confirmed once.
 
 CONFIRMED = "confirmed"
-"""The field of the button beside what was said."""
+"""The form field that confirms the consequences."""
 
 
 def find_unconfirmed(request: HttpRequest, form: forms.BaseForm, kind: str, name: str) -> Sequence[Consequence]:
-    """What a valid form that switches the thing off would change and nobody has confirmed; else nothing."""
+    """Return unconfirmed consequences of a valid form that disables an entry."""
     if "enabled" not in form.changed_data or form.cleaned_data["enabled"]:
         return ()
     return find_unconfirmed_disabling(request, kind, [name])
 
 
 def find_unconfirmed_disabling(request: HttpRequest, kind: str, names: Sequence[str]) -> Sequence[Consequence]:
-    """What disabling these would change; nothing where the person has confirmed it."""
+    """Return what disabling these would change, unless the request confirms it."""
     return () if CONFIRMED in request.POST else foresee_disabling(kind, names)
 
 
 def consequence_json(one: Consequence) -> dict[str, str]:
-    """What a change means for a route or an agent: `stops`, `degrades` or `changes`."""
+    """Return a consequence as JSON; `gravity` is `stops`, `degrades` or `changes`."""
     return {"gravity": one.gravity.name.lower(), "kind": one.kind, "name": one.name, "text": one.sentence}

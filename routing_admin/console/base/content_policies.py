@@ -1,4 +1,4 @@
-"""The content policies as forms offer them: what may be tried for a file that a model cannot take as it is."""
+"""Content policies as forms offer them."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ LABELS: Mapping[str, Promise] = MappingProxyType(
         "extract+convert+describer+question": _("the same, and the describing model gets the question"),
     }
 )
-"""By the word that files and the API use."""
+"""Labels by the word that files and the API use."""
 
 
 def policy_choices(inherited: str | Promise = "") -> list[tuple[str, str | Promise]]:
-    """Every policy with its label, in the order of `POLICY_WORDS`, behind what is inherited where something is."""
+    """Return every policy with its label, after the inherited one if there is one."""
     choices: list[tuple[str, str | Promise]] = [(word, LABELS[word]) for word in POLICY_WORDS]
     return [("", inherited), *choices] if inherited else choices
 
 
 def policy_word(content: Any) -> str:
-    """The policy in a route's or a service's `content`, as the forms name it; empty where it says none."""
+    """Return the policy of a route's or a service's `content`; empty if it has none."""
     word = str(content.get("policy") or "") if isinstance(content, Mapping) else ""
+    # Words may be given in any order and with spaces.
     asked = frozenset(word.replace(" ", "").split("+"))
     return next((each for each in POLICY_WORDS if frozenset(each.split("+")) == asked), "")

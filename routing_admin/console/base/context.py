@@ -1,4 +1,4 @@
-"""What every page knows: who is there, what they may do, where one can go."""
+"""Context processor of every page: the user, their rights, and the navigation."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ USERS_PAGES = ("user", "user_invite", "user_role", "user_active", "user_link", "
 
 @dataclass(frozen=True, slots=True)
 class NavigationEntry:
-    """Somewhere one can go: URL name, label, icon, the letter after `g`, and URL names that belong to it.
+    """A page in the navigation: URL name, label, icon, and the key after `g` that opens it.
 
-    What only administrators have to do with is shown to them alone.
+    `within` are URL names of pages below it.
     """
 
     name: str
@@ -103,7 +103,7 @@ class PageRights:
 
 
 def page(request: HttpRequest) -> dict[str, Any]:
-    """Variables of every template; nothing about the installation for somebody who is not signed in."""
+    """Return the variables of every template; none about the installation for anonymous visitors."""
     theme = request.COOKIES.get(THEME_COOKIE, "auto")
     known = {"theme": theme if theme in THEMES else "auto", "public_url": settings.PUBLIC_URL}
     user = getattr(request, "user", None)
@@ -122,7 +122,7 @@ def page(request: HttpRequest) -> dict[str, Any]:
 
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
-    """The groups of the side navigation, with what is current and how many there are, read from memory."""
+    """Return the groups of the side navigation, with the current page and counts from the snapshot."""
     here = request.resolver_match.url_name if request.resolver_match else None
     configuration = snapshot.current().configuration
     counts = {
@@ -139,9 +139,9 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
 
 
 def item(place: NavigationEntry, here: str | None, counts: dict[str, int]) -> dict[str, Any]:
-    """One place as the template shows it; its URL is empty while there is no such page."""
     try:
         url = reverse(place.name)
+    # An entry whose page does not exist is left out by `navigation`.
     except NoReverseMatch:
         url = ""
     return {

@@ -1,6 +1,6 @@
-"""Django's own admin, where ROUTING_ADMIN_DJANGO_ADMIN turns it on: superusers look at rows, and change none.
+"""Django's own admin, read-only, for superusers if ROUTING_ADMIN_DJANGO_ADMIN enables it.
 
-What changes here would pass by the actions, and so by checks, history, audit and Undo. Who may come in is decided in
+Changes made here would bypass the actions, and so checks, history, audit and Undo. Who may enter is decided in
 `routing_admin/platform/auth/permissions.py`, as for every page.
 """
 
@@ -19,20 +19,16 @@ from django.utils.translation import gettext_lazy as _
 
 APPS = ("routing_admin", "artifacts", "capabilities")
 SECRETS = frozenset({"password", "digest", "ciphertext", "fingerprint"})
-"""Fields that nobody reads, sealed or not; rows that are named by one are not shown at all."""
+"""Fields that are never shown, even encrypted. Tables whose primary key is one of them are left out."""
 
 
 class RowsAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    """The rows of one table, to be looked at."""
-
     actions = None
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
-        """Every column but the secret ones."""
         return [field.name for field in self._columns()]
 
     def get_list_display(self, request: HttpRequest) -> list[Any]:
-        """The row's name and its first short columns."""
         return ["__str__", *(field.name for field in self._columns() if _is_short(field))][:8]
 
     def _columns(self) -> list[Any]:
@@ -40,46 +36,39 @@ class RowsAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return [field for field in fields if field.name not in SECRETS and not field.auto_created]
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Nobody."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nobody."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nobody."""
         return False
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Whoever came in."""
         return True
 
     def has_module_permission(self, request: HttpRequest) -> bool:
-        """Whoever came in."""
+        # `RowsSite.has_permission` has admitted the user already.
         return True
 
 
 class RowsSite(admin.AdminSite):
-    """The admin with every table of ours and the users'; signing in and out are the pages' own."""
+    """The admin of all our tables and the users; sign-in and sign-out are the pages' own."""
 
     site_header = site_title = _("Rows, read-only")
     index_title = _("Make changes on the pages of routing_admin")
 
     def has_permission(self, request: HttpRequest) -> bool:
-        """Superusers."""
         return bool(request.user.is_active and request.user.is_superuser)
 
     def login(self, request: HttpRequest, extra_context: Any = None) -> HttpResponseBase:  # type: ignore[override]
-        """The pages' own, which counts failures."""
+        # The pages' own sign-in counts failures.
         return redirect("login")
 
     def logout(self, request: HttpRequest, extra_context: Any = None) -> HttpResponseBase:  # type: ignore[override]
-        """The pages' own."""
         return auth.LogoutView.as_view()(request)
 
     def password_change(self, request: HttpRequest, extra_context: Any = None) -> HttpResponseBase:  # type: ignore[override]
-        """The pages' own."""
         return redirect("password_change")
 
 

@@ -1,4 +1,4 @@
-"""The pages for what is no fault of the visitor's: they say the request id, never what went wrong inside."""
+"""Error pages for 403, 500 and 503: they show the request id and no internals."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ OUTAGES: Mapping[DatabaseFault | None, tuple[Promise, Promise]] = {
         ),
     ),
 }
-"""Headline and explanation of the outages of which more can be said than `SILENT` does."""
+"""Headline and explanation by database fault; `SILENT` for any other."""
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """The page for somebody whose role does not allow what was asked for; it says which one does."""
+    """Render the 403 page, which names the least role that is allowed."""
     match = request.resolver_match
     right = Right.SEE if request.method in READING else Right.TRY | Right.CHANGE
     needed = least_role(match.view_name if match else "", right)
@@ -62,9 +62,7 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """The error page: 503 where the database does not answer, with since when, or the artifact store,
-    or too much is asked of the server at once; else 500.
-    """
+    """Render 503 for a database or store outage or an overloaded server, else 500."""
     error = sys.exc_info()[1]
     if isinstance(error, StoreAwayError):
         log.error("a page needs an artifact: %s", error.details)
@@ -75,7 +73,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     if not is_unavailable(error):
         return render(request, "500.html", status=500)
     snapshot.look()
-    request.user = AnonymousUser()  # who is signed in stands in the database, too
+    request.user = AnonymousUser()  # loading the user needs the database, too
     headline, explanation = OUTAGES.get(fault_of(error), SILENT) if error else SILENT
     said = {
         "headline": headline,

@@ -1,4 +1,4 @@
-"""A field for a JSON object as an administrator types it."""
+"""A form field for a JSON object."""
 
 from __future__ import annotations
 
@@ -10,23 +10,18 @@ from django.utils.translation import gettext as _
 
 
 def object_text(value: Any) -> str:
-    """An object on one line; nothing for an empty one."""
     return json.dumps(value, ensure_ascii=False) if value else ""
 
 
 def _refuse(word: str) -> None:
-    raise ValueError(word)  # NaN and Infinity are no JSON, and no database has them
+    raise ValueError(word)  # NaN and Infinity are not JSON, and databases reject them
 
 
 class JsonObjectField(forms.CharField):
-    """An object, empty where nothing is typed."""
-
     def prepare_value(self, value: Any) -> Any:
-        """The text of a stored object; what was typed as it was."""
         return value if isinstance(value, str) else object_text(value)
 
     def to_python(self, value: Any) -> Any:
-        """The object. Raises `ValidationError` for what is none."""
         text = super().to_python(value)
         if not text:
             return {}

@@ -1,4 +1,4 @@
-"""Pages of a list that is ordered by a descending whole number: no page shifts while rows are added."""
+"""Keyset pagination by a descending integer: pages do not shift while rows are added."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Generic, TypeVar
 from django.db.models import Max, Model, QuerySet
 
 PAGE = 30
-"""Rows of a page."""
+"""Rows per page."""
 
 M = TypeVar("M", bound=Model)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Which page is asked for: the one that ends before a number, or begins after one; the newest without either."""
+    """The page that ends before a number or begins after one; the newest if neither is given."""
 
     before: int | None = None
     after: int | None = None
@@ -23,27 +23,26 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class KeysetPage(Generic[M]):
-    """Rows, newest first, and whether there are older and newer ones."""
-
     rows: tuple[M, ...]
     has_older: bool
     has_newer: bool
 
 
 def read_page(rows: QuerySet[M], key: str, place: Place) -> KeysetPage[M]:
-    """The page at that place of these rows, which `key` orders; one query."""
+    """Return the page of these rows at that place, ordered by `key`. One query."""
     if place.after is not None:
         found = list(rows.filter(**{f"{key}__gt": place.after}).order_by(key)[: PAGE + 1])
+        # Read in ascending order from the cursor on, so the page is reversed.
         return KeysetPage(tuple(found[:PAGE][::-1]), True, len(found) > PAGE)
     narrowed = rows.filter(**{f"{key}__lt": place.before}) if place.before is not None else rows
     found = list(narrowed.order_by(f"-{key}")[: PAGE + 1])
     return KeysetPage(tuple(found[:PAGE]), len(found) > PAGE, place.before is not None)
 
 
-# Where a new row stands among those that people keep in an order.
+# Positions of rows that people put in order.
 
 
 def next_position(model: type[Model]) -> int:
-    """The position after the last row's."""
+    """Return the position after the last row."""
     last = model._default_manager.aggregate(last=Max("position"))["last"]
     return 0 if last is None else int(last) + 1

@@ -1,4 +1,4 @@
-"""The fields of limits, as the forms of agents, keys and labels have them."""
+"""Form fields of limits, shared by agents, keys and labels."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LIMITS: dict[Meter, tuple[Any, Any]] = {
     Meter.MONEY_PER_MONTH: (gettext_lazy("Spend per month"), ""),
     Meter.BYTES_PER_DAY: (gettext_lazy("Request bytes per day"), ""),
 }
-"""What each limit is called, in the order of the form, and what is to be known of it."""
+"""Label and hint of each limit, in the order of the form."""
 COUNT_BOUNDS: dict[str, Any] = {"min_value": 1, "max_value": MOST}
 MONEY_BOUNDS: dict[str, Any] = {"min_value": Decimal("0.000001"), "max_value": MAX_MONEY, "decimal_places": 6}
 USUAL_CURRENCY = "USD"
@@ -43,7 +43,6 @@ UNPRICED_CHOICES = {
 
 
 def make_models_field(limits: Mapping[str, Any], hint: Any) -> forms.Field:
-    """The field of the routes and services that may be used."""
     return forms.CharField(
         label=gettext_lazy("Allowed routes and services"),
         required=False,
@@ -55,7 +54,7 @@ def make_models_field(limits: Mapping[str, Any], hint: Any) -> forms.Field:
 
 
 def make_amount_fields(limits: Mapping[str, Any], meters: Iterable[Meter] = tuple(LIMITS)) -> dict[str, forms.Field]:
-    """The fields of amounts by name, with what is stored; the currency stands behind those of money."""
+    """Return the fields of amounts by name, with the stored values; the currency follows the amounts of money."""
     found: dict[str, forms.Field] = {}
     for meter in meters:
         label, hint = LIMITS[meter]
@@ -63,6 +62,7 @@ def make_amount_fields(limits: Mapping[str, Any], meters: Iterable[Meter] = tupl
         found[meter.value] = amount(
             label=label, help_text=hint, required=False, initial=limits.get(meter.value), **bounds
         )
+        # The fields below belong to both amounts of money, so they follow the last one.
         if meter is MONEY[-1]:
             found[CURRENCY] = _make_currency_field(limits.get(CURRENCY, USUAL_CURRENCY))
             found[UNPRICED] = forms.ChoiceField(
@@ -82,18 +82,17 @@ def make_amount_fields(limits: Mapping[str, Any], meters: Iterable[Meter] = tupl
 
 
 def models_in(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The allowed names of a form as a row keeps them."""
     names = dict.fromkeys(filter(None, map(str.strip, str(data.get(MODELS, "")).splitlines())))
     return {MODELS: list(names)} if names else {}
 
 
 def amounts_in(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The amounts of a form as a row keeps them."""
     most = {meter.value: data[meter.value] for meter in LIMITS if data.get(meter.value) is not None}
     for meter in MONEY:
         if meter.value in most:
             most |= {meter.value: f"{most[meter.value]:f}", CURRENCY: data.get(CURRENCY) or USUAL_CURRENCY}
     policy = data.get(UNPRICED) or UnpricedPolicy.ALLOW
+    # The policy for calls without a price matters only if money is limited.
     if CURRENCY in most and policy != UnpricedPolicy.ALLOW:
         most[UNPRICED] = str(policy)
         if policy == UnpricedPolicy.COUNT and data.get(UNPRICED_PRICE) is not None:
@@ -102,7 +101,7 @@ def amounts_in(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_unpriced(form: forms.BaseForm, data: Mapping[str, Any]) -> None:
-    """Adds an error where calls without a known price are to be counted and nobody says at which."""
+    """Add an error if calls without a known price are to be counted but no price is given."""
     if data.get(UNPRICED) == UnpricedPolicy.COUNT and data.get(UNPRICED_PRICE) is None:
         form.add_error(UNPRICED_PRICE, _("Enter the price that calls without a known price count at."))
 

@@ -1,4 +1,4 @@
-"""htmx manners for every page, and the security headers nobody else sets."""
+"""Responses of pages: htmx fragments, toasts, refusals in forms, and security headers."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-"""Security headers beyond Django's and the content security policy's."""
+"""Security headers beyond Django's and the content security policy."""
 KEY_HEADERS = ("Authorization", "x-api-key", "api-key", "x-goog-api-key", "x-agent-id")
-"""What an answer to a program depends on: whose key came in, and for whom."""
+"""Request headers that answers to programs depend on."""
 
 
 class HtmxPagesMiddleware(MiddlewareMixin):
-    """Fragments beside pages: caches keep them apart, a lost session leads to sign-in, messages become toasts.
+    """Keep fragments and pages apart in caches, redirect lost sessions, turn messages into toasts.
 
-    Stands inside the session and message middleware and outside the one that asks for a login.
+    Placed inside the session and message middleware and outside the one that requires a login.
     """
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """A refusal that no view expected, of a race say, as a toast on the page it came from."""
         if request.method in READING or not isinstance(exception, ActionError) or _is_for_machines(request):
             return None
+        # A refusal no view expects, such as one of a race, becomes a toast on the page it was sent from.
         messages.error(request, translate_refusal(exception))
         if request.headers.get("HX-Request") == "true":
             return HttpResponse(status=204, headers={"HX-Refresh": "true"})
@@ -53,8 +53,8 @@ class HtmxPagesMiddleware(MiddlewareMixin):
         return HttpResponseRedirect(came_from if ours else "/")
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-        """Returns the answer fit for a browser; answers of programs' planes are only kept from shared caches."""
         if _is_for_machines(request):
+            # Answers to programs only have to be kept out of shared caches.
             response.headers.setdefault("Cache-Control", "private, no-store")
             patch_vary_headers(response, KEY_HEADERS)
             return response
@@ -85,11 +85,12 @@ def _leads_to_login(response: HttpResponseBase) -> bool:
 
 
 def _redirect_to_login(request: HttpRequest) -> HttpResponse:
-    """A 302 would be swapped into a table cell; 204 with HX-Redirect moves the page, and back after signing in."""
     current = urlsplit(request.headers.get("HX-Current-URL", ""))
     query = QueryDict(mutable=True)
     if current.path:
         query["next"] = current.path + (f"?{current.query}" if current.query else "")
+    # htmx would swap the target of a 302 into a table cell. 204 with HX-Redirect leaves the page, and `next`
+    # returns to it.
     answer = HttpResponse(status=204)
     answer.headers["HX-Redirect"] = f"{resolve_url(settings.LOGIN_URL)}?{query.urlencode(safe='/')}".rstrip("?")
     patch_vary_headers(answer, ("HX-Request",))
@@ -97,10 +98,10 @@ def _redirect_to_login(request: HttpRequest) -> HttpResponse:
 
 
 def _send_toasts(request: HttpRequest, response: HttpResponseBase) -> None:
-    """Moves waiting messages into the HX-Trigger header; it stays ASCII, since JSON escapes the rest."""
     items = [toast_of(message) for message in get_messages(request)]
     if items:
         events = _events(response.headers.get("HX-Trigger", ""))
+        # `json.dumps` escapes everything but ASCII, as a header requires.
         response.headers["HX-Trigger"] = json.dumps(events | {"toast": {"items": items}})
 
 
@@ -111,56 +112,53 @@ def _events(header: str) -> dict[str, Any]:
     return {name.strip(): None for name in header.split(",") if name.strip()}
 
 
-# What an action that changes several rows returns.
-
-
 @dataclass(frozen=True, slots=True)
 class BulkChange:
-    """What an action on several rows did: how many it changed, and the revision it made (None when nothing changed)."""
+    """The number of changed rows, and the revision, None if nothing changed."""
 
     count: int
     revision: int | None = None
 
 
-# How a view answers: 404, a fragment or the whole page, and a toast for what was done or refused.
+# Helpers of views: 404, fragment or page, and toasts.
 
 UNPROCESSABLE = 422
 R = TypeVar("R")
 
 
 def require_found(row: R | None) -> R:
-    """What was looked for. Raises `Http404` for None."""
+    """Return the row; raise `Http404` for None."""
     if row is None:
         raise Http404
     return row
 
 
 def wants_fragment(request: HttpRequest) -> bool:
-    """Whether a script asks for a fragment alone; a boosted link asks for the whole page."""
+    """Return whether htmx asks for a fragment; a boosted link asks for the whole page."""
     htmx = request.htmx  # type: ignore[attr-defined]
     return bool(htmx) and not htmx.boosted
 
 
 def add_toast(request: HttpRequest, text: str, revision: int | None = None) -> None:
-    """A toast; with Undo of the revision that the action made, without where it made none."""
+    """Add a toast, with Undo if the action made a revision."""
     messages.success(request, text, extra_tags=f"undo:{revision}" if revision else "")
 
 
 def add_refusal_toast(request: HttpRequest, refusal: ActionError) -> None:
-    """A toast with the reason why nothing was done."""
     messages.error(request, translate_refusal(refusal))
 
 
-# A form whose saving was refused: reasons at its fields, both versions of a conflict, and how to save again.
+# Forms whose saving was refused: errors at their fields, and both versions of a conflict.
 
 
 def add_refusal(form: forms.BaseForm, refusal: ActionError, places: Mapping[str, str] | None = None) -> int:
-    """Writes a refusal into the form, each problem at its field where there is one; the status to answer with."""
+    """Add each problem to its field, if the form has it, and return the HTTP status."""
     if isinstance(refusal, InvalidError):
         for problem in refusal.problems:
             name = (places or {}).get(problem.field, problem.field)
             form.add_error(name if name in form.fields else None, translate_sentence(problem.message))
         return UNPROCESSABLE
+    # A conflict is shown as both versions, not as an error.
     if not isinstance(refusal, ConflictError):
         form.add_error(None, str(refusal))
     return refusal.status
@@ -168,7 +166,7 @@ def add_refusal(form: forms.BaseForm, refusal: ActionError, places: Mapping[str,
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A field that somebody else changed meanwhile: its label, their value, and the one in the form."""
+    """A field that another user changed in the meantime: its label, their value, and the form's."""
 
     label: str
     theirs: str
@@ -176,7 +174,7 @@ class Difference:
 
 
 def find_differences(form: forms.BaseForm, current: Model) -> list[Difference]:
-    """Where the form says something else than the row now does."""
+    """Return the fields whose value in the form differs from the row's."""
     found = []
     for name in form.fields:
         if not hasattr(current, name) or name == "version":
@@ -188,14 +186,13 @@ def find_differences(form: forms.BaseForm, current: Model) -> list[Difference]:
 
 
 def render_value(value: Any) -> str:
-    """A value as the comparison shows it."""
     if isinstance(value, bool):
         return _("yes") if value else _("no")
     return str(value) if value not in (None, "") else _("nothing")
 
 
 def renew_version(form: forms.BaseForm, version: int) -> None:
-    """Lets the next save of this form be on top of the version that is there now."""
+    """Set the form's version to the current one, so that the next save overwrites it."""
     data = QueryDict("", mutable=True)
     data.update(form.data)
     data["version"] = str(version)

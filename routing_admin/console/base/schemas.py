@@ -1,5 +1,5 @@
 # ruff: noqa: N815 - JSON keys are camelCase
-"""The JSON that administrators' scripts send and get."""
+"""JSON schemas of the administrators' API."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ MAX_BYTES = 1024 * MEBIBYTE * MEBIBYTE
 
 
 class EntriesOut(BaseModel):
-    """Entries in their order, and the revision that they are of."""
+    """Entries in order, and the revision they belong to."""
 
     revision: int = 0
 
 
 class RestoreOut(EntriesOut):
-    """The revision that a restore made, or with `dryRun` what it would change."""
+    """The revision made by a restore or, with `dryRun`, what it would change."""
 
     dryRun: bool = False
     changes: list[str] = []
@@ -34,7 +34,7 @@ class RestoreOut(EntriesOut):
 
 
 class AdminProvidersOut(EntriesOut):
-    """Providers, keys only as `${…}`."""
+    """Providers; keys appear only as `${…}`."""
 
     providers: list[Thing]
 
@@ -87,15 +87,16 @@ class ServiceIn(Body):
 
 
 class RouteIn(Body):
-    """A task route as in llm-routing.json: its chain is `provider`, `model` and the list `fallback`, whole. More fields
-    in docs/configuration.md.
+    """A task route as in llm-routing.json; more fields in docs/configuration.md.
+
+    Its chain is `provider`, `model` and the complete list `fallback`.
     """
 
     provider: str
 
 
 class KeyTextIn(Body):
-    """A provider's key: the key itself, `${LLM_PROVIDER_…_API_KEY}`, or `NOT_NEEDED`. It is never read back."""
+    """A provider's key: the key itself, `${LLM_PROVIDER_…_API_KEY}`, or `NOT_NEEDED`; it cannot be read back."""
 
     apiKey: Annotated[str, Field(min_length=1, max_length=4096)]
 
@@ -109,7 +110,7 @@ class ChangedOut(EntriesOut):
 
 
 class AdminAgentIn(Body):
-    """An agent: its model service or its task route, and its limits as docs/automation.md lists them."""
+    """An agent: its model service or its task route, and its limits as listed in docs/automation.md."""
 
     name: Annotated[str | None, Field(max_length=200)] = None
     description: str | None = None
@@ -171,8 +172,9 @@ class KeyOut(EntriesOut):
 
 
 class KeyTermsIn(Body):
-    """A key's name and terms: the labels of its calls, and what it may use of what its agent may, as an agent's limits;
-    what is left out it has not. `expiresAt` stays where it is left out, and null is never.
+    """A key's name and terms: the labels of its calls, and its limits within those of its agent.
+
+    Omitted labels and limits are removed. An omitted `expiresAt` stays, and null means never.
     """
 
     label: Annotated[str | None, Field(max_length=100)] = None
@@ -183,7 +185,7 @@ class KeyTermsIn(Body):
 
 
 class KeyIn(Body):
-    """A new key; without `scopes` the usual ones, without `days` it does not expire. Its terms are as in a change."""
+    """A new key, with terms as in a change; default scopes without `scopes`, no expiry without `days`."""
 
     label: Annotated[str | None, Field(max_length=100)] = None
     team: Annotated[str | None, Field(max_length=MAX_LABEL)] = None
@@ -194,7 +196,7 @@ class KeyIn(Body):
 
 
 class RotateIn(Body):
-    """For how many seconds the old key keeps working."""
+    """How many seconds the old key keeps working."""
 
     overlapSeconds: Annotated[int | None, Field(ge=0, le=MAX_SECONDS)] = None
 
@@ -225,7 +227,10 @@ class LinksOut(BaseModel):
 
 
 class LinkIn(Body):
-    """A new link: who it is for; `days` is 90 if left out, null: until revoked. `withBodies` shows recorded text."""
+    """A new link and its recipient; `days` is 90 if omitted, null until revoked.
+
+    `withBodies` shows recorded bodies.
+    """
 
     name: Annotated[str, Field(min_length=1, max_length=100)]
     days: Annotated[int | None, Field(ge=1, le=3650)] = 90
@@ -249,7 +254,7 @@ class PersonThing(BaseModel):
 
 
 class PeopleOut(BaseModel):
-    """Everybody."""
+    """All users."""
 
     people: list[PersonThing]
 
@@ -282,7 +287,7 @@ class PersonIn(Body):
 
 
 class RevisionThing(BaseModel):
-    """A revision: who made it, and what changed, in sentences."""
+    """A revision: its author, and its changes as sentences."""
 
     number: int
     createdAt: str
@@ -300,7 +305,7 @@ class RevisionsOut(BaseModel):
 
 
 class AliasThing(BaseModel):
-    """A model name that callers use, and where it leads."""
+    """An alias and its target."""
 
     name: str
     target: str
@@ -319,7 +324,7 @@ class AliasOut(EntriesOut):
 
 
 class AliasIn(Body):
-    """Where an alias leads: `task:` and a task type, a service's id, `provider/model`, or `auto`."""
+    """The target of an alias: `task:` and a task type, a service's id, `provider/model`, or `auto`."""
 
     target: Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
 
@@ -345,13 +350,13 @@ class LanguageOut(EntriesOut):
 
 
 class LanguageIn(Body):
-    """The directive of a language, in one line."""
+    """The directive of a language, on one line."""
 
     directive: Annotated[str, Field(min_length=1, max_length=500)]
 
 
 class SettingsThing(BaseModel):
-    """What applies to the whole installation; null is none or unlimited."""
+    """Settings of the whole installation; null means none or unlimited."""
 
     defaultLanguage: str | None
     contentPolicy: str | None
@@ -363,13 +368,13 @@ class SettingsThing(BaseModel):
 
 
 class SettingsOut(EntriesOut):
-    """The settings that administrators change."""
+    """The settings that administrators can change."""
 
     settings: SettingsThing
 
 
 class SettingsIn(Body):
-    """What to change; omitted fields stay, null is none or unlimited."""
+    """What to change; omitted fields stay, null means none or unlimited."""
 
     defaultLanguage: Annotated[str | None, Field(max_length=35)] = None
     contentPolicy: Annotated[str | None, Field(max_length=40)] = None

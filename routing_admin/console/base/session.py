@@ -1,4 +1,4 @@
-"""What belongs to the visit: theme, and taking a change back."""
+"""Settings of the visit: theme, dismissed hints, and Undo."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from routing_admin.console.history.actions import undo as act_undo
 
 
 def find_return_url(request: HttpRequest) -> str:
-    """Where the form asked to return to, when that is a page of ours; else the dashboard."""
+    """Return the form's `next` if it is a page of this site, else the dashboard."""
     target = request.POST.get("next", "")
     ours = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())
     return target if ours else "/"
@@ -28,14 +28,14 @@ def find_return_url(request: HttpRequest) -> str:
 
 @require_POST
 def set_theme(request: HttpRequest) -> HttpResponse:
-    """Keeps the theme in a cookie that the server reads, so that no page flashes."""
+    # A cookie, since the server has to know the theme to render the page without a flash.
     response = redirect(find_return_url(request))
     remember_theme(response, request.POST.get("theme", "auto"))
     return response
 
 
 def remember_theme(response: HttpResponse, theme: str) -> None:
-    """Sets the theme's cookie; nothing for a theme there is not."""
+    """Set the theme's cookie; do nothing for an unknown theme."""
     if theme in THEMES:
         response.set_cookie(
             THEME_COOKIE,
@@ -49,7 +49,6 @@ def remember_theme(response: HttpResponse, theme: str) -> None:
 
 @require_POST
 def concepts_dismiss(request: HttpRequest) -> HttpResponse:
-    """This browser has read how the concepts hang together."""
     response = redirect("dashboard")
     secure = settings.SESSION_COOKIE_SECURE
     response.set_cookie(CONCEPTS_COOKIE, "read", max_age=365 * 86400, samesite="Lax", secure=secure, httponly=True)
@@ -58,7 +57,7 @@ def concepts_dismiss(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def undo(request: HttpRequest, number: int) -> HttpResponse:
-    """Takes back the change that made a revision, and returns to the page it was made on."""
+    """Undo the change that made a revision, and return to the page where it was made."""
     try:
         made = act_undo(actor_of(request), number, kinds=kinds_changed_by(role_of(request.user)))
         add_toast(request, _("Undone."), made.revision)

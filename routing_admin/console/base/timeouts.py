@@ -1,4 +1,4 @@
-"""The fields of timeouts, as the forms of providers and model services have them."""
+"""Form fields of timeouts, shared by providers and model services."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ TIMEOUTS: tuple[tuple[str, str | Promise], ...] = (
     ("between", gettext_lazy("Between stream chunks")),
     ("total", gettext_lazy("Total")),
 )
-"""The timeouts that may be set, in seconds."""
+"""The configurable timeouts, in seconds."""
 
 
 def make_timeout_fields(stored: Mapping[str, Any]) -> dict[str, forms.Field]:
-    """The fields by name, with what is stored."""
     return {
         f"timeout_{name}": forms.FloatField(
             label=str(label),
@@ -35,18 +34,18 @@ def make_timeout_fields(stored: Mapping[str, Any]) -> dict[str, forms.Field]:
 
 
 def timeout_fields(form: forms.BaseForm) -> list[forms.BoundField]:
-    """The fields of a form, as a template shows them."""
     return [form[f"timeout_{name}"] for name, _label in TIMEOUTS]
 
 
 def timeouts_in(data: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, Any]:
-    """The timeouts of a form as a row keeps them: those set, and those that a newer version may know."""
+    """Return a form's timeouts in the form of a row."""
     names = {name for name, _label in TIMEOUTS}
+    # Timeouts of a newer version are kept.
     kept = {name: value for name, value in stored.items() if name not in names}
     given = {name: plain_number(data.get(f"timeout_{name}")) for name, _label in TIMEOUTS}
     return kept | {name: value for name, value in given.items() if value is not None}
 
 
 def plain_number(value: float | None) -> float | None:
-    """A number as it is typed: whole ones without a point."""
+    """Return a whole number as int, so that forms show it without a decimal point."""
     return int(value) if value is not None and value.is_integer() else value

@@ -1,4 +1,4 @@
-"""The addresses of what every page offers: its look, and undo."""
+"""URLs of the theme, dismissed hints and Undo."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Which parts are pages made of? Template tags for every app."""
+"""Template tags of every page."""

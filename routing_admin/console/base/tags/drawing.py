@@ -1,6 +1,6 @@
-"""Drawings as numbers: what a template needs to write an SVG without a style attribute or a script.
+"""Geometry of SVG drawings, so that templates need neither style attributes nor scripts.
 
-Geometry is in percent of the width (two decimals) and pixels of the height; colour is a class.
+Horizontal values are percent of the width, with two decimals; vertical ones are pixels. Colour is a class.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ HEAD_HEIGHT = 24
 """Pixels above the first candidate, for the ticks."""
 
 NARROWEST = 0.4
-"""Percent: an instant still shows."""
+"""Minimum width of a bar in percent, so that an instant is visible."""
 
 GAP = 0.6
 """Percent between two parts of a split bar."""
@@ -30,23 +30,23 @@ OUTCOME_TONES: Mapping[str, str] = {
     "refused": "bad",
     "omitted": "bad",
 }
-"""The colour of each way a part reaches a model, in the order of a split bar."""
+"""Colour of each form of delivery, in the order of a split bar."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One stretch of time of a candidate: from `start` to `end` (milliseconds), tone ok, info, warn or bad."""
+    """A time span of a candidate in milliseconds; its tone is ok, info, warn or bad."""
 
     start: float
     end: float
     tone: str = "ok"
     early: bool = False
-    """Before the first content: drawn paler."""
+    """Before the first content; drawn paler."""
 
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """One candidate of a waterfall, or what was asked beside it; the gaps between its bars are waits."""
+    """A candidate of a waterfall, or a call made beside it; gaps between its bars are waits."""
 
     label: str
     bars: tuple[Bar, ...]
@@ -55,8 +55,6 @@ class Track:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A line of the time axis."""
-
     x: str
     label: str
     shift: int
@@ -75,7 +73,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A dashed wait; ends in percent, y in pixels."""
+    """A dashed line for a wait; ends in percent, y in pixels."""
 
     start: str
     end: str
@@ -84,7 +82,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaterfallRow:
-    """A candidate as drawn: its number, empty for what was asked beside it, its name, boxes and waits."""
+    """A candidate as drawn; `number` is empty for a call made beside it."""
 
     number: str
     label: str
@@ -97,7 +95,7 @@ class WaterfallRow:
 
 @dataclass(frozen=True, slots=True)
 class Waterfall:
-    """A whole timeline, ready for templates/components/waterfall.html."""
+    """A complete timeline for templates/components/waterfall.html."""
 
     height: int
     ticks: tuple[Tick, ...]
@@ -105,17 +103,16 @@ class Waterfall:
 
     @property
     def has_describing(self) -> bool:
-        """Whether a bar is that of a model that describes a file."""
         return any(box.tone == "info" for row in self.rows for box in row.boxes)
 
 
 def percent(part: float, whole: float) -> float:
-    """The share of `part` in `whole`, 0 to 100; 0 when there is no whole."""
+    """Return `part` of `whole` as 0 to 100; 0 if `whole` is 0."""
     return max(0.0, min(100.0, 100 * part / whole)) if whole > 0 else 0.0
 
 
 def spark_points(values: Sequence[float]) -> str:
-    """The points of a sparkline in a 100 × 32 box; all zeros, or one value, give a flat line."""
+    """Return the points of a sparkline in a 100 × 32 box; zeros or a single value give a flat line."""
     series = list(values) if len(values) > 1 else [*values, *values] or [0, 0]
     top = max(series)
     last = len(series) - 1
@@ -124,7 +121,7 @@ def spark_points(values: Sequence[float]) -> str:
 
 
 def split_boxes(counts: Mapping[str, int]) -> tuple[Box, ...]:
-    """Proportions of outcomes as boxes: as it is, converted, described, refused; empty ones are left out."""
+    """Return proportions of outcomes as boxes, without empty ones."""
     present = [(tone, counts[name]) for name, tone in OUTCOME_TONES.items() if counts.get(name, 0) > 0]
     whole = sum(count for _, count in present)
     room = 100 - GAP * (len(present) - 1)
@@ -138,7 +135,7 @@ def split_boxes(counts: Mapping[str, int]) -> tuple[Box, ...]:
 
 
 def tick_step(total: float) -> float:
-    """1, 2 or 5 × 10ⁿ milliseconds, so that two to five steps fit into `total`."""
+    """Return 1, 2 or 5 × 10ⁿ milliseconds, so that two to five steps fit into `total`."""
     if total <= 0:
         return 1.0
     scale = 10.0 ** math.floor(math.log10(total / 5))
@@ -151,10 +148,12 @@ def _tick_label(milliseconds: float, step: float) -> str:
 
 def _ticks(total: float) -> tuple[Tick, ...]:
     step = tick_step(total)
+    # The small number makes up for rounding where `total` is a multiple of the step.
     count = int(total / step + 1e-9) + 1
     return tuple(
         Tick(f"{percent(n * step, total):.2f}%", _tick_label(n * step, step), 3 if n else 0)
         for n in range(count)
+        # A label near the right edge would be cut off.
         if n == 0 or percent(n * step, total) < 95
     )
 
@@ -172,6 +171,7 @@ def _row(index: int, number: str, track: Track, total: float) -> WaterfallRow:
         if other.start > one.end
     ]
     start = percent(track.bars[0].start, total) if track.bars else 0.0
+    # Labels of late bars extend to the left, or they would leave the drawing.
     anchor = "end" if start > 65 else "start"
     place = f"{100.0 if anchor == 'end' else start:.2f}%"
     return WaterfallRow(
@@ -180,7 +180,7 @@ def _row(index: int, number: str, track: Track, total: float) -> WaterfallRow:
 
 
 def waterfall(tracks: Sequence[Track], total: float | None = None) -> Waterfall:
-    """The timeline of a request; `total` in milliseconds, by default the end of the last bar."""
+    """Return the timeline of a request; `total` in milliseconds, by default the end of the last bar."""
     ends = [bar.end for track in tracks for bar in track.bars]
     whole = max(1.0, total or max(ends, default=0.0))
     numbers = accumulate(int(track.is_attempt) for track in tracks)

@@ -1,4 +1,4 @@
-"""JSON with its parts marked, on the server: no script colours anything in the browser."""
+"""Highlight JSON on the server, so that no script is needed in the browser."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from django.utils.safestring import SafeString
 
+# A final quote is optional, so that a string in a truncated text is highlighted, too.
 PARTS = re.compile(
     r"""(?P<k>"(?:[^"\\]|\\.)*+"?)(?=\s*:)     # a key
       |(?P<e>"[^"\\]*<\d[\d,]*\ bytes>[^"\\]*")  # bytes left out of a payload
@@ -19,12 +20,12 @@ PARTS = re.compile(
 
 
 def json_text(value: Any) -> str:
-    """The value as indented JSON, Chinese unescaped; a string stands as it is."""
+    """Return a value as indented JSON with Chinese unescaped; a string is returned unchanged."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def highlight_json(text: str) -> SafeString:
-    """The text, escaped, with keys in `.k`, strings in `.s` and left-out bytes in `.e`."""
+    """Return the escaped text with keys in `.k`, strings in `.s` and omitted bytes in `.e`."""
     pieces: list[str] = []
     position = 0
     for match in PARTS.finditer(text):

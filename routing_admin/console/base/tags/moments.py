@@ -1,4 +1,4 @@
-"""Times as people say them. The moment of speaking is a value, so every answer can be tested."""
+"""Format times relative to a given moment."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ MINUTE, HOUR = 60, 3600
 
 
 def exact(moment: datetime) -> str:
-    """`2026-11-20 14:05:07 UTC`: the instance's time zone, named."""
+    """Return `2026-11-20 14:05:07 UTC`, in the installation's time zone."""
     return timezone.localtime(moment).strftime("%Y-%m-%d %H:%M:%S %Z")
 
 
 def relative(moment: datetime, now: datetime) -> str:
-    """`just now`, `3 minutes ago`, `yesterday 14:05`, else the date; `in 5 minutes` for what is to come."""
+    """Return `just now`, `3 minutes ago`, `yesterday 14:05` or the date; `in 5 minutes` for the future."""
     seconds = int((now - moment).total_seconds())
+    # Less than half a minute ahead is still now.
     if seconds < -MINUTE // 2:
         return _ahead(moment, -seconds)
     if seconds < MINUTE:

@@ -1,7 +1,7 @@
-"""A message as a toast, with Undo where a revision was made.
+"""Messages as toasts, with Undo where a revision was made.
 
-`messages.success(request, _("3 artifacts deleted"), extra_tags="undo:41")` becomes a toast whose Undo button
-posts to the URL named `undo` for revision 41. What is no revision is taken back at an address of its own:
+`messages.success(request, _("3 artifacts deleted"), extra_tags="undo:41")` becomes a toast whose Undo button posts to
+the URL named `undo` for revision 41. Changes without a revision are undone at a URL of their own:
 `extra_tags="undo-url:/artifacts/restore/?at=…"`.
 """
 
@@ -15,8 +15,9 @@ UNDO_URL = "undo-url:"
 
 
 def undo_url(extra_tags: str) -> str:
-    """Where Undo posts to, or the empty string when the message has none."""
+    """Return the URL that Undo posts to; empty if the message has none."""
     address = next((tag[len(UNDO_URL) :] for tag in extra_tags.split() if tag.startswith(UNDO_URL)), "")
+    # Two slashes would begin the name of another host.
     if address.startswith("/") and not address.startswith("//"):
         return address
     revision = next((tag[len(UNDO) :] for tag in extra_tags.split() if tag.startswith(UNDO)), "")
@@ -29,5 +30,5 @@ def undo_url(extra_tags: str) -> str:
 
 
 def toast_of(message: Message) -> dict[str, str]:
-    """The message as the browser's script takes it: text, level and, when there is something to undo, the URL."""
+    """Return the message as the browser's script expects it: text, level and the URL of Undo."""
     return {"text": str(message), "level": message.level_tag, "undo": undo_url(message.extra_tags or "")}

@@ -1,6 +1,6 @@
-"""The tags every page is built of; a library that needs no `load` (it is among the settings' builtins).
+"""Template tags of every page; a builtin library that needs no `load`.
 
-What each looks like and one example of each: templates/components/README.md.
+Examples of each: templates/components/README.md.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from capabilities.sentences import join_sentences, join_words, translate_sentenc
 from routing_admin.console.base.tags import drawing, highlight, moments, toasts
 
 CONCEPTS_COOKIE = "concepts"
-"""There once a browser has dismissed the line that says how our concepts hang together."""
+"""Set once this browser has dismissed the line that explains the concepts."""
 
 register = template.Library()
 register.filter("join_words", join_words)
@@ -45,25 +45,24 @@ register.filter("exact", moments.exact)
 
 @register.simple_block_tag
 def sentences(content: str) -> SafeString:
-    """The sentences of several lines, as one text of the reader's language."""
+    """Join the sentences on several lines into one text of the reader's language."""
     return SafeString(join_sentences(map(str.strip, content.splitlines())))
 
 
 @register.simple_tag
 def icon(name: str) -> SafeString:
-    """An icon of static/icons.svg, hidden from screen readers: the word stands beside it."""
+    # Hidden from screen readers, because a word is always beside it.
     return format_html('<svg class="icon" aria-hidden="true"><use href="{}#i-{}"/></svg>', static("icons.svg"), name)
 
 
 @register.simple_tag
 def type_icon(name: str) -> SafeString:
-    """The icon of a capability or a kind of content."""
     return icon(labels.TYPE_ICONS.get(name, "probe"))
 
 
 @register.simple_tag
 def badge(status: str, label: str = "", tone: str | None = None, icon_name: str = "") -> SafeString:
-    """Icon, word and colour of a status (labels.BADGES); an unknown one is a plain badge with its own word."""
+    """Render a status with icon, word and colour (`labels.BADGES`); an unknown one as plain text."""
     own_tone, own_icon, own_label = labels.BADGES.get(status, ("", "info", status))
     shown_tone = own_tone if tone is None else tone
     return format_html(
@@ -73,14 +72,14 @@ def badge(status: str, label: str = "", tone: str | None = None, icon_name: str 
 
 @register.simple_tag
 def chip(code: object, tone: str = "") -> SafeString:
-    """A code (status, error class) in its colour."""
     return format_html('<span class="chip {}">{}</span>', tone, code)
 
 
 @register.simple_tag
 def chain(attempts: Iterable[Mapping[str, Any]]) -> SafeString:
-    """Chips with arrows; each attempt has `code`, `tone`, `name` (the candidate, for screen readers), and `tries` where
-    it was asked more than once.
+    """Render attempts as chips with arrows.
+
+    Each attempt has `code`, `tone`, `name` (read by screen readers) and, if it was tried repeatedly, `tries`.
     """
     items = (
         (attempt.get("name", ""), chip(attempt["code"], attempt.get("tone", "")), _times(attempt.get("tries", 1)))
@@ -96,19 +95,18 @@ def _times(count: int) -> SafeString | str:
 
 @register.filter
 def soft_breaks(name: str) -> SafeString:
-    """An id that a narrow column breaks after a colon, a slash or an underscore rather than within a word."""
-    return SafeString(re.sub(r"[:/_](?!\Z)", r"\g<0><wbr>", escape(name)))  # no entity has one of these signs
+    """Allow line breaks in an id after a colon, a slash or an underscore."""
+    # No HTML entity contains one of these characters, so breaking after `escape` is safe.
+    return SafeString(re.sub(r"[:/_](?!\Z)", r"\g<0><wbr>", escape(name)))
 
 
 @register.filter
 def join_labels(names: Iterable[str]) -> str:
-    """What these capabilities are called, as a sentence lists it."""
     return join_words(capability_label(name) for name in names)
 
 
 @register.filter
 def join_contents(names: Iterable[str]) -> str:
-    """What models with these capabilities read, as a sentence lists it."""
     return join_words(content_word(name) for name in names)
 
 
@@ -121,13 +119,13 @@ def _capability(name: str) -> SafeString:
 
 @register.simple_tag
 def caps(names: Iterable[str]) -> SafeString:
-    """Capabilities with icon, translated label and, where it differs, the id in small type."""
+    """Render capabilities with icon, label and, if it differs, the id."""
     return format_html('<ul class="caps">{}</ul>', format_html_join("", "{}", ((_capability(name),) for name in names)))
 
 
 @register.simple_tag
 def ago(moment: datetime | None, now: datetime | None = None) -> SafeString | str:
-    """A relative time with the exact one on hover; nothing for None."""
+    """Render a relative time with the exact one as title; nothing for None."""
     if moment is None:
         return ""
     said = moments.relative(moment, now or timezone.now())
@@ -136,57 +134,54 @@ def ago(moment: datetime | None, now: datetime | None = None) -> SafeString | st
 
 @register.filter
 def size(count: int | None) -> str:
-    """Bytes as `1023 B`, `1.0 KB`, `1.2 MB`; the empty string when unknown."""
     return "" if count is None else size_text(count)
 
 
 @register.filter
 def thousands(count: int) -> str:
-    """A whole number in groups of three: `1,234,567`."""
     return f"{count:,}"
 
 
 @register.filter
 def money(nanos: int | None, currency: str) -> str:
-    """An amount of thousand-millionths as `12.34 USD`, small ones as `0.0035 USD`; the empty string when unknown."""
+    """Format billionths of a currency unit as `12.34 USD`, small amounts as `0.0035 USD`; empty if unknown."""
     return "" if nanos is None else money_text(nanos, currency)
 
 
 @register.filter
 def duration(milliseconds: float | None) -> str:
-    """Milliseconds as `35 ms`, `1.24 s`, `2 min 5 s`; the empty string when unknown."""
+    """Format milliseconds as `35 ms`, `1.24 s`, `2 min 5 s`; empty if unknown."""
     return "" if milliseconds is None else duration_text(milliseconds)
 
 
 @register.inclusion_tag("components/code.html")
 def code_block(value: Any, label: str = "", element_id: str = "", lang: str = "") -> dict[str, Any]:
-    """JSON (a value, or text) highlighted on the server, with a bar and a copy button when it has an id."""
+    """Render JSON, a value or text, highlighted; with a copy button if it has an id."""
     text = highlight.json_text(value)
     return {"body": highlight.highlight_json(text), "label": label, "id": element_id, "lang": lang}
 
 
 @register.inclusion_tag("components/spark.html")
 def spark(values: Sequence[float], label: str = "", tone: str = "") -> dict[str, str]:
-    """A sparkline; the label says what and which range."""
     points = drawing.spark_points(values)
     return {"points": points, "area": f"0,32 {points} 100,32", "label": label, "tone": tone}
 
 
 @register.inclusion_tag("components/split.html")
 def split(counts: Mapping[str, int], label: str = "") -> dict[str, Any]:
-    """The proportions of `{native, converted, described, refused}`."""
+    """Render the proportions of `{native, converted, described, refused}`."""
     return {"boxes": drawing.split_boxes(counts), "label": label}
 
 
 @register.inclusion_tag("components/waterfall.html")
 def waterfall(tracks: Sequence[drawing.Track], total: float | None = None, label: str = "") -> dict[str, Any]:
-    """The timeline of a request; a table under it says the same."""
+    """Render the timeline of a request; the page shows the same as a table below."""
     return {"drawing": drawing.waterfall(tracks, total), "label": label}
 
 
 @register.inclusion_tag("components/field.html")
 def field(bound: BoundField, hint: str = "", wide: bool = True) -> dict[str, Any]:
-    """A form field: label, control, hint and error, tied together by ids; a check box becomes a switch."""
+    """Render a form field with label, hint and error, linked by ids; a checkbox becomes a switch."""
     is_switch = isinstance(bound.field.widget, CheckboxInput)
     own = bound.field.widget.attrs.get("class", "")
     attrs: dict[str, str | bool] = {"class": f"{'switch' if is_switch else 'input'} {own}".strip()}
@@ -204,14 +199,15 @@ def field(bound: BoundField, hint: str = "", wide: bool = True) -> dict[str, Any
 
 @register.filter
 def option_tags(options: Iterable[Mapping[str, Any]]) -> SafeString:
-    """The options of a widget's list as HTML; a template takes five times as long for hundreds of them."""
+    """Render the options of a select widget."""
+    # A template takes five times as long for hundreds of options.
     lines = ((each["value"], flatatt(each["attrs"]), each["label"]) for each in options)
     return format_html_join("\n", '<option value="{}"{}>{}</option>', lines)
 
 
 @register.inclusion_tag("components/problems.html")
 def problems(form: BaseForm | None) -> dict[str, Any]:
-    """What is wrong in a form, above it: each with a link to its field; it takes the focus. Nothing for a good form."""
+    """Render a form's errors above it, each with a link to its field; nothing for a valid form."""
     if form is None or not form.errors:
         return {"problems": []}
     found = [{"target": "", "label": "", "error": error} for error in form.non_field_errors()]
@@ -222,7 +218,7 @@ def problems(form: BaseForm | None) -> dict[str, Any]:
 
 @register.inclusion_tag("components/concepts.html", takes_context=True)
 def concepts(context: Mapping[str, Any]) -> dict[str, Any]:
-    """One line that says how our concepts hang together, until this browser dismisses it."""
+    """Render the line that explains the concepts, until this browser dismisses it."""
     request = context["request"]
     return {"request": request, "hidden": CONCEPTS_COOKIE in request.COOKIES, "csrf_token": context.get("csrf_token")}
 
@@ -231,7 +227,7 @@ def concepts(context: Mapping[str, Any]) -> dict[str, Any]:
 def pager(
     context: template.Context, page: Page[Any] | None = None, newer: str = "", older: str = "", summary: str = ""
 ) -> dict[str, Any]:
-    """Keyset pages' neighbours, whose URLs are given, or those of a Django page; the rest of the query stays."""
+    """Render links to the neighbouring pages, of the given URLs or of a Django page; the query stays."""
     if page is not None:
         ends = {"first": page.start_index(), "last": page.end_index(), "all": page.paginator.count}
         summary = summary or _("%(first)s to %(last)s of %(all)s") % ends
@@ -246,9 +242,10 @@ def _with_page(context: template.Context, number: int) -> str:
 
 @register.simple_tag(takes_context=True)
 def query_with(context: template.Context, **values: object) -> str:
-    """The page's own query with these values, from its first page on where none is named; what is empty is left out."""
+    """Return the current query with these values changed; empty values are left out."""
     request: HttpRequest = context["request"]
     query = request.GET.copy()
+    # A changed query begins at its first page, unless a page is given.
     for name, value in {"page": "", **values}.items():
         query[name] = str(value)
         if query[name] == "":
@@ -258,18 +255,16 @@ def query_with(context: template.Context, **values: object) -> str:
 
 @register.filter
 def mark_parts(parts: Parts) -> SafeString:
-    """A line in its pieces, those marked in which two lines differ."""
+    """Render the pieces of a line, with those marked that differ from the other line."""
     pieces = (format_html("<mark>{}</mark>" if is_different else "{}", text) for text, is_different in parts)
     return format_html_join("", "{}", ((piece,) for piece in pieces))
 
 
 @register.simple_tag
 def toast(message: Message) -> dict[str, str]:
-    """A message as a toast: text, level and the URL of Undo."""
     return toasts.toast_of(message)
 
 
 @register.filter
 def note_icon(tone: str) -> str:
-    """The icon of a note by its tone."""
     return labels.NOTE_ICONS.get(tone, "info")
