@@ -92,6 +92,7 @@ class CustomCalls:
     texts: dict[int, _Text] = field(default_factory=dict)
 
     def restore(self, events: Iterable[StreamEvent]) -> list[StreamEvent]:
+        """Return the events with calls of these functions as calls of free text."""
         out: list[StreamEvent] = []
         for event in events:
             if isinstance(event, Delta):

@@ -31,9 +31,10 @@ _FORMATS = frozenset(["date-time", "time", "date", "duration", "email", "hostnam
 class Dialect:
     """What a vendor accepts in one place for a schema.
 
-    `keywords` and `formats` None accept all of them. `least_items` are the accepted values of minItems. `lone_ref`
-    means that `$ref` has no keywords beside it. `cycles` is `all`, `optional` (not through required properties) or
-    `none`. `object_root` means that the root is an object without alternatives.
+    `keywords` and `formats` None accept all of them. `least_items` are the accepted values of minItems. `closed`
+    objects allow no other properties, and `all_required` makes theirs required. `lone_ref` means that `$ref` has no
+    keywords beside it. A `simple_enum` holds no objects or lists. `cycles` is `all`, `optional` (not through required
+    properties) or `none`. `object_root` means that the root is an object without alternatives.
     """
 
     page: str

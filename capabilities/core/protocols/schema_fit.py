@@ -70,7 +70,7 @@ class SchemaReferences:
         return at if isinstance(at, Mapping) else None
 
     def refuse_cycles(self, *, only_required: bool) -> None:
-        """Raise `UnfitSchemaError` for references to other documents and in cycles (of required properties alone)."""
+        """Raise `UnfitSchemaError` for external references and cycles; `only_required` ignores optional properties."""
         done: set[str] = set()
         open_: dict[str, None] = {}
 
@@ -118,7 +118,7 @@ Lost = tuple[str, ...]
 
 
 def fit_schema(schema: Schema, dialect: Dialect, place: str = "schema") -> tuple[Schema, Lost]:
-    """Return the schema in a dialect and the places moved into words; raise `UnfitSchemaError` if it cannot be."""
+    """Return the schema in a dialect and the places moved into words, or raise `UnfitSchemaError`."""
     if not dialect.object_root or not ("$ref" in schema or any(key in schema for key in NO_ROOT)):
         return _fit_all(schema, dialect, place)
     root, keys = _with_object_root(schema, dialect)

@@ -30,6 +30,7 @@ def parameters_of(
     """Return everything but the messages, and the names of what this protocol or this provider does not take."""
     refused = unwanted_params(quirks, "anthropic")
     thinking = thinking_of(chat, target, refused)
+    # Sampling parameters do not go with thinking.
     sampling = quirk(quirks, "sampling", "anthropic") and not thinking.is_on
     given, lost = split_params(_options(chat, quirks, refused, thinking, sampling=sampling), refused)
     given["max_tokens"] = chat.max_tokens or target.max_output_tokens or MAX_TOKENS

@@ -192,11 +192,13 @@ def parts_of(candidate: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def words_of(parts: list[dict[str, Any]], *, thought: bool) -> str:
+    """Return the text of the parts that are reasoning, or of those that are not."""
     texts = (part.get("text") for part in parts if bool(part.get("thought")) is thought)
     return "".join(text for text in texts if isinstance(text, str))
 
 
 def own_kind(part: Mapping[str, Any]) -> str | None:
+    """Return which of `OWN_PARTS` a part holds, or None."""
     return next((name for name in OWN_PARTS if isinstance(part.get(name), Mapping) and part[name]), None)
 
 

@@ -216,6 +216,7 @@ def text_and_thoughts(content: Any) -> tuple[str, str]:
 
 
 def reasoning_of(message: Mapping[str, Any]) -> str:
+    # Hosts use one of two names.
     for name in ("reasoning_content", "reasoning"):
         if isinstance(message.get(name), str) and message[name]:
             return str(message[name])

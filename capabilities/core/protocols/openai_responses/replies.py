@@ -59,7 +59,7 @@ def annotations_of(part: Mapping[str, Any]) -> tuple[Annotation, ...]:
 
 # Why a response ended: the reason if it is incomplete, else its status.
 
-# To have called a tool is not a reason of its own here.
+# A tool call is not a reason of its own here.
 ENDINGS: Mapping[str, Ending] = {
     "completed": WHOLE,
     "max_output_tokens": CUT,
