@@ -1,1 +1,1 @@
-"""How does the configuration live in rows? Read and written whole, one revision per change, one snapshot in use."""
+"""Store the configuration in rows, with a revision per change and a snapshot in use."""

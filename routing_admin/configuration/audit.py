@@ -1,7 +1,7 @@
-"""The audit log in rows: a line appended in the transaction of its act, and the whole chain looked at.
+"""Append to the audit log within an action's transaction, and verify the whole chain.
 
-Writers stand in a queue from here to their commit, so that numbers have no gap and each line follows the one before:
-SQLite's transactions do so anyway, PostgreSQL's by an advisory lock.
+Writers queue up until they commit, so numbers have no gaps and each entry follows the previous one. SQLite serialises
+writers anyway, PostgreSQL needs an advisory lock.
 """
 
 from __future__ import annotations
@@ -25,13 +25,12 @@ from routing_admin.platform.databases.append_only import missing_triggers
 from routing_admin.platform.databases.router import one_moment
 
 QUEUE = 0x617564
-"""The number of the advisory lock."""
+"""Key of the advisory lock."""
 NOTED = "audit_heads"
-"""The file of the data directory with the heads that were noted, one a line: a cut end is found by it."""
+"""File in the data directory with one recorded head per line; it reveals that the end was cut off."""
 
 
 def write_event(actor: Actor, act: AuditedAction) -> None:
-    """Appends one line to the audit log."""
     with transaction.atomic(savepoint=False):
         last = _last_in_queue()
         now = timezone.now()
@@ -46,7 +45,7 @@ def write_event(actor: Actor, act: AuditedAction) -> None:
             action=act.action,
             object_kind=act.object_kind,
             object_name=storable_text(act.object_name[:300]),
-            details=json.loads(write_json(act.details)),  # as it will be read
+            details=json.loads(write_json(act.details)),  # as it will be read back, for the hash
             revision=act.revision,
         )
         row.sha256 = digest_entry(entry_of(row))
@@ -54,43 +53,41 @@ def write_event(actor: Actor, act: AuditedAction) -> None:
 
 
 def _last_in_queue() -> AuditHead:
-    """The newest line, once nobody else can append another before this transaction ends."""
     if connection.vendor == "postgresql":
+        # Held until this transaction ends, so no other writer can append meanwhile.
         connection.cursor().execute("SELECT pg_advisory_xact_lock(%s)", [QUEUE])
     return find_head() or AuditHead(0, START)
 
 
 def find_head() -> AuditHead | None:
-    """The newest line's number and hash; None while there is none."""
     found = AuditEvent.objects.order_by("-number").values_list("number", "sha256").first()
     return AuditHead(*found) if found else None
 
 
 RUNS = 20
-"""The newest lines that are looked at for when something was done."""
+"""Newest entries that are searched for earlier runs."""
 
 
 def list_runs(action: str) -> list[datetime]:
-    """When that was done, the newest first; a copy before a migration, which has a folder, is no backup."""
+    """Return when an action was performed, the newest first."""
     lines = AuditEvent.objects.filter(action=action).order_by("-number")[:RUNS]
+    # A copy made before a migration has a folder and does not count as a backup.
     return [each.created_at for each in lines if "folder" not in each.details]
 
 
 def list_details_since(action: str, number: int) -> list[Mapping[str, Any]]:
-    """The details of every such act whose line comes after that one, in their order."""
     lines = AuditEvent.objects.filter(action=action, number__gt=number).order_by("number")
     return list(lines.values_list("details", flat=True))
 
 
 def was_noted(actor: Actor, act: AuditedAction, within: timedelta) -> bool:
-    """Whether a line of that time says that the same one did the same to the same thing."""
+    """Return whether the actor performed the same action on the same object within that time."""
     since = timezone.now() - within
     lines = AuditEvent.objects.filter(created_at__gt=since, actor_kind=actor.kind, actor=actor.name)
     return lines.filter(action=act.action, object_kind=act.object_kind, object_name=act.object_name).exists()
 
 
 def entry_of(row: AuditEvent) -> AuditEntry:
-    """A row as the chain knows it."""
     return AuditEntry(
         number=row.number,
         at=row.created_at.astimezone(UTC).isoformat(timespec="microseconds"),
@@ -109,7 +106,7 @@ def entry_of(row: AuditEvent) -> AuditEntry:
 
 
 def verify_audit(heads: Iterable[AuditHead] = ()) -> AuditVerdict:
-    """The whole chain as it is at one moment, held against these heads and those noted in the data directory."""
+    """Verify the whole chain against these heads and those recorded in the data directory."""
     with one_moment():
         rows = AuditEvent.objects.order_by("number").iterator(chunk_size=1000)
         verdict = verify_chain(map(entry_of, rows), [*noted_heads(), *heads])
@@ -118,7 +115,7 @@ def verify_audit(heads: Iterable[AuditHead] = ()) -> AuditVerdict:
 
 
 def noted_heads() -> Iterator[AuditHead]:
-    """What was noted in the data directory; a line that makes no sense is passed over."""
+    """Yield the heads recorded in the data directory, ignoring invalid lines."""
     path = _noted_path()
     for line in path.read_text().splitlines() if path.exists() else ():
         if (head := read_head(line)) is not None:
@@ -126,7 +123,7 @@ def noted_heads() -> Iterator[AuditHead]:
 
 
 def read_head(text: str) -> AuditHead | None:
-    """A head as it is printed, `NUMBER:HASH`; None for any other text."""
+    """Parse `NUMBER:HASH`, or return None."""
     number, _, sha256 = text.strip().partition(":")
     if not number.isdecimal() or len(sha256) != len(START):
         return None
@@ -134,7 +131,6 @@ def read_head(text: str) -> AuditHead | None:
 
 
 def note_head(head: AuditHead) -> None:
-    """Notes a head in the data directory, once."""
     if head in set(noted_heads()):
         return
     with open(os.open(_noted_path(), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a") as file:

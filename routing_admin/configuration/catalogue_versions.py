@@ -1,6 +1,6 @@
-"""Editions of the catalogue: those that were taken over the shipped one, or looked at, each kept under its name.
+"""Stored versions of the catalogue.
 
-An edition stays when another one is taken, so that Undo and History find it again.
+A version is kept after another one is applied, so that Undo and History can return to it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def find_catalogue(name: str | None) -> Catalogue:
-    """The edition of that name; the shipped catalogue for none, and for one that this database does not have."""
+    """Return the named version, or the shipped catalogue without a name or a stored version."""
     if not name:
         return default_catalogue()
     found = _read(name)
@@ -29,13 +29,12 @@ def find_catalogue(name: str | None) -> Catalogue:
 
 
 def find_edition(pk: int) -> tuple[str, CatalogueDocument] | None:
-    """An edition's name and document; None for a number there is not."""
     row = CatalogueEdition.objects.filter(pk=pk).first()
     return (row.name, unpack(bytes(row.content))) if row else None
 
 
 def keep_edition(document: CatalogueDocument) -> int:
-    """Keeps a document under a name that tells its sources, once; its number."""
+    """Store a document once under a name with its sources; return its primary key."""
     text = to_json(document)
     label = ", ".join(note.label for note in document.sources)[:200]
     name = f"{label} · {hashlib.sha256(text.encode()).hexdigest()[:8]}"
@@ -44,7 +43,6 @@ def keep_edition(document: CatalogueDocument) -> int:
 
 
 def unpack(content: bytes) -> CatalogueDocument:
-    """The document that a row holds."""
     return from_json(json.loads(gzip.decompress(content)))
 
 

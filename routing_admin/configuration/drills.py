@@ -1,4 +1,4 @@
-"""The fire drill in its rows: which one goes on, or is over without anybody having noted it."""
+"""Read fire drills from their rows."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from routing_admin.models import FireDrill
 
 
 def find_open_drill() -> DrillWindow | None:
-    """The newest drill whose end is not noted yet; None where there is none."""
+    """Return the newest drill whose end is not in the audit log yet, or None."""
     row = FireDrill.objects.filter(noted_at=None).order_by("-id").first()
     return None if row is None else window_of(row)
 
 
 def window_of(row: FireDrill) -> DrillWindow:
-    """A row as calls and pages know it."""
     return DrillWindow(
         number=row.pk,
         provider=row.provider,

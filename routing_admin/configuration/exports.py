@@ -1,4 +1,4 @@
-"""Both files of the configuration in use, as commands, API, pages and the publish directory give them out."""
+"""Export the configuration in use, for commands, the API, pages and the publish directory."""
 
 from __future__ import annotations
 
@@ -14,6 +14,5 @@ FILES = tuple(FileFormat)
 
 
 def export(name: FileFormat, mode: Mode = Mode.FULL, configuration: Configuration | None = None) -> Export:
-    """One file; of the configuration in use when none is given."""
     value = configuration if configuration is not None else snapshot.current().configuration
     return exporting.export(value, name, mode, public_url=settings.PUBLIC_URL)

@@ -1,4 +1,4 @@
-"""What may stop an act: somebody changed the thing meanwhile, or still uses it; and the same asked beforehand."""
+"""Checks before an action: versions, names and remaining users of an object."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from capabilities.sentences import join_words
 
 
 def check_version(row: Any, expected: int | None) -> None:
-    """Raises `ConflictError` when the row is gone or not the version that was seen; None expects nothing."""
+    """Raise `ConflictError` if the row is gone or has another version; None accepts any."""
     if expected is None:
         return
     if row is None or row.version != expected:
@@ -23,9 +23,9 @@ def check_version(row: Any, expected: int | None) -> None:
 
 
 def save_row(row: Any, expected: int | None) -> None:
-    """Write a row, new or of the version expected; its version counts up from the stored one.
+    """Save a row, new or of the expected version, and increment its version.
 
-    Call it inside a ledger's change. Raise `ConflictError` as `check_version`; a deleted row is not made again.
+    Call it inside a ledger's change. Raise `ConflictError` like `check_version`.
     """
     if row.pk is None:
         row.save()
@@ -33,31 +33,32 @@ def save_row(row: Any, expected: int | None) -> None:
     stored = type(row)._default_manager.filter(pk=row.pk).first()
     check_version(stored, expected)
     row.version = stored.version + 1 if stored else 0
+    # A deleted row must not be created again.
     row.save(force_update=True)
 
 
 def save_fields(row: Any, *fields: str) -> None:
-    """Write these fields alone, and count the version up from the stored one. Call it inside a ledger's change."""
+    """Save only these fields and increment the version; call it inside a ledger's change."""
     row.version = type(row)._default_manager.filter(pk=row.pk).values_list("version", flat=True).first() or 0
     row.version += 1
     row.save(update_fields=["version", *fields])
 
 
 def check_one_line(field: str, text: str) -> None:
-    """Raise `InvalidError` for a name with a line break or another control character in it."""
+    """Raise `InvalidError` for a name with a line break or another control character."""
     if not is_name(text):
         message = translatable("%(path)s must be on one line, without control characters.", path=field)
         raise InvalidError([Problem(field, message, "range")])
 
 
 def check_unused(users: Sequence[str], sentence: str) -> None:
-    """Raises `InUseError` with the sentence, `%(users)s` being who uses the thing; nothing when nobody does."""
+    """Raise `InUseError` with the sentence if there are users; `%(users)s` in it lists them."""
     if users:
         raise InUseError(sentence % {"users": join_words(users)})
 
 
 def find_refusal(check: Callable[..., None], *arguments: Any) -> str:
-    """The sentence a check would raise, empty when it lets the act pass: a disabled button's reason."""
+    """Return the message that a check would raise, as a disabled button's reason; empty if it passes."""
     try:
         check(*arguments)
     except ActionError as refusal:

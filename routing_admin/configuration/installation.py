@@ -1,4 +1,4 @@
-"""What holds for the installation as a whole, read from its rows: how much and how long is kept, and its languages."""
+"""Read settings of the whole installation: retention, quotas and languages."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from routing_admin.models import Installation, Language
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """How long requests and artifacts are kept, in days, and how many bytes of artifacts, of all and of each agent.
-
-    None is without end.
-    """
+    """Retention in days and quotas in bytes, in total and per agent; None is unlimited."""
 
     request_days: int
     artifact_days: int | None = None
@@ -22,20 +19,18 @@ class Keeping:
 
 
 def keeping_of(row: Installation) -> Keeping:
-    """What that row says is kept."""
     return Keeping(row.request_days, row.artifact_days, row.quota_bytes, row.agent_quota_bytes)
 
 
 def read_retention_settings() -> Keeping:
-    """What is kept, and for how long, at this moment."""
     return keeping_of(Installation.current())
 
 
 def added_languages() -> dict[str, str]:
-    """The directive of each language that somebody added, or of a built-in one that has another; by its code."""
+    """Return the directives of added languages and of changed built-in ones, by code."""
     return dict(Language.objects.values_list("code", "directive"))
 
 
 def directives() -> dict[str, str]:
-    """Every language a model can be told to answer in, built-in ones first, with its directive."""
+    """Return every language's directive, built-in ones first."""
     return {**LANGUAGE_DIRECTIVES, **added_languages()}

@@ -1,6 +1,6 @@
-"""Whether the installation is whole: what `doctor` looks at, and nothing it changes.
+"""The read-only checks of `doctor`.
 
-Each check returns its problems as sentences that say what and where; none tells a secret.
+Each check returns its problems as sentences that say what and where, without secrets.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from routing_admin.platform.databases.unavailable import DatabaseFault, fault_of
 
 
 def databases() -> list[str]:
-    """Problems of the database files; of an engine that checks itself, whether it takes writes."""
+    """Check the database files, or whether a server accepts writes."""
     found = []
     try:
         check_writable()
     except DatabaseError as error:
-        if fault_of(error) is not DatabaseFault.OUTDATED:  # `migrations` names what is missing
+        if fault_of(error) is not DatabaseFault.OUTDATED:  # the check `migrations` lists what is missing
             raise
     for alias in connections:
         with connections[alias].cursor() as cursor:
@@ -50,7 +50,6 @@ def databases() -> list[str]:
 
 
 def migrations() -> list[str]:
-    """Tables that are older than the program."""
     found = []
     for alias in connections:
         executor = MigrationExecutor(connections[alias])
@@ -60,7 +59,7 @@ def migrations() -> list[str]:
 
 
 def configuration() -> list[str]:
-    """Where the rows make no valid configuration, or are not what the newest revision says."""
+    """Check that the rows are valid and equal the newest revision."""
     now = rows.read()
     found = [f"{each.field}: {each.message}" for each in check(now) if each.severity == "error"]
     changes = diff(newest_configuration(), now)
@@ -70,7 +69,6 @@ def configuration() -> list[str]:
 
 
 def history() -> list[str]:
-    """Revisions whose content is not the one they were written with."""
     return [
         f"Revision {revision.number} is not what was written: its digest does not fit."
         for revision in Revision.objects.iterator(chunk_size=20)
@@ -79,12 +77,10 @@ def history() -> list[str]:
 
 
 def audit() -> list[str]:
-    """Lines of the audit log that were changed, swapped or taken away."""
     return list(verify_audit().problems)
 
 
 def keys() -> list[str]:
-    """Providers whose stored key cannot be opened."""
     first = Provider.objects.exclude(stored_key=None).select_related("stored_key")
     further = ProviderKey.objects.exclude(stored_key=None).select_related("stored_key", "provider")
     places = [(each, each.stored_key, each.name) for each in first]
@@ -100,7 +96,6 @@ def keys() -> list[str]:
 
 
 def artifact_store() -> list[str]:
-    """Why the artifacts' store cannot be used: it does not answer, has no such bucket, or refuses us."""
     try:
         byte_store().check()
     except StoreAwayError as problem:
@@ -109,7 +104,7 @@ def artifact_store() -> list[str]:
 
 
 def artifacts() -> list[str]:
-    """Living artifacts whose bytes are missing or damaged; every byte is read."""
+    """Check the bytes of every artifact that is not deleted; reads all of them."""
     store, found = byte_store(), artifact_store()
     if found:
         return ["cannot be checked: the store is not responding"]
@@ -123,7 +118,6 @@ def artifacts() -> list[str]:
 
 
 def administrators() -> list[str]:
-    """Nobody who could sign in and change something."""
     people = User.objects.filter(is_staff=True, is_active=True)
     if any(user.has_usable_password() for user in people):
         return []
@@ -131,7 +125,7 @@ def administrators() -> list[str]:
 
 
 def secrecy() -> list[str]:
-    """The data directory, its secrets and its databases, where others on this machine can read them."""
+    """Check that other users of the machine cannot read the data directory and its secrets."""
     return [
         f"{path} can be read by others. Run: chmod {700 if path.is_dir() else 600} {path}"
         for path in private_paths()
@@ -140,13 +134,12 @@ def secrecy() -> list[str]:
 
 
 def private_paths() -> list[Path]:
-    """What is its owner's alone: the data directory, the secrets and the databases in it."""
     folder = Path(settings.DATA_DIR)
     return [folder, folder / "secret_key", folder / "keys", *sorted(folder.glob("*.sqlite3*"))]
 
 
 def take_back_rights() -> list[str]:
-    """Makes private what an earlier version, or a copy, left readable for others; the paths that were so."""
+    """Make private what an earlier version or a copy left readable to others; return those paths."""
     found = [path for path in private_paths() if readable_by_others(path) and path.stat().st_uid == os.geteuid()]
     for path in found:
         path.chmod(0o700 if path.is_dir() else 0o600)
@@ -154,7 +147,6 @@ def take_back_rights() -> list[str]:
 
 
 def readable_by_others(path: Path) -> bool:
-    """Whether the file is there and more than its owner may read it."""
     return path.exists() and bool(stat.S_IMODE(path.stat().st_mode) & 0o077)
 
 
@@ -170,4 +162,4 @@ CHECKS: Mapping[str, Callable[[], list[str]]] = {
     "administrators": administrators,
     "data directory": secrecy,
 }
-"""What is looked at, in this order."""
+"""Checks in order."""

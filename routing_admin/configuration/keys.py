@@ -1,4 +1,4 @@
-"""The providers' keys as they are at one moment: where each comes from, which can be used, which make a pool."""
+"""Resolve providers' keys: their sources, which are usable, and which form a pool."""
 
 from __future__ import annotations
 
@@ -18,17 +18,16 @@ from capabilities.models import StoredKey, VariableOrigin
 from capabilities.secrets import KeyUnreadableError, fingerprint_of, open_key, origin_of
 from routing_admin.core.configuration.specs import Configuration, KeyKind, KeySpec, ProviderSpec
 
-# Where the keys in environment variables may be sent: bound at their first use, as stored keys are.
+# Keys in environment variables are bound to the origin of their first use, as stored keys are.
 
 BINDING_ACTORS = frozenset({"person", "command", "system"})
-"""Whose first use of a variable that is set binds it: administrators on the page, on the machine, and its start.
+"""Actors whose first use of a variable binds it: administrators on pages, the command line, the start.
 
-Agents' keys and tokens are not among them: with a new provider at a host of theirs they would read any variable.
+Agents' keys and tokens are excluded: with a new provider at a host of their own they could read any variable.
 """
 
 
 def read_key_origins() -> Mapping[str, Collection[str]]:
-    """Return the origins that each variable's key may be sent to; one query."""
     found: defaultdict[str, list[str]] = defaultdict(list)
     for variable, origin in VariableOrigin.objects.order_by("id").values_list("variable", "origin"):
         found[variable].append(origin)
@@ -36,7 +35,7 @@ def read_key_origins() -> Mapping[str, Collection[str]]:
 
 
 def bind_first_uses(actor: Actor, before: Configuration, after: Configuration) -> None:
-    """Bind variables that a change uses first to the origins it uses them with; bound ones keep what they have."""
+    """Bind variables to the origins with which a change first uses them; bound ones stay as they are."""
     new = uses_of(after) - uses_of(before)
     if not new:
         return
@@ -44,12 +43,13 @@ def bind_first_uses(actor: Actor, before: Configuration, after: Configuration) -
     VariableOrigin.objects.bulk_create(
         VariableOrigin(variable=variable, origin=origin)
         for variable, origin in sorted(new)
+        # Any actor's use binds a variable that is not set.
         if variable not in known and (actor.kind in BINDING_ACTORS or not os.environ.get(variable))
     )
 
 
 def uses_of(configuration: Configuration) -> set[tuple[str, str]]:
-    """Return each variable that may hold a provider's key, set or not, with the origin of that provider."""
+    """Return each variable that may hold a provider's key, set or not, with the provider's origin."""
     own = overrides({provider.name: provider.env_name for provider in configuration.providers}).variables
     found = set()
     for provider in configuration.providers:
@@ -59,7 +59,7 @@ def uses_of(configuration: Configuration) -> set[tuple[str, str]]:
 
 
 ALLOWED_VARIABLES = ("LLM_API_KEY",)
-"""Variables that may hold a key beside `LLM_PROVIDER_*_API_KEY` (decision 13)."""
+"""Variables that may hold a key besides `LLM_PROVIDER_*_API_KEY`."""
 
 KEY_UNSET = translatable("%(name)s has no key: set %(variable)s in the environment, or store a key.")
 NO_KEY_ANYWHERE = translatable("%(name)s has no key: store a key.")
@@ -74,11 +74,11 @@ KEY_UNBOUND = translatable(
     "%(name)s: the key in %(variable)s was never sent to %(origin)s. An administrator can allow it on the provider's "
     "page."
 )
-"""Why a provider has no key, as templates."""
+"""Reasons why a provider has no key, as templates."""
 
 
 class KeyFrom(StrEnum):
-    """Where a provider's key comes from at this moment."""
+    """Where a provider's key comes from."""
 
     NOT_NEEDED = "not_needed"
     OVERRIDE = "override"
@@ -89,7 +89,7 @@ class KeyFrom(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyState:
-    """A provider's key now, and whether the provider can be called; `reason` is the sentence when it cannot."""
+    """A provider's resolved key; `reason` says why the provider cannot be called, if it cannot."""
 
     source: KeyFrom
     value: str | None = field(default=None, repr=False)
@@ -97,17 +97,16 @@ class KeyState:
     last_four: str = ""
     reason: str = ""
     unconfirmed: str = ""
-    """The origin that the variable's key may be sent to once an administrator says so."""
+    """The origin to which an administrator may allow the variable's key to be sent."""
 
     @property
     def usable(self) -> bool:
-        """Whether nothing stands in the way of calling the provider."""
         return not self.reason
 
 
 @dataclass(frozen=True, slots=True)
 class NamedKey:
-    """One of a provider's keys now; `mark` changes with the key and does not tell it, and is empty without one."""
+    """One of a provider's resolved keys; `mark` changes with the key without revealing it, empty without a key."""
 
     name: str
     state: KeyState
@@ -117,9 +116,9 @@ class NamedKey:
 
 @dataclass(frozen=True, slots=True)
 class ProviderKeys:
-    """What a provider is called with: the first key that can be used, every key, and those that take turns.
+    """A provider's resolved keys: the first usable one, all of them, and the pool.
 
-    `pool` is empty where fewer than two can: then `first` is the one.
+    `pool` is empty if fewer than two keys are usable; then `first` is used.
     """
 
     first: KeyState
@@ -128,7 +127,6 @@ class ProviderKeys:
 
 
 def keys_of(configuration: Configuration) -> dict[str, ProviderKeys]:
-    """Every provider's keys by provider name."""
     variables = overrides({provider.name: provider.env_name for provider in configuration.providers}).variables
     stored = {row.fingerprint: row for row in StoredKey.objects.all()}
     policy, origins = policy_of(",".join(settings.ALLOWED_ORIGINS)), read_key_origins()
@@ -146,7 +144,7 @@ def provider_keys(
     policy: OriginPolicy,
     env: Mapping[str, str],
 ) -> ProviderKeys:
-    """One provider's keys; the variable `override` comes before what the row says of the first (decision 10)."""
+    """Resolve one provider's keys; the variable `override` takes precedence for the first one."""
     own_proxy, endpoint = settings.OUTGOING_PROXY, provider.endpoint
     refused = refusal(endpoint, policy) or proxy_refusal(provider.proxy, policy, own_proxy, endpoint) or ""
     own = [
@@ -161,7 +159,7 @@ def provider_keys(
     by_mark: dict[str, NamedKey] = {}
     for each in enabled:
         if each.mark and each.state.usable:
-            by_mark.setdefault(each.mark, each)  # a key that is there twice takes one turn
+            by_mark.setdefault(each.mark, each)  # the same key counts once
     pool = tuple(by_mark.values())
     first = next((each.state for each in (*pool, *enabled)), None)
     if first is None:
@@ -184,7 +182,7 @@ def key_state(
     refused: str,
     env: Mapping[str, str],
 ) -> KeyState:
-    """One key: the variable `override` first, then what the row says; `refused` is why its address is not called."""
+    """Resolve one key: the variable `override`, else its row; `refused` is why its address may not be called."""
     value = read(override, env) if override else None
     if value and override:
         return variable_state(
@@ -208,7 +206,7 @@ def key_state(
 
 
 def variable_state(provider: ProviderSpec, state: KeyState, origins: Mapping[str, Collection[str]]) -> KeyState:
-    """The state of a key in a variable: without its value where it was never used with the provider's origin."""
+    """Return the state of a key in a variable, without its value at an origin that is not allowed."""
     origin, known = origin_of(provider.endpoint), origins.get(state.variable, ())
     if origin in known:
         return state
@@ -218,14 +216,12 @@ def variable_state(provider: ProviderSpec, state: KeyState, origins: Mapping[str
 
 
 def no_key(name: str, variable: str) -> str:
-    """Why a provider without a key cannot be called; `variable` is where one could stand."""
     return (
         translatable(KEY_UNSET, name=name, variable=variable) if variable else translatable(NO_KEY_ANYWHERE, name=name)
     )
 
 
 def stored_key_state(provider: ProviderSpec, row: StoredKey | None, refused: str) -> KeyState:
-    """The state of a key that is stored."""
     if row is None:
         return KeyState(source=KeyFrom.MISSING, reason=translatable(KEY_GONE, name=provider.name))
     try:

@@ -1,4 +1,4 @@
-"""Which names may a caller ask for? Every task route that is taken, and every enabled service."""
+"""Model names that a caller may use: task routes and enabled services."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from routing_admin.core.planning.plan import is_taken
 
 
 class OfferedModel(NamedTuple):
-    """A name that calls may carry, what is read and written behind it, and whose it is."""
+    """A model name with its capabilities and owner."""
 
     name: str
     capabilities: Capabilities
@@ -21,7 +21,7 @@ class OfferedModel(NamedTuple):
 
 
 def list_offered(state: Snapshot, limits: AgentLimits | None = None) -> Iterator[OfferedModel]:
-    """Task routes first, then services; of both only what the limits allow."""
+    """Yield task routes, then services, as far as the limits allow."""
     entries = _list_all(state)
     return entries if limits is None else (each for each in entries if limits.allows(each.name))
 

@@ -1,7 +1,7 @@
-"""Keep both JSON files in `ROUTING_ADMIN_PUBLISH_DIR` those of the newest revision, each whole or not at all.
+"""Keep both JSON files in `ROUTING_ADMIN_PUBLISH_DIR` equal to the newest revision.
 
-A change publishes them when it is committed. A serving process does when it starts and whenever the stamp has moved:
-a process that was killed behind its commit, or that has no such directory, published nothing.
+A change publishes them after its commit. Serving processes also publish at their start and after changes of the stamp,
+because a process that was killed after its commit, or that has no such directory, published nothing.
 """
 
 from __future__ import annotations
@@ -26,25 +26,24 @@ from routing_admin.platform.redis.news import Fields, News, news
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 60.0
-"""How long a serving process leaves a directory alone that could not be written."""
+"""How long a directory is left alone after a failed write."""
 
 
 class Publisher:
-    """What this process published last."""
+    """Remembers what this process published last."""
 
     def __init__(self) -> None:
         self._directory, self._stamp, self._due = "", -1, float("-inf")
 
     def look(self) -> None:
-        """Publish where the configuration or the directory is another than the last time."""
         if not settings.PUBLISH_DIR or time.monotonic() < self._due:
             return
-        with suppress(DatabaseError, InterfaceError):  # nothing was ever read: the next look tries again
+        with suppress(DatabaseError, InterfaceError):  # no configuration was read yet, so try again next time
             if (settings.PUBLISH_DIR, snapshot.current().stamp) != (self._directory, self._stamp):
                 self.publish()
 
     def publish(self) -> None:
-        """Write both files as `export_config` does; one that cannot be written is said in the log, no more."""
+        """Write both files as `export_config` does; a failure is only logged."""
         if not settings.PUBLISH_DIR:
             return
         try:
@@ -57,7 +56,9 @@ class Publisher:
             self._due = time.monotonic() + RETRY_SECONDS
 
     def _publish_newest(self, directory: Path) -> None:
-        snapshot.look()  # behind the lock: who writes later has read later, so no older revision replaces a newer one
+        # Read under the lock, so that an older revision cannot overwrite a newer one.
+        snapshot.look()
+        # The rows cannot be read, so the known configuration may be an older one.
         if snapshot.unread_since() is not None:
             return
         state = snapshot.current()
@@ -72,16 +73,15 @@ publisher = owned(Publisher)
 
 
 def publish() -> None:
-    """Write both files now."""
     publisher().publish()
 
 
 @contextmanager
 def _alone_in(directory: Path) -> Iterator[None]:
-    """Let no other process that publishes there be in here."""
+    # Locks out other processes that publish to this directory.
     number = os.open(directory, os.O_RDONLY)
     try:
-        with suppress(OSError):  # a network's file system may not lock directories
+        with suppress(OSError):  # network file systems may not support locks on directories
             fcntl.flock(number, fcntl.LOCK_EX)
         yield
     finally:
@@ -89,8 +89,8 @@ def _alone_in(directory: Path) -> Iterator[None]:
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Write a file beside its place, make sure it is on the disk, and move it there."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    # Written beside its place, synced and moved, so that readers never see half of a file.
     with tempfile.NamedTemporaryFile(
         "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
     ) as file:
@@ -101,19 +101,18 @@ def replace_file(path: Path, text: str) -> None:
     Path(file.name).replace(path)
 
 
-# A hint to other processes that something has changed: they look at once, instead of within a second.
+# Notifications over Redis, so that other processes look at once instead of within a second.
 
 TOPIC = "configuration"
 MOST = 16
 
 
 def notify_change() -> None:
-    """Says that the stamp has moved; nothing where there is no Redis."""
     hints().tell(TOPIC, "", lambda: {"stamp": str(snapshot.newest().stamp())})
 
 
 def follow_changes(source: News) -> News:
-    """Looks whenever another process says that something has changed: what the rows say decides."""
+    """Look for changes whenever another process sends a notification; the rows decide."""
 
     def look(fields: Fields, age: float) -> None:
         if not source.is_own(fields):

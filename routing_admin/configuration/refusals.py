@@ -1,4 +1,4 @@
-"""Refused parameters in their rows, by provider and model, with the address they were learned at."""
+"""Store refused parameters in rows, by provider and model, with the provider's address."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from routing_admin.models import LearnedRefusal
 from routing_admin.platform.databases.router import LOGS
 
 MAX_CHARACTERS = 200
-"""Longer names of models and parameters are known in memory alone."""
+"""Longer names of models and parameters are kept in memory only."""
 
 
 def addresses_of(configuration: Configuration) -> dict[Place, str]:
-    """Return a digest of protocol and endpoint for each model that a service or a route names."""
+    """Return a digest of protocol and endpoint for each model of a service or a route."""
     digests = {
         each.name: hashlib.sha256(f"{each.protocol} {each.endpoint}".encode()).hexdigest()
         for each in configuration.providers
@@ -37,7 +37,7 @@ def _list_places(configuration: Configuration, defaults: Mapping[str, str]) -> I
 
 
 def read_refusals(addresses: Mapping[Place, str]) -> dict[Place, Refused]:
-    """Return what is kept, by place; rows of models that are configured no more, or elsewhere, are removed."""
+    """Return the stored refusals by place; rows of models that are gone or have moved are deleted."""
     known: dict[Place, dict[str, str | None]] = {}
     gone = []
     for row in LearnedRefusal.objects.order_by("pk"):
@@ -52,7 +52,7 @@ def read_refusals(addresses: Mapping[Place, str]) -> dict[Place, Refused]:
 
 
 def write_refusals(place: Place, address: str, before: Refused, now: Refused) -> None:
-    """Write what this process learned of a model or forgot since it last read its rows; another's rows stay."""
+    """Write what this process learned or forgot since its last read, keeping other processes' rows."""
     provider, model = place
     rows = [
         LearnedRefusal(

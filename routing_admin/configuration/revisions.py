@@ -1,7 +1,7 @@
-"""The ledger: every change is one transaction with one revision and its audit event, or nothing at all.
+"""The ledger: each change is one transaction with one revision and its audit events.
 
-`change` may be nested; the outermost reads the whole configuration back from the rows, checks it, and compares it with
-the revision before. After the commit the new snapshot is taken up and published.
+Changes may be nested. The outermost reads the whole configuration back from the rows, checks it, and compares it with
+the previous revision. After the commit the new snapshot is loaded and published.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ from routing_admin.platform.databases.router import one_writer
 log = logging.getLogger(__name__)
 
 MAKING = (".add", ".put")
-"""How acts end that make something with a name of its own."""
+"""Endings of actions that create an object with a name."""
 UNIQUE, UNIQUE_STATE = "UNIQUE constraint failed", "23505"
-"""How SQLite and PostgreSQL say that a name is taken."""
+"""How SQLite and PostgreSQL report that a name is taken."""
 GONE, FOREIGN, FOREIGN_STATE = "did not affect any rows", "FOREIGN KEY constraint failed", "23503"
-"""How Django, SQLite and PostgreSQL say that a row, or what it refers to, was deleted."""
+"""How Django, SQLite and PostgreSQL report that a row, or one it refers to, was deleted."""
 READING = timedelta(minutes=10)
-"""How long one line stands for every look that a person takes at a thing."""
+"""Repeated views of an object by one person within this time are one entry."""
 IN_SNAPSHOT = frozenset({"agent", "installation"})
-"""Kinds of things that the snapshot holds although not all are in the configuration: run-time agents, recording."""
+"""Objects in the snapshot that are not all in the configuration: run-time agents, recording."""
 
 FRESH_START = "provider.try_again"
-"""The act after which every process tries providers again that it left alone; they stand in its details."""
+"""Reset of cooldowns in every process; the entry's details name the providers."""
 DRILL_START, DRILL_STOP, DRILL_END = "provider.drill", "provider.drill_stop", "provider.drill_end"
-"""A fire drill is begun, ended by somebody before its time, and over."""
+"""A fire drill starts, is stopped early, or ends."""
 KEY_ORIGIN = "provider.key_origin"
-"""The key in a variable may be sent to another origin."""
+"""A variable's key may be sent to another origin."""
 IS_NEWS = frozenset({FRESH_START, DRILL_START, DRILL_STOP, DRILL_END, KEY_ORIGIN})
-"""Acts that other processes have to hear of although the configuration stays as it is."""
+"""Actions that other processes must notice although the configuration stays the same."""
 
 _open: ContextVar[list[AuditedAction] | None] = ContextVar("open_change", default=None)
 _after_commit: ContextVar[list[Callable[[], object]] | None] = ContextVar("after_commit", default=None)
@@ -64,9 +64,9 @@ _after_commit: ContextVar[list[Callable[[], object]] | None] = ContextVar("after
 
 @contextmanager
 def _refuse_taken_names(act: AuditedAction) -> Iterator[None]:
-    """Raise `TakenError` for a name that another process took between our look and our writing."""
     try:
         yield
+    # Another process took the name after it was checked.
     except IntegrityError as error:
         if not (_is_violation(error, UNIQUE, UNIQUE_STATE) and act.action.endswith(MAKING)):
             raise
@@ -76,9 +76,9 @@ def _refuse_taken_names(act: AuditedAction) -> Iterator[None]:
 
 @contextmanager
 def _refuse_gone_rows() -> Iterator[None]:
-    """Raise `ConflictError` where a row that was read before the transaction, or what it refers to, was deleted."""
     try:
         yield
+    # A row that was read before the transaction, or one it refers to, was deleted.
     except DatabaseError as error:
         if GONE not in str(error) and not _is_violation(error, FOREIGN, FOREIGN_STATE):
             raise
@@ -91,15 +91,16 @@ def _is_violation(error: DatabaseError, words: str, state: str) -> bool:
 
 
 class RevisionRecorder:
-    """Record changes of the configuration and acts that leave it as it is."""
+    """Records changes of the configuration, and actions that leave it unchanged."""
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """One transaction that no other change overlaps: what is read in it still holds when it writes.
+        """Run one transaction that no other change overlaps: what it reads still holds when it writes.
 
-        Changes in it are announced to this process, the others and the published files after its commit.
+        After its commit, changes are announced to this process, to others and to the published files.
         """
         if _after_commit.get() is not None:
+            # Nested: the outermost transaction commits and announces.
             with transaction.atomic():
                 yield
             return
@@ -115,9 +116,9 @@ class RevisionRecorder:
 
     @contextmanager
     def change(self, actor: Actor, act: AuditedAction) -> Iterator[AuditedAction]:
-        """Record one revision and the audit event for everything done inside; join a change that is open already.
+        """Record one revision and audit event for everything inside; join a change that is open.
 
-        Raises `InvalidError` and rolls back when the configuration would be invalid.
+        Raise `InvalidError` and roll back if the configuration would be invalid.
         """
         acts = _open.get()
         if acts is not None:
@@ -139,7 +140,7 @@ class RevisionRecorder:
 
     @contextmanager
     def audit(self, actor: Actor, act: AuditedAction) -> Iterator[AuditedAction]:
-        """An act that leaves the configuration as it is, e.g. issuing a key."""
+        """Record an action that leaves the configuration unchanged, such as issuing a key."""
         with self.exclusive(), _refuse_taken_names(act):
             yield act
             if act.object_kind in IN_SNAPSHOT or act.action in IS_NEWS:
@@ -148,26 +149,24 @@ class RevisionRecorder:
             write_event(actor, act)
 
     def note_reading(self, actor: Actor, act: AuditedAction) -> None:
-        """Write to the audit log that someone looked at something, at most once in ten minutes."""
         if not was_noted(actor, act, READING):
             write_event(actor, act)
 
 
 ledger = RevisionRecorder()
-"""This installation's."""
+"""The ledger of this installation."""
 
 
 def _finish(step: Callable[[], object]) -> None:
-    """What follows a commit: its failure is logged, for the change holds, and the next reader reads the rows."""
     try:
         step()
     except Exception as error:
+        # The change is committed, so a failure afterwards is only logged; the next reader reads the rows.
         problem = explain_failure(error) or f"{type(error).__name__}: {error}"
         log.error("a change was committed, but %s failed afterwards: %s", step.__qualname__, problem)
 
 
 def _announce(*steps: Callable[[], object]) -> None:
-    """Have these done once the transaction is committed."""
     pending = _after_commit.get()
     if pending is None:
         raise LookupError("no change is open")
@@ -175,7 +174,7 @@ def _announce(*steps: Callable[[], object]) -> None:
 
 
 def record(actor: Actor, act: AuditedAction, inner: Sequence[AuditedAction] = ()) -> int | None:
-    """Writes the revision of the rows as they are now; None when nothing changed. Raises `InvalidError`."""
+    """Write the rows' revision; None if nothing changed. Raise `InvalidError`."""
     configuration = rows.read()
     before = newest_configuration()
     found = [*check(configuration, before), *check_describers(before, configuration)]
@@ -188,9 +187,9 @@ def record(actor: Actor, act: AuditedAction, inner: Sequence[AuditedAction] = ()
     if not changes:
         return None
     bind_first_uses(actor, before, configuration)
-    value = settle(to_json(configuration))  # as every database gives it back, so that its digest holds there, too
+    value = settle(to_json(configuration))  # normalised as every database returns it, for the digest
     revision = Revision.objects.create(
-        number=(newest_number() or 0) + 1,  # not a sequence's, which leaves a gap for every change that was refused
+        number=(newest_number() or 0) + 1,  # a sequence would leave a gap for every refused change
         actor_kind=actor.kind,
         actor=actor.name,
         message=act.message or act.action,
@@ -203,6 +202,5 @@ def record(actor: Actor, act: AuditedAction, inner: Sequence[AuditedAction] = ()
 
 
 def digest(value: Any) -> str:
-    """SHA-256 of a JSON value in its one canonical form."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

@@ -1,7 +1,7 @@
-"""The configuration in use: one immutable value per process, replaced whole by each change.
+"""The configuration in use: one immutable snapshot per process, replaced as a whole by each change.
 
-A request takes `current()` once and keeps it. Other processes' changes are seen when the installation's stamp moves;
-`newest` looks at it often enough that no call uses what changed more than a second ago.
+A request takes `current()` once and keeps it. Changes by other processes are noticed by the installation's stamp;
+`newest` checks it often enough that no request uses what changed more than a second ago.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from routing_admin.platform.databases.router import one_moment
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Snapshot:
-    """Everything a request needs to know, as it was at one moment."""
+    """Everything that a request needs to know, as of one moment."""
 
     stamp: int
     revision: int | None
@@ -44,36 +44,34 @@ class Snapshot:
     record_bodies: bool = False
     catalogue: Catalogue = field(default_factory=default_catalogue, repr=False)
     drill: DrillWindow | None = None
-    """The newest fire drill as long as nobody has noted its end."""
+    """The newest fire drill, until its end is in the audit log."""
 
     @cached_property
     def keys(self) -> Mapping[str, KeyState]:
-        """The key that each provider is called with, by its name; of several that can be used the first."""
+        """The key used for each provider, by name; the first if several are usable."""
         return {name: keys.first for name, keys in self.provider_keys.items()}
 
     @cached_property
     def exchange(self) -> ExchangeTable:
-        """The exchange rates that an administrator set."""
         return ExchangeTable(self.configuration.exchange_rates)
 
     @property
     def directory(self) -> AgentDirectory:
-        """Who can read what, among all agents that have not expired meanwhile."""
+        # Agents can expire after the snapshot was taken.
         return self.everybody.select_living(time.time())
 
     @cached_property
     def everybody(self) -> AgentDirectory:
-        """Every agent there was when the snapshot was taken."""
         return AgentDirectory(self.agents)
 
     @cached_property
     def configured(self) -> AgentDirectory:
-        """The agents that administrators keep, which texts that stay in a conversation may name."""
+        """Agents kept by administrators; texts that stay in a conversation name only these."""
         return self.everybody.select_configured()
 
 
 def build() -> Snapshot:
-    """A snapshot of the rows as they are at one moment, never half of two revisions."""
+    """Read a snapshot of the rows within one transaction, never half of two revisions."""
     with one_moment():
         installation = Installation.current()
         configuration = rows.read()
@@ -96,7 +94,7 @@ def build() -> Snapshot:
 
 
 def stamp() -> int:
-    """The number of the last change of anything a snapshot holds."""
+    """Return the number of the last change of anything in a snapshot."""
     return Installation.current().version
 
 
@@ -104,27 +102,23 @@ newest = owned(lambda: StampedCache(build, stamp))
 
 
 def current() -> Snapshot:
-    """Return the newest snapshot. Raise what reading it raises as long as none is known at all."""
+    """Return the newest snapshot. Raise if none could ever be read."""
     return newest().current()
 
 
 def look() -> None:
-    """Look now whether there is a newer one."""
     newest().look()
 
 
 def refresh() -> Snapshot:
-    """Read the rows whatever their stamp says."""
     return newest().refresh()
 
 
 def unread_since() -> datetime | None:
-    """Return since when the rows cannot be read; None while they can."""
     return newest().unread_since()
 
 
 def is_usable() -> bool:
-    """Return whether calls may go on without asking the rows."""
     return newest().is_usable()
 
 
@@ -135,7 +129,6 @@ def check_read() -> None:
 
 
 def agent_profiles(configuration: Configuration, keys: Mapping[str, KeyState]) -> tuple[AgentProfile, ...]:
-    """Every living agent, those made at run time too, with what its model reads and writes."""
     profiles = []
     for row in filter_living(Agent.objects.select_related("service")):
         service_id = row.service.service_id if row.service else None
@@ -156,12 +149,10 @@ def agent_profiles(configuration: Configuration, keys: Mapping[str, KeyState]) -
 
 
 def first_service(configuration: Configuration, keys: Mapping[str, KeyState], task_type: str) -> ServiceSpec | None:
-    """The service of a route's first ready candidate: enabled, with a usable key; None where it has no row.
-
-    A route that is disabled counts as not configured, so its requests begin where `default` does (MMR-P5).
-    """
+    """Return the service of a route's first usable candidate, or None if it has none."""
     route = configuration.route(task_type) if task_type else None
     if route is not None and not is_taken(route):
+        # A disabled route counts as missing, so its requests start at `default` (MMR-P5).
         route = configuration.route(DEFAULT_ROUTE)
     for candidate in route.candidates if route else ():
         provider = configuration.provider(candidate.provider)
@@ -174,7 +165,6 @@ def first_service(configuration: Configuration, keys: Mapping[str, KeyState], ta
 
 
 def disabled_there(configuration: Configuration, service: ServiceSpec) -> bool:
-    """Whether every service of that provider and model is disabled, so that a request passes them by."""
     there = (
         each for each in configuration.services if (each.provider, each.model) == (service.provider, service.model)
     )

@@ -1,7 +1,7 @@
-"""The newest version of a stamped value in rows, for a process that must not read it at every use.
+"""Cache of a stamped value in rows, for processes that cannot read it at every use.
 
-`current()` is never older than `FRESH_SECONDS`: whoever finds it older waits for a look, one look for all who come
-meanwhile. Where the rows cannot be read the value known goes on, and it is told since when (faults.md, row 55).
+`current()` is never older than `FRESH_SECONDS`. Callers that find an older value wait for one shared check. While the
+rows cannot be read, the known value stays in use, and the cache says since when.
 """
 
 from __future__ import annotations
@@ -24,18 +24,17 @@ from routing_admin.platform.databases.router import drop_connections
 log = logging.getLogger(__name__)
 
 FRESH_SECONDS = 0.9
-"""How old a look may be: less than the second within which a change holds in every process (CONTRACT §3)."""
+"""Maximum age of a check, below the second within which a change applies in every process."""
 OUTAGE_SECONDS = 15 * 60.0
-"""How long after the last good look calls go on with what is in memory while the database does not answer."""
+"""How long after the last successful check requests go on while the database does not respond."""
 NEVER = float("-inf")
 
 
 class Stamped(Protocol):
-    """A value that says which change it was built after."""
+    """A value with the number of the change after which it was built."""
 
     @property
-    def stamp(self) -> int:
-        """The number of that change."""
+    def stamp(self) -> int: ...
 
 
 S = TypeVar("S", bound=Stamped)
@@ -43,10 +42,10 @@ S = TypeVar("S", bound=Stamped)
 
 @dataclass(frozen=True, slots=True)
 class ReadState(Generic[S]):
-    """What is known at one moment, swapped whole: the value, when it was last looked for and last found the newest.
+    """The state at one moment, replaced as a whole: the value, its last check and its last confirmation.
 
-    Both moments are by the clock of `StampedCache`; `unread_since` is a time of day, None while the rows can be read.
-    `stamp` is the last one seen: newer than the value's where the rows behind it could not be read.
+    `looked_at` and `read_at` are by the clock of `StampedCache`. `unread_since` is a time of day, None while the rows
+    can be read. `stamp` is the last one seen, newer than the value's if its rows could not be read.
     """
 
     value: S
@@ -57,7 +56,7 @@ class ReadState(Generic[S]):
 
 
 class StampedCache(Generic[S]):
-    """Holds the newest value; `stamp` asks the rows for the number of the last change, `build` reads them all."""
+    """The newest value; `stamp` reads the number of the last change, `build` reads all rows."""
 
     def __init__(
         self, build: Callable[[], S], stamp: Callable[[], int], clock: Callable[[], float] = time.monotonic
@@ -67,7 +66,7 @@ class StampedCache(Generic[S]):
         self._looking = threading.Lock()
 
     def current(self) -> S:
-        """The newest value. Raises what reading it raises as long as none is known at all."""
+        """Return the newest value. Raise if none could ever be read."""
         came, state = self._clock(), self._state
         if state is not None and came - state.looked_at <= FRESH_SECONDS:
             return state.value
@@ -75,44 +74,44 @@ class StampedCache(Generic[S]):
             state = self._state
             if state is None:
                 return self._read().value
+            # Another thread may have checked while this one waited for the lock.
             return (state if came - state.looked_at <= FRESH_SECONDS else self._look(state)).value
 
     def fresh(self) -> S | None:
-        """The newest value where that is known without asking the rows; None where they have to be looked at."""
+        """Return the newest value if that is known without a query, else None."""
         state = self._state
         return state.value if state is not None and self._clock() - state.looked_at <= FRESH_SECONDS else None
 
     def look(self) -> None:
-        """Looks now, however fresh the value is, so that nobody has to wait for it; the first use reads it."""
+        """Check now, so that no request has to wait for it; the first use reads the value."""
         with self._looking:
             if self._state is not None:
                 self._look(self._state)
 
     def refresh(self) -> S:
-        """Reads the value whatever its stamp says. Raises what reading raises; the next use looks again then."""
+        """Read the value whatever its stamp. If that raises, the next use checks again."""
         with self._looking:
             if self._state is not None:
                 self._state = replace(self._state, looked_at=NEVER)
             return self._read().value
 
     def unread_since(self) -> datetime | None:
-        """Since when the rows cannot be read; None while they can."""
         return self._state.unread_since if self._state else None
 
     def stamp(self) -> int:
-        """The number of the last change seen, of a value that could not be read too; what is kept elsewhere under
-        another one is out of date. Call `current()` first: raises `LookupError` as long as nothing was read.
+        """Return the last stamp seen, also of a value that could not be read.
+
+        Caches under another stamp are outdated. Raise `LookupError` before the first read.
         """
         if self._state is None:
             raise LookupError("nothing was read yet")
         return self._state.stamp
 
     def read_at(self) -> float:
-        """When the value was last found to be the newest, by the clock given; before all time where none is known."""
         return self._state.read_at if self._state else NEVER
 
     def is_usable(self) -> bool:
-        """Whether a value is known that calls may go on with, without asking the rows."""
+        """Return whether requests may go on with the known value."""
         state = self._state
         return state is not None and (not state.unread_since or self._clock() - state.read_at < OUTAGE_SECONDS)
 
@@ -122,15 +121,15 @@ class StampedCache(Generic[S]):
         return self._state
 
     def _look(self, state: ReadState[S]) -> ReadState[S]:
-        """What is known after one look; a failed one keeps the value."""
         began, stamp = self._clock(), state.stamp
         try:
             with lock_timeout(LOOK_WAIT_SECONDS):
                 stamp = self._ask_stamp()
                 value = state.value if stamp == state.value.stamp else self._build()
-        except SynchronousOnlyOperation:  # a call on an event loop: our mistake, not the database's
+        except SynchronousOnlyOperation:  # called on an event loop: a programming error
             raise
-        except Exception as error:  # whatever stands in the way of reading, calls go on with what is known
+        # Whatever the error, requests go on with the known value.
+        except Exception as error:
             self._state = self._unread(replace(state, stamp=stamp), error)
         else:
             if state.unread_since is not None:

@@ -1,4 +1,4 @@
-"""Changing agents and issuing their keys. Keys and run-time agents are audited, but make no revision."""
+"""Change agents and issue keys; keys and run-time agents are audited but make no revision."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from routing_admin.models import TaskRoute
 
 
 def save_agent(actor: Actor, row: Agent, *, expected: int | None = None) -> AuditedAction:
-    """Writes an agent that an administrator keeps. Raises `InvalidError` for what is not there to be used."""
+    """Save an administrator's agent. Raise `InvalidError` for references to missing objects."""
     new = row.pk is None
     with ledger.change(actor, AuditedAction("agent.add" if new else "agent.change", "agent", row.agent_id)) as act:
         check_uses_one_thing(row)
@@ -47,16 +47,17 @@ def put_agent(
     task_type: str | None = None,
     expires_in: float | None = None,
 ) -> Agent:
-    """Makes or replaces an agent at run time for the agent `owner`; the same call twice leaves the same agent.
+    """Create or replace a run-time agent of the agent `owner`; repeating a call changes nothing.
 
-    `expires_in` is in seconds. Raises `ConflictError` when somebody else made an agent with this id, `InvalidError`
-    when it would use a service and a route both, or one that is not there.
+    `expires_in` is in seconds. Raise `ConflictError` for an id of another creator, `InvalidError` for a service and a
+    route together, or a missing one.
     """
     with ledger.audit(actor, AuditedAction("agent.put", "agent", agent_id)):
         mine = Agent.objects.get(agent_id=owner)
         row = Agent.objects.filter(agent_id=agent_id).first()
         if row is not None and (row.origin != Agent.Origin.RUNTIME or row.owner_id != mine.pk):
             raise ConflictError(_("This id belongs to an agent you did not create. Choose another id."))
+        # Expired agents do not count against the limit, so reviving one is checked like creating one.
         if row is None or (row.expires_at and row.expires_at <= timezone.now()):
             check_can_make_agent(mine)
         row = row or Agent(agent_id=agent_id, origin=Agent.Origin.RUNTIME, owner=mine)
@@ -70,7 +71,7 @@ def put_agent(
 
 
 def check_can_make_agent(maker: Agent) -> None:
-    """Raises `TooManyError` where an agent has as many living ones as it may make."""
+    """Raise `TooManyError` if an agent has as many living agents as it may create."""
     if filter_living(maker.made).count() >= settings.MAX_MADE_AGENTS:
         message = _(
             "%(maker)s has %(count)s agents, as many as one agent may create. Delete some of them, let them expire, "
@@ -80,7 +81,7 @@ def check_can_make_agent(maker: Agent) -> None:
 
 
 def find_service(service_id: str | None) -> Service | None:
-    """The service with that id; None for None. Raises `InvalidError` when there is none."""
+    """Return the service, None for None. Raise `InvalidError` if it does not exist."""
     if not service_id:
         return None
     row = Service.objects.filter(service_id=service_id).first()
@@ -90,7 +91,7 @@ def find_service(service_id: str | None) -> Service | None:
 
 
 def check_uses_one_thing(row: Agent) -> None:
-    """Raises `InvalidError` unless the agent uses nothing yet, one service, or one route that is there."""
+    """Raise `InvalidError` unless the agent uses at most one existing service or route."""
     if row.service_id and row.task_type:
         raise InvalidError([Problem("serviceId", _("An agent uses a service or a task route, not both."), "range")])
     if row.task_type and not TaskRoute.objects.filter(task_type=row.task_type).exists():
@@ -99,15 +100,14 @@ def check_uses_one_thing(row: Agent) -> None:
 
 
 def check_allowed_names(row: Agent) -> None:
-    """Raises `InvalidError` where the agent would be allowed what is not there; what it was allowed before may stay."""
     before = Agent.objects.filter(pk=row.pk).first()
     check_names_are_there(row.limits.get(MODELS, ()), before.limits.get(MODELS, ()) if before else ())
 
 
 def check_names_are_there(names: Collection[str], before: Collection[str]) -> None:
-    """Raises `InvalidError` for a name of a route or service that is not there; those allowed before may stay."""
     if not names:
         return
+    # Names that were allowed before may stay, even if they no longer exist.
     there = {*Service.objects.values_list("service_id", flat=True), *before}
     missing = [name for name in names if name not in there and not _is_route(name)]
     if missing:
@@ -120,7 +120,7 @@ def _is_route(name: str) -> bool:
 
 
 def check_key_terms(agent: Agent, terms: Mapping[str, Any], before: Mapping[str, Any]) -> None:
-    """Raises `InvalidError` where a key would be allowed what is not there, or what its agent may not use."""
+    """Raise `InvalidError` if the terms allow a missing model, or one that the agent may not use."""
     names = terms.get(LIMITS, {}).get(MODELS, ())
     check_names_are_there(names, before.get(LIMITS, {}).get(MODELS, ()))
     allowed = agent.limits.get(MODELS)
@@ -131,13 +131,12 @@ def check_key_terms(agent: Agent, terms: Mapping[str, Any], before: Mapping[str,
 
 
 def check_can_delete_agent(row: Agent) -> None:
-    """Raises `InUseError` naming the living agents that this one made at run time."""
     made = [agent.agent_id for agent in filter_living(row.made.all())]
     check_unused(made, _("This agent created others that still exist: %(users)s. Delete them first."))
 
 
 def delete_agent(actor: Actor, row: Agent) -> AuditedAction:
-    """Deletes an agent with its keys; what it stored stays. One made at run time makes no revision."""
+    """Delete an agent with its keys; its artifacts stay. Run-time agents make no revision."""
     act = AuditedAction("agent.delete", "agent", row.agent_id)
     kept = row.origin == Agent.Origin.ADMINISTRATOR
     with ledger.change(actor, act) if kept else ledger.audit(actor, act):
@@ -147,9 +146,9 @@ def delete_agent(actor: Actor, row: Agent) -> AuditedAction:
 
 
 def delete_made_agent(actor: Actor, owner: str, agent_id: str) -> None:
-    """Deletes an agent that the agent `owner` made at run time; one that is not there is no error.
+    """Delete a run-time agent of the agent `owner`; a missing one is no error.
 
-    Raises `ForbiddenError` for any other agent.
+    Raise `ForbiddenError` for any other agent.
     """
     with ledger.exclusive():
         row = Agent.objects.select_related("owner").filter(agent_id=agent_id.replace("\0", "")).first()
@@ -169,9 +168,9 @@ def issue_key(
     expires_at: datetime | None = None,
     terms: Mapping[str, Any] | None = None,
 ) -> tuple[str, AgentKey]:
-    """A new key: (the whole key, told this once, and its row); `terms` as `core/services/key_terms.py` reads them.
+    """Issue a key; return it in full, which is possible only now, with its row.
 
-    Raises `InvalidError` for a scope there is not, and for terms that allow what is not there.
+    `terms` are read by `core/services/key_terms.py`. Raise `InvalidError` for unknown scopes and invalid terms.
     """
     wanted = tuple(dict.fromkeys(scopes))
     unknown = [scope for scope in wanted if scope not in SCOPES]
@@ -213,12 +212,12 @@ def change_key(
     terms: Mapping[str, Any],
     expires_at: datetime | EllipsisType | None = ...,
 ) -> AuditedAction:
-    """Gives a key another name and other terms, which hold at once; undoing it brings back those of before.
+    """Change a key's label and terms at once; undo restores the previous terms.
 
-    `expires_at` is another end, None for none; left out, the end stays. Undoing it does not bring that back.
-
-    Raises `InvalidError` for terms that allow what is not there, or what its agent may not use.
+    `expires_at` sets another end, None removes it; undo does not restore it. Raise `InvalidError` for terms that allow
+    a missing model, or one that its agent may not use.
     """
+    # An existing label may stay as it is.
     check_one_line("label", label if label != row.label else "")
     check_key_terms(row.agent, terms, row.terms)
     facts = {"key": f"ra_{row.public_id}", "before": row.terms, "after": dict(terms)}
@@ -234,19 +233,19 @@ def change_key(
 
 
 def revoke_key(actor: Actor, row: AgentKey) -> None:
-    """Ends a key at once; it cannot be brought back."""
     with ledger.audit(actor, AuditedAction("key.revoke", "agent", row.agent.agent_id, {"key": f"ra_{row.public_id}"})):
         row.revoked_at = timezone.now()
         row.save(update_fields=["revoked_at"])
 
 
 def roll_key(actor: Actor, row: AgentKey, *, overlap: timedelta) -> tuple[str, AgentKey]:
-    """A successor with the same scopes and terms; the old key goes on for `overlap`, or ends sooner where it was to.
+    """Issue a successor with the same scopes and terms; the old key ends after `overlap`, or earlier if due.
 
-    Raises `ConflictError` for a key that is revoked.
+    Raise `ConflictError` for a revoked key.
     """
     ends = timezone.now() + overlap
     with ledger.audit(actor, AuditedAction("key.roll", "agent", row.agent.agent_id, {"key": f"ra_{row.public_id}"})):
+        # Read again inside the transaction: the key may have been revoked meanwhile.
         row.refresh_from_db()
         if row.revoked_at is not None:
             raise ConflictError(_("The key %(key)s is revoked. Issue a new one.") % {"key": f"ra_{row.public_id}"})

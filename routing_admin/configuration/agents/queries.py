@@ -1,4 +1,4 @@
-"""What the agents' pages show: what each reads itself, and who takes the rest."""
+"""Queries for agents' pages: what each agent reads, and who covers the rest."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ READABLE = ("text", "vision", "audio", "file", "video")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One kind of content for one agent: it reads it itself, or `others` can take it."""
+    """One kind of content for one agent: it reads it itself, or `others` can."""
 
     name: str
     itself: bool
@@ -29,13 +29,11 @@ class Reading:
 
 
 NAMES = 5
-"""Agents that a list names of those one hands over to."""
+"""Agents listed by name among those to which one hands over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentLine:
-    """One agent of the list."""
-
     row: Agent
     reads: tuple[str, ...]
     hands_to: tuple[str, ...]
@@ -44,43 +42,38 @@ class AgentLine:
 
     @property
     def others(self) -> int:
-        """How many it hands over to beside the first few that a list names."""
         return max(0, len(self.hands_to) - NAMES)
 
     @property
     def is_locked_out(self) -> bool:
-        """Whether it cannot call for want of a key that works; one made at run time comes in with its maker's."""
+        """Whether it has no working key; a run-time agent uses its creator's."""
         return not self.keys and self.row.origin != Agent.Origin.RUNTIME
 
 
 def find_agent(agent_id: str) -> Agent | None:
-    """The agent with that id, an expired one too; None for none."""
     return Agent.objects.select_related("service", "owner").filter(agent_id=agent_id).first()
 
 
 def agent_exists(agent_id: str) -> bool:
-    """Whether there is an agent with that id."""
     return Agent.objects.filter(agent_id=agent_id).exists()
 
 
 def list_agent_ids() -> list[str]:
-    """The ids of all agents, the expired ones too."""
     return list(Agent.objects.values_list("agent_id", flat=True))
 
 
 def find_key(agent_id: str, public_id: str) -> AgentKey | None:
-    """A key by its agent and its public part, with or without the `ra_` before it; None for none."""
+    """Return an agent's key by its public part, with or without `ra_`, or None."""
     public = public_id.removeprefix("ra_")
     return AgentKey.objects.select_related("agent").filter(agent__agent_id=agent_id, public_id=public).first()
 
 
 def find_key_by_public_id(public_id: str) -> AgentKey | None:
-    """The key with that public part, whoever's it is; None for none."""
     return AgentKey.objects.select_related("agent").filter(public_id=public_id).first()
 
 
 def list_keys(row: Agent) -> list[AgentKey]:
-    """The keys: those that work first, the revoked ones last; a use that is not written yet counts."""
+    """Return the agent's keys, revoked ones last, with uses that are not written yet."""
     keys = sorted(row.keys.all(), key=lambda key: key.revoked_at is not None)
     for key in keys:
         key.last_used_at = last_uses().latest(key)
@@ -88,12 +81,11 @@ def list_keys(row: Agent) -> list[AgentKey]:
 
 
 def find_profile(row: Agent, directory: AgentDirectory) -> AgentProfile:
-    """The agent as others see it; one that expired counts as text only."""
+    # An expired agent is not in the directory and counts as text only.
     return directory.get(row.agent_id) or AgentProfile(row.agent_id, row.name, row.description)
 
 
 def list_readings(profile: AgentProfile, directory: AgentDirectory) -> list[Reading]:
-    """What the agent reads, and who takes what it cannot."""
     found = []
     for name in READABLE:
         others = tuple(other for other in directory.find_capable(name) if other != profile.id)
@@ -102,7 +94,7 @@ def list_readings(profile: AgentProfile, directory: AgentDirectory) -> list[Read
 
 
 def list_agents(q: str = "") -> list[AgentLine]:
-    """The agents that match; two queries."""
+    """Return the agents that match, in two queries."""
     now = timezone.now()
     alive = Q(keys__revoked_at=None) & (Q(keys__expires_at=None) | Q(keys__expires_at__gt=now))
     rows = filter_living(
@@ -130,7 +122,7 @@ def list_agents(q: str = "") -> list[AgentLine]:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One candidate of a route's chain: its service's id, else `provider/model`, and what it counts as able to do."""
+    """A candidate of a route's chain: its service's id or `provider/model`, and its capabilities."""
 
     name: str
     capabilities: Capabilities
@@ -138,7 +130,6 @@ class Link:
 
 
 def list_links(task_type: str) -> tuple[Link, ...]:
-    """Return the candidates of a route in order, empty for an unknown one; without a service they read text only."""
     configuration = snapshot.current().configuration
     route = configuration.route(task_type)
     return tuple(_link(configuration, each) for each in (route.candidates if route else ()))
@@ -155,7 +146,7 @@ def _link(configuration: Configuration, candidate: CandidateSpec) -> Link:
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """What a whole chain reads: `all` of its candidates do, only `some` do; `unserved` have no service row."""
+    """What a chain reads: `all` or only `some` of its candidates; `unserved` have no service."""
 
     links: tuple[Link, ...]
     all: tuple[str, ...]
@@ -164,7 +155,6 @@ class Guarantee:
 
 
 def find_guarantee(task_type: str) -> Guarantee | None:
-    """What the chain of a route guarantees; None for an unknown one."""
     links = list_links(task_type)
     if not links:
         return None
@@ -180,7 +170,7 @@ def find_guarantee(task_type: str) -> Guarantee | None:
 
 
 def find_waiting_key(keys: Sequence[AgentKey]) -> AgentKey | None:
-    """The newest key that works and was never used; None where there is none."""
+    """Return the newest working key that was never used, or None."""
     now = timezone.now()
     living = (key for key in keys if key.revoked_at is None and (key.expires_at is None or key.expires_at > now))
     return max((key for key in living if key.last_used_at is None), key=lambda key: key.created_at, default=None)

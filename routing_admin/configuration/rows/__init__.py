@@ -1,6 +1,6 @@
-"""How is the configuration stored in rows? All are read into one value, and written from one.
+"""Read the configuration from rows and write it back.
 
-Together with `core/configuration/as_json.py`: rows and JSON are two forms of one value.
+Rows and JSON (`core/configuration/as_json.py`) are two forms of one value.
 """
 
 from routing_admin.configuration.rows.reading import read

@@ -1,4 +1,4 @@
-"""Rows → value."""
+"""Read the configuration from rows."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ M = TypeVar("M", bound=models.Model)
 
 
 def read() -> Configuration:
-    """The configuration as the rows say it now, in eleven queries whatever its size."""
+    """Return the configuration in the rows, in eleven queries whatever its size."""
     installation = Installation.current()
-    # joined: Django asks for related rows one by one in a single condition, of which SQLite takes a thousand
+    # Joined, because Django fetches related rows by a single condition with all ids, of which SQLite accepts a
+    # thousand.
     candidates = models.Prefetch("candidates", Candidate.objects.select_related("provider"))
     further = models.Prefetch("more_keys", ProviderKey.objects.select_related("stored_key"))
     providers = Provider.objects.select_related("stored_key").prefetch_related(further)
@@ -60,7 +61,6 @@ def read() -> Configuration:
 
 
 def provider_spec(row: Provider) -> ProviderSpec:
-    """A provider's row as a value."""
     return ProviderSpec(
         name=row.name,
         endpoint=row.endpoint,
@@ -81,13 +81,11 @@ def provider_spec(row: Provider) -> ProviderSpec:
 
 
 def key_spec(row: Provider | ProviderKey, name: str, enabled: bool) -> KeySpec:
-    """A key as a value; of a stored one only its fingerprint."""
     fingerprint = row.stored_key.fingerprint if row.stored_key else ""
     return KeySpec(KeyKind(row.key_source), row.key_variable, fingerprint=fingerprint, name=name, enabled=enabled)
 
 
 def service_spec(row: Service) -> ServiceSpec:
-    """A service's row and its cells as a value."""
     cells = list(row.capabilities.all())
     return ServiceSpec(
         id=row.service_id,
@@ -113,7 +111,6 @@ def service_spec(row: Service) -> ServiceSpec:
 
 
 def capabilities_of(cells: Iterable[ServiceCapability]) -> Capabilities:
-    """What the cells of one service say it can do."""
     sides: Mapping[str, list[str]] = defaultdict(list)
     for cell in cells:
         if cell.supported:
@@ -122,7 +119,6 @@ def capabilities_of(cells: Iterable[ServiceCapability]) -> Capabilities:
 
 
 def route_spec(row: TaskRoute) -> RouteSpec:
-    """A route's row and its chain as a value."""
     return RouteSpec(
         task_type=row.task_type,
         candidates=tuple(candidate_spec(candidate) for candidate in row.candidates.all()),
@@ -144,7 +140,6 @@ def route_spec(row: TaskRoute) -> RouteSpec:
 
 
 def candidate_spec(row: Candidate) -> CandidateSpec:
-    """One place of a chain as a value."""
     return CandidateSpec(
         row.provider.name,
         row.model or None,
@@ -156,13 +151,12 @@ def candidate_spec(row: Candidate) -> CandidateSpec:
 
 
 def agent_spec(row: Agent) -> AgentSpec:
-    """An agent that an administrator made, as a value."""
     service_id = row.service.service_id if row.service else None
     limited: Iterable[AgentKey] = row.limited_keys  # type: ignore[attr-defined]
+    # Only keys whose terms have changed since they were issued.
     keys = {key.public_id: key.terms for key in sorted(limited, key=by_public_id) if key.terms != key.issued_terms}
     return AgentSpec(row.agent_id, row.name, row.description, service_id, row.task_type or None, row.limits, keys)
 
 
 def by_public_id(key: AgentKey) -> str:
-    """Keys in the order in which a configuration names them."""
     return key.public_id

@@ -1,4 +1,4 @@
-"""Value → rows: what differs is written, what is gone is deleted, the rest stays untouched."""
+"""Write the configuration to rows: only what differs."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from routing_admin.models import Alias, Candidate, Installation, LabelBudget, La
 M = TypeVar("M", bound=models.Model)
 
 KEY_FIELDS = ("key", "more_keys", "keys")
-"""How the fields of differences begin that are about keys."""
+"""Prefixes of difference fields about keys."""
 
 
 def write(new: Configuration) -> None:
-    """Makes the rows say what the value says: what it lacks is deleted, what differs is changed, the rest untouched.
+    """Make the rows equal the value: create, change and delete what differs.
 
-    Call it inside a ledger's change. A stored key is found again by its fingerprint; where it is gone, the provider
-    is left to take its key from the environment.
+    Call it inside a ledger's change. A stored key is found by its fingerprint; if it is gone, the provider takes its
+    key from the environment.
     """
     chains_of_gone_routes(new)
     providers = sync(
@@ -58,11 +58,13 @@ def write(new: Configuration) -> None:
     )
     for route in new.routes:
         write_chain(routes[route.task_type], route.candidates, providers)
+    # Run-time agents are not in the value and stay.
     sync(Agent, "agent_id", {spec.id: agent_fields(spec, rows) for spec in new.agents}, delete=False)
     write_key_terms(new)
     sync(Alias, "name", {spec.name: {"target": spec.target} for spec in new.aliases})
     sync(Language, "code", {spec.code: {"directive": spec.directive} for spec in new.languages})
     sync(LabelBudget, "label", {spec.id: {"limits": dict(spec.limits)} for spec in new.label_budgets})
+    # Providers go last, because services and candidates refer to them.
     Provider.objects.exclude(name__in=providers).delete()
     installation = Installation.current()
     installation.default_language = new.default_language or ""
@@ -75,13 +77,11 @@ def write(new: Configuration) -> None:
 
 
 def check_written(new: Configuration) -> None:
-    """Raises `InvalidError` where the rows read again do not say what was written, so that it is rolled back.
-
-    Keys are left aside: one whose ciphertext is gone, or whose agent has no such key, is written as what is there.
-    """
+    """Raise `InvalidError` if the rows, read back, differ from the value, so that it is rolled back."""
     problems = [
         Problem(each.field or each.kind, _("This cannot be stored: %(what)s") % {"what": describe_place(each)}, "range")
         for each in diff(new, read())
+        # Keys may differ: one whose ciphertext is gone, or whose agent lacks it, is written as what exists.
         if not each.field.startswith(KEY_FIELDS)
     ]
     if problems:
@@ -89,19 +89,18 @@ def check_written(new: Configuration) -> None:
 
 
 def describe_place(change: Change) -> str:
-    """What a change is of, as an address: `route default extra.note`."""
     return " ".join(filter(None, (change.kind, change.name, change.field)))
 
 
 def chains_of_gone_routes(new: Configuration) -> None:
-    """Removes chains from the end, so that no order of deletion can leave a gap."""
     gone = Candidate.objects.exclude(route__task_type__in=[route.task_type for route in new.routes])
+    # From the end, so that no deletion leaves a gap, which the database refuses.
     for candidate in gone.order_by("-position"):
         candidate.delete()
 
 
 def write_agents_away(new: Configuration) -> None:
-    """Removes the administrator's agents that the value lacks, and frees services that are about to go."""
+    """Delete administrators' agents that the value lacks, and detach agents from services that will go."""
     kept = [agent.id for agent in new.agents]
     Agent.objects.filter(origin=Agent.Origin.ADMINISTRATOR).exclude(agent_id__in=kept).delete()
     services = [service.id for service in new.services]
@@ -109,7 +108,7 @@ def write_agents_away(new: Configuration) -> None:
 
 
 def sync(model: type[M], key: str, values: Mapping[str, dict[str, Any]], *, delete: bool = True) -> dict[str, M]:
-    """Rows of a model by key, made, changed or deleted until they are exactly the wanted ones."""
+    """Create, change and delete a model's rows until they equal `values`; return them by key."""
     found = {getattr(row, key): row for row in model._default_manager.all()}
     if delete:
         model._default_manager.filter(pk__in=[row.pk for name, row in found.items() if name not in values]).delete()
@@ -125,13 +124,12 @@ def sync(model: type[M], key: str, values: Mapping[str, dict[str, Any]], *, dele
 
 
 def is_stored(there: Any, value: Any) -> bool:
-    """Whether a column says the value already: 1 is not true in JSON, which Python takes for equal."""
     is_json = isinstance(value, Mapping | list)
+    # In JSON, 1 differs from true, but Python compares them as equal.
     return same_json(there, value) if is_json else bool(there == value)
 
 
 def update_row(row: models.Model, fields: Mapping[str, Any]) -> None:
-    """Saves the fields and counts the row's version up, where it has one."""
     for field, value in fields.items():
         setattr(row, field, value)
     if hasattr(row, "version"):
@@ -140,7 +138,6 @@ def update_row(row: models.Model, fields: Mapping[str, Any]) -> None:
 
 
 def provider_fields(spec: ProviderSpec, position: int) -> dict[str, Any]:
-    """Column values of a provider."""
     return {
         **key_fields(spec.key),
         "key_name": spec.key.name,
@@ -162,8 +159,9 @@ def provider_fields(spec: ProviderSpec, position: int) -> dict[str, Any]:
 
 
 def key_fields(key: KeySpec, variable: str = "") -> dict[str, Any]:
-    """The columns of a key; one whose ciphertext is gone is taken from the environment, from `variable` if it names
-    none itself.
+    """Return a key's columns.
+
+    A key whose ciphertext is gone is taken from the environment, from `variable` if it names none.
     """
     stored = StoredKey.objects.filter(fingerprint=key.fingerprint).first() if key.fingerprint else None
     source = key.kind if stored or key.kind != KeyKind.STORED else KeyKind.ENV
@@ -172,20 +170,19 @@ def key_fields(key: KeySpec, variable: str = "") -> dict[str, Any]:
 
 
 def write_more_keys(row: Provider, spec: ProviderSpec) -> None:
-    """Replaces a provider's further keys where they differ; then its version counts up."""
     found = tuple(key_spec(each, each.name, each.enabled) for each in row.more_keys.select_related("stored_key"))
     if found == spec.more_keys:
         return
     row.more_keys.all().delete()
     variables = further_variables(key_variable(spec.name, spec.env_name), (each.variable for each in spec.more_keys))
     for position, (key, variable) in enumerate(zip(spec.more_keys, variables, strict=True), start=2):
+        # Positions start at 2, because the first key is in the provider's own row.
         named = {"name": key.name, "enabled": key.enabled, "position": position}
         ProviderKey.objects.create(provider=row, **key_fields(key, variable), **named)
     update_row(row, {})
 
 
 def service_fields(spec: ServiceSpec, position: int, provider: Provider) -> dict[str, Any]:
-    """Column values of a service."""
     return {
         "name": spec.name,
         "provider": provider,
@@ -207,7 +204,6 @@ def service_fields(spec: ServiceSpec, position: int, provider: Provider) -> dict
 
 
 def route_fields(spec: RouteSpec, position: int) -> dict[str, Any]:
-    """Column values of a task route."""
     return {
         "temperature": spec.temperature,
         "max_tokens": spec.max_tokens,
@@ -228,7 +224,6 @@ def route_fields(spec: RouteSpec, position: int) -> dict[str, Any]:
 
 
 def agent_fields(spec: AgentSpec, services: Mapping[str, Service]) -> dict[str, Any]:
-    """Column values of an agent that an administrator made."""
     return {
         "name": spec.name,
         "description": spec.description,
@@ -240,9 +235,9 @@ def agent_fields(spec: AgentSpec, services: Mapping[str, Service]) -> dict[str, 
 
 
 def write_key_terms(new: Configuration) -> None:
-    """Gives each agent key the terms that the value has for it, else those that it was issued with."""
     wanted = {public_id: terms for agent in new.agents for public_id, terms in agent.keys.items()}
     for row in AgentKey.objects.filter(agent__origin=Agent.Origin.ADMINISTRATOR):
+        # A key that the value does not mention has the terms it was issued with.
         terms = wanted.get(row.public_id, row.issued_terms)
         if not same_json(row.terms, terms):
             row.terms = terms
@@ -250,13 +245,11 @@ def write_key_terms(new: Configuration) -> None:
 
 
 def write_cells(row: Service, spec: ServiceSpec) -> None:
-    """Makes the capability cells of a service say what the value says; then its version counts up.
-
-    Cells that stay keep their place.
-    """
+    """Make a service's capability cells equal the value; increment its version if they changed."""
     wanted = {cell: (at, True) for at, cell in enumerate(cells_of(spec.capabilities))}
     for cell in spec.sources:
         side, _, name = cell.partition(":")
+        # Capabilities that the model lacks follow those it has.
         wanted.setdefault((side, name), (len(wanted), False))
     found = {(cell.side, cell.name): cell for cell in row.capabilities.all()}
     gone = [cell.pk for key, cell in found.items() if key not in wanted]
@@ -277,17 +270,17 @@ def write_cells(row: Service, spec: ServiceSpec) -> None:
 
 
 def cells_of(capabilities: Capabilities | None) -> list[tuple[str, str]]:
-    """(side, capability) pairs in the order they were declared."""
     if capabilities is None:
         return []
     return [("input", name) for name in capabilities.input] + [("output", name) for name in capabilities.output]
 
 
 def write_chain(route: TaskRoute, chain: Sequence[CandidateSpec], providers: Mapping[str, Provider]) -> None:
-    """Replaces a route's chain where it differs; a changed chain counts the route's version up."""
+    """Replace a route's chain if it differs, and increment the route's version."""
     rows = list(route.candidates.select_related("provider").order_by("position"))
     if same_value([candidate_spec(row) for row in rows], chain):
         return
+    # From the end: the database refuses gaps between positions.
     for row in reversed(rows):
         row.delete()
     for position, spec in enumerate(chain, start=1):
