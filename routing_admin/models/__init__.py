@@ -1,4 +1,4 @@
-"""Which rows does this package keep? Routes, history, request log, alerts, descriptions, fire drills, installation."""
+"""Database models: routes, history, request log, alerts, descriptions, fire drills, installation."""
 
 from routing_admin.models.alerts import Alert
 from routing_admin.models.descriptions import FileDescription

@@ -1,4 +1,4 @@
-"""What an operator is told of: one row for each kind and subject that was in trouble."""
+"""Alerts for operators: one row for each kind and subject."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from django.db import models
 
 
 class Alert(models.Model):
-    """A trouble that lasts while `ended_at` is null; it is over by itself at `expires_at` unless it is found again.
+    """A condition that lasts while `ended_at` is null; it ends at `expires_at` unless it is found again.
 
-    `times` is how often it began, `sentence` its text as `capabilities.core.translatable.data_of` keeps it. It is sent
-    once, at `sent_at`, and its end at `end_sent_at`. `next_try_at` is when a sending may begin, null when no more is
-    tried; `tries` were made, and `error` is why the last failed. Who raises `tries` first is who sends.
+    `times` is how often it started. `sentence` is its text as in `capabilities.core.translatable.data_of`. It is sent
+    once, at `sent_at`, and its end at `end_sent_at`. `next_try_at` is when sending may start, null if no more attempts
+    are made. `tries` counts attempts, and `error` is why the last one failed. The process that increments `tries` first
+    is the one that sends.
     """
 
     kind = models.CharField(max_length=40)

@@ -1,4 +1,4 @@
-"""What models said of files for other models that cannot read them; in the database of the request log."""
+"""Models' descriptions of files for models that cannot read them; in the database of the request log."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from django.db import models
 
 
 class FileDescription(models.Model):
-    """The first outcome of describing a file: the words, or, for one conversation, that there are none.
+    """The first outcome of describing a file: its words, or for one conversation a failure.
 
-    `digest` stands for the file's content, who was to describe it, how and in which language it was asked, and the
-    question. Words are everybody's, their `conversation` is empty; `fault` says why a conversation has none.
-    `describer` is who answered, `content` the hash of the file's bytes.
+    `digest` covers the file's content, the describer, the prompt, the language and the question. Words are shared, so
+    their `conversation` is empty. `fault` says why a conversation has none. `describer` is the model that answered,
+    `content` the hash of the file's bytes.
     """
 
     digest = models.CharField(max_length=64)

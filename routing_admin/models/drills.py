@@ -6,9 +6,9 @@ from django.db import models
 
 
 class FireDrill(models.Model):
-    """One drill: of which provider, by whom, from when until when. No part of the configuration, so never exported.
+    """One drill. It is no part of the configuration, so it is never exported.
 
-    `ends_at` comes earlier for one that somebody ended. `noted_at` is when the audit log had its end.
+    `ends_at` becomes earlier if the drill is stopped. `noted_at` is when its end was written to the audit log.
     """
 
     provider = models.CharField(max_length=120, db_index=True)

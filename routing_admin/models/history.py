@@ -1,6 +1,6 @@
-"""One revision per change of the configuration, and one audit event per act.
+"""One revision per change of the configuration, and one audit event per action.
 
-Neither has foreign keys: both outlive what they name.
+Neither has foreign keys: both outlive the objects that they name.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from django.utils import timezone
 
 
 class Revision(models.Model):
-    """The whole configuration after one change, with who made it and what changed in words; no key is in it."""
+    """The whole configuration after one change, with its author and the changes; it contains no key."""
 
     number = models.BigAutoField(primary_key=True)
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
@@ -30,10 +30,10 @@ class Revision(models.Model):
 
 
 class AuditEvent(models.Model):
-    """One act: who did what to which thing, from where. Written in the same transaction as the act.
+    """One action: who did what to which object, from where; written in the action's transaction.
 
-    A line of a chain (`core/audit.py`): numbers have no gaps, and neither the program nor a statement changes one
-    or takes it away (`databases/append_only.py`).
+    Entries form a hash chain (`core/audit.py`). Numbers have no gaps, and neither the program nor an SQL statement can
+    change or delete an entry (`platform/databases/append_only.py`).
     """
 
     number = models.BigIntegerField(unique=True)

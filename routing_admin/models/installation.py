@@ -1,4 +1,4 @@
-"""What belongs to the installation as a whole: its default language, retention, languages, budgets of labels."""
+"""Settings of the whole installation, its languages, and budgets of labels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from django.utils.translation import gettext_lazy as _
 
 
 class Installation(models.Model):
-    """The one row of installation-wide settings."""
+    """The single row of installation-wide settings.
+
+    `version` is the stamp by which processes notice changes.
+    """
 
     default_language = models.CharField(_("default language"), max_length=35, blank=True)
     content_policy = models.CharField(_("content policy"), max_length=40, blank=True, default="")
@@ -32,12 +35,12 @@ class Installation(models.Model):
 
     @classmethod
     def current(cls) -> Installation:
-        """The row, unsaved with its defaults when there is none yet."""
+        """Return the row, or an unsaved one with defaults."""
         return cls.objects.filter(id=1).first() or cls(id=1)
 
 
 class LabelBudget(models.Model):
-    """What calls with one label may use; `label` as `LabelBudgetSpec` has it, `limits` as an agent's."""
+    """A limit for all calls with one label; `label` as in `LabelBudgetSpec`, `limits` as an agent's."""
 
     label = models.CharField(max_length=130, unique=True)
     limits = models.JSONField(default=dict, blank=True)
@@ -51,7 +54,7 @@ class LabelBudget(models.Model):
 
 
 class Language(models.Model):
-    """A language models can be told to answer in, with its directive; `en` and `zh` are there from the start."""
+    """A language in which models can be asked to answer, with its directive; `en` and `zh` are built in."""
 
     code = models.CharField(_("language code"), max_length=35, unique=True)
     directive = models.CharField(_("directive"), max_length=500)

@@ -6,9 +6,9 @@ from django.db import models
 
 
 class LimitWindow(models.Model):
-    """What all processes together drew of one limit of a holder in one minute, day or month, or hold at the moment.
+    """What all processes drew of one limit of a holder in one minute, day or month, or hold at present.
 
-    `holder` is an id of `capabilities.core.services.limit_holders`, `wanted_at` when a process asked for some in vain.
+    `holder` is an id of `capabilities.core.services.limit_holders`. `wanted_at` is when a process was last refused.
     """
 
     holder = models.CharField(max_length=350)
@@ -27,7 +27,7 @@ class LimitWindow(models.Model):
 
 
 class LimitShare(models.Model):
-    """What one process holds of that, and what its calls used or reserved; when `held_until` is past, it is gone."""
+    """What one process holds of a window, and what its calls used or reserved; void after `held_until`."""
 
     limit_window = models.ForeignKey(LimitWindow, models.CASCADE, related_name="shares")
     process = models.CharField(max_length=32)

@@ -1,4 +1,4 @@
-"""What is kept of answers: for calls with an idempotency key, and for references; in the request log's database."""
+"""Answers kept for idempotency keys and for references; in the database of the request log."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from django.db import models
 
 
 class IdempotencyRecord(models.Model):
-    """One use of an agent's idempotency key: which call it was, who is at it, and what came of it.
+    """One use of an agent's idempotency key: the call, the process that answers it, and the outcome.
 
-    `digest` stands for the agent's key and the caller's word, `fingerprint` for the call; neither can be read back.
-    Until `status` is there the call is being answered by `holder`, which says so anew before `held_until`.
-    `ciphertext` is the encrypted outcome; none beside a status is an outcome that could not be stored.
+    `digest` covers the agent's key and the caller's idempotency key, `fingerprint` the call; neither can be reversed.
+    While `status` is null, the call is being answered by `holder`, which renews `held_until`. `ciphertext` is the
+    encrypted outcome; with a status but no ciphertext, the outcome could not be stored.
     """
 
     digest = models.CharField(primary_key=True, max_length=64)
@@ -27,9 +27,9 @@ class IdempotencyRecord(models.Model):
 
 
 class KeptAnswer(models.Model):
-    """The items of an answer of `/v1/responses`, or its input, encrypted, so that a later call may refer to them.
+    """An encrypted answer of `/v1/responses`, or its input, so that later calls can refer to it.
 
-    `digest` stands for the agent and what it is, `owner` for the agent and its kind; `size` is that of `ciphertext`.
+    `digest` covers the agent and what is kept, `owner` the agent and its kind. `size` is that of `ciphertext`.
     """
 
     digest = models.CharField(primary_key=True, max_length=64)

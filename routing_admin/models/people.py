@@ -1,4 +1,4 @@
-"""What is kept of people beside Django's user: role, the language of their pages, and how often signing in failed."""
+"""Data about people besides Django's user: role, language, sessions, tokens, sign-ins."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from django.db import models
 
 
 class Person(models.Model):
-    """A user's own choices, and what Django's user has no field for; made when first needed.
+    """A user's preferences and role, created when first needed.
 
-    Django's `is_staff` says who is an administrator; of the others `is_editor` tells editors from viewers.
+    Django's `is_staff` marks administrators. Among the others, `is_editor` distinguishes editors from viewers.
     """
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="person")
@@ -21,7 +21,7 @@ class Person(models.Model):
 
 
 class SessionSighting(models.Model):
-    """Where a session was last seen, and when first; `digest` names the session and nobody comes in with it."""
+    """Where and when a session was first and last active; `digest` cannot be used to sign in."""
 
     digest = models.CharField(max_length=64, unique=True)
     user_agent = models.CharField(max_length=300, blank=True)
@@ -34,9 +34,9 @@ class SessionSighting(models.Model):
 
 
 class AdminToken(models.Model):
-    """A token by which an administrator's scripts come in: kept as an agent's key is, and always with an end.
+    """A token for an administrator's scripts; stored like an agent's key, and always with an expiry.
 
-    It is worth what its owner's role is worth: it ends with it. `signed_with` names the secret of its HMAC.
+    It has at most its owner's rights and ends with them. `signed_with` names the secret of its HMAC.
     """
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="tokens")
@@ -58,9 +58,9 @@ class AdminToken(models.Model):
 
 
 class SignInAttempt(models.Model):
-    """One try to sign in that did not succeed, or has not yet.
+    """An attempt to sign in that failed, or has not succeeded yet.
 
-    `name` is a keyed digest: people type passwords into the wrong field, and such a thing must not be kept.
+    `name` is a keyed digest: people type passwords into the wrong field, and these must not be stored.
     """
 
     at = models.DateTimeField(db_index=True)
@@ -75,7 +75,7 @@ class SignInAttempt(models.Model):
 
 
 class LinkedIdentity(models.Model):
-    """An account at an identity provider with which a user signs in; `subject` is what the provider calls it."""
+    """An account at an identity provider by which a user signs in; `subject` is the account's id there."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="linked_identities")
     provider = models.CharField(max_length=30)

@@ -1,4 +1,4 @@
-"""Parameters that models refused, kept with the model services; in the database of the request log."""
+"""Parameters that models refused; in the database of the request log."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from django.db import models
 
 
 class LearnedRefusal(models.Model):
-    """A parameter that a model does not take: sent as `sent_as` since, left out where that is empty.
+    """A parameter that a model refuses: sent as `sent_as`, or left out if that is empty.
 
-    Learned from answers, so no part of the configuration and never exported. `address` is a digest of the protocol and
-    endpoint it was learned at: another one may take it.
+    It is learned from answers, so it is no part of the configuration and never exported. `address` is a digest of the
+    protocol and endpoint where it was learned: another one may accept the parameter.
     """
 
     provider = models.CharField(max_length=120)

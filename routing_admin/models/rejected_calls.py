@@ -1,4 +1,4 @@
-"""Calls that reached no agent's log, for whoever waits for a new key's first one; in the request log's database."""
+"""Calls rejected before authentication, for a person waiting for a new key's first call; in the log's database."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from django.db import models
 
 
 class RejectedCall(models.Model):
-    """A call that was refused before it counted as an agent's: when, why, at which address, and with what for a key.
+    """A rejected call: when, why, at which path, and with what kind of key.
 
-    `key` is the public part that it named, empty where it named none; `shape` says what the key looked like. Neither
-    a secret nor a query is in it, and the newest few are kept for minutes.
+    `key` is the public part of the key, empty without one. `shape` says what the key looked like. It contains neither a
+    secret nor a query, and only the newest few are kept, for minutes.
     """
 
     at = models.DateTimeField(db_index=True)

@@ -1,16 +1,14 @@
-"""The request log: one row per request, one per candidate reached. It holds names and ids, never keys or bytes.
+"""The request log: one row per request, one per candidate reached, without keys or bytes.
 
-`token_details` says of what sort the tokens were, `answer` what the provider said beside its words. `cost_nanos` is
-what it cost by the price of that moment, in thousand-millionths of `currency`'s unit, `saved_nanos` what the provider's
-cache saved; null where nobody counted or nobody has a price.
+`token_details` breaks tokens down by kind. `answer` holds what the provider said besides the text. `cost_nanos` is the
+cost by the price at that moment, in billionths of `currency`'s unit, and `saved_nanos` what the provider's cache saved;
+null if unknown.
 
-`sentence` says why something failed, as `capabilities.core.translatable.data_of` keeps it; `error` is the English
-text that earlier versions wrote instead. A caller's words stand in the log only while the installation records bodies.
+`sentence` says why a request failed, as in `capabilities.core.translatable.data_of`; `error` is the English text of
+earlier versions. A caller's words are in the log only while the installation records bodies.
 
-`ending` is what `outcome` amounts to, as `core.fallback.endings.ending_of` decided when the row was written: every
-number of answered, failed, refused and cancelled requests counts it.
-
-Each index costs every request; none repeats the beginning of another.
+`ending` classifies `outcome` (`core.fallback.endings.ending_of`) when the row is written. Every count of answered,
+failed, refused and cancelled requests uses it.
 """
 
 from __future__ import annotations
@@ -23,30 +21,27 @@ from routing_admin.core.fallback.endings import RequestEnding, ending_of
 
 
 class EndingField(models.CharField):  # type: ignore[type-arg]  # subscripted for the type checker alone
-    """How the request of a row ended: always what its outcome says, whoever writes the row."""
+    """The request's ending, always derived from its outcome."""
 
-    def pre_save(self, model_instance: Any, add: bool) -> str:  # Django's own
-        """Return the ending of the instance's outcome, and set it."""
+    def pre_save(self, model_instance: Any, add: bool) -> str:
         ending = ending_of(model_instance.outcome).value
         setattr(model_instance, self.attname, ending)
         return ending
 
     def deconstruct(self) -> tuple[str, str, Any, Any]:
-        """Return a plain field's, so that migrations need not know this class."""
+        """Return a plain field, so that migrations do not depend on this class."""
         name, _path, args, kwargs = super().deconstruct()
         return name, "django.db.models.CharField", args, kwargs
 
 
 class RequestLog(models.Model):
-    """What became of one request; `chain` is what its list shows, e.g. `429 503 200`.
-
-    Its labels are null where it has none, so that those who use none have neither bytes nor index entries for them.
-    """
+    """One request; `chain` is shown in lists, for example `429 503 200`."""
 
     id = models.CharField(primary_key=True, max_length=64)
     started_at = models.DateTimeField()
     agent = models.CharField(max_length=120, blank=True)
     key = models.CharField(max_length=16, blank=True)
+    # Null instead of empty: requests without labels cost neither bytes nor index entries for them.
     team = models.CharField(max_length=64, null=True)  # noqa: DJ001
     project = models.CharField(max_length=64, null=True)  # noqa: DJ001
     end_user = models.CharField(max_length=200, null=True)  # noqa: DJ001
@@ -83,6 +78,7 @@ class RequestLog(models.Model):
     class Meta:
         ordering = ["-started_at", "-id"]
         indexes = [
+            # Each index costs every request, so none is a prefix of another.
             models.Index(fields=["-started_at", "-id"], name="request_newest"),
             models.Index(fields=["task_type", "-started_at", "ending", "fell_back"], name="request_task"),
             models.Index(fields=["provider", "-started_at"], name="request_provider"),
@@ -113,9 +109,9 @@ class RequestLog(models.Model):
 
 
 class AttemptLog(models.Model):
-    """One candidate reached by a request: what it received in which form, what came back, and what it took.
+    """One candidate reached by a request: what it got, what it returned, and its usage.
 
-    Tokens and costs are those of all its calls, whether they answered or not; null where nobody counted.
+    Tokens and costs cover all its calls, whether they answered or not; null if unknown.
     """
 
     request = models.ForeignKey(RequestLog, models.CASCADE, related_name="attempts", db_index=False)
@@ -153,5 +149,5 @@ class AttemptLog(models.Model):
 
     @property
     def is_counted(self) -> bool:
-        """Whether its provider said what it used."""
+        """Whether its provider reported usage."""
         return self.prompt_tokens is not None or self.completion_tokens is not None

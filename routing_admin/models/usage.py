@@ -1,4 +1,4 @@
-"""What was used, summed up as it is logged: per hour and per day, so that no page has to read a million requests."""
+"""Sums of usage per hour and per day, so that no page has to read a million requests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.db import models
 
 
 class UsageCounts(models.Model):
-    """What is counted of requests."""
+    """Counted columns of requests."""
 
     requests = models.PositiveBigIntegerField(default=0)
     failures = models.PositiveBigIntegerField(default=0)
@@ -28,15 +28,15 @@ class UsageCounts(models.Model):
 
 
 class UsageSum(UsageCounts):
-    """The requests of one agent, route, provider, model and set of labels in one hour or day, in one currency.
+    """Requests of one agent, route, provider, model, set of labels and currency in one hour or day.
 
-    Of `requests`, `failures`, `refused` and `cancelled` are those that ended so (`core.fallback.endings`); the rest was
-    answered. `attempts` are the candidates they reached. Before migration 0032 `failures` were all that was not
-    answered, and attempts were not counted; it corrects what the log still has.
+    `failures`, `refused` and `cancelled` are the parts of `requests` with that ending (`core.fallback.endings`); the
+    rest was answered. `attempts` are the candidates reached. Before migration 0032 `failures` included every unanswered
+    request, and attempts were not counted; the migration corrects what the log still has.
 
-    `start` is when the hour or, in the installation's time zone, the day began. Money is in thousand-millionths of the
-    currency's unit; `unpriced` are requests whose tokens nobody has a price for, `fallback_nanos` the part of
-    `cost_nanos` that was paid for calls which gave no answer, as sums of whoever was called.
+    `start` is the start of the hour or, in the installation's time zone, of the day. Money is in billionths of the
+    currency's unit. `unpriced` are requests without a known price. `fallback_nanos` is the part of `cost_nanos` for
+    calls without an answer, in the sums of the provider that was called.
     """
 
     HOUR, DAY = "h", "d"
@@ -68,10 +68,10 @@ class UsageSum(UsageCounts):
 
 
 class UsageRollup(UsageCounts):
-    """The sums of one hour or day by one column of `UsageSum` and currency (`request_log.usage_rollups`).
+    """Sums of one hour or day by one column of `UsageSum` and currency (`request_log.usage_rollups`).
 
-    A row whose dimension is empty marks the hour or day as folded; its value is empty once all others are there. A
-    migration that changes sums of `UsageSum` removes the rows of this table, which are then made again.
+    A row with an empty dimension marks the hour or day as folded; its value is empty once all others exist. A migration
+    that changes `UsageSum` deletes this table's rows, which are then rebuilt.
     """
 
     span = models.CharField(max_length=1)
