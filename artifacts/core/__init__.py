@@ -1,1 +1,1 @@
-"""What is a file, and how would each model receive it? Values and rules in plain Python."""
+"""Values and rules about files in plain Python, without Django."""

@@ -1,4 +1,4 @@
-"""A stored file as the cores see it: what is known of it, and the way to its bytes."""
+"""The stored file as the core sees it: its metadata and access to its bytes."""
 
 from __future__ import annotations
 
@@ -11,25 +11,23 @@ from capabilities.core.message import Content, FilePart
 from capabilities.core.vocabulary import Kind
 
 REF_PREFIX = "artifact:"
+# Without dots and slashes, an id can never name a path.
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
 def artifact_id(ref: object) -> str | None:
-    """The id in a reference, `artifact:<id>` or bare; None when it cannot be one (decision 14).
-
-    Ids are 1 to 128 of A-Z a-z 0-9 _ -, so nothing that passes here can name a path.
-    """
+    """Return the id in a reference, `artifact:<id>` or bare, or None if it cannot be one."""
     bare = ref.removeprefix(REF_PREFIX) if isinstance(ref, str) else ""
     return bare if _ID.fullmatch(bare) else None
 
 
 @dataclass(frozen=True, slots=True)
 class StoredArtifact:
-    """One stored file: `mime_type` is the type in effect, `declared_mime_type` what its uploader said.
+    """One stored file; `mime_type` is the type in effect, `declared_mime_type` the uploader's.
 
-    `size` in bytes, `created_at` as ISO 8601, `type` the free word its maker gave it, `encoding` for text only,
-    `width`/`height` in pixels and `seconds` where they could be measured. `unreadable` is set when the bytes are
-    known to be gone (`artifact_missing`) or damaged (`artifact_corrupt`).
+    `size` is in bytes, `created_at` in ISO 8601, `type` a free word of its creator, `encoding` for text only,
+    `width` and `height` in pixels, `seconds` the duration. `unreadable` is `artifact_missing` when the bytes are known
+    to be gone and `artifact_corrupt` when they are damaged.
     """
 
     id: str
@@ -51,16 +49,14 @@ class StoredArtifact:
 
     @property
     def ref(self) -> str:
-        """The reference that agents hand to each other."""
         return REF_PREFIX + self.id
 
     @property
     def binary_type(self) -> Kind | None:
-        """What kind of binary it is (ABR-1.2); None for text."""
+        """The kind of binary content (ABR-1.2), None for text."""
         return (Kind.OTHER if self.kind is Kind.TEXT else self.kind) if self.is_binary else None
 
     def part(self) -> FilePart:
-        """The same file as a part of a message."""
         return FilePart(
             kind=self.binary_type or Kind.TEXT,
             mime_type=self.mime_type,
@@ -76,7 +72,7 @@ class StoredArtifact:
         )
 
     def metadata(self) -> Mapping[str, Any]:
-        """The `metadata` of a ContentRouteResult (CONTRACT §5): `id` always, the rest where known."""
+        """Return the `metadata` of a ContentRouteResult: `id` always, the rest where known."""
         known = {
             "id": self.id,
             "type": self.type,

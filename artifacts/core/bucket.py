@@ -1,6 +1,6 @@
-"""Where artifacts lie in an object store that speaks S3, as the one address `s3://bucket/prefix?…` says it.
+"""The address of an S3 object store, `s3://bucket/prefix?…`.
 
-The address holds no secret: credentials come from the environment's usual `AWS_…` variables or the machine's role.
+The address holds no secret: credentials come from the usual `AWS_…` variables or from the machine's role.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ YES, NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
 class BucketAddressError(ValueError):
-    """An address that names no bucket; the sentence says what is wrong with it, and none of its values."""
+    """The address names no bucket; the message says what is wrong without repeating its values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket:
-    """A place in an object store. `endpoint` and `region` are empty where the service's own hold.
+    """A bucket and a prefix in it; empty `endpoint` and `region` mean the service's defaults.
 
-    `is_virtual` says that the bucket's name stands in the host's name, else in the path.
+    `is_virtual` puts the bucket's name into the host name instead of the path.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Bucket:
 
     @property
     def base_url(self) -> str:
-        """Where requests go: the endpoint, with the bucket's name in front of its host where that is its style."""
+        """The endpoint, with the bucket's name as a subdomain in virtual style."""
         if not (self.endpoint and self.is_virtual):
             return self.endpoint
         scheme, _, rest = self.endpoint.partition("://")
@@ -49,8 +49,9 @@ class Bucket:
 
 
 def parse_bucket(url: str, environment: Mapping[str, str] | None = None) -> Bucket:
-    """The bucket of an address; `environment` gives the endpoint that `AWS_ENDPOINT_URL` names. Raises
-    `BucketAddressError`.
+    """Parse an address; `environment` may hold AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL.
+
+    Raise `BucketAddressError` if it is invalid.
     """
     parts = urlsplit(url)
     if parts.scheme != "s3" or not BUCKET_NAME.fullmatch(parts.netloc.rpartition("@")[2]):
@@ -64,6 +65,7 @@ def parse_bucket(url: str, environment: Mapping[str, str] | None = None) -> Buck
         )
     usual = environment or {}
     endpoint = given.get("endpoint_url") or usual.get("AWS_ENDPOINT_URL_S3") or usual.get("AWS_ENDPOINT_URL", "")
+    # Any service but Amazon's is addressed by path, unless the URL asks for virtual hosts.
     style = given.get("style") or ("path" if endpoint else "virtual")
     if style not in STYLES:
         raise BucketAddressError("style is path or virtual.")
@@ -87,7 +89,6 @@ def _is_yes(word: str) -> bool:
 
 
 def _check_endpoint(endpoint: str, may_http: bool) -> None:
-    """Raises `BucketAddressError` for what is no address, holds a password, or is http to another machine unasked."""
     if not endpoint:
         return
     try:
@@ -99,6 +100,7 @@ def _check_endpoint(endpoint: str, may_http: bool) -> None:
         raise BucketAddressError("endpoint_url is the address of a service, such as https://s3.example.com:9000.")
     if parts.username is not None:
         raise BucketAddressError("endpoint_url has no user and password; credentials are AWS_ACCESS_KEY_ID and so on.")
+    # Credentials and files would cross the network in clear text.
     if parts.scheme == "http" and not may_http and not _is_loopback(host):
         raise BucketAddressError("endpoint_url is not encrypted. Write https, or add &allow_http=true.")
 

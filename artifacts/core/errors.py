@@ -1,4 +1,4 @@
-"""What can go wrong with stored bytes, each with what to do next (ABR-8.1, MCR-E4)."""
+"""Errors about stored bytes, each with what to do next (ABR-8.1, MCR-E4)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from capabilities.core.translatable import translatable
 
 
 class ArtifactError(Exception):
-    """Something about an artifact's bytes did not work; `code` is the word for APIs."""
+    """A failure concerning an artifact's bytes; `code` is the error code of the APIs."""
 
     code = "artifact_error"
 
 
 class TooLargeError(ArtifactError):
-    """More bytes came than are allowed; nothing was kept. `limit` in bytes."""
+    """The upload exceeds `limit` bytes; nothing was stored."""
 
     code = "too_large"
 
@@ -23,9 +23,9 @@ class TooLargeError(ArtifactError):
 
 
 class StorageFullError(ArtifactError):
-    """The disk or the quota is full; nothing was kept. `quota` and `used` in bytes, where it was the quota.
+    """The disk or the quota is full; nothing was stored.
 
-    `agent` is whose own quota it was, empty for the installation's.
+    `quota` and `used` are in bytes and set if a quota is full; `agent` is empty for the installation's quota.
     """
 
     code = "storage_full"
@@ -47,7 +47,7 @@ class StorageFullError(ArtifactError):
 
 
 class MissingError(ArtifactError, UnreadableError):
-    """No bytes are kept under that hash; `reason` is `artifact_missing`, as CONTRACT §4 names the warning."""
+    """No bytes are stored under that hash."""
 
     code = "artifact_missing"
 
@@ -58,7 +58,7 @@ class MissingError(ArtifactError, UnreadableError):
 
 
 class CorruptError(ArtifactError, UnreadableError):
-    """The bytes are there and are not what was stored, so none is served; `reason` is `artifact_corrupt`."""
+    """The stored bytes no longer have their hash, so they are not served."""
 
     code = "artifact_corrupt"
 
@@ -72,9 +72,9 @@ class CorruptError(ArtifactError, UnreadableError):
 
 
 class StoreAwayError(ArtifactError):
-    """The artifact store does not answer or lets us do nothing; it may be tried again, and nothing is half done.
+    """The artifact store is unavailable; a retry is safe, nothing is left half done.
 
-    The sentence is for any caller; `details` says what is wrong where, and what to do, for those who run it.
+    The message suits any caller. `details` tells operators what is wrong where, and what to do.
     """
 
     code = "unavailable"

@@ -1,6 +1,6 @@
-"""Names of files: what is kept of a name somebody sent, and how it is sent back.
+"""Sanitize file names from outside and write them into download headers.
 
-A name is a label only. It is never a path on our disk (the store names files by their hash).
+A name is a label only, never a path on our disk: the store names files by their hash.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import unicodedata
 from urllib.parse import quote
 
 MAX_BYTES = 255
-"""Bytes of UTF-8 that common file systems take for one name."""
+"""Maximum bytes of UTF-8 for one name on common file systems."""
 
 BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-"""Marks that reorder what is shown, so that `exe.png` can be read where `gnp.exe` stands."""
+"""Marks that reorder displayed text, so that `gnp.exe` reads as `exe.png`."""
 
 DOTFILES = (
     *(
@@ -32,7 +32,7 @@ DOTFILES = (
     *("pre-commit-config", "profile", "pylintrc", "pypirc", "python-version", "ruby-version", "rustfmt", "stylelintrc"),
     *("tmux", "tool-versions", "travis", "vimrc", "yarnrc", "zprofile", "zshenv", "zshrc"),
 )
-"""Files of settings that people send by their whole name, dot first; so is `.env.local`."""
+"""Configuration files whose leading dot is part of the name, also with a suffix such as `.env.local`."""
 
 _DOTFILE = re.compile(rf"(?ai)\.(?:{'|'.join(DOTFILES)})(?:\.[^.\s]|$)")
 _DROPPED = re.compile(f"[{BIDI}\u2028\u2029\ufeff]")
@@ -41,11 +41,12 @@ _TOKEN = re.compile(r"[^A-Za-z0-9!#$&+.^_`|~ ()\[\]{}@,;=-]")
 
 
 def clean_filename(raw: str | None, fallback: str = "") -> str:
-    """The harmless label in a name from outside, or `fallback` when nothing is left; cleaning twice changes nothing.
+    """Return a harmless label for a name from outside, or `fallback` if nothing remains; idempotent.
 
-    Path parts before the last slash of either kind, control and bidi characters, lone surrogates, leading dots and
-    blanks (but the dot of `DOTFILES`) and trailing blanks and dots go; a Windows device name gets an underscore in
-    front; NFC; at most 255 bytes of UTF-8, the extension kept (security reference §2.5).
+    Removes path parts, control and bidi characters, lone surrogates, and leading or trailing dots and spaces (except
+    the
+    dot of `DOTFILES`). Windows device names get an underscore in front. The result is NFC, at most 255 bytes of UTF-8,
+    with its extension kept.
     """
     name = unicodedata.normalize("NFC", (raw or "").replace("\\", "/").rsplit("/", 1)[-1])
     name = "".join(char for char in name if unicodedata.category(char) not in ("Cc", "Cs"))
@@ -57,7 +58,7 @@ def clean_filename(raw: str | None, fallback: str = "") -> str:
 
 
 def content_disposition(filename: str | None, disposition: str = "attachment") -> str:
-    """The header value for a download: RFC 6266, with RFC 8187's `filename*` when ASCII cannot say the name."""
+    """Return the header value for a download by RFC 6266, with RFC 8187's `filename*` if ASCII is not enough."""
     name = clean_filename(filename)
     if not name:
         return disposition
@@ -69,10 +70,7 @@ def content_disposition(filename: str | None, disposition: str = "attachment") -
 
 
 def _trim(name: str) -> str:
-    """The name without blanks and several dots in front (`..`) and without either at its end (lost on Windows).
-
-    One dot stays before the names that mean nothing without it (`DOTFILES`).
-    """
+    # Windows drops trailing dots and spaces. One leading dot is kept for names that mean nothing without it (`DOTFILES`).
     start, end = 0, len(name)
     while start < end and (name[start] == "." or name[start].isspace()):
         start += 1
@@ -83,7 +81,6 @@ def _trim(name: str) -> str:
 
 
 def _cut(name: str) -> str:
-    """At most `MAX_BYTES` of UTF-8, cut at a character, before a short extension where there is one."""
     if len(name.encode()) <= MAX_BYTES:
         return name
     stem, dot, extension = name.rpartition(".")

@@ -1,6 +1,6 @@
-"""Where bytes and artifacts are kept, as ports: in files, or in an object store.
+"""Interfaces of the stores of bytes and artifacts, over files or an object store.
 
-`ByteStore` knows bytes by their SHA-256 and nothing else; `ArtifactStore` is the seed's view of it.
+`ByteStore` knows bytes only by their SHA-256; `ArtifactStore` is the seed's view of it.
 """
 
 from __future__ import annotations
@@ -16,34 +16,32 @@ if TYPE_CHECKING:
     from artifacts.core.artifact import StoredArtifact
 
 ReadAt = Callable[[int, int], bytes]
-"""`read_at(offset, length)`: at most that many bytes from there, fewer only at the end."""
+"""`read_at(offset, length)` returns that many bytes, fewer only at the end."""
 
 BLOCK = 256 * 1024
-"""Bytes a pass over a file holds at a time, so that memory is flat whatever the file's size."""
+"""Bytes of a file held at a time, so that memory does not grow with the file's size."""
 
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 def is_digest(name: str) -> bool:
-    """Whether a name is a hash, as bytes are kept under one."""
     return bool(_DIGEST.fullmatch(name))
 
 
 def slices(data: bytes) -> ReadAt:
-    """Random access to bytes that are in memory."""
+    """Return random access to bytes in memory."""
     return lambda offset, length: data[max(offset, 0) : max(offset, 0) + max(length, 0)]
 
 
 def blocks(read_at: ReadAt, size: int) -> Iterator[bytes]:
-    """The whole file, block by block."""
     for offset in range(0, size, BLOCK):
         yield read_at(offset, BLOCK)
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What a finished upload is known by: lower-case hex SHA-256 and size in bytes."""
+    """A finished upload: lower-case hex SHA-256 and size in bytes."""
 
     sha256: str
     size: int
@@ -51,34 +49,33 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class StoreOutage:
-    """Since when a store does not answer, or lets us do nothing, and what is wrong with it."""
+    """Since when a store does not work, and what is wrong with it."""
 
     since: datetime
     sentence: str
 
 
 class LocalFile(Protocol):
-    """A file on this machine that can be opened to be read; a path is one."""
+    """A file on this machine that can be opened for reading, such as a path."""
 
     def open(self, mode: Literal["rb"], /) -> IO[bytes]:
-        """The file from its beginning, with a descriptor of its own."""
+        """Open the file at its beginning, with its own descriptor."""
 
 
 class Upload(Protocol):
-    """An upload on its way; used as a context manager it is given up unless `finish` was reached."""
+    """An upload in progress; as a context manager it is aborted unless `finish` was called."""
 
     @property
-    def sha256(self) -> str:
-        """The hash of what was written so far."""
+    def sha256(self) -> str: ...
 
     def write(self, block: bytes) -> None:
-        """Takes the next bytes; `TooLargeError` at the first one over the limit, `StorageFullError`."""
+        """Append a block; raise `TooLargeError` at the first byte over the limit, or `StorageFullError`."""
 
     def finish(self) -> Stored:
-        """Makes the bytes durable under their hash and returns it; equal bytes are kept once."""
+        """Make the bytes durable under their hash; equal bytes are stored once."""
 
     def abort(self) -> None:
-        """Forgets the bytes; harmless after `finish`."""
+        """Discard the bytes; does nothing after `finish`."""
 
     def __enter__(self) -> Upload: ...
 
@@ -86,58 +83,59 @@ class Upload(Protocol):
 
 
 class ByteStore(Protocol):
-    """Bytes by their SHA-256. Bytes that do not have the hash they are kept under are never handed out.
+    """Bytes by their SHA-256; bytes that do not match their hash are never returned.
 
-    Where the store is on another machine, `is_remote`, every call may raise `StoreAwayError`.
+    A store on another machine has `is_remote`, and each of its methods may raise `StoreAwayError`.
     """
 
     is_remote: bool
 
     @property
     def outage(self) -> StoreOutage | None:
-        """What is wrong with a remote store since it last failed; None while it answers. Asks nobody."""
+        """The last failure of a remote store, None if the last call succeeded; makes no call itself."""
 
     def begin_upload(self, max_bytes: int | None = None) -> Upload:
-        """An upload to push blocks into, for callers that are handed blocks."""
+        """Begin an upload for callers that receive the bytes in blocks."""
 
     def put(self, blocks: Iterable[bytes], max_bytes: int | None = None) -> Stored:
-        """Keeps what the blocks hold; the limit is enforced while reading, whatever length was announced."""
+        """Store the blocks; the limit is enforced while reading, whatever length was announced."""
 
     def open_blocks(self, sha256: str, offset: int = 0) -> Iterator[bytes]:
-        """The bytes from `offset` on, checked before the first is given; `MissingError`, `CorruptError` at once."""
+        """Return the bytes from `offset` on; raise `MissingError` or `CorruptError` before the first block."""
 
     def reader(self, sha256: str) -> AbstractContextManager[ReadAt]:
-        """Random access to checked bytes, for detection; errors as `open_blocks`."""
+        """Open random access to the verified bytes; raise as `open_blocks` does."""
 
     def local_file(self, sha256: str) -> AbstractContextManager[LocalFile]:
-        """The checked bytes as a file to read for as long as the context lasts; errors as `open_blocks`, when it is
-        entered or when the file is opened.
+        """Provide the verified bytes as a local file while the context lasts.
+
+        Raise as `open_blocks` does, on entry or when the file is opened.
         """
 
     def exists(self, sha256: str) -> bool:
-        """Whether something is kept under that hash; says nothing of its health."""
+        """Return whether bytes are stored under that hash, healthy or not."""
 
     def size(self, sha256: str) -> int:
-        """The size in bytes of what is kept; `MissingError` when nothing is."""
+        """Return the stored size in bytes; raise `MissingError`."""
 
     def verify(self, sha256: str) -> None:
-        """Reads every byte again; raises `MissingError` or `CorruptError` when they cannot be served."""
+        """Hash every byte again; raise `MissingError` or `CorruptError`."""
 
     def delete(self, sha256: str) -> bool:
-        """Removes the bytes; whether there were any."""
+        """Delete the bytes and return whether there were any."""
 
     def check(self) -> None:
-        """Asks the store whether it is there and lets us in; raises `StoreAwayError`."""
+        """Raise `StoreAwayError` unless the store answers and accepts our credentials."""
 
     def sweep(self) -> int:
-        """Removes what uploads left behind that were never finished; how many there were."""
+        """Remove remains of unfinished uploads and return their number."""
 
     def digests(self, before: float | None = None) -> Iterator[str]:
-        """Every hash something is kept under; with a moment (seconds since 1970) those nobody has stored since."""
+        """Yield every stored hash, or those last stored before a moment in seconds since 1970."""
 
 
 class ArtifactStore(Protocol):
-    """The seed's artifact store: an artifact by its reference."""
+    """The seed's artifact store, by reference."""
 
     def get_artifact(self, ref: str) -> StoredArtifact | None:
-        """The artifact, or None when no such artifact may be seen (ABR-8.1); `artifact:` in front is optional."""
+        """Return the artifact, or None if it is not visible (ABR-8.1); the prefix `artifact:` is optional."""

@@ -1,1 +1,1 @@
-"""How does a stored file reach an agent's model? get_artifact, the seeds' router, the tools' definitions."""
+"""Delivery of a stored file to an agent's model: get_artifact, its router and the tool definitions."""

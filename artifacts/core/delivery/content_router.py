@@ -1,7 +1,8 @@
-"""ArtifactContentRouter: an artifact as get_artifact hands it to a model (ABR-2 to ABR-7, seed 002).
+"""ArtifactContentRouter: the form in which get_artifact returns a file to a model (ABR-2 to ABR-7).
 
-Text stays text; an image goes to `image_url`, another binary to `file`, when the service has the capability, and is
-otherwise described in words that hold none of its bytes. The decision is `delivery.decide` over GET_ARTIFACT_SLOTS.
+Text stays text. An image goes to `image_url`, another binary to `file`, if the service has the capability.
+Otherwise the file is described in words, without any of its bytes. `delivery.decide` decides over
+GET_ARTIFACT_SLOTS.
 """
 
 from __future__ import annotations
@@ -29,27 +30,27 @@ UNKNOWN_SERVICE = "unknown_service"
 """Warning: no service has that id, so it counts as text only."""
 
 CAPABILITIES_UNKNOWN = "capabilities_unknown"
-"""Warning: the registry failed when it was asked, so the service counts as text only (ABR-8.4)."""
+"""Warning: the registry failed, so the service counts as text only (ABR-8.4)."""
 
 UNREADABLE_WARNINGS = frozenset({"artifact_missing", "artifact_corrupt"})
 
 
 class Services(Protocol):
-    """Who knows what a service reads; `LlmServiceRegistry` is one."""
+    """Lookup of what a service can read; `LlmServiceRegistry` implements it."""
 
     def get_capabilities(self, service_id: str) -> Capabilities | None:
-        """What the service reads and writes; None for an unknown id."""
+        """Return what the service reads and writes, or None for an unknown id."""
 
 
 Detect = Callable[[StoredArtifact], str | None]
-"""Finds a MIME type in the bytes, for an artifact whose metadata says nothing (ABR-1.5, ABR-8.2); may fail."""
+"""Find a MIME type in the bytes of an artifact whose metadata has none (ABR-1.5, ABR-8.2); may raise."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContentRouteResult:
-    """What get_artifact answers (CONTRACT §5); exactly one of `content`, `image_url` and `file` is set.
+    """The answer of get_artifact; exactly one of `content`, `image_url` and `file` is set.
 
-    `delivery` is the decision behind it; `warnings` are codes, written only when there are any.
+    `delivery` is the decision behind it. `warnings` are codes, written only if there are any.
     """
 
     content_type: str
@@ -62,7 +63,7 @@ class ContentRouteResult:
     warnings: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """The result as CONTRACT §5 writes it."""
+        """Return the result with the keys of the seed's ContentRouteResult."""
         body = {"content": self.content, "imageUrl": self.image_url, "file": self.file}
         return {
             "contentType": self.content_type,
@@ -74,9 +75,9 @@ class ContentRouteResult:
 
 
 class ArtifactContentRouter:
-    """Routes artifacts by what a service can read; nothing here raises for an artifact or a service (ABR-INV5).
+    """Route artifacts by what a service can read; no artifact or service makes it raise (ABR-INV5).
 
-    `write` gives what stands in a result for a file's data.
+    `write` turns a file's bytes into the data of the result.
     """
 
     def __init__(self, services: Services, detect: Detect | None = None, write: WriteData = base64_text) -> None:
@@ -93,9 +94,10 @@ class ArtifactContentRouter:
         offset: int | None = None,
         limit: int | None = None,
     ) -> ContentRouteResult:
-        """The artifact for that service; `offset` and `limit` ask for a page of text, in characters.
+        """Return the artifact in the form that the service can read.
 
-        `language` is that of the texts about it. Unreadable bytes give the failed text and a warning.
+        `offset` and `limit` select a page of text, in characters; `language` is that of descriptions and errors.
+        Unreadable bytes give an error text and a warning instead of an exception.
         """
         known, (capabilities, warnings) = self._complete_type(artifact), self._capabilities(service_id)
         delivery = decide(known.part(), Reader(GET_ARTIFACT_SLOTS, capabilities))
@@ -106,25 +108,24 @@ class ArtifactContentRouter:
         return replace(result, warnings=(*warnings, *result.warnings))
 
     def detect_binary_type(self, artifact: StoredArtifact) -> Kind:
-        """image, audio, video, document or other: by metadata, else by name, else by content (ABR-1.2 to 1.5)."""
+        """Return the kind by metadata, else by name, else by content (ABR-1.2 to 1.5); text counts as other."""
         kind = self._complete_type(artifact).kind
         return Kind.OTHER if kind is Kind.TEXT else kind
 
     def has_capability(self, service_id: str, capability: str) -> bool:
-        """Whether the service reads it; False for an unknown service or a registry that fails (ABR-2.4, ABR-8.4)."""
+        """Return whether the service reads it; False if the service is unknown or the registry fails (ABR-2.4, 8.4)."""
         return self._capabilities(service_id)[0].has(capability)
 
     def format_image_url(self, content: bytes | str, mime_type: str) -> dict[str, Any]:
-        """An image, as bytes or as base64, in the image_url form of ABR-3.3."""
+        """Return an image, as bytes or base64, in the image_url form of ABR-3.3."""
         data = content if isinstance(content, str) else base64.b64encode(content).decode("ascii")
         return {"type": "image_url", "image_url": {"url": f"data:{mime_type};base64,{data}"}}
 
     def generate_text_description(self, artifact: StoredArtifact, language: str | None = None) -> str:
-        """The words for a model that cannot read the artifact: name, reference, type, size (ABR-4.3, ABR-4.4)."""
+        """Describe the artifact for a model that cannot read it: name, reference, type, size (ABR-4.3, ABR-4.4)."""
         return _cannot_read(artifact, language)
 
     def _complete_type(self, artifact: StoredArtifact) -> StoredArtifact:
-        """The artifact with a type for its bytes, where its metadata names none."""
         if not artifact.is_binary or artifact.kind not in (Kind.OTHER, Kind.TEXT):
             return artifact
         mime_type = clean_mime(artifact.mime_type) or mime_of_filename(artifact.filename) or self._detect_type(artifact)
@@ -139,14 +140,14 @@ class ArtifactContentRouter:
             return clean_mime(self.detect(artifact))
         except (UnreadableError, OSError) as error:
             log.warning("detecting the type of artifact %s failed: %s", artifact.id, type(error).__name__)
-        except Exception:  # ABR-8.3: whatever a detector trips over, the file is then simply unknown
+        except Exception:  # ABR-8.3: a failing detector leaves the type unknown
             log.exception("detecting the type of artifact %s failed", artifact.id)
         return None
 
     def _capabilities(self, service_id: str) -> tuple[Capabilities, tuple[str, ...]]:
         try:
             found = self.services.get_capabilities(service_id)
-        except Exception as error:  # ABR-8.4: whatever fails there, the answer is text
+        except Exception as error:  # ABR-8.4: a failing registry means text only
             log.warning("asking for a service's capabilities failed (%s): text only", type(error).__name__)
             return TEXT_ONLY, (CAPABILITIES_UNKNOWN,)
         return (found, ()) if found is not None else (TEXT_ONLY, (UNKNOWN_SERVICE,))
@@ -183,8 +184,8 @@ def _native(artifact: StoredArtifact, delivery: Delivery, ask: _Ask) -> ContentR
 
 
 def _image_type(artifact: StoredArtifact) -> str:
-    """The type in the data URL: an image type even where the kind came from somewhere else."""
     named = (artifact.mime_type, mime_of_filename(artifact.filename) or "")
+    # The kind may have another source, but a data URL of an image must name an image type.
     return next((each for each in named if each.startswith("image/")), "image/png")
 
 
@@ -192,6 +193,7 @@ def _text(artifact: StoredArtifact, delivery: Delivery, ask: _Ask) -> ContentRou
     found = artifact.content.text() if artifact.content else None
     if found is None:
         reason = because(ReasonCode.NO_TEXT_FOUND, mime_type=artifact.mime_type)
+        # Text by its type, but nothing decodes it: described like any other binary.
         binary = replace(artifact, is_binary=True, kind=Kind.OTHER)
         return _describe(binary, Delivery(Outcome.DESCRIBED, reason), ask)
     shown = _excerpt(found.text, ask)
@@ -235,4 +237,4 @@ def _describe_failure(
 _ROUTES: Mapping[Outcome, Callable[[StoredArtifact, Delivery, _Ask], ContentRouteResult]] = MappingProxyType(
     {Outcome.NATIVE: _native, Outcome.INLINED: _text, Outcome.DESCRIBED: _describe}
 )
-"""The three ways get_artifact knows: it has no tool results, no conversion and no policy of its own."""
+"""Outcomes that get_artifact supports: it has no tool results, no conversion and no policy of its own."""

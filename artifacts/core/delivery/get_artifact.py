@@ -1,4 +1,4 @@
-"""The tool get_artifact, and the way back: its answer, found in a tool message, read as the file it holds."""
+"""The tool get_artifact, and the parser that turns its answer in a tool message back into a file."""
 
 from __future__ import annotations
 
@@ -24,18 +24,17 @@ from capabilities.core.vocabulary import Kind
 NOT_FOUND: Mapping[str, str] = MappingProxyType(
     {"zh": "工件不存在或已被删除", "en": "The artifact does not exist or has been deleted."}
 )
-"""What the model is told; it does not learn whether the artifact is another agent's."""
+"""The message for the model, which does not reveal whether the artifact belongs to another agent."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArtifactNotFound:
-    """No such artifact for this reader, or a reference that cannot be one (ABR-8.1, decision 14)."""
+    """The artifact does not exist for this reader, or the reference is invalid (ABR-8.1)."""
 
     ref: str
     message: str
 
     def as_json(self) -> dict[str, str]:
-        """The error as CONTRACT §5 writes it."""
         return {"error": "artifact_not_found", "ref": self.ref, "message": self.message}
 
 
@@ -49,9 +48,9 @@ def get_artifact(
     offset: int | None = None,
     limit: int | None = None,
 ) -> ContentRouteResult | ArtifactNotFound:
-    """The artifact as that service can read it; both answers have `as_json()`.
+    """Return the artifact as the service can read it, or `ArtifactNotFound`; both have `as_json()`.
 
-    `ref` is `artifact:<id>` or the bare id and is checked before the store is asked.
+    `ref` is `artifact:<id>` or the bare id and is validated before the store is queried.
     """
     bare = artifact_id(ref)
     artifact = store.get_artifact(REF_PREFIX + bare) if bare else None
@@ -61,7 +60,7 @@ def get_artifact(
 
 
 class BadBase64Error(ValueError):
-    """The data in a tool result is no base64; `sentence` says where, never the data."""
+    """The data in a tool result is not base64; `sentence` says where, without the data."""
 
     def __init__(self, param: str) -> None:
         self.sentence = translatable(
@@ -72,17 +71,16 @@ class BadBase64Error(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class InMemory:
-    """Content that came inside a message: its bytes, and its text where it is UTF-8 text."""
+    """Content received inside a message."""
 
     data: bytes
     kind: Kind
 
     def blob(self) -> Blob:
-        """The bytes."""
         return blob_of(self.data)
 
     def text(self) -> Text | None:
-        """The words of a text file in UTF-8; None for everything else."""
+        """Return the text of a UTF-8 text file, else None."""
         if self.kind is not Kind.TEXT:
             return None
         try:
@@ -90,8 +88,8 @@ class InMemory:
         except UnicodeDecodeError:
             return None
 
+    # No converter is available for bytes in memory.
     def convert(self, _: ConvertTo) -> Converted | None:
-        """None: no decoder is at hand here."""
         return None
 
 
@@ -101,11 +99,11 @@ _DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,", re.IGNORECASE)
 
 
 def read_tool_result(text: str, content_of: ContentOf = InMemory) -> FilePart | None:
-    """The file in a tool message whose text is a ContentRouteResult with media; None for every other text.
+    """Return the file in a tool message whose text is a ContentRouteResult with media, else None.
 
-    The seed's `status` beside it does not matter (CONTRACT §6). When the result names its artifact and carries no
-    data, as the seed's short form does, the part has the id and no content: whoever holds the store fills it in.
-    Raises `BadBase64Error` when the data does not decode.
+    The seed's `status` key beside it is ignored. A result that names its artifact but has no data, as in the seed's
+    short form, gives a part without content; a caller with a store fills it in.
+    Raise `BadBase64Error` if the data does not decode.
     """
     result = _result(text)
     if result is None:
@@ -140,7 +138,7 @@ def _part(
 
 
 def _result(text: str) -> dict[str, Any] | None:
-    """The JSON object, when the text is a ContentRouteResult that routes media."""
+    # Check cheaply before parsing: a tool message may hold any text, of any size and depth.
     if not text.lstrip().startswith("{") or '"routing"' not in text or not is_bounded(text):
         return None
     try:
@@ -152,7 +150,7 @@ def _result(text: str) -> dict[str, Any] | None:
 
 
 MEDIA_ROUTES = (("image", "image_url"), ("image", "file"), ("binary", "file"))
-"""contentType and routing of the results that carry a file; with routing `text` the words are the result."""
+"""contentType and routing of results that carry a file; with routing `text` the text is the result."""
 
 _Found = tuple[str | None, str | None, bytes]
 

@@ -1,4 +1,4 @@
-"""The agents' tools as function definitions, ready for the `tools` of a chat request (CONTRACT §4, GET /tools)."""
+"""Definitions of the agents' tools, in OpenAI's function form for the `tools` of a chat request."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from capabilities.core.texts.description import nearest
 from capabilities.core.vocabulary import STANDARD_CAPABILITIES, Kind
 
 MAX_IN_A_LIST = 200
-"""Artifacts in one page of a list."""
+"""Maximum artifacts on one page of a list."""
 
 TEXTS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
@@ -64,7 +64,7 @@ TEXTS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         },
     }
 )
-"""What the model reads about each tool and parameter."""
+"""Descriptions of each tool and parameter, by language."""
 
 _TEXT: Mapping[str, Any] = {"type": "string"}
 _COUNT: Mapping[str, Any] = {"type": "integer", "minimum": 0}
@@ -94,7 +94,7 @@ REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 
 def tool_definitions(language: str | None = None) -> list[dict[str, Any]]:
-    """The tools in OpenAI's function form, described in the nearest language."""
+    """Return the tools in OpenAI's function form, described in the nearest language."""
     say = TEXTS[nearest(language)]
     return [{"type": "function", "function": _function(name, say)} for name in PARAMETERS]
 

@@ -1,1 +1,1 @@
-"""What is this file? Its type, kind and encoding, by metadata and by its bytes."""
+"""Detection of a file's type, kind and encoding by its metadata and bytes."""

@@ -1,7 +1,7 @@
-"""What is inside a container: office file or archive, sound or pictures. Bounded work whatever the bytes claim.
+"""Find the type of what is inside a container: office file or archive, audio or video.
 
-Every function looks through `read_at` at a few places and answers None when the inside cannot be found; then the
-signature's own answer stands. Nothing is decompressed.
+Every function reads a few places through `read_at` and returns None if the contents cannot be found; the
+signature's own type then remains. The work is bounded whatever the bytes claim, and nothing is decompressed.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ OFFICE_PARTS = (
     ("visio/", "application/vnd.visio"),
     ("FixedDoc", "application/oxps"),
 )
-"""Beginning of a name inside an Office Open XML package → the package's type; the more telling first."""
+"""Prefix of a name inside an Office Open XML package → the package's type; more specific ones first."""
 
 OFFICE_PROGRAMS = (
     (f"{OOXML}wordprocessingml.", "application/vnd.ms-word."),
     (f"{OOXML}spreadsheetml.", "application/vnd.ms-excel."),
     (f"{OOXML}presentationml.", "application/vnd.ms-powerpoint."),
 )
-"""How the types of one program begin: documents, templates, shows and add-ins have the same parts."""
+"""Prefixes of one program's types: documents, templates, slide shows and add-ins have the same parts."""
 
 ZIP_PACKAGES = frozenset({"application/vnd.xmind.workbook"})
-"""Packages that nothing but their name tells from another zip."""
+"""Packages that only their file name distinguishes from any other zip."""
 
 ARCHIVE_PARTS = (
     ("AndroidManifest.xml", "application/vnd.android.package-archive"),
@@ -49,7 +49,7 @@ ARCHIVE_PARTS = (
     ("OFD.xml", "application/ofd"),
     ("3D/3dmodel.model", "model/3mf"),
 )
-"""The same for other packages built on zip."""
+"""Name inside another package built on zip → the package's type."""
 
 MIMETYPE_ENTRIES = frozenset(
     {
@@ -64,10 +64,10 @@ MIMETYPE_ENTRIES = frozenset(
         "image/openraster",
     }
 )
-"""What an uncompressed first entry named `mimetype` may say (EPUB, OpenDocument)."""
+"""Accepted contents of an uncompressed first entry named `mimetype` (EPUB, OpenDocument)."""
 
 LOCKED_PACKAGE = "application/x-ole-storage"
-"""What holds an office file behind a password: which one, its name alone says."""
+"""An office file behind a password; only its file name says of which program."""
 
 OLE2_STREAMS = (
     ("WordDocument", "application/msword"),
@@ -83,7 +83,10 @@ OLE2_STREAMS = (
 
 
 def zip_type(read_at: ReadAt, size: int) -> str | None:
-    """The type of a zip by the names in its central directory, or in its local headers when that is cut off."""
+    """Return the type of a zip by the names in its central directory.
+
+    If the directory is cut off, the names in the first local headers are used.
+    """
     mimetype = _mimetype_entry(read_at(0, 256))
     if mimetype in MIMETYPE_ENTRIES:
         return mimetype
@@ -102,7 +105,7 @@ def zip_type(read_at: ReadAt, size: int) -> str | None:
 
 
 def _mimetype_entry(head: bytes) -> str:
-    """What the first entry says when it is named `mimetype` and stored as it is; empty otherwise."""
+    # The first entry counts only if it is named `mimetype` and stored uncompressed.
     if head[30:38] != b"mimetype" or le(head, 26, 2) != 8 or le(head, 8, 2) != 0:
         return ""
     start = 38 + le(head, 28, 2)
@@ -115,12 +118,12 @@ def _mimetype_entry(head: bytes) -> str:
 
 
 def _until_header(head: bytes, start: int) -> str:
-    """The same when the length stands behind the data: everything up to the next header."""
+    # A streamed entry has its length behind the data, so the data ends at the next header.
     return head[start:].split(b"PK", 1)[0].decode("ascii", "replace").strip()
 
 
 def _directory_names(read_at: ReadAt, size: int) -> Iterator[str]:
-    """Names in the central directory, at most `MAX_NAMES`; none when its end record cannot be found."""
+    # The end record lies within the last 66,000 bytes: 22 bytes and a comment of up to 65,535.
     tail_size = min(size, 66_000)
     tail = read_at(size - tail_size, tail_size)
     end = tail.rfind(b"PK\x05\x06")
@@ -140,7 +143,6 @@ def _directory_names(read_at: ReadAt, size: int) -> Iterator[str]:
 
 
 def _local_names(head: bytes) -> Iterator[str]:
-    """Names in the local headers that are inside the head."""
     offset = head.find(b"PK\x03\x04")
     for _ in range(MAX_NAMES):
         if offset < 0:
@@ -151,7 +153,7 @@ def _local_names(head: bytes) -> Iterator[str]:
 
 
 def ole2_type(read_at: ReadAt, size: int) -> str | None:
-    """The type of an OLE2 file by the names in its directory; at most `MAX_SECTORS` of it are read."""
+    """Return the type of an OLE2 file by the names in its directory; reads at most `MAX_SECTORS` sectors."""
     header = read_at(0, 512)
     if le(header, 30, 2) not in (9, 12):
         return None
@@ -173,7 +175,6 @@ def _ole2_names(directory: bytes) -> Iterator[str]:
 
 
 def _ole2_name(directory: bytes, index: int) -> str:
-    """The name of an entry; empty for an unused one and outside the directory."""
     entry = directory[128 * index : 128 * index + 128]
     length = min(le(entry, 64, 2), 64)
     known = length >= 2 and entry[66:67] in (b"\1", b"\2", b"\5")
@@ -181,9 +182,8 @@ def _ole2_name(directory: bytes, index: int) -> str:
 
 
 def _names_at_the_top(directory: bytes) -> Iterator[str]:
-    """Names directly under the root, by the tree that the entries form (MS-CFB §2.6.4): what lies deeper is a file
-    inside the file, such as the workbook in a presentation or a letter attached to a mail.
-    """
+    # Only names directly under the root count, found by the tree of siblings (MS-CFB §2.6.4). Deeper ones belong to
+    # embedded files, such as the workbook in a presentation or an attachment in a mail.
     waiting, known = [le(directory, 76, 4)], {0}
     while waiting:
         index = waiting.pop()
@@ -194,8 +194,8 @@ def _names_at_the_top(directory: bytes) -> Iterator[str]:
 
 
 def _next_sector(read_at: ReadAt, header: bytes, position: int, sector: int) -> int:
-    """The sector after this one by the allocation table; a number past every file when it ends or leaves the header."""
     table, index = divmod(position, sector // 4)
+    # The header lists 109 sectors of the allocation table. Beyond them, return a number that no file reaches.
     if table >= 109:
         return 0xFFFFFFFE
     where = (le(header, 76 + 4 * table, 4) + 1) * sector + 4 * index
@@ -212,7 +212,7 @@ INSPECT: dict[str, Inspect] = {
     "asf": asf_type,
     "id3": id3_type,
 }
-"""Family of a signature → who looks inside."""
+"""Family of a signature → the function that looks inside."""
 
 FAMILY_TYPES: dict[str, tuple[str, ...]] = {
     "zip": ("application/zip", "application/epub+zip", "application/java-archive", OOXML, ODF, "application/vnd."),
@@ -231,4 +231,4 @@ FAMILY_TYPES: dict[str, tuple[str, ...]] = {
     "ogg": ("audio/ogg", "video/ogg"),
     "asf": ("video/x-ms-", "audio/x-ms-"),
 }
-"""Family → beginnings of the types that live in it; a declared one stands when the inside could not be read."""
+"""Family → prefixes of its types; a declared one of them is kept if the contents could not be read."""

@@ -1,4 +1,4 @@
-"""What a file is when somebody who knows it says so: their word outranks metadata and bytes, which stay as they are."""
+"""Apply a person's correction of a file's type or encoding; it outranks metadata and bytes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from capabilities.core.vocabulary import Kind
 
 MAX_TYPE = 150
 MAX_WORD = 60
-"""Characters of a wrong word that its refusal repeats."""
+"""Characters of an invalid word that its error message repeats."""
 
 
 class CorrectionError(ValueError):
-    """A correction that makes no sense; `field` is `type` or `encoding`, `sentence` says why and what would."""
+    """An invalid correction; `field` is `type` or `encoding`, `sentence` the message for the user."""
 
     def __init__(self, field: str, sentence: Translatable) -> None:
         super().__init__(sentence)
@@ -27,17 +27,17 @@ class CorrectionError(ValueError):
 
 
 def correct(detection: Detection, mime_type: str | None = None, encoding: str | None = None) -> Detection:
-    """The detection with the given type, encoding or both instead of its own; None leaves what was found.
+    """Return the detection with the given type, encoding or both; None leaves what was found.
 
-    An encoding alone makes a file the text it was said to be: a type that is none becomes `text/plain`. A text whose
-    encoding nobody knew is UTF-8, and that is a guess. Raises `CorrectionError` for a type that is malformed or says
-    nothing, for an encoding that Python does not know, and for one of what is no text.
+    Raise `CorrectionError` for a malformed or meaningless type, an unknown encoding, or an encoding of something that
+    is not text.
     """
     mime = _read_word("type", mime_type, _type_of, _refuse_type)
     name = _read_word("encoding", encoding, canonical, _refuse_encoding)
     if name and mime is not None and kind_of(mime) is not Kind.TEXT:
         raise CorrectionError("encoding", _refuse_both(mime))
     if name and mime is None and detection.kind is not Kind.TEXT:
+        # Naming an encoding says that the file is text.
         mime = "text/plain"
     type_now = mime or detection.mime_type
     kind = kind_of(type_now) if mime else detection.kind
@@ -48,6 +48,7 @@ def correct(detection: Detection, mime_type: str | None = None, encoding: str | 
         mime_type=type_now,
         kind=kind,
         is_binary=not is_text,
+        # Text of unknown encoding is read as UTF-8, which counts as a guess.
         encoding=(name or detection.encoding or "utf-8") if is_text else None,
         encoding_certain=not is_text
         or name is not None
@@ -58,7 +59,7 @@ def correct(detection: Detection, mime_type: str | None = None, encoding: str | 
 
 
 def is_text_type(mime_type: str) -> bool:
-    """Whether a type, however it is written, is one of text; False for what is no type."""
+    """Return whether a type, in any spelling, is a text type; False for an invalid type."""
     mime = clean_mime(mime_type)
     return mime is not None and kind_of(mime) is Kind.TEXT
 
@@ -100,7 +101,7 @@ def _refuse_both(mime: str) -> Translatable:
 
 
 def _near_type(word: str) -> str | None:
-    """The type that a word means: an extension, or a type with a slip in it."""
+    # People enter an extension ("png") or misspell a type ("image/pgn").
     by_extension = MIME_OF_EXTENSION.get(word.lower().lstrip("."))
     return by_extension or next(
         iter(get_close_matches(word[:MAX_WORD].lower(), set(MIME_OF_EXTENSION.values()), 1)), None

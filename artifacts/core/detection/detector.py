@@ -1,8 +1,8 @@
-"""What is this file? Its type, kind, encoding, and why we think so (ABR-1.1 … 1.5, ABR-8.2, 8.3).
+"""Detect a file's type, kind and encoding, and record why (ABR-1.1 to 1.5, ABR-8.2, 8.3).
 
-Metadata decides unless the bytes prove another type (REQUIREMENTS, decision 3). Proof is a signature with a valid
-structure behind it, or clean text where media, an archive or an office file was declared, or no text where text was.
-What is found and why is kept as evidence, so that a page can say "declared image/png, bytes say application/pdf".
+Metadata decides unless the bytes prove another type. Proof is a signature with a valid structure behind it, clean
+text where media, an archive or an office file was declared, or no text where text was declared. The observations
+are kept as evidence, so that a page can show "declared image/png, bytes say application/pdf".
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _ByteFindings:
-    """What the bytes were found to be: a signature's match (its type refined by the inside), text, or an opinion."""
-
+    # The type is refined by the container's contents.
     match: Match | None = None
     text: TextFound | None = None
     opinion: str | None = None
@@ -40,7 +39,7 @@ _FAILED = _ByteFindings(evidence=(Evidence("bytes", "", "failed"),))
 
 @dataclass(frozen=True, slots=True)
 class BinaryDetector:
-    """Tells what a file is; `sniff` and `guess_encoding` are opinions from outside the core, never proof.
+    """Detect what a file is; `sniff` and `guess_encoding` are outside opinions, never proof.
 
     `prefer` is the language whose legacy encoding wins where bytes fit several (`zh`: GB18030).
     """
@@ -59,11 +58,11 @@ class BinaryDetector:
         read_at: ReadAt | None = None,
         encoding: str | None = None,
     ) -> Detection:
-        """What a file is that begins with `head` and has `size` bytes in all (None: the head is the whole file).
+        """Detect the type of a file that begins with `head` and has `size` bytes (None: the head is all of it).
 
-        `read_at` gives the rest: without it a zip's directory and the text behind the head are not looked at.
-        `encoding` is the uploader's word. Never raises: when looking fails, the metadata alone decides (ABR-8.3). What
-        hostile bytes can do is an answer of each step, so an exception is storage that fails, or a fault of our own.
+        Without `read_at`, a zip's directory and text behind the head are not examined. `encoding` is the one the
+        uploader
+        declared. Never raises: if the examination fails, the metadata alone decides (ABR-8.3).
         """
         declared, named = clean_mime(declared_mime), named_type(filename)
         size = max(size or 0, len(head))
@@ -72,7 +71,7 @@ class BinaryDetector:
         except OSError as error:
             log.warning("reading a file of %d bytes failed, so its type is as declared: %s", size, error)
             looked = _FAILED
-        except Exception:  # not even our own fault stops an upload (ABR-8.3)
+        except Exception:  # a bug of ours must not stop an upload either (ABR-8.3)
             log.exception("detection failed on a file of %d bytes, so its type is as declared", size)
             looked = _FAILED
         said = Evidence("declared", declared or "", "declared" if declared else "undeclared")
@@ -80,22 +79,23 @@ class BinaryDetector:
         return _verdict(looked, declared, named, (said, *by_name, *looked.evidence))
 
     def find_encoding(self, size: int, read_at: ReadAt) -> TextFound | None:
-        """The encoding of a file that is known to be text, whatever it begins with; None where none holds for all."""
+        """Return the encoding of a file known to be text, or None if none decodes all of it."""
         return self._text(read_at(0, HEAD), size, read_at, None) if size else None
 
     def detect_binary_type(self, data: bytes, mime_type: str | None = None, filename: str | None = None) -> Kind:
-        """The seed's question: image, audio, video, document or other; text counts as other here."""
+        """Return image, audio, video, document or other; text counts as other."""
         kind = self.detect(data, None, mime_type, filename).kind
         return Kind.OTHER if kind is Kind.TEXT else kind
 
     def _look(
         self, head: bytes, size: int, read_at: ReadAt | None, claimed: str | None, declared: str | None
     ) -> _ByteFindings:
-        """What the bytes say, whatever the metadata says; `claimed` only chooses among types alike in their bytes."""
+        # `claimed` only chooses among types that have the same bytes.
         if not size:
             return _ByteFindings(evidence=(Evidence("bytes", "", "empty"),))
         match = signatures.match(head)
         notes: tuple[Evidence, ...] = ()
+        # "BM" or "ID3" may begin a sentence.
         if match and not match.textual and _is_words(head, size):
             match = None
         if match:
@@ -103,6 +103,7 @@ class BinaryDetector:
             if match.proves:
                 return _ByteFindings(match, evidence=notes)
         text = self._text(head, size, read_at, declared)
+        # Almost any three bytes decode in some legacy encoding.
         if text and (claimed or size >= SHORT or _reads(head, text)):
             own = signatures.text_type(head)
             by_words = (Evidence("markup", own, "markup"),) if own else ()
@@ -113,13 +114,14 @@ class BinaryDetector:
         return _ByteFindings(match, None, opinion, (*notes, Evidence("text", "", "no_text"), *said))
 
     def _text(self, head: bytes, size: int, read_at: ReadAt | None, declared: str | None) -> TextFound | None:
-        """The encoding that holds for the whole file; for its head when there is no way to the rest."""
+        # Without `read_at`, only the head can be examined.
         if read_at is None and size > len(head):
             return self._find(head[:HEAD], False, declared)
         read_at = read_at or slices(head)
         found = self._find(head[:HEAD], size <= HEAD, declared)
         if found is None or size <= HEAD or encodings.is_clean(blocks(read_at, size), found.encoding):
             return found
+        # Characters outside the narrower encoding may occur far behind the head.
         for wider in encodings.widen(found):
             if encodings.is_clean(blocks(read_at, size), wider.encoding):
                 return wider
@@ -136,7 +138,7 @@ class BinaryDetector:
 
 
 def _first_foreign_line(read_at: ReadAt, size: int) -> bytes:
-    """A sample from the line with the first byte beyond ASCII on: a long log may become Chinese late."""
+    # A long log may be ASCII for megabytes and Chinese afterwards.
     for offset in range(0, size, BLOCK):
         block = read_at(offset, BLOCK)
         if not block.isascii():
@@ -146,17 +148,15 @@ def _first_foreign_line(read_at: ReadAt, size: int) -> bytes:
 
 
 def _is_words(head: bytes, size: int) -> bool:
-    """Whether the head is clean UTF-8: then four letters at its beginning are a word, not a signature."""
+    # In clean UTF-8, four letters at the beginning are a word, not a signature.
     return encodings.is_clean((head[:4096],), "utf-8", whole=size <= 4096)
 
 
 def _reads(head: bytes, text: TextFound) -> bool:
-    """Whether the few bytes of a file that nobody said anything of are words, where they are no text by proof."""
     return text.proof is Proof.STRONG or reads_as_words("".join(encodings.decode_blocks((head,), text.encoding)))
 
 
 def _look_inside(match: Match, size: int, read_at: ReadAt, claimed: str | None) -> tuple[Match, tuple[Evidence, ...]]:
-    """The match with the type of what is inside its container, and the evidence for both."""
     notes = (Evidence("signature", match.mime, "signature" if match.proves else "signature_hint"),)
     inner = INSPECT[match.family](read_at, size) if match.family else None
     if inner:
@@ -169,7 +169,8 @@ def _look_inside(match: Match, size: int, read_at: ReadAt, claimed: str | None) 
 
 
 def _is_alike(claimed: str, inner: str) -> bool:
-    """Whether the claimed type says more of the same inside: a template is a document, one for macros may hold none."""
+    # A template has the contents of a document, and a macro-enabled file may hold no macro. Only the claimed type
+    # distinguishes them.
     if inner == "application/zip":
         return claimed.endswith(("+zip", "kmz")) or claimed in ZIP_PACKAGES
     if inner == LOCKED_PACKAGE:
@@ -180,13 +181,13 @@ def _is_alike(claimed: str, inner: str) -> bool:
 
 
 def _lives_in(mime: str, match: Match) -> bool:
-    """Whether the type begins with the very bytes that matched, so that they cannot tell the two apart."""
+    # These types begin with the same bytes, so the bytes cannot distinguish them.
     return mime in match.also or mime.startswith(FAMILY_TYPES.get(match.family, ("\0",)))
 
 
 def _verdict(looked: _ByteFindings, declared: str | None, named: str | None, notes: tuple[Evidence, ...]) -> Detection:
-    """Decision 3 as three cases: the bytes prove a binary type, they are text, they prove nothing."""
     claimed = declared or named
+    # Three cases: the bytes prove a binary type, they are text, or they prove nothing.
     if looked.match and looked.match.proves:
         mime = claimed if claimed and _lives_in(claimed, looked.match) else looked.match.mime
         return _trust_bytes(mime, claimed, declared, looked.match.mime, notes)
@@ -198,7 +199,7 @@ def _verdict(looked: _ByteFindings, declared: str | None, named: str | None, not
 def _trust_bytes(
     mime: str, claimed: str | None, declared: str | None, detected: str, notes: tuple[Evidence, ...]
 ) -> Detection:
-    """A signature proved the type; it stands against any metadata."""
+    # A signature with a valid structure overrules any metadata.
     reason = "bytes" if claimed is None else "agrees" if claimed == mime else "overruled"
     mismatch = reason == "overruled" and (declared is not None or not _same_media_container(claimed, mime))
     return Detection(
@@ -213,13 +214,13 @@ def _trust_bytes(
 
 
 def _same_media_container(named: str | None, mime: str) -> bool:
-    """Whether an extension such as `.mp4` is right about the container and only says nothing of what is in it."""
+    # `.mp4` names the container correctly and says nothing about its contents: no mismatch.
     families = (FAMILY_TYPES[name] for name in ("mp4", "ebml", "ogg", "asf"))
     return any((named or "").startswith(family) and mime.startswith(family) for family in families)
 
 
 def _text_stands(text: TextFound, claimed: str | None, match: Match | None) -> bool:
-    """Whether text overrules what was claimed: strong proof always does, weak only where nothing else was said."""
+    # Strong proof overrules any claim, weak proof only fills a gap.
     if text.proof is Proof.STRONG:
         return True
     return match is None and (claimed is None or is_text_mime(claimed))
@@ -228,7 +229,7 @@ def _text_stands(text: TextFound, claimed: str | None, match: Match | None) -> b
 def _text(
     looked: _ByteFindings, claimed: str | None, declared: str | None, named: str | None, notes: tuple[Evidence, ...]
 ) -> Detection:
-    """Clean text: the claimed type stands unless it is one that is never text."""
+    # The claimed type is kept unless files of that type are never text.
     encoding, certain = (looked.text.encoding, looked.text.certain) if looked.text else ("utf-8", True)
     wrong = claimed is not None and is_binary_mime(claimed)
     own = next((item.says for item in looked.evidence if item.step == "markup"), None)
@@ -252,7 +253,7 @@ def _text(
 def _trust_metadata(
     looked: _ByteFindings, claimed: str | None, declared: str | None, named: str | None, notes: tuple[Evidence, ...]
 ) -> Detection:
-    """Bytes that prove nothing: the metadata decides, unless it said text of bytes that are none."""
+    # The bytes prove nothing, so the metadata decides, unless it claims text for bytes that are not.
     hint = looked.match.mime if looked.match else looked.opinion
     hint = None if hint and is_text_mime(hint) else hint
     reasons = {item.reason for item in looked.evidence}
@@ -295,7 +296,6 @@ def _trust_metadata(
 
 
 def _unknown(declared: str | None, notes: tuple[Evidence, ...]) -> Detection:
-    """What could not be looked at is unknown binary (ABR-8.3)."""
     final = Evidence("verdict", OCTET_STREAM, "unknown")
     return Detection(
         mime_type=OCTET_STREAM,

@@ -1,4 +1,4 @@
-"""What an encoding is called: by us, by Python, and by whoever declares it."""
+"""Names of encodings: Python's, their aliases, and those a text declares in itself."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NAMES = {
 """Names of an encoding → the wider one that decodes everything the narrow one does (WHATWG Encoding Standard)."""
 
 NOTATIONS = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined", "utf-7", "mbcs", "oem"})
-"""What Python calls text encodings and are ways to write other things, or differ from machine to machine."""
+"""Python's "text encodings" that are notations for something else or depend on the machine."""
 
 CHOICES = (
     *("utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be", "gb18030", "big5", "big5hkscs", "hz"),
@@ -37,11 +37,11 @@ CHOICES = (
     *("iso8859-2", "iso8859-5", "iso8859-7", "iso8859-15", "koi8-r", "koi8-u", "cp866", "cp855", "mac-cyrillic"),
     *("cp437", "cp850", "cp852", "mac-roman"),
 )
-"""Encodings to choose from where ours was a guess, by Python's names."""
+"""Python's names of the encodings offered where ours was a guess."""
 
 
 def canonical(name: str | None) -> str | None:
-    """Our name of a text encoding that Python knows, else None; `GBK` is `gb18030`, `latin-1` is `cp1252`."""
+    """Return our name of a text encoding, or None if Python does not know it; `GBK` is `gb18030`."""
     if not name:
         return None
     key = name.strip().lower().replace("_", "-")
@@ -54,10 +54,10 @@ def canonical(name: str | None) -> str | None:
     return NAMES.get(info.name.replace("_", "-"), info.name)
 
 
-# The encoding that a text declares itself, where its format has a place for it.
+# Encodings declared inside a text, for formats that have a place for it.
 
 FAR = 4096
-"""Bytes in which a declaration stands; browsers look through the first 1024."""
+"""Bytes searched for a declaration; browsers search the first 1024."""
 
 _NAME = rb"[\"']?[ \t]*+([A-Za-z0-9][A-Za-z0-9._:-]{0,39})"
 DECLARATIONS = (
@@ -74,13 +74,11 @@ _LINE_ENDS = re.compile(r"-(?:unix|dos|mac)$")
 
 
 def declared_in(head: bytes) -> str | None:
-    """The encoding, by our name, that a head in any superset of ASCII declares; None where it declares none.
-
-    What could be read without it is written in no UTF-16 or UTF-32, whatever it says.
-    """
+    """Return our name of the encoding that an ASCII-compatible head declares, or None."""
     for pattern in DECLARATIONS:
         if found := pattern.search(head[:FAR]):
             name = canonical(_LINE_ENDS.sub("", found[1].decode("ascii").lower()))
+            # The declaration was readable as ASCII, so the text cannot be UTF-16 or UTF-32.
             if name and not name.startswith(("utf-16", "utf-32")):
                 return name
     return None

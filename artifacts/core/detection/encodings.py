@@ -1,9 +1,9 @@
-"""Is it text, and in which encoding? (REQUIREMENTS, decision 3; wire-protocols reference §5)
+"""Decide whether bytes are text, and in which encoding.
 
-Trials in this order: byte order mark, escape sequences, UTF-8, UTF-32 and UTF-16 without a mark, the uploader's word,
-what the text declares itself, the old encodings by how likely their readings are, Chinese in UTF-16, the injected
-guesser. A trial holds when every byte decodes (but for a last character cut in two), no NUL comes out and control
-characters are rare; on the whole stream, not only its beginning. Works block by block, so memory is flat.
+Trials in this order: byte order mark, escape sequences, UTF-8, UTF-32 and UTF-16 without a mark, the uploader's
+declaration, the text's own declaration, legacy encodings by likelihood, Chinese in UTF-16, the injected guesser.
+A trial succeeds when every byte decodes (except for a last character cut in two), no NUL occurs and control
+characters are rare, over the whole stream. It works block by block, so memory stays constant.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ MARKS = (
     (b"\xff\xfe", "utf-16"),
     (b"\xfe\xff", "utf-16"),
 )
-"""Byte order mark → encoding; the decoder takes the mark away."""
+"""Byte order mark → encoding, whose decoder removes the mark."""
 MAX_MARK = max(len(mark) for mark, _ in MARKS)
 
 RARE = 200
-"""One control character in so many is rare (security reference §2.5: 0.5 %)."""
+"""At most one character in so many may be a control character (0.5 %)."""
 
 ENOUGH = 4
-"""Characters that make a likely East Asian reading proof."""
+"""Characters from which on a likely East Asian reading is proof."""
 
 GUESSES = frozenset(
     {"big5hkscs", "cp932", "cp949", "euc_jis_2004", "iso2022_jp", "koi8-r", "koi8-u", "cp855", "cp866", "cp874"}
@@ -43,7 +43,7 @@ GUESSES = frozenset(
     | {f"cp{page}" for page in range(1250, 1259)}
     | {f"iso8859-{part}" for part in range(2, 17)}
 )
-"""What is believed of a guesser; the rest (EBCDIC, DOS box drawing …) is a misreading of something else."""
+"""Encodings accepted from the guesser; others (EBCDIC, DOS box drawing …) are misreadings."""
 
 _CONTROLS = bytes([*range(1, 8), 11, *range(14, 27), *range(28, 32), 127])
 _CONTROL_CHARS = re.compile("[\x01-\x07\x0b\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
@@ -56,7 +56,7 @@ _LETTERS = re.compile(rb"[A-Za-z '\".,;:!?()\r\n-]*")
 
 
 class Proof(StrEnum):
-    """How sure it is text: `strong` overrules a declared type of media, `weak` only fills a gap."""
+    """How sure it is that bytes are text: `strong` overrules a declared media type, `weak` only fills a gap."""
 
     STRONG = "strong"
     WEAK = "weak"
@@ -64,9 +64,9 @@ class Proof(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TextFound:
-    """The bytes are text: the encoding's name as Python knows it, how sure that is, and by which trial.
+    """The bytes are text: Python's name of the encoding, how sure that is, and the trial that found it.
 
-    `certain` is about the encoding: false where other readings of the same bytes are nearly as likely.
+    `certain` is about the encoding: False if other readings of the same bytes are nearly as likely.
     """
 
     encoding: str
@@ -76,9 +76,9 @@ class TextFound:
 
 
 def decode_blocks(blocks: Iterable[bytes], encoding: str | None) -> Iterator[str]:
-    """The text of a stream, block by block; what does not decode becomes U+FFFD, so this never raises.
+    """Decode a stream block by block; invalid bytes become U+FFFD, so this never raises.
 
-    UTF-16 and UTF-32 without the mark that says which way round they are count as little-endian, as in browsers.
+    UTF-16 and UTF-32 without a byte order mark are read as little-endian, as browsers do.
     """
     name = canonical(encoding) or "utf-8"
     if name in ("utf-16", "utf-32"):
@@ -92,7 +92,6 @@ def decode_blocks(blocks: Iterable[bytes], encoding: str | None) -> Iterator[str
 
 
 def _settle_order(blocks: Iterator[bytes], name: str) -> tuple[Iterator[bytes], str]:
-    """The same stream, and the encoding that decodes it: little-endian where no mark stands at its beginning."""
     begun = b""
     for block in blocks:
         begun += block
@@ -102,14 +101,14 @@ def _settle_order(blocks: Iterator[bytes], name: str) -> tuple[Iterator[bytes], 
 
 
 def is_marked(head: bytes, name: str) -> bool:
-    """Whether a file begins with a byte order mark of that encoding."""
+    """Return whether a file begins with a byte order mark of that encoding."""
     return any(head.startswith(mark) for mark, encoding in MARKS if encoding == name)
 
 
 def is_clean(blocks: Iterable[bytes], encoding: str, *, whole: bool = True) -> bool:
-    """Whether the stream decodes without loss, without NUL and with control characters rare.
+    """Return whether the stream decodes without loss and NUL, with few control characters.
 
-    `whole` False means that the stream was cut off, so that an unfinished character at its end is no fault.
+    `whole` False means that the stream was cut off, so an unfinished character at its end is accepted.
     """
     decoder = codecs.getincrementaldecoder(encoding)("strict")
     single = not encoding.startswith(("utf-16", "utf-32", "iso2022"))
@@ -128,7 +127,7 @@ def is_clean(blocks: Iterable[bytes], encoding: str, *, whole: bool = True) -> b
 
 
 def _controls(block: bytes, words: str, single: bool) -> int:
-    """Control characters in a block: counted in the bytes where an ASCII byte is always itself, which is faster."""
+    # Counting in the bytes is faster, where an ASCII byte always means itself.
     if not single:
         return len(_CONTROL_CHARS.findall(words))
     ascii_controls = len(block) - len(block.translate(None, _CONTROLS))
@@ -138,10 +137,10 @@ def _controls(block: bytes, words: str, single: bool) -> int:
 def find_text(
     head: bytes, *, whole: bool, declared: str | None = None, prefer: str = "zh", guess: Opinion | None = None
 ) -> TextFound | None:
-    """Whether a head is text and in which encoding; None when it is none.
+    """Return the encoding of a head, or None if it is not text.
 
-    `whole` says that the head is the whole file, `declared` is the uploader's word for the encoding, `prefer` the
-    language that wins where bytes fit several encodings.
+    `whole` says that the head is the whole file, `declared` is the uploader's encoding, `prefer` the language that wins
+    where bytes fit several encodings.
     """
     for found in _trials(head, canonical(declared), prefer, guess):
         if is_clean((head,), found.encoding, whole=whole):
@@ -152,16 +151,13 @@ def find_text(
 
 
 def widen(text: TextFound) -> Iterator[TextFound]:
-    """The same text in encodings with more characters, for a file that has some of them far behind its head."""
+    """Yield the text in encodings with more characters, for a file that has some of them far behind its head."""
     for encoding in WIDER.get(text.encoding, ()):
         yield replace(text, encoding=encoding)
 
 
 def is_cut_off(blocks: Iterable[bytes]) -> bool:
-    """Whether a stream is UTF-8 whose last character was cut in two, as `head -c` does; that one becomes U+FFFD.
-
-    Four whole characters beyond ASCII come before it: a lone byte at the end of plain words is some other encoding.
-    """
+    """Return whether a stream is UTF-8 whose last character was cut in two, as `head -c` does."""
     wide = 0
 
     def counted() -> Iterator[bytes]:
@@ -170,11 +166,12 @@ def is_cut_off(blocks: Iterable[bytes]) -> bool:
             wide += len(block) - len(block.translate(None, _LEADS))
             yield block
 
+    # A lone byte at the end of plain words is some other encoding, so require four whole characters before it.
     return is_clean(counted(), "utf-8", whole=False) and wide > 4
 
 
 def _trials(head: bytes, declared: str | None, prefer: str, guess: Opinion | None) -> Iterator[TextFound]:
-    """The trials in their order, each an encoding to be proved by decoding."""
+    # Each encoding is still to be confirmed by decoding.
     for mark, encoding in MARKS:
         if head.startswith(mark):
             yield TextFound(encoding, Proof.STRONG, "mark")
@@ -195,7 +192,6 @@ def _trials(head: bytes, declared: str | None, prefer: str, guess: Opinion | Non
 
 
 def _old_encodings(head: bytes, prefer: str, guessed: str | None) -> Iterator[TextFound]:
-    """What nothing in the bytes declares, by what they read like."""
     found = readings(head, guessed, prefer)
     certain = bool(found) and is_clear(found)
     for place, reading in enumerate(found):
@@ -212,13 +208,14 @@ def _old_encodings(head: bytes, prefer: str, guessed: str | None) -> Iterator[Te
 
 
 def _judge_utf16(head: bytes, encoding: str) -> TextFound:
-    """A few bytes are no proof."""
+    # A few bytes are no proof.
     enough = len(head) >= 16
     return TextFound(encoding, Proof.STRONG if enough else Proof.WEAK, "utf-16", enough)
 
 
 def _proof_of(reading: LikelyText) -> Proof:
-    """Four or more East Asian characters, frequent ones, are proof; one letter a byte can be chance."""
+    # Four or more frequent East Asian characters are proof. In single-byte encodings any byte is a letter, so chance
+    # suffices.
     is_proof = (
         reading.is_east_asian and reading.wide * 2 >= ENOUGH and reading.beyond_ascii >= FREQUENT_NATS * reading.wide
     )
@@ -226,15 +223,15 @@ def _proof_of(reading: LikelyText) -> Proof:
 
 
 def _latin_letters(head: bytes) -> bool:
-    """Whether everything beyond ASCII is a Western letter or mark in Windows-1252: short words mislead a guesser."""
+    # Short words mislead a guesser. Here every byte beyond ASCII must be a Western letter or mark in Windows-1252.
     return _mostly_ascii(head, 4) and bool(_WESTERN.fullmatch(head.translate(None, bytes(range(0x80)))))
 
 
 def _latin_word(head: bytes) -> bool:
-    """Whether it reads as one Latin word: pairs of ASCII letters are Chinese characters in UTF-16."""
+    # Read as UTF-16, pairs of ASCII letters are Chinese characters.
     return _latin_letters(head) and bool(_LETTERS.fullmatch(head.translate(None, bytes(range(0x80, 0x100)))))
 
 
 def _mostly_ascii(head: bytes, tenths: int = 3) -> bool:
-    """Whether at most so many bytes in ten are beyond ASCII: Latin text has accents, not only accents."""
+    # Latin text has accents, but not only accents.
     return (len(head) - len(head.translate(None, bytes(range(0x80, 0x100))))) * 10 <= len(head) * tenths

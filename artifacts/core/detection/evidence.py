@@ -1,4 +1,4 @@
-"""What was found of a file, and why: the evidence as a page shows it step by step."""
+"""The result of a detection with its evidence, shown step by step on a page."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ REASONS = {
     "corrected_lossy": "corrected by a person, but some bytes are not valid in this encoding",
     "failed": "the content could not be checked, so the declared information decides",
 }
-"""Every reason that evidence can give, in English; pages translate these sentences."""
+"""Every reason of an evidence, in English; pages translate these sentences."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One observation: at which step, what it says (a type or an encoding, empty for nothing) and because of what."""
+    """One observation: its step, the type or encoding found (empty for none) and the key of its reason."""
 
     step: str
     says: str
@@ -48,17 +48,16 @@ class Evidence:
         return REASONS[self.reason]
 
     def as_json(self) -> dict[str, str]:
-        """The observation as it is kept beside the artifact."""
         return {"step": self.step, "says": self.says, "reason": self.reason, "because": self.because}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detection:
-    """What a file is: the type in effect, its kind, and the evidence; `encoding` for text only.
+    """What a file is: the type in effect, its kind and the evidence; `encoding` for text only.
 
-    `encoding_certain` is false where the encoding was guessed and the bytes read nearly as well in another one.
-    `detected_mime_type` is what the bytes say, None when they say nothing; `mismatch` is true when they overruled a
-    declared type or, without one, the extension.
+    `encoding_certain` is False if the encoding was guessed and another one fits nearly as well. `detected_mime_type` is
+    the type by the bytes, None if they prove nothing. `mismatch` is True if they overruled a declared type or, without
+    one, the extension.
     """
 
     mime_type: str
@@ -72,36 +71,32 @@ class Detection:
     encoding_certain: bool = True
 
     def evidence_json(self) -> list[dict[str, str]]:
-        """The evidence as JSON values, in the order of the steps."""
         return [item.as_json() for item in self.evidence]
 
 
-# Opinions from outside the core on what a file is: asked for what we cannot tell ourselves, never proof.
+# Opinions of outside libraries, used for what our own checks cannot decide; never proof.
 
 log = logging.getLogger(__name__)
 
 Opinion = Callable[[bytes], str | None]
-"""`ask(head)`: a MIME type (libmagic) or an encoding (charset-normalizer), None when it knows none; see sniffer.py."""
+"""Return a MIME type (libmagic) or an encoding (charset-normalizer), or None if unknown; see sniffer.py."""
 
 
 def opinion_of(ask: Opinion | None, head: bytes) -> str | None:
-    """What is said of these bytes; None where asking fails, which costs nothing that we found ourselves.
-
-    What a library is known to raise for a hostile file is an answer in its own module; the rest is logged as a fault.
-    """
+    """Return the opinion on these bytes, or None if the library fails."""
     try:
         return ask(head) if ask else None
-    except Exception:  # a library may raise anything, and no file's upload ends for it (ABR-8.3)
+    except Exception:  # a library may raise anything, and that must not fail an upload (ABR-8.3)
         log.exception("asking an opinion on a file failed; %d bytes were looked at", len(head))
         return None
 
 
-# One row of the tables of signatures: which bytes stand where, and the structure that proves them.
+# Rows of the signature tables.
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """One row: these bytes at that offset; `structure` None means that they only hint."""
+    """One row: fixed bytes at an offset; without a `structure` to prove them, they are only a hint."""
 
     mime: str
     fixed: bytes

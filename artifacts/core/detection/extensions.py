@@ -1,4 +1,4 @@
-"""File name extensions and the type each stands for (ABR-1.3): the most specific name first in each row.
+"""Tables of file name extensions and their types (ABR-1.3).
 
 `.ts` (TypeScript or MPEG transport stream), `.bin` and `.dat` are absent on purpose: the bytes decide.
 """
@@ -246,7 +246,7 @@ EXTENSIONS_OF_MIME: Mapping[str, str] = {
     "application/x-blender": "blend",
     **TEXT_EXTENSIONS,
 }
-"""Type → its extensions, separated by blanks; the usual one first."""
+"""Type → its extensions, separated by spaces; the usual one first."""
 
 MIME_OF_EXTENSION: Mapping[str, str] = MappingProxyType(
     {extension: mime for mime, extensions in EXTENSIONS_OF_MIME.items() for extension in extensions.split()}
@@ -283,4 +283,4 @@ MIME_OF_NAME: Mapping[str, str] = MappingProxyType(
         "winmail.dat": "application/vnd.ms-tnef",
     }
 )
-"""Whole names, lower case, that stand for a type without an extension."""
+"""Whole file names, lower case, that name a type without an extension."""

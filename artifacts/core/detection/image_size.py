@@ -1,6 +1,6 @@
-"""Width and height of an image, read from its header without decoding a pixel.
+"""Read an image's width and height from its header, without decoding a pixel.
 
-Pages and seconds need a parser and come from the extraction process (artifacts/extract).
+Pages and seconds need a parser and are measured in the extraction process (artifacts/extract).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _NO_FRAME = {0xC4, 0xC8, 0xCC}
 
 
 def image_size(head: bytes, mime_type: str, read_at: ReadAt | None = None) -> Size | None:
-    """(width, height) in pixels as stored (before any EXIF turn); None when the header does not say.
+    """Return (width, height) in pixels as stored, before any EXIF rotation, or None if the header has none.
 
-    `read_at` reaches what lies behind the head: a JPEG's frame after large metadata, a TIFF's directory at its end.
+    `read_at` reads behind the head: a JPEG's frame after large metadata, a TIFF's directory at its end.
     """
     reader = _READERS.get(mime_type)
     if reader is None:
@@ -43,7 +43,7 @@ def _bmp(_: ReadAt, head: bytes) -> Size:
 
 
 def _webp(_: ReadAt, head: bytes) -> Size | None:
-    """The three kinds of WebP keep their size in three ways."""
+    # Extended, lossless and lossy WebP store their size in three different ways.
     if head[12:16] == b"VP8X":
         return 1 + le(head, 24, 3), 1 + le(head, 27, 3)
     if head[12:16] == b"VP8L":
@@ -55,12 +55,13 @@ def _webp(_: ReadAt, head: bytes) -> Size | None:
 
 
 def _jpeg(read_at: ReadAt, _: bytes) -> Size | None:
-    """The first frame header, after at most `MAX_SEGMENTS` other segments."""
+    # The size is in the first frame header; metadata segments of any size may precede it.
     offset = 2
     for _unused in range(MAX_SEGMENTS):
         segment = read_at(offset, 9)
         if len(segment) < 9 or segment[0] != 0xFF:
             return None
+        # Three markers in the range of the frame headers are none: Huffman tables, a reserved one, arithmetic coding.
         if 0xC0 <= segment[1] <= 0xCF and segment[1] not in _NO_FRAME:
             return be(segment, 7, 2), be(segment, 5, 2)
         offset += 1 if segment[1] == 0xFF else 2 + be(segment, 2, 2)
@@ -68,7 +69,7 @@ def _jpeg(read_at: ReadAt, _: bytes) -> Size | None:
 
 
 def _tiff(read_at: ReadAt, head: bytes) -> Size | None:
-    """Tags 256 and 257 of the first directory."""
+    # Tags 256 and 257 of the first directory are width and height.
     number = le if head[:2] == b"II" else be
     start = number(head, 4, 4)
     found: dict[int, int] = {}
@@ -81,7 +82,7 @@ def _tiff(read_at: ReadAt, head: bytes) -> Size | None:
 
 
 def _heif(_: ReadAt, head: bytes) -> Size | None:
-    """The largest of the image extents in the header: tiles and thumbnails are smaller."""
+    # Each tile and thumbnail has an extent, too, so take the largest.
     sizes: list[Size] = []
     at = head.find(b"ispe")
     while at >= 0 and len(sizes) < 64:
@@ -91,7 +92,7 @@ def _heif(_: ReadAt, head: bytes) -> Size | None:
 
 
 def _icon(_: ReadAt, head: bytes) -> Size | None:
-    """The largest entry; 0 stands for 256."""
+    # Take the largest entry. A side of 0 means 256.
     count = min(le(head, 4, 2), 64)
     entries = [head[6 + 16 * index : 8 + 16 * index] for index in range(count)]
     return max(((entry[0] or 256, entry[1] or 256) for entry in entries if len(entry) == 2), default=None)
@@ -115,4 +116,4 @@ _READERS: dict[str, Callable[[ReadAt, bytes], Size | None]] = {
     "image/x-icon": _icon,
     "image/vnd.adobe.photoshop": _psd,
 }
-"""Type → who reads its header."""
+"""Type → the function that reads its header."""

@@ -1,6 +1,6 @@
-"""MIME types and file name extensions, and the kind of content each stands for (ABR-1.2, ABR-1.3).
+"""Tables and look-ups of MIME types, file name extensions and kinds of content (ABR-1.2, ABR-1.3).
 
-The tables are the whole knowledge; the functions only look things up. A type nobody listed is judged by its first word.
+A type in none of the tables is judged by its first word.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ ALIASES: Mapping[str, str] = MappingProxyType(
         "video/x-mpeg": "video/mpeg",
     }
 )
-"""Other names of a type → the name we use; the names are the ones providers list as accepted."""
+"""Alias of a type → the name we use, which is the one that providers list as accepted."""
 
 UNDECLARED = frozenset(
     {
@@ -132,7 +132,7 @@ UNDECLARED = frozenset(
         "application/binary",
     }
 )
-"""Types that say nothing about the file; they count as not declared (REQUIREMENTS, decision 3)."""
+"""Types that say nothing about the file and count as not declared."""
 
 DOCUMENT_TYPES = frozenset(
     {
@@ -228,16 +228,16 @@ ARCHIVE_TYPES = frozenset(
 """Types of kind other that are known never to be text: archives, programs, databases, fonts."""
 
 FILM_TYPES = frozenset({"application/mxf", "application/vnd.rn-realmedia"})
-"""Film whose type does not say so."""
+"""Video types that do not begin with `video/`."""
 
 _KIND_OF_TOP = {"text": Kind.TEXT, "image": Kind.IMAGE, "audio": Kind.AUDIO, "video": Kind.VIDEO}
 _MIME = re.compile(r"^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$")
 
 
 def clean_mime(raw: object) -> str | None:
-    """The type a declaration names, in our spelling; None when it is absent, malformed or says nothing.
+    """Return the declared type in our spelling, or None if it is absent, malformed or says nothing.
 
-    Parameters, quotes, blanks and case do not matter: ` "IMAGE/JPG"; q=1` is `image/jpeg`.
+    Parameters, quotes, spaces and case are ignored: ` "IMAGE/JPG"; q=1` is `image/jpeg`.
     """
     if not isinstance(raw, str):
         return None
@@ -249,7 +249,7 @@ def clean_mime(raw: object) -> str | None:
 
 
 def kind_of(mime: str) -> Kind:
-    """The kind of content a (cleaned) type stands for; `other` for what no table knows (ABR-1.2)."""
+    """Return the kind of content of a cleaned type; `other` if no table has it (ABR-1.2)."""
     if is_text_mime(mime):
         return Kind.TEXT
     if mime in DOCUMENT_TYPES or mime.startswith(DOCUMENT_PREFIXES):
@@ -260,17 +260,16 @@ def kind_of(mime: str) -> Kind:
 
 
 def is_binary_mime(mime: str) -> bool:
-    """Whether the type is known never to be clean text: media, documents, archives, programs, fonts."""
+    """Return whether files of this type are never clean text: media, documents, archives, programs, fonts."""
     return mime in ARCHIVE_TYPES or kind_of(mime) not in (Kind.TEXT, Kind.OTHER)
 
 
 def extension_of(filename: str | None) -> str:
-    """The extension, lower case and without its dot; empty when there is none (`.bashrc` has none)."""
+    """Return the extension in lower case without its dot, or "" if there is none (`.bashrc` has none)."""
     stem, dot, extension = (filename or "").replace("\\", "/").rsplit("/", 1)[-1].rpartition(".")
     return extension.strip().lower() if dot and stem else ""
 
 
 def mime_of_filename(filename: str | None) -> str | None:
-    """The type a file's name stands for, or None when its extension says nothing."""
     base = (filename or "").replace("\\", "/").rsplit("/", 1)[-1].lower()
     return MIME_OF_NAME.get(base) or MIME_OF_EXTENSION.get(extension_of(filename))

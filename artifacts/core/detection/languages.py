@@ -1,7 +1,7 @@
-"""Which characters a language is written with, the frequent ones first, and in which encodings its old texts come.
+"""Tables of the characters of languages, most frequent first, and the legacy encodings of their texts.
 
-The orders are the well-known ones of running text. What is not listed is rare in that language, which is all that the
-choice between two encodings needs.
+The orders are the well-known ones of running text. An unlisted character is rare in that language, which is enough to
+choose between two encodings.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Alphabet:
-    """The letters of one language as its bytes beyond ASCII see it.
+    """The letters of one language beyond ASCII, lower case, the most frequent first.
 
-    `letters` are lower case, the most frequent first; `cased` says whether they have capitals, `beside_latin` whether
-    they stand in one word with the letters of ASCII.
+    `cased` says whether they have capitals, `beside_latin` whether they mix with ASCII letters in one word.
     """
 
     name: str
@@ -59,7 +58,7 @@ ALPHABETS: tuple[Alphabet, ...] = (
     Alphabet("ar", ("cp1256",), "ايلمنوترةبعدسفهكقحجأشصطخذضزإىغثءئآظؤ", cased=False),
     Alphabet("th", ("cp874",), "านรอกง่เม้ยลวดทตสัิบปคะีืห์ใไุแูพขชจ็ผถโธณซฟศษญฐๆำฉภฝฎฏฑฒฬฮฤ", cased=False),
 )
-"""Languages that are written with letters, one byte each."""
+"""Languages whose legacy encodings use one byte for each letter."""
 
 FREQUENT = {
     "zh": (
@@ -85,10 +84,10 @@ FREQUENT = {
         "세요입오성용공비조신동선소계할경모무문된되당면때모것게적중분화유우미연생실간위회내번년월날"
     ),
 }
-"""Language of East Asia → its frequent characters."""
+"""East Asian language → its frequent characters."""
 
 PUNCTUATION = "、。，．・：；！？（）「」『』《》【】“”‘’—…～　"
-"""What stands between East Asian characters."""
+"""Punctuation between East Asian characters."""
 
 MARKS = "“”’«»–—…\u00a0„‘°№§•·€£©®×½º²¿¡ª³¼¾™"
-"""What stands between the letters of any language, the frequent ones first."""
+"""Punctuation and symbols between the letters of any language, the frequent ones first."""

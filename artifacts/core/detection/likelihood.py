@@ -1,8 +1,8 @@
-"""In which old encoding do these bytes read as a language? By how likely their characters are in each.
+"""Find the legacy encoding in which bytes most likely read as a language.
 
-Read in the wrong encoding, frequent letters become rare ones, capitals stand inside words and letters of two
-alphabets side by side. Each reading gets the sum of the logarithms of its characters' probabilities, a few nats for
-what the guesser and the reader's language say, and the likeliest comes first.
+Read in the wrong encoding, frequent letters become rare ones, capitals appear inside words and two alphabets in one
+word. Each reading is scored by the sum of the logarithms of its characters' probabilities, plus a few nats for the
+guesser's answer and the reader's language. The likeliest is returned first.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from functools import cache
 from artifacts.core.detection.languages import ALPHABETS, FREQUENT, MARKS, PUNCTUATION, Alphabet
 
 SAMPLE = 4 * 1024
-"""Bytes that are read in every encoding; more tell nothing new."""
+"""Bytes that are decoded in every encoding; more do not improve the choice."""
 
 EAST_ASIAN = (
     ("zh", "gb18030", ("gb18030",), ((0xB0, 0xD7),)),
@@ -28,7 +28,7 @@ EAST_ASIAN = (
     ("ko", "cp949", ("cp949",), ((0xB0, 0xC8),)),
     ("ko", "johab", ("johab",), ((0x88, 0xD3),)),
 )
-"""Language, encoding, the widest forms of it that are read, and the lead bytes of its common characters
+"""Language, encoding, the wider variants to decode with, and the lead bytes of its common characters
 (GB 2312 and JIS X 0208 level 1, Big5 level 1, the Hangul of KS X 1001 and of Johab)."""
 
 WIDER: Mapping[str, tuple[str, ...]] = {
@@ -36,24 +36,24 @@ WIDER: Mapping[str, tuple[str, ...]] = {
     "shift_jis": ("cp932", "shift_jis_2004"),
     "euc_jp": ("euc_jis_2004",),
 }
-"""Encoding → those that hold more characters in the same places, for files that need them."""
+"""Encoding → its supersets, for files that need their characters."""
 
 LEAST, LEAST_EAST_ASIAN = -6.0, -10.0
-"""Nats for each character beyond ASCII: with less the characters are so rare that no language was found."""
+"""Nats per character beyond ASCII; below, the characters are too rare for any language."""
 
 FREQUENT_NATS = -8.5
-"""What the characters of running Chinese, Japanese and Korean exceed on average."""
+"""Nats per character that running Chinese, Japanese and Korean exceed."""
 
 CLEAR = 6.0
-"""Nats that the likeliest reading is ahead of every other when it is certain: 400 to 1."""
+"""Lead in nats with which the likeliest reading is certain: 400 to 1."""
 
 FEW = 4
-"""Characters beyond ASCII without which no reading is certain."""
+"""Minimum of characters beyond ASCII for a certain reading."""
 
 GUESSED = 3.0
 PREFERRED = 2.5
 USUAL = {"cp1252": 1.0, "cp1251": 0.5}
-"""Nats for what is otherwise as likely: the guesser's word, the reader's language, the usual one of a script."""
+"""Nats that break ties: the guesser's answer, the reader's language, the usual encoding of a script."""
 
 _ASCII = -3.0
 _RARE = -13.0
@@ -64,7 +64,7 @@ _TWO_ACCENTS = -2.0
 
 @dataclass(frozen=True, slots=True)
 class LikelyText:
-    """One way to read the bytes: the encoding, the text, and the nats of its characters beyond ASCII."""
+    """One reading of the bytes: the encoding, the text, and the nats of its characters beyond ASCII."""
 
     encoding: str
     words: str
@@ -74,22 +74,21 @@ class LikelyText:
 
     @property
     def wide(self) -> int:
-        """How many characters are beyond ASCII."""
+        """The number of characters beyond ASCII."""
         return len(self.words) - len(self.words.encode("ascii", "ignore"))
 
     @property
     def nats(self) -> float:
-        """The logarithm of the whole reading's likelihood, with what speaks for it beside its characters."""
+        """The logarithm of the reading's likelihood, including the bonus in `extra`."""
         return self.beyond_ascii + self.extra + _ASCII * (len(self.words) - self.wide)
 
     @property
     def is_likely(self) -> bool:
-        """Whether some language is written with such characters."""
         return self.beyond_ascii >= (LEAST_EAST_ASIAN if self.is_east_asian else LEAST) * self.wide
 
 
 def readings(head: bytes, guessed: str | None = None, prefer: str = "zh") -> list[LikelyText]:
-    """The ways to read a head that some language makes likely, the likeliest first, none for bytes of no language."""
+    """Return the readings of a head that are likely in some language, the likeliest first."""
     sample = head[:SAMPLE]
     found = [
         replace(each, extra=_extra(each.encoding, guessed, prefer))
@@ -100,13 +99,13 @@ def readings(head: bytes, guessed: str | None = None, prefer: str = "zh") -> lis
 
 
 def is_clear(texts: list[LikelyText]) -> bool:
-    """Whether the likeliest reading of `FEW` characters or more is far ahead of all that read otherwise."""
+    """Return whether the likeliest reading has at least `FEW` characters and a clear lead over different ones."""
     others = [each for each in texts[1:] if each.words != texts[0].words]
     return texts[0].wide >= FEW and (not others or texts[0].nats - others[0].nats >= CLEAR)
 
 
 def reads_as_east_asian(words: str) -> bool:
-    """Whether words are running Chinese, Japanese or Korean rather than any of their characters."""
+    """Return whether text is running Chinese, Japanese or Korean, not an arbitrary mix of their characters."""
     tables = (_characters(language, encoding, leads) for language, encoding, _, leads in EAST_ASIAN)
     found = (LikelyText("", words, _sum_nats(words, table)) for table in tables)
     return any(each.wide and each.beyond_ascii >= FREQUENT_NATS * each.wide for each in found)
@@ -119,8 +118,8 @@ def _extra(encoding: str, guessed: str | None, prefer: str) -> float:
 
 
 def _decode(sample: bytes, encoding: str) -> str | None:
-    """The text, without a last character that was cut in two; None where it does not decode."""
     try:
+        # An incremental decoder ignores a last character that was cut in two.
         return codecs.getincrementaldecoder(encoding)("strict").decode(sample)
     except (UnicodeError, ValueError):
         return None
@@ -140,7 +139,7 @@ def _east_asian(sample: bytes) -> Iterator[LikelyText]:
 
 @cache
 def _characters(language: str, encoding: str, leads: tuple[tuple[int, int], ...]) -> dict[str, float]:
-    """Character → the logarithm of its probability: six in ten are frequent ones, one in ten punctuation."""
+    # Character → log probability. Six in ten characters of a text are frequent ones, one in ten is punctuation.
     common = [
         char
         for first, last in leads
@@ -154,7 +153,7 @@ def _characters(language: str, encoding: str, leads: tuple[tuple[int, int], ...]
 
 
 def _by_rank(letters: str, share: float) -> dict[str, float]:
-    """Zipf's law: the probability of a letter falls with its place in the order."""
+    # Zipf's law: a letter's probability falls with its rank.
     weights = {letter: 1 / (rank + 5) for rank, letter in enumerate(dict.fromkeys(letters))}
     whole = sum(weights.values())
     return {letter: math.log(share * weight / whole) for letter, weight in weights.items()}
@@ -175,7 +174,7 @@ def _alphabet_nats(words: str, language: Alphabet) -> float:
 
 @cache
 def _letters(language: Alphabet) -> dict[str, float]:
-    """Letter → the logarithm of its probability; a capital is twelve times as rare as its small letter."""
+    # Letter → log probability. A capital is twelve times as rare as its small letter.
     small = _by_rank(language.letters, 0.9)
     capitals = {letter.upper(): nats - math.log(12) for letter, nats in small.items() if len(letter.upper()) == 1}
     return _by_rank(MARKS, 0.1 if language.beside_latin else 0.02) | (capitals if language.cased else {}) | small
@@ -183,7 +182,7 @@ def _letters(language: Alphabet) -> dict[str, float]:
 
 @cache
 def _oddities(language: Alphabet) -> tuple[tuple[re.Pattern[str], float], ...]:
-    """What words of the language hardly ever have, and what each occurrence costs."""
+    # Patterns that words of the language hardly ever contain, each with its cost in nats.
     small = re.escape(language.letters)
     capitals = re.escape("".join(letter.upper() for letter in language.letters if len(letter.upper()) == 1))
     own = f"{small}{capitals}" if language.cased else small
@@ -193,12 +192,11 @@ def _oddities(language: Alphabet) -> tuple[tuple[re.Pattern[str], float], ...]:
     return (*found, (re.compile(f"[A-Za-z](?=[{own}])|[{own}](?=[A-Za-z])"), _TWO_ALPHABETS))
 
 
-# Do a few bytes that could be text in an old encoding read as words? Chance makes letters of any two or three bytes.
-#
-# Asked only where nobody said what a file is: half of all blobs of four bytes decode in one of the old encodings.
+# Whether a few bytes read as words, asked only if no type was declared. Any two or three bytes can be letters by
+# chance: half of all blobs of four bytes decode in one of the legacy encodings.
 
 SHORT = 24
-"""Bytes of a file that is judged so; in more of them no language shows by chance."""
+"""Below so many bytes a file is judged this way; in longer ones no language appears by chance."""
 
 SCRIPTS = (
     "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f",
@@ -209,7 +207,7 @@ SCRIPTS = (
     "\u0e01-\u0e5b",
     "\u3005-\u3007\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3\uff66-\uff9f",
 )
-"""Letters that stand in one word: Latin, Greek, Cyrillic, Hebrew, Arabic, Thai, East Asian."""
+"""Letters that may share one word: Latin, Greek, Cyrillic, Hebrew, Arabic, Thai, East Asian."""
 
 _LETTERS = "".join(SCRIPTS)
 _BETWEEN = "0-9\\s.,;:!?'\"()/+%\u3000-\u3003\u3008-\u301c\uff01-\uff5e" + re.escape(MARKS + "-")
@@ -219,9 +217,7 @@ _RUN = re.compile(f"[{_LETTERS}]+")
 
 
 def reads_as_words(text: str) -> bool:
-    """Whether there is nothing but words, numbers and what stands between them: each in one script, with capitals as
-    people write them.
-    """
+    """Return whether text has only words, numbers and punctuation, each word in one script and cased as usual."""
     return bool(_WORDS.fullmatch(text)) and all(_is_cased(word) for word in _RUN.findall(text))
 
 

@@ -1,6 +1,7 @@
-"""Sound or pictures inside the containers that hold both: MP4 and its family, WebM and Matroska, OGG, ASF.
+"""Tell audio from video inside containers of both: MP4 and its family, WebM and Matroska, OGG, ASF.
 
-Bounded work whatever the bytes claim; None when the inside cannot be found, and then the signature's answer stands.
+The work is bounded whatever the bytes claim. None means that the contents cannot be found; the signature's own type
+then remains.
 """
 
 from __future__ import annotations
@@ -22,15 +23,16 @@ BRANDS = {
     b"qt  ": "video/quicktime", b"3gp": "video/3gpp", b"3g2": "video/3gpp2", b"3gs": "video/3gpp",
     b"jp2 ": "image/jp2", b"jpx ": "image/jp2",
 }  # fmt: skip
-"""The brand of an ISO media file (four bytes, or the three it begins with) → its type; any other is MP4."""
+"""Brand of an ISO media file (four bytes or its first three) → its type; any other is MP4."""
 
 
 def iso_media_type(read_at: ReadAt, size: int) -> str | None:
-    """The type of an ISO media file by its brands, MP4 with sound alone by its tracks."""
+    """Return the type of an ISO media file by its brands; audio alone is recognised by the tracks."""
     head = read_at(0, min(size, 4096))
     length = min(be(head, 0, 4), len(head))
     brands = [head[8:12], *(head[offset : offset + 4] for offset in range(16, length, 4))]
     major = BRANDS.get(brands[0]) or BRANDS.get(brands[0][:3])
+    # `mif1` only says that it is an image file; the compatible brands name the codec.
     if major == "image/heif":
         compatible = {BRANDS.get(brand) for brand in brands}
         return "image/avif" if "image/avif" in compatible else "image/heic" if "image/heic" in compatible else major
@@ -43,7 +45,6 @@ def iso_media_type(read_at: ReadAt, size: int) -> str | None:
 
 
 def _boxes(read_at: ReadAt, start: int, end: int) -> Iterator[tuple[bytes, int, int]]:
-    """(name, beginning of its content, its end) for the boxes between two places, at most `MAX_BOXES`."""
     for _ in range(MAX_BOXES):
         header = read_at(start, 16) if start + 8 <= end else b""
         if len(header) < 8:
@@ -51,6 +52,7 @@ def _boxes(read_at: ReadAt, start: int, end: int) -> Iterator[tuple[bytes, int, 
         length, skip = be(header, 0, 4), 8
         if length == 1:
             length, skip = be(header, 8, 8), 16
+        # Length 0: the box reaches to the end of its parent. Length 1: 64 bits follow.
         length = length or end - start
         if length < skip:
             return
@@ -59,8 +61,8 @@ def _boxes(read_at: ReadAt, start: int, end: int) -> Iterator[tuple[bytes, int, 
 
 
 def _track_kinds(read_at: ReadAt, size: int) -> Iterator[bytes]:
-    """`soun`, `vide` … for each track of an MP4 file."""
     level = [(start, end) for name, start, end in _boxes(read_at, 0, size) if name == b"moov"][:1]
+    # The handler at the end of moov/trak/mdia/hdlr is `soun` or `vide`.
     for wanted in (b"trak", b"mdia", b"hdlr"):
         inner = [box for start, end in level for box in _boxes(read_at, start, end)]
         level = [(start, end) for name, start, end in inner if name == wanted][:64]
@@ -71,8 +73,9 @@ def _track_kinds(read_at: ReadAt, size: int) -> Iterator[bytes]:
 
 
 def id3_type(read_at: ReadAt, size: int) -> str | None:
-    """The sound behind an ID3v2 tag, which players put before any other format, too (id3.org, ID3v2.4 §3.1)."""
+    """Return the type behind an ID3v2 tag, which players write before any format (ID3v2.4 §3.1)."""
     head = read_at(0, 10)
+    # The size has seven bits in each byte; a footer, if flagged, adds ten bytes.
     length = sum((byte & 0x7F) << shift for byte, shift in zip(head[6:10], (21, 14, 7, 0), strict=False))
     start = 10 + length + (10 if head[5:6] and head[5] & 0x10 else 0)
     behind = read_at(start, 16 * 1024).lstrip(b"\0")
@@ -83,7 +86,7 @@ def id3_type(read_at: ReadAt, size: int) -> str | None:
 
 
 def ebml_type(read_at: ReadAt, size: int) -> str | None:
-    """WebM or Matroska by the document type, sound or pictures by the kinds of its tracks."""
+    """Return WebM or Matroska by the document type, audio or video by the tracks."""
     head = read_at(0, min(size, 64 * 1024))
     doctype = head.find(b"\x42\x82", 0, 128)
     name = head[doctype + 3 : doctype + 3 + (head[doctype + 2] & 0x7F)] if 0 <= doctype < len(head) - 2 else b""
@@ -98,7 +101,7 @@ def ebml_type(read_at: ReadAt, size: int) -> str | None:
 
 
 def _ebml_track_kinds(head: bytes, tracks: int) -> Iterator[int]:
-    """1 for pictures, 2 for sound, for each track entry behind the Tracks element."""
+    # Track type 1 is video, 2 audio.
     offset = head.find(b"\xae", tracks + 4)
     for _ in range(64):
         if offset < 0:
@@ -110,7 +113,7 @@ def _ebml_track_kinds(head: bytes, tracks: int) -> Iterator[int]:
 
 
 def ogg_type(read_at: ReadAt, size: int) -> str | None:
-    """Sound or pictures by the first packet of each stream at the beginning."""
+    """Return audio or video by the first packet of each stream."""
     head = read_at(0, min(size, 8192))
     packets = [head[at + 28 : at + 36] for at in _page_starts(head)]
     video = any(packet[:7] in (b"\x80theora", b"BBCD\0\0\0") or packet[:5] == b"\x01vide" for packet in packets)
@@ -118,7 +121,7 @@ def ogg_type(read_at: ReadAt, size: int) -> str | None:
 
 
 def _page_starts(head: bytes) -> Iterator[int]:
-    """Where pages that begin a stream stand, one segment each as the format demands."""
+    # Pages that begin a stream are the first in the file, each with one segment.
     offset = 0
     for _ in range(16):
         if head[offset : offset + 4] != b"OggS" or len(head) < offset + 28 or not head[offset + 5] & 2:
@@ -133,21 +136,21 @@ ASF_AUDIO = bytes.fromhex("409e69f84d5bcf11a8fd00805f5c442b")
 
 
 def asf_type(read_at: ReadAt, size: int) -> str | None:
-    """Sound or pictures by the stream types named in the header."""
+    """Return audio or video by the stream types in the header."""
     head = read_at(0, min(size, 64 * 1024))
     if ASF_VIDEO in head:
         return "video/x-ms-wmv"
     return "audio/x-ms-wma" if ASF_AUDIO in head else None
 
 
-# Structures behind the first bytes of rarer images, sound and film, as in `structures`. None raises.
+# Predicates as in `structures.py`, for rarer images, audio and video. None raises.
 
 LAST_SEGMENT = 20
-"""Segments of a JPEG file that are looked at until its frame is found."""
+"""JPEG segments searched for the frame header."""
 
 
 def jpeg_ls(data: bytes) -> bool:
-    """The frame header that comes first is one of JPEG-LS, marker F7 (ITU-T T.87 §C.1.1)."""
+    # The first frame header has the marker of JPEG-LS, F7 (ITU-T T.87 §C.1.1).
     at = 2
     for _ in range(LAST_SEGMENT):
         marker, length = be(data, at, 2), be(data, at + 2, 2)
@@ -160,32 +163,32 @@ def jpeg_ls(data: bytes) -> bool:
 
 
 def sgi(data: bytes) -> bool:
-    """A storage, a depth and dimensions that exist (SGI image file format 1.00)."""
+    # Storage, depth and dimensions are valid (SGI image file format 1.00).
     return be(data, 2, 1) in (0, 1) and be(data, 3, 1) in (1, 2) and be(data, 4, 2) in (1, 2, 3)
 
 
 def float_map(data: bytes) -> bool:
-    """Width, height and a scale in decimal behind the letters (netpbm's pfm(5))."""
+    # Width, height and a scale in decimal follow the letters (netpbm's pfm(5)).
     return re.match(rb"P[Ff]\s[1-9][0-9]{0,6}\s+[1-9][0-9]{0,6}\s+-?[0-9.]{1,20}\s", data[:64]) is not None
 
 
 def window_dump(data: bytes) -> bool:
-    """A header of 100 bytes or more, a format and a depth that exist (XWDFile.h of X11)."""
+    # The header has at least 100 bytes, format and depth are valid (XWDFile.h of X11).
     return 100 <= be(data, 0, 4) <= 4096 and be(data, 8, 4) in (0, 1, 2) and 1 <= be(data, 12, 4) <= 32
 
 
 AC3_KBPS = (32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 576, 640)
-"""kbit/s by half of a frame's size code (ATSC A/52, table 5.18)."""
+"""Bit rates in kbit/s, indexed by half of the frame size code (ATSC A/52, table 5.18)."""
 
 
 def ac3(data: bytes) -> bool:
-    """Two frames of AC-3 or of its successor, the second where the first ends (ATSC A/52 §5.3, §E.2)."""
+    # Two frames of AC-3 or E-AC-3, the second where the first ends (ATSC A/52 §5.3, §E.2).
     length = _ac3_frame(data)
     return length > 0 and data[length : length + 2] == data[:2]
 
 
 def _ac3_frame(data: bytes) -> int:
-    """The length in bytes of the frame at the beginning; 0 when there is none."""
+    # A bit stream id over 10 means E-AC-3, whose frame size is a plain field.
     if be(data, 5, 1) >> 3 > 10:
         return ((be(data, 2, 2) & 0x7FF) + 1) * 2
     rate, code = be(data, 4, 1) >> 6, be(data, 4, 1) & 0x3F
@@ -196,7 +199,7 @@ def _ac3_frame(data: bytes) -> int:
 
 
 def unit_stream(first: int, second: int, shift: int, mask: int) -> Structure:
-    """A byte stream of H.264 or H.265 whose first two units are of these kinds (ITU-T H.264 and H.265, annex B)."""
+    """Return a predicate for H.264 or H.265 byte streams whose first two units have these types (annex B)."""
 
     def is_kind(byte: bytes, kind: int) -> bool:
         return len(byte) == 1 and not byte[0] & 0x80 and byte[0] >> shift & mask == kind
@@ -209,5 +212,5 @@ def unit_stream(first: int, second: int, shift: int, mask: int) -> Structure:
 
 
 def nifti(data: bytes) -> bool:
-    """The header's own length and one to seven dimensions, in either order of bytes (NIfTI-1)."""
+    # The header states its own length and one to seven dimensions, in either byte order (NIfTI-1).
     return any(read(data, 0, 4) == 348 and 1 <= read(data, 40, 2) <= 7 for read in (le, be))

@@ -1,10 +1,9 @@
-"""What the first bytes say: our own table of signatures, read from the top; the first row that proves wins.
+"""The table of file signatures; the first row that proves a type wins.
 
-A row proves its type when its fixed bytes stand there and the structure behind them is valid (decision 3);
-with the fixed bytes alone, or in a row without a structure, it only hints, and a short signature says nothing then.
-`family` names the container whose inside decides (`containers.py`), `also` the types that begin with the very same
-bytes, `textual` the formats that may be clean text throughout: for all others clean text behind the fixed bytes means
-that the bytes are words.
+A row proves its type when its fixed bytes and the structure behind them are valid. Without a valid structure it is a
+hint, and short signatures are not even that. `family` names the container whose contents decide (`containers.py`),
+`also` the types that begin with the same bytes. `textual` marks formats that may be clean text throughout; for all
+others, clean text behind the fixed bytes means that the bytes are words.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from artifacts.core.detection import structures as is_
 from artifacts.core.detection.evidence import Signature
 from artifacts.core.detection.structures import anything, at, number
 
-# What images, sound and film begin with; read from the top.
+# Images, audio and video, tried from the top.
 
 S = Signature
 MPEG_AUDIO = ("audio/aac", "audio/flac", "audio/x-ape")
@@ -134,7 +133,7 @@ MEDIA: tuple[Signature, ...] = (
 )
 
 
-# What documents, archives, programs, data and fonts begin with; read from the top.
+# Documents, archives, programs, data and fonts, tried from the top.
 
 
 FILES: tuple[Signature, ...] = (
@@ -245,12 +244,12 @@ FILES: tuple[Signature, ...] = (
 
 
 HEAD = 64 * 1024
-"""Bytes of a file that detection looks at first; libmagic needs 8 KB for .xls, office files more."""
+"""Bytes of a file examined first; libmagic needs 8 KB for .xls, more for office files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """What a row says of a head: its type, and whether that is proof."""
+    """The type that a signature gives a head, and whether it is proof."""
 
     mime: str
     proves: bool
@@ -271,7 +270,7 @@ ROOTS = {
     b"gpx": (b"topografix.com/GPX", "application/gpx+xml"),
     b"feed": (b"w3.org/2005/Atom", "application/atom+xml"),
 }
-"""Root element of an XML document, without its prefix → what its name space holds, and its type."""
+"""Root element of an XML document without prefix → text that its namespace contains, and its type."""
 
 RIFF_BRANDS = frozenset({"image/webp", "audio/wav", "video/x-msvideo", "audio/midi"})
 ROOT = re.compile(rb"<(?:[\w.-]{1,40}:)?([\w.-]{1,80})[\s>/]")
@@ -280,19 +279,19 @@ MARKUP = (
     (re.compile(rb"<svg[\s>]|<!doctype\s+svg", re.I), "image/svg+xml"),
     (re.compile(rb"<\?xml[\s?]", re.I), "application/xml"),
 )
-"""Words that name a text's own type at its beginning, the more telling first."""
+"""Markup at the beginning of a text that names its type; more specific ones first."""
 
 
 TELLING = 3
-"""Bytes beside NUL that a signature needs to name a type unproved: many a format begins with NUL, NUL, 2, NUL."""
+"""Bytes other than NUL that an unproved signature needs: several formats begin with NUL, NUL, 2, NUL."""
 
 BEFORE_WORDS = b"\xef\xbb\xbf\t\r\n\f "
 WORDS_BEFORE = 1024
-"""What may stand before a textual format's first words, and how far (readers look for `%PDF-` in the first 1024)."""
+"""Bytes allowed before a textual format, and how many (readers search the first 1024 for `%PDF-`)."""
 
 
 def match(head: bytes) -> Match | None:
-    """What the bytes at the beginning of a file say, proof before hints; None when no row knows them."""
+    """Return the first row that proves a type, else the first hint, else None."""
     hint: Match | None = None
     words = head[:WORDS_BEFORE].lstrip(BEFORE_WORDS) + head[WORDS_BEFORE:]
     for row in SIGNATURES:
@@ -301,15 +300,14 @@ def match(head: bytes) -> Match | None:
             continue
         if row.structure is not None and row.structure(start):
             return Match(mime=row.mime, proves=True, family=row.family, also=row.also, textual=row.textual)
+        # Too short a signature occurs by chance.
         if hint is None and len(row.fixed.replace(b"\0", b"")) >= TELLING:
             hint = Match(mime=row.mime, proves=False, family=row.family, also=row.also, textual=row.textual)
     return hint
 
 
 def text_type(head: bytes) -> str | None:
-    """The type that a text names at its beginning: HTML, XML and what is written in it, calendar, card, captions,
-    PostScript; None otherwise.
-    """
+    """Return the type that a text names at its beginning, such as HTML, XML, vCard or PostScript, else None."""
     start = head[:4096].removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n\f\x04")
     for prefix, mime in (
         (b"BEGIN:VCALENDAR", "text/calendar"),
@@ -330,7 +328,7 @@ def text_type(head: bytes) -> str | None:
 
 
 def _root_element(start: bytes) -> bytes:
-    """The name of the first element, without its prefix, behind declarations and comments; empty when none is seen."""
+    # Declarations and comments may precede the root element.
     for _ in range(50):
         start = start.lstrip()
         if not start.startswith((b"<?", b"<!")):
@@ -342,5 +340,5 @@ def _root_element(start: bytes) -> bytes:
 
 
 def _has_brand(row: Signature, head: bytes) -> bool:
-    """Brands of RIFF stand behind its mark: four letters alone at offset 8 say nothing."""
+    # Four letters at offset 8 mean nothing without the RIFF mark before them.
     return row.mime not in RIFF_BRANDS or row.offset != 8 or head[:4] in (b"RIFF", b"RIFX", b"RF64")

@@ -1,7 +1,6 @@
-"""Is there a valid structure behind the first bytes? One short predicate per format, over the head of a file.
+"""Predicates that check the structure behind a signature, one per format, over the head of a file.
 
-A signature alone can be chance or a label stuck on something else; these look one step further. None raises: a field
-outside the head reads as zero and fails its test.
+A signature alone can be chance. None of these raises: a field outside the head reads as zero and fails its check.
 """
 
 from __future__ import annotations
@@ -16,17 +15,17 @@ Structure = Callable[[bytes], bool]
 
 
 def be(data: bytes, offset: int, size: int) -> int:
-    """The big-endian number there; 0 outside the data."""
+    """Return the big-endian number at the offset, 0 outside the data."""
     return int.from_bytes(data[offset : offset + size], "big") if len(data) >= offset + size else 0
 
 
 def le(data: bytes, offset: int, size: int) -> int:
-    """The little-endian number there; 0 outside the data."""
+    """Return the little-endian number at the offset, 0 outside the data."""
     return int.from_bytes(data[offset : offset + size], "little") if len(data) >= offset + size else 0
 
 
 def png(data: bytes) -> bool:
-    """IHDR first, 13 bytes, neither side 0, a bit depth that exists."""
+    # IHDR first with 13 bytes, both sides positive, a valid bit depth.
     return (
         data[8:16] == b"\0\0\0\rIHDR"
         and be(data, 16, 4) > 0
@@ -36,7 +35,7 @@ def png(data: bytes) -> bool:
 
 
 def jpeg(data: bytes) -> bool:
-    """A segment with a length after the start marker, and another marker after that segment."""
+    # A segment with a length follows the start marker, and another marker that segment.
     marker, length = be(data, 3, 1), be(data, 4, 2)
     if not 0xC0 <= marker <= 0xFE or length < 2:
         return False
@@ -45,48 +44,47 @@ def jpeg(data: bytes) -> bool:
 
 
 def gif(data: bytes) -> bool:
-    """A logical screen, then after its colour table an extension, an image or the end."""
+    # A logical screen, and after its colour table an extension, an image or the end.
     flags = be(data, 10, 1)
     start = 13 + (3 * 2 ** ((flags & 7) + 1) if flags & 0x80 else 0)
     return le(data, 6, 2) > 0 and le(data, 8, 2) > 0 and data[start : start + 1] in (b"\x21", b"\x2c", b"\x3b")
 
 
 def riff_chunk(*names: bytes) -> Structure:
-    """One of these chunks directly after the RIFF brand."""
     return lambda data: data[12:16] in names
 
 
 def bmp(data: bytes) -> bool:
-    """A DIB header of a known size, pixels behind it, one plane."""
+    # A DIB header of a known size, pixels behind it, one plane.
     header = le(data, 14, 4)
     planes = le(data, 22, 2) if header == 12 else le(data, 26, 2)
     return header in (12, 16, 40, 52, 56, 64, 108, 124) and planes == 1 and le(data, 10, 4) >= 14 + header
 
 
 def icon(data: bytes) -> bool:
-    """At least one image entry, its reserved byte 0, its bytes behind the directory."""
+    # At least one entry, with its reserved byte 0 and its image behind the directory.
     count = le(data, 4, 2)
     return 1 <= count <= 256 and data[9:10] == b"\0" and le(data, 14, 4) > 0 and le(data, 18, 4) >= 6 + 16 * count
 
 
 def tiff(data: bytes) -> bool:
-    """An offset of the first directory behind the header."""
+    # The first directory lies behind the header.
     read = le if data[:2] == b"II" else be
     return read(data, 4, 4) >= 8
 
 
 def sun_raster(data: bytes) -> bool:
-    """A depth, a type and a kind of colour map that exist (rasterfile.h of SunOS)."""
+    # Depth, type and colour map type are valid (rasterfile.h of SunOS).
     return be(data, 12, 4) in (1, 8, 24, 32) and be(data, 20, 4) in range(6) and be(data, 24, 4) in range(3)
 
 
 def netpbm(data: bytes) -> bool:
-    """Width and height in decimal behind the letters, comments before them (netpbm's ppm(5))."""
+    # Width and height in decimal follow the letters and comments (netpbm's ppm(5)).
     return re.match(rb"P[4-6](?:\s+#[^\n]{0,200}\n)*\s+[1-9][0-9]{0,6}\s+[1-9][0-9]{0,6}\s", data[:1024]) is not None
 
 
 def pcx(data: bytes) -> bool:
-    """A version, run lengths, bits, planes and a window that exist, and the reserved byte 0 (ZSoft's PCX 5)."""
+    # Version, encoding, bits, planes and window are valid, the reserved byte is 0 (ZSoft's PCX 5).
     return (
         len(data) >= 128
         and data[1] in (0, 2, 3, 4, 5)
@@ -101,12 +99,12 @@ def pcx(data: bytes) -> bool:
 
 
 def psd(data: bytes) -> bool:
-    """Version 1 or 2 and 1 to 56 channels."""
+    # Version 1 or 2, and 1 to 56 channels.
     return be(data, 4, 2) in (1, 2) and 1 <= be(data, 12, 2) <= 56
 
 
 def id3(data: bytes) -> bool:
-    """A tag version that exists and a size of four 7-bit bytes."""
+    # A valid tag version and a size of four 7-bit bytes.
     return 2 <= be(data, 3, 1) <= 4 and len(data) >= 10 and all(byte < 0x80 for byte in data[6:10])
 
 
@@ -118,11 +116,11 @@ MPEG_KBPS = {
     (2, 2): (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
     (2, 3): (32, 48, 56, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256),
 }
-"""(MPEG version bits, layer bits) → kbit/s by index 1 to 14 (ISO 11172-3, 13818-3); version 2.5 as 2."""
+"""(MPEG version bits, layer bits) → kbit/s by index 1 to 14 (ISO 11172-3, 13818-3); version 2.5 like 2."""
 
 
 def mp3_frame(data: bytes, offset: int = 0) -> int:
-    """The length in bytes of the MPEG audio frame whose header stands there; 0 when none does."""
+    """Return the length in bytes of the MPEG audio frame at the offset, 0 if there is none."""
     head = be(data, offset, 4)
     if head >> 21 != 0x7FF:
         return 0
@@ -138,7 +136,7 @@ def mp3_frame(data: bytes, offset: int = 0) -> int:
 
 
 def mp3_frames(data: bytes) -> bool:
-    """Two frame headers, the second where the first frame ends, of the same version, layer and sample rate."""
+    # A second header where the first frame ends, with the same version, layer and sample rate.
     length = mp3_frame(data)
     same = (
         be(data, 0, 2) & 0xFFFE == be(data, length, 2) & 0xFFFE and be(data, 2, 1) & 12 == be(data, length + 2, 1) & 12
@@ -147,28 +145,28 @@ def mp3_frames(data: bytes) -> bool:
 
 
 def aac_frames(data: bytes) -> bool:
-    """Two ADTS headers (sync, layer 0), the second where the first frame ends."""
+    # Two ADTS headers (sync word, layer 0), the second where the first frame ends.
     length = be(data, 3, 3) >> 5 & 0x1FFF
     return be(data, 0, 2) & 0xFFF6 == 0xFFF0 and length >= 7 and be(data, length, 2) & 0xFFF6 == 0xFFF0
 
 
 def transport_stream(data: bytes) -> bool:
-    """The sync byte every 188 bytes, four packets long, the transport error bit clear."""
+    # The sync byte every 188 bytes for four packets, with the transport error bit clear.
     return len(data) >= 4 * 188 and all(data[188 * n] == 0x47 and not data[188 * n + 1] & 0x80 for n in range(4))
 
 
 def program_stream(data: bytes) -> bool:
-    """The mark bits of an MPEG-1 or MPEG-2 pack header after its start code."""
+    # The marker bits of an MPEG-1 or MPEG-2 pack header after the start code.
     return len(data) >= 12 and (data[4] >> 4 == 2 or data[4] >> 6 == 1)
 
 
 def blu_ray_stream(data: bytes) -> bool:
-    """The same with four bytes of time code before each packet (M2TS)."""
+    # A transport stream with four bytes of time code before each packet (M2TS).
     return len(data) >= 4 * 192 and all(data[192 * n + 4] == 0x47 for n in range(4))
 
 
 def tar(data: bytes) -> bool:
-    """The header's checksum, in octal, is the sum of its bytes."""
+    # The header's checksum, in octal, is the sum of its bytes with the checksum field as blanks.
     field = data[148:156].strip(b"\0 ")
     if len(data) < 512 or not field or any(byte not in b"01234567" for byte in field):
         return False
@@ -176,86 +174,85 @@ def tar(data: bytes) -> bool:
 
 
 def zip_entry(data: bytes) -> bool:
-    """A local header with a version, a method and a name that exist."""
+    # A local header with a valid version, method and name length.
     return le(data, 4, 2) <= 63 and le(data, 8, 2) <= 99 and 0 < le(data, 26, 2) <= 4096
 
 
 def ar_member(data: bytes) -> bool:
-    """Nothing behind the mark, or the header of a member, which ends in a back quote and a line end."""
+    # Nothing behind the mark, or a member's header, which ends in a backquote and a newline.
     return len(data) == 8 or data[66:68] == b"`\n"
 
 
 def cbor_item(data: bytes) -> bool:
-    """Behind the tag that describes itself an item whose length is written in a way that exists (RFC 8949 §3)."""
+    # Behind the self-describing tag follows an item with a valid length encoding (RFC 8949 §3).
     return len(data) > 3 and data[3] & 0x1F not in (28, 29, 30)
 
 
 def ole2(data: bytes) -> bool:
-    """Little-endian mark and sectors of 512 or 4096 bytes."""
+    # The little-endian mark, and sectors of 512 or 4096 bytes.
     return data[28:30] == b"\xfe\xff" and le(data, 30, 2) in (9, 12)
 
 
 def portable_executable(data: bytes) -> bool:
-    """The PE mark where the DOS header says."""
+    # The PE mark is where the DOS header points.
     start = le(data, 60, 4)
     return 64 <= start <= len(data) - 4 and data[start : start + 4] == b"PE\0\0"
 
 
 def java_class(data: bytes) -> bool:
-    """A class file version of Java 1.0 to 40; a universal Mach-O has a small number of programs there."""
+    # A class file version of Java 1.0 to 40. A universal Mach-O has the same first bytes and a small number here.
     return 45 <= be(data, 6, 2) <= 84 and be(data, 8, 2) > 0
 
 
 def font_tables(data: bytes) -> bool:
-    """1 to 64 tables, and the search range that belongs to their number."""
+    # 1 to 64 tables, and the search range that belongs to their number.
     tables = be(data, 4, 2)
     return 0 < tables <= 64 and be(data, 6, 2) == 16 * 2 ** (tables.bit_length() - 1)
 
 
 def asf(data: bytes) -> bool:
-    """A header object that says how many objects it has, and its reserved bytes."""
+    # A header object of plausible size with its reserved bytes.
     return le(data, 16, 8) >= 30 and data[28:30] == b"\x01\x02"
 
 
 def wav_float_or_pcm(data: bytes) -> bool:
-    """A RIFF length and a chunk name of printable letters after the brand."""
+    # A chunk name of printable letters follows the brand.
     return len(data) >= 16 and all(32 <= byte < 127 for byte in data[12:16])
 
 
 def ftyp(data: bytes) -> bool:
-    """A box length that holds a brand and a version, and a printable brand."""
+    # The box has room for brand and version, and the brand is printable.
     return 16 <= be(data, 0, 4) <= 4096 and len(data) >= 12 and all(32 <= byte < 127 for byte in data[8:12])
 
 
 def quicktime_atom(data: bytes) -> bool:
-    """An old QuickTime file without a brand: a second known atom behind the first."""
+    # Old QuickTime files have no brand, so require a second known atom behind the first.
     start = be(data, 0, 4)
     return start >= 8 and data[start + 4 : start + 8] in (b"moov", b"mdat", b"free", b"skip", b"wide", b"trak", b"mvhd")
 
 
 def anything(_: bytes) -> bool:
-    """For fixed bytes so long or so odd that they are a structure of their own."""
+    """Accept any structure, for fixed bytes that are long or odd enough to be proof themselves."""
     return True
 
 
 def number(offset: int, size: int, low: int, high: int, *, little: bool = False) -> Structure:
-    """A number in that place between the two bounds, both included; the place must be inside the head."""
+    """Return a predicate for a number within inclusive bounds; its place must be inside the head."""
     read = le if little else be
     return lambda data: len(data) >= offset + size and low <= read(data, offset, size) <= high
 
 
 def at(offset: int, *options: bytes) -> Structure:
-    """One of these byte strings in that place."""
     return lambda data: any(data[offset : offset + len(option)] == option for option in options)
 
 
 def ogg(data: bytes) -> bool:
-    """Version 0, the first page of a stream, and a packet in it."""
+    # Version 0, the first page of a stream, and a packet in it.
     return data[4:5] == b"\0" and be(data, 5, 1) & 2 == 2 and be(data, 26, 1) > 0
 
 
 def wmf(data: bytes) -> bool:
-    """The placeable header's checksum is the exclusive or of its ten words."""
+    # The placeable header's checksum is the XOR of its ten words.
     if len(data) < 22:
         return False
     words = struct.unpack("<11H", data[:22])
@@ -265,67 +262,67 @@ def wmf(data: bytes) -> bool:
 # Rarer archives and data.
 
 HUGE = 1 << 40
-"""Bytes that no part of a file has here."""
+"""A size in bytes that no part of a real file reaches."""
 
 
 def arj(data: bytes) -> bool:
-    """The main header, of a size and with an entry's kind that exist (ARJ's technical notes)."""
+    # The main header has a valid size and entry type (ARJ's technical notes).
     return 0 < le(data, 2, 2) <= 2600 and 0x1E <= be(data, 4, 1) <= 0x30 and data[10:11] == b"\x02"
 
 
 def lha(data: bytes) -> bool:
-    """A method that exists, as `-lh5-`, and a header's level (LHA's header.doc)."""
+    # A valid method such as `-lh5-` and a header level (LHA's header.doc).
     return re.match(rb".{2}-l[hz][0-9ds]-.{13}[\0-\3]", data[:22], re.DOTALL) is not None
 
 
 def lzma_alone(data: bytes) -> bool:
-    """A dictionary of 4 KiB to 1.5 GiB and a size that is unknown or a number (LZMA SDK, lzma.txt)."""
+    # A dictionary of 4 KiB to 1.5 GiB, and a size that is unknown or plausible (LZMA SDK, lzma.txt).
     size = le(data, 5, 8)
     return 12 <= le(data, 1, 4).bit_length() - 1 <= 30 and not le(data, 1, 2) and (size == 2**64 - 1 or size < HUGE)
 
 
 def cpio(data: bytes) -> bool:
-    """A header of hexadecimal digits throughout (cpio(5), newc)."""
+    # The header is hexadecimal digits throughout (cpio(5), newc).
     return re.match(rb"07070[12][0-9A-Fa-f]{104}", data[:110]) is not None
 
 
 def dbase(data: bytes) -> bool:
-    """A day that exists, and a list of fields that ends where the header does (dBASE III)."""
+    # A valid month and day, and a list of fields that ends where the header does (dBASE III).
     length = le(data, 8, 2)
     return 1 <= be(data, 2, 1) <= 12 and 1 <= be(data, 3, 1) <= 31 and length > 64 and data[length - 1 :][:1] == b"\r"
 
 
 def shape(data: bytes) -> bool:
-    """Version 1000 and a kind of shape behind the reserved zeros (ESRI's white paper of 1998)."""
+    # Version 1000 and a shape type behind the reserved zeros (ESRI's white paper of 1998).
     return le(data, 28, 4) == 1000 and le(data, 32, 4) <= 31 and not any(data[4:24])
 
 
 def tensors(data: bytes) -> bool:
-    """A header of JSON that ends as long as it says, as far as the head goes (safetensors' README)."""
+    # A JSON header that ends after its stated length, as far as the head reaches (safetensors' README).
     length = le(data, 0, 8)
     return 2 <= length <= 100_000_000 and (len(data) < 8 + length or data[7 + length : 8 + length] in (b"}", b" "))
 
 
 def pickle(data: bytes) -> bool:
-    """A protocol of 4 or 5 and a frame of a length that a file can have (PEP 3154)."""
+    # Protocol 4 or 5 and a frame of plausible length (PEP 3154).
     return data[1:2] in (b"\4", b"\5") and data[2:3] == b"\x95" and le(data, 3, 8) < HUGE
 
 
 def avro(data: bytes) -> bool:
-    """The schema in the metadata behind the mark (Avro 1.11, object container files)."""
+    # The metadata behind the mark has the schema (Avro 1.11, object container files).
     return b"avro.schema" in data[:4096]
 
 
 def certificate(data: bytes) -> bool:
-    """A sequence in a sequence whose first member is version 3 (X.509, RFC 5280 §4.1)."""
+    # A sequence in a sequence whose first member is version 3 (X.509, RFC 5280 §4.1).
     return data[4:6] == b"\x30\x82" and data[8:13] == b"\xa0\3\2\1\2" and be(data, 2, 2) > be(data, 6, 2)
 
 
 def torrent(data: bytes) -> bool:
-    """A dictionary whose first name belongs to a torrent, and the description of its files (BEP 3)."""
+    # A dictionary whose first key belongs to a torrent, with the description of its files (BEP 3).
     return re.match(rb"d(8:announce|7:comment|10:created by|4:info)", data[:16]) is not None and b"4:infod" in data
 
 
 def drawing(data: bytes) -> bool:
-    """A release of AutoCAD from 13 on (Open Design's specification of .dwg)."""
+    # A release of AutoCAD from 13 on (Open Design's specification of .dwg).
     return re.match(rb"AC10(12|14|15|18|21|24|27|32)\0", data[:7]) is not None

@@ -1,4 +1,4 @@
-"""File name extensions of text: the type each stands for, the usual extension first; see `extensions`."""
+"""Table of the file name extensions of text, the usual one first; part of `extensions`."""
 
 from __future__ import annotations
 
