@@ -1,8 +1,8 @@
-"""What do hostile files contain? Text, other forms and facts, decoded in a short-lived process.
+"""Extract text, images and facts from untrusted files in a short-lived process.
 
-The web process hands an open file to `python -m artifacts.extract`, which has limits on memory, processor time and
-output, no network, no secrets in its environment and no Django. Whatever happens there (a bomb, a crash, a time-out)
-comes back as None or as facts with a `reason`, never as an exception.
+The web process passes an open file to `python -m artifacts.extract`, which has limits on memory, processor time and
+output, no network, no secrets in its environment and no Django. Whatever happens there (a decompression bomb, a
+crash, a timeout) is returned as None or as facts with a `reason`, never raised.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ MAX_CHARS = 2_000_000
 MAX_IMAGE_BYTES = 20 * 1024 * 1024
 THUMBNAIL_SIDE = 256
 MAX_PAGES = 50
-"""Pages of a PDF that are drawn in one go."""
+"""Maximum pages of a PDF rendered at once."""
 
 answers = owned(AnswerCache)
-"""What was taken out of files whose hash is known."""
+"""Results for files whose hash is known."""
 
 READERS = {
     "application/pdf": "pdf",
@@ -69,15 +69,15 @@ READERS = {
     "text/html": "html",
     "application/xhtml+xml": "html",
 }
-"""Type → the reader that takes its text; every other type has no text to extract."""
+"""Type → the reader of its text; other types have no extractable text."""
 
 READERS_OF_TEXT = frozenset({"html"})
-"""Readers of files that are text themselves, whose encoding may be known."""
+"""Readers of text formats, whose encoding may be known already."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What can be counted or measured: None where unknown. `reason` says why nothing was: `failed`, `timeout` …"""
+    """Counts and measures, None where unknown; `reason` says why there are none, such as `failed` or `timeout`."""
 
     pages: int | None = None
     seconds: float | None = None
@@ -88,19 +88,16 @@ class Facts:
 
 
 def can_extract(mime_type: str) -> bool:
-    """Whether `extract_text` knows a way for that (cleaned) type."""
     return mime_type in READERS
 
 
 def extract_text(
     path: LocalFile, mime_type: str, max_chars: int = MAX_CHARS, *, cache_key: str = "", encoding: str | None = None
 ) -> Text | None:
-    """The text of a document with `[page n]`, `[sheet: name]` or `[slide n]` marks; None when there is none to have.
+    """Return a document's text with `[page n]`, `[sheet: name]` or `[slide n]` marks, or None if it has none.
 
-    `encoding` is what is known of a file that is text itself; without it, and for every other, the reader finds out.
-
-    `source` is the reader's name; `note` is a `[truncated: …]` line when the document holds more than was taken. With
-    `cache_key`, the hash of the bytes, the answer is kept and the same question is not put to the process again.
+    `encoding` is that of a text format, if known. `source` of the result is the reader's name, `note` a
+    `[truncated: …]` line if the document has more. With `cache_key`, the hash of the bytes, the result is cached.
     """
     reader = READERS.get(mime_type)
     if reader is None:
@@ -118,9 +115,9 @@ def extract_text(
 
 
 def convert_image(path: LocalFile, target: ConvertTo, *, cache_key: str = "") -> Converted | None:
-    """The image in one of the target's types and within its limits, upright; None when that cannot be had.
+    """Return the image upright, in one of the target's types and within its limits, or None.
 
-    With `cache_key`, the hash of the bytes, the answer is kept as `extract_text` keeps its own.
+    With `cache_key`, the hash of the bytes, the result is cached.
     """
     limit = min(target.max_bytes or MAX_IMAGE_BYTES, MAX_IMAGE_BYTES)
     options = {"mime_types": list(target.mime_types), "max_bytes": limit, "max_side": target.max_side}
@@ -137,10 +134,10 @@ def convert_image(path: LocalFile, target: ConvertTo, *, cache_key: str = "") ->
 def draw_pages(
     path: LocalFile, target: ConvertTo, *, first: int = 1, count: int = MAX_PAGES, cache_key: str = ""
 ) -> PageImages | None:
-    """Pages of a PDF as they look, each in one of the target's types and within its limits; None when none can be had.
+    """Render pages of a PDF in one of the target's types and within its limits, or return None.
 
-    All images together have at most `MAX_IMAGE_BYTES`, so fewer may come than were asked for; `cache_key` as in
-    `extract_text`.
+    All images together have at most `MAX_IMAGE_BYTES`, so there may be fewer than requested. With `cache_key`, the hash
+    of the bytes, the result is cached.
     """
     limit = min(target.max_bytes or MAX_IMAGE_BYTES, MAX_IMAGE_BYTES)
     options = {"mime_types": list(target.mime_types), "max_bytes": limit, "max_side": target.max_side}
@@ -159,7 +156,6 @@ def draw_pages(
 def _run_or_reuse(
     cache_key: str, path: LocalFile, operation: str, options: Mapping[str, object], max_output: int
 ) -> Result:
-    """The process's answer; the kept one where the bytes are known by their hash and were asked for before."""
     if not cache_key:
         return run(path, operation, options, max_output=max_output)
     key = (cache_key, operation, json.dumps(dict(options), sort_keys=True))
@@ -167,16 +163,16 @@ def _run_or_reuse(
 
 
 def thumbnail(path: LocalFile) -> bytes | None:
-    """A PNG of the image, at most 256 pixels a side; None when it cannot be decoded."""
+    """Return a PNG of at most 256 pixels a side, or None if the image cannot be decoded."""
     options = {"mime_types": ["image/png"], "max_bytes": MAX_IMAGE_BYTES, "max_side": THUMBNAIL_SIDE}
     result = run(path, "image", options, max_output=MAX_IMAGE_BYTES + 4096)
     return None if result.reason else result.payload
 
 
 def facts(path: LocalFile, mime_type: str, *, cache_key: str = "") -> Facts:
-    """Pages of a PDF and whether it is encrypted, seconds of sound or video, pixels of an image.
+    """Return a PDF's pages and encryption, the seconds of audio or video, or the size of an image.
 
-    `cache_key` as in `extract_text`.
+    With `cache_key`, the hash of the bytes, the result is cached.
     """
     result = _run_or_reuse(cache_key, path, "facts", {"mime_type": mime_type}, 4096)
     if result.reason:
@@ -186,6 +182,6 @@ def facts(path: LocalFile, mime_type: str, *, cache_key: str = "") -> Facts:
 
 
 def inspect(path: LocalFile, mime_type: str, *, cache_key: str = "") -> Inspection:
-    """How long sound or video plays, and whether a PDF wants a password; `cache_key` as in `extract_text`."""
+    """Return how long audio or video plays and whether a PDF needs a password; `cache_key` as in `facts`."""
     measured = facts(path, mime_type, cache_key=cache_key)
     return Inspection(measured.seconds, bool(measured.encrypted))

@@ -1,6 +1,6 @@
-"""The child's side: `python -m artifacts.extract OPERATION OPTIONS QUICK_SECONDS < file`, answer on standard output.
+"""Entry point of the extraction process: `python -m artifacts.extract OPERATION OPTIONS QUICK_SECONDS < file`.
 
-The answer is one line of JSON with the number of bytes that follow, then those bytes.
+The answer on standard output is one line of JSON with the number of bytes that follow, then those bytes.
 """
 
 from __future__ import annotations
@@ -12,20 +12,21 @@ from pathlib import Path
 from typing import BinaryIO
 
 if __name__ == "__main__" and not __package__:
+    # Run by its path, the module has no package; make the repository's root importable instead.
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 from artifacts.extract.confine import limit, refuse
 from artifacts.extract.words import RefusedError
 
 OPERATIONS = {"text": "documents", "image": "images", "facts": "measures", "pages": "pages"}
-"""Operation → the module whose `answer(file, options)` performs it; imported after the limits are on."""
+"""Operation → the module whose `answer(file, options)` performs it, imported under the limits."""
 
 LOADED_FIRST = {"pages": "pypdfium2"}
-"""Operation → the package that loads a library by ctypes, which is refused once a byte is read."""
+"""Operation → the package that loads a library by ctypes, which is refused once bytes are read."""
 
 
 def main(arguments: list[str], source: BinaryIO, sink: BinaryIO) -> None:
-    """Performs one operation and writes its answer; every failure is an answer with a `reason`."""
+    """Perform one operation and write its answer; a failure is an answer with a `reason`."""
     operation, options = arguments[0], json.loads(arguments[1])
     payload = b""
     try:

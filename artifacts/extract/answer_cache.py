@@ -1,8 +1,8 @@
-"""Answers of the extraction process, kept in memory: what was taken out of some bytes once need not be taken again.
+"""In-memory cache of the extraction process's results.
 
-A document in a chain of three candidates, in its preview and in every later turn of a conversation is one file; its
-words depend on its bytes and on what was asked alone, so nothing ever has to be forgotten but for room. A failure may
-have been the moment's, so it is believed for some minutes only.
+One document is read by every candidate of a chain, by the preview and by every later turn of a conversation. Its text
+depends only on its bytes and the options, so results are evicted only for space. A failure may be temporary, so it
+expires after minutes.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from collections.abc import Callable
 from artifacts.extract.process import Result
 
 ROOM = 32 * 1024 * 1024
-"""Bytes of answers that are kept, of all files together and in each process."""
+"""Bytes of cached results, per process."""
 
 BELIEVED_SECONDS = 300.0
 BUSY_SECONDS = 5.0
-"""How long a failure stands before the file is tried again, and that nobody was free to look."""
+"""Seconds for which a failure is cached, and for which a lack of free slots is."""
 
 OVERHEAD = 512
-"""Bytes that an answer counts beside its payload, so that many empty ones fill the room, too."""
+"""Bytes counted for a result besides its payload, so that many empty ones are limited, too."""
 
 Key = tuple[str, ...]
 
 
 class AnswerCache:
-    """The last used answers, at most `room` bytes; safe for threads. Those who ask for the same share one answer."""
+    """A thread-safe LRU cache of at most `room` bytes; concurrent requests for one key share one result."""
 
     def __init__(self, room: int = ROOM, clock: Callable[[], float] = time.monotonic) -> None:
         self._room, self._clock, self._used = room, clock, 0
@@ -38,11 +38,10 @@ class AnswerCache:
 
     @property
     def used(self) -> int:
-        """Bytes that are kept."""
         return self._used
 
     def answer(self, key: Key, make: Callable[[], Result]) -> Result:
-        """The kept answer, or the one that `make` gives, which is kept where it may be."""
+        """Return the cached result, or call `make` and cache what it returns."""
         with self._lock:
             making = self._locks.setdefault(key, threading.Lock())
         try:

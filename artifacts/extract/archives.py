@@ -1,4 +1,4 @@
-"""What an archive holds: a list of names, sizes and days; nothing inside is read. Only in the child process."""
+"""List the names, sizes and dates in an archive without reading its entries; runs only in the child process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_MEMBERS = 5_000
 MAX_UNPACKED_BYTES = 512 * 1024 * 1024
 MAX_READS_AFTER_END = 16
 UTF_8_NAME, ENCRYPTED = 0x800, 0x1
-"""Flags of a zip's entry."""
+"""Flags of a zip entry."""
 
 UNPACKERS: dict[str, Callable[[BinaryIO], object]] = {
     "gz": lambda source: gzip.GzipFile(fileobj=source),
@@ -29,8 +29,9 @@ UNPACKERS: dict[str, Callable[[BinaryIO], object]] = {
 
 
 def zip_listing(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
-    """The names in a zip's directory, in whatever encoding they are, with sizes and days."""
+    """List a zip's directory; names without the UTF-8 flag are decoded by detection."""
     entries = zipfile.ZipFile(source).infolist()
+    # zipfile decodes unflagged names as cp437. Encode them back, then detect over all names at once.
     raw = b"\n".join(entry.filename.encode("cp437") for entry in entries if not entry.flag_bits & UTF_8_NAME)
     found = find_text(raw, whole=True) if not raw.isascii() else None
     total = sum(entry.file_size for entry in entries)
@@ -47,9 +48,9 @@ def zip_listing(source: BinaryIO, words: TextCollector, progress: Progress) -> N
 
 
 def tar_listing(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
-    """The names in a tar, packed by gzip, bzip2 or xz or not at all.
+    """List a tar, plain or packed by gzip, bzip2 or xz.
 
-    Raises `RefusedError` `no_text` for a packed file that is no tar, `too_large` past `MAX_UNPACKED_BYTES`.
+    Raise `RefusedError`: `no_text` for a packed file that is no tar, `too_large` past `MAX_UNPACKED_BYTES`.
     """
     kind = {b"\x1f\x8b": "gz", b"BZ": "bz2", b"\xfd7": "xz"}.get(source.read(2), "")
     source.seek(0)
@@ -69,9 +70,9 @@ def tar_listing(source: BinaryIO, words: TextCollector, progress: Progress) -> N
 
 
 class BoundedReader:
-    """A stream that ends in a refusal when it gives more than `MAX_UNPACKED_BYTES`, or is read on after its end.
+    """A stream that raises past `MAX_UNPACKED_BYTES`, or when read on long after its end.
 
-    `tarfile` skips an entry by reading it, also one of a terabyte in a file of a kilobyte.
+    `tarfile` skips an entry by reading it, even one of a terabyte in a file of a kilobyte.
     """
 
     def __init__(self, stream: object) -> None:
@@ -80,7 +81,7 @@ class BoundedReader:
         self._reads_after_end = 0
 
     def read(self, size: int = io.DEFAULT_BUFFER_SIZE) -> bytes:
-        """At most `size` bytes; raises `RefusedError`: `too_large` past the limit, `no_text` long after the end."""
+        """Return at most `size` bytes; raise `RefusedError`: `too_large` past the limit, `no_text` after the end."""
         data: bytes = self._read(size)
         self._bytes += len(data)
         self._reads_after_end += not data

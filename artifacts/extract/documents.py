@@ -1,4 +1,4 @@
-"""Text of documents: which reader takes which, and how its parts are marked and its end is told."""
+"""Choose a document's reader, collect its text and describe where it was cut off."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, BinaryIO
 from artifacts.extract.words import EnoughError, Progress, RefusedError, TextCollector
 
 Reader = Callable[[BinaryIO, TextCollector, Progress], None]
-"""Takes a file's text, part by part, and says how far it is; raises `RefusedError` where there is none to have."""
+"""Collect a file's text and report progress; raise `RefusedError` if there is none."""
 
 
 def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:
-    """The text of the file, and a note when there was more. Raises `RefusedError` `no_text` for marks without words."""
+    """Return the file's text and a note if it was cut off; raise `RefusedError` `no_text` for marks without words."""
     words = TextCollector(int(options["max_chars"]))
     progress = ReadingProgress()
     try:
@@ -40,12 +40,11 @@ class ReadingProgress:
         self.unit, self.index, self.total = "", 0, 0
 
     def mark(self, unit: str, index: int, total: int) -> None:
-        """The reader is inside part `index` of `total`."""
         self.unit, self.index, self.total = unit, index, total
 
     @property
     def share(self) -> float | None:
-        """About how much of the whole was read, in whole parts; None where the reader does not count or not one is."""
+        """About how much was read, in whole parts; None if the reader does not count or finished no part."""
         return (self.index - 1) / self.total if self.unit and 1 < self.index <= self.total else None
 
     def __str__(self) -> str:
@@ -55,10 +54,7 @@ class ReadingProgress:
 
 
 def pdf(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
-    """Each page under its mark; a page that cannot be read says so.
-
-    Raises `RefusedError` `encrypted` when it wants a password.
-    """
+    """Add each page under its mark; raise `RefusedError` `encrypted` if the file needs a password."""
     from pypdf import PdfReader
 
     reader = PdfReader(source)
@@ -97,4 +93,4 @@ READERS: Mapping[str, tuple[str, str]] = {
     "epub": ("webpage", "epub"),
     "html": ("webpage", "html"),
 }
-"""Reader → the module and the function that is it; only that module is imported."""
+"""Reader → its module and function; only that module is imported."""

@@ -1,4 +1,4 @@
-"""Images in another form: upright, within a number of bytes and pixels, without metadata. Only in the child process."""
+"""Convert images: upright, within limits of bytes and pixels, without metadata; runs only in the child process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FORMATS = (
     *("PNG", "JPEG", "GIF", "WEBP", "BMP", "DIB", "TIFF", "AVIF", "ICO", "ICNS", "PPM", "TGA", "PCX", "JPEG2000"),
     *("QOI", "PSD", "HEIF"),
 )
-"""Pillow's decoders that may see an upload; no EPS, no FITS, nothing that starts a program. HEIF needs the extra."""
+"""Pillow's decoders allowed for uploads: none that starts a program, such as EPS. HEIF needs the extra."""
 
 with suppress(ImportError):  # the extra `heic`: not every machine has a wheel
     from pi_heif import register_heif_opener
@@ -30,9 +30,9 @@ PHOTOS = frozenset({"JPEG", "AVIF", "WEBP", "MPO", "JPEG2000", "HEIF"})
 
 
 def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:
-    """The first frame in one of the wanted types and within the limits.
+    """Return the first frame in one of the wanted types and within the limits.
 
-    Raises `RefusedError` `unsupported` when no wanted type can be written, `too_large` when none is small enough.
+    Raise `RefusedError`: `unsupported` if no wanted type can be written, `too_large` if none is small enough.
     """
     image, photo, pixels = _open(source, options.get("max_side"))
     wanted = [mime for mime in options["mime_types"] if mime in _ENCODERS]
@@ -46,22 +46,23 @@ def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, obje
 def encode_within(
     image: Image.Image, mime_types: list[str], max_bytes: int, *, photo: bool = True
 ) -> tuple[str, bytes, tuple[int, int]] | None:
-    """The image in one of the types and its size in pixels, smaller where it must be; None where it stays too large."""
+    """Return type, bytes and size in pixels of the image, shrunk if needed, or None if it stays too large."""
     wanted = _order([mime for mime in mime_types if mime in _ENCODERS], photo, _has_alpha(image))
     tries = _tries(image, wanted)
     return next((each for each in tries if len(each[1]) <= max_bytes), None)
 
 
 def _open(source: BinaryIO, max_side: int | None) -> tuple[Image.Image, bool, int]:
-    """The image upright and small enough, whether it is a photograph by its format, and its pixels before that."""
     Image.MAX_IMAGE_PIXELS = MAX_PIXELS
     ImageFile.LOAD_TRUNCATED_IMAGES = False
+    # Pillow raises only at twice MAX_IMAGE_PIXELS and warns before, so make the warning an error.
     with warnings.catch_warnings():
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         image: Image.Image = Image.open(source, formats=FORMATS)
     if image.width * image.height > MAX_PIXELS:
         raise RefusedError("too_large")
     photo, pixels = image.format in PHOTOS, image.width * image.height
+    # A JPEG decoder can scale down while it decodes.
     if max_side and photo:
         image.draft("RGB", (max_side, max_side))
     image = ImageOps.exif_transpose(image)
@@ -76,13 +77,12 @@ def _has_alpha(image: Image.Image) -> bool:
 
 
 def _order(mime_types: list[str], photo: bool, alpha: bool) -> list[str]:
-    """Photographs as JPEG, drawings and what is transparent as PNG, where the target takes them."""
+    # JPEG suits photographs, PNG suits drawings and transparency.
     first = "image/jpeg" if photo and not alpha else "image/png"
     return sorted(mime_types, key=lambda mime: mime != first)
 
 
 def _tries(image: Image.Image, mime_types: list[str]) -> Iterator[tuple[str, bytes, tuple[int, int]]]:
-    """Each wanted type, then the same image smaller and smaller."""
     for _ in range(SHRINKS):
         for mime in mime_types:
             for data in _ENCODERS[mime](image):
@@ -115,4 +115,4 @@ def _encode(image: Image.Image, name: str, **options: Any) -> bytes:
 
 
 _ENCODERS = {"image/png": _png, "image/jpeg": _jpeg, "image/webp": _webp}
-"""What we can write."""
+"""Type → its encoder."""

@@ -1,6 +1,6 @@
-"""Text of Word and PowerPoint before 2007: letters alone, by MS-DOC and MS-PPT. Only in the child process.
+"""Extract text from Word and PowerPoint files before 2007 by MS-DOC and MS-PPT; runs only in the child process.
 
-Word 6 and 95 are refused: their letters stand in an encoding that the file does not surely name.
+Word 6 and 95 are refused: such a file does not reliably name the encoding of its text.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import olefile
 
 from artifacts.extract.words import Progress, RefusedError, TextCollector, open_zip
 
-# Compound files (OLE2): the streams in which older Office keeps its documents. Only in the child process.
+# Compound files (OLE2), in whose streams older Office keeps its documents.
 
 MAX_STREAM_BYTES = 128 * 1024 * 1024
 MAX_STREAMS = 20_000
 
 
 class CompoundFile:
-    """The streams of a compound file by name; raises `RefusedError` `failed` for broken chains, `encrypted` if so."""
+    """A compound file's streams by name; raise `RefusedError`: `failed` if it is broken, or `encrypted`."""
 
     def __init__(self, source: BinaryIO) -> None:
         try:
@@ -33,7 +33,7 @@ class CompoundFile:
             raise RefusedError("encrypted")
 
     def read(self, name: str) -> bytes:
-        """A stream's bytes, empty where there is none; raises `RefusedError` `too_large` or `failed`."""
+        """Return a stream's bytes, empty if it is absent; raise `RefusedError`: `too_large` or `failed`."""
         if name not in self.names:
             return b""
         if self._file.get_size(name) > MAX_STREAM_BYTES:
@@ -45,12 +45,11 @@ class CompoundFile:
         return data
 
     def size(self, name: str) -> int:
-        """A stream's length in bytes, as the directory says."""
         return int(self._file.get_size(name)) if name in self.names else 0
 
 
 def is_locked(source: BinaryIO) -> bool:
-    """Whether a file in which a package of Office is expected holds it behind a password (MS-OFFCRYPTO §2.3.4.4)."""
+    """Return whether the file is an encrypted Office package (MS-OFFCRYPTO §2.3.4.4)."""
     source.seek(0)
     mark = source.read(len(olefile.MAGIC))
     source.seek(0)
@@ -65,7 +64,7 @@ def is_locked(source: BinaryIO) -> bool:
 
 
 def open_package(source: BinaryIO) -> zipfile.ZipFile:
-    """The package of an office file; raises `RefusedError` as `open_zip` does, and `encrypted` behind a password."""
+    """Open an Office package; raise `RefusedError` as `open_zip` does, and `encrypted` if it has a password."""
     if is_locked(source):
         raise RefusedError("encrypted")
     return open_zip(source)
@@ -75,7 +74,7 @@ WORD_97 = 193
 ENCRYPTED, OTHER_TABLE = 0x0100, 0x0200
 PLACE_OF_PIECES, PLACE_OF_LENGTHS = 0x01A2, 0x004C
 PARTS = ("", "footnotes", "header", "macros", "comments", "endnotes", "textboxes")
-"""What stands one after the other in a document, by the lengths in its head; macros are no text."""
+"""The parts of a document in order, whose lengths are in its header; macros are not text."""
 
 MAX_PIECES = 1_000_000
 COMPRESSED = 1 << 30
@@ -85,9 +84,9 @@ FIELD, FIELD_RESULT, FIELD_END = "\x13", "\x14", "\x15"
 
 
 def doc(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
-    """The document's letters in their order, then footnotes, headers and comments under their names.
+    """Add a Word document's text, then footnotes, headers and comments under their names.
 
-    Raises `RefusedError`: `encrypted`, `unsupported` for what is older than Word 97, `failed`.
+    Raise `RefusedError`: `encrypted`, `failed`, or `unsupported` for a file older than Word 97.
     """
     file = CompoundFile(source)
     main = file.read("WordDocument")
@@ -111,7 +110,7 @@ def doc(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
 
 
 def _pieces(main: bytes, table: bytes) -> str:
-    """The letters in the order of the piece table, of one byte or two each."""
+    # The piece table gives the order of the text; a piece has one or two bytes per character.
     place, size = struct.unpack_from("<II", main, PLACE_OF_PIECES)
     clx, at = table[place : place + size], 0
     while clx[at : at + 1] == b"\x01":
@@ -137,7 +136,7 @@ def _pieces(main: bytes, table: bytes) -> str:
 
 
 def without_field_codes(text: str) -> str:
-    """Word's text with the results of fields and without their codes, such as `HYPERLINK "…"`."""
+    """Return Word's text with the results of fields and without their codes, such as `HYPERLINK "…"`."""
     if FIELD not in text:
         return text
     shown, in_code = [], list[bool]()
@@ -158,13 +157,13 @@ LETTERS, NARROW_LETTERS = 0x0FA0, 0x0FA8
 CONTAINER, MAX_EDITS, MAX_RECORDS, MAX_DEPTH = 0xF, 1_000, 1_000_000, 32
 NO_ENCRYPTION = 0xE391C05F
 SLIDES, NOTES = 0, 2
-"""Numbers of a presentation's records, and which list of slides is meant."""
+"""Record types and constants of MS-PPT; SLIDES and NOTES are the instances of the slide lists."""
 
 
 def ppt(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
-    """Each slide's letters in the order they are shown in, then the notes; only the newest edit counts.
+    """Add each slide's text in the order of the show, then the notes, of the newest edit.
 
-    Raises `RefusedError`: `encrypted`, `failed`.
+    Raise `RefusedError`: `encrypted` or `failed`.
     """
     file = CompoundFile(source)
     stream, user = file.read("PowerPoint Document"), file.read("Current User")
@@ -188,7 +187,7 @@ def ppt(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
 
 
 def _objects(stream: bytes, edit: int) -> tuple[dict[int, int], int]:
-    """Object → its newest place, and the document's object, by the chain of edits from the newest on."""
+    # Follow the chain of edits from the newest. The first offset seen for an object is its current one.
     places, document, passed = dict[int, int](), 0, set[int]()
     while edit and edit not in passed and len(passed) < MAX_EDITS:
         passed.add(edit)
@@ -208,6 +207,7 @@ def _objects(stream: bytes, edit: int) -> tuple[dict[int, int], int]:
 
 def _records(stream: bytes, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
     """(head, type, start, end) of each record in a stretch; those that reach beyond it are cut off."""
+    # A record that reaches beyond its container is cut off there.
     for _ in range(MAX_RECORDS):
         if start + 8 > end:
             return
@@ -218,7 +218,6 @@ def _records(stream: bytes, start: int, end: int) -> Iterator[tuple[int, int, in
 
 
 def _slide_lists(stream: bytes, document: int) -> Iterator[tuple[int, list[tuple[int, list[str]]]]]:
-    """Which list → its slides: the slide's object and the texts of its outline."""
     _, kind, start, end = next(_records(stream, document, len(stream)), (0, 0, 0, 0))
     if kind != DOCUMENT:
         raise RefusedError("failed")
@@ -235,7 +234,6 @@ def _slide_lists(stream: bytes, document: int) -> Iterator[tuple[int, list[tuple
 
 
 def _texts(stream: bytes, place: int) -> list[str]:
-    """The texts inside one slide, in the order of its shapes."""
     found, waiting, seen = list[str](), list(_records(stream, place, len(stream)))[:1], 0
     depths = [0] * len(waiting)
     while waiting and seen < MAX_RECORDS:

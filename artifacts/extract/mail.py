@@ -1,6 +1,6 @@
-"""Text of mail and of saved web pages: who, when, what about, the body, and a list of what is attached.
+"""Extract text from mail and saved web pages: headers, body and a list of attachments.
 
-EML and MHT are read with the standard library's email parser, Outlook's MSG in `outlook`. Only in the child process.
+EML and MHT are read with the standard library's parser, Outlook's MSG in `outlook`. Runs only in the child process.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HEADERS = ("From", "To", "Cc", "Reply-To", "Date", "Subject")
 
 
 def eml(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
-    """A message as it was sent (RFC 5322), or a web page saved as one. Raises `RefusedError` for what is none."""
+    """Add a message (RFC 5322), or a web page saved as one; raise `RefusedError` for anything else."""
     data = source.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise RefusedError("too_large")
@@ -41,7 +41,7 @@ def eml(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
 
 
 def add_body(text: str, is_html: bool, words: TextCollector) -> None:
-    """The body's words; a page's without its markup."""
+    """Add the body's text, for HTML without its markup."""
     if not is_html:
         words.add(text.replace("\r\n", "\n"))
         return
@@ -51,27 +51,26 @@ def add_body(text: str, is_html: bool, words: TextCollector) -> None:
 
 
 def add_attachments(lines: list[str], words: TextCollector) -> None:
-    """What is attached, one a line; the content is not read."""
+    """Add the list of attachments, one per line; their content is not read."""
     if lines:
         left = [f"(the first {MAX_ATTACHMENTS} of more)"] if len(lines) > MAX_ATTACHMENTS else []
         words.add("\n\n[attachments]\n" + "\n".join([*lines[:MAX_ATTACHMENTS], *left]) + "\n")
 
 
 def attachment_line(name: str, mime_type: str, size: int) -> str:
-    """How one attachment stands in the list."""
     return f"- {' '.join(name.split()) or 'unnamed'} ({', '.join(filter(None, (mime_type, f'{size} bytes')))})"
 
 
 def _header(message: EmailMessage, name: str) -> str:
-    """A header on one line; empty where it is missing or what stands there cannot be read."""
+    # Malformed headers are common, so a missing or unreadable one is empty.
     try:
         return " ".join(str(message.get(name, "")).split())[:MAX_HEADER_CHARS]
-    except Exception:  # the parser of headers meets what people send
+    except Exception:  # the parser of headers may raise anything on malformed ones
         return ""
 
 
 def _attachments(message: EmailMessage, body: object) -> Iterator[str]:
-    """Every part that is neither the body, nor another form of it, nor a container."""
+    # Every part counts that is neither the body, nor an alternative of it, nor a container.
     inside: set[int] = set()
     for part in message.walk():
         if id(part) in inside or part is body or not isinstance(part, EmailMessage):
@@ -90,7 +89,6 @@ def _is_body_s_other_form(part: EmailMessage) -> bool:
 
 
 def _text_of(part: EmailMessage) -> str:
-    """The part's words in whatever encoding they are, the declared one first."""
     data = part.get_payload(decode=True)
     if not isinstance(data, bytes):
         return ""
@@ -98,7 +96,8 @@ def _text_of(part: EmailMessage) -> str:
 
 
 def decode_text(data: bytes, charset: str | None) -> str:
-    """Bytes as text: by the charset that was declared where it fits, else by what the bytes say."""
+    """Decode bytes by the declared charset if it fits, else by detection."""
+    # The supersets decode everything that the declared charset does, and more.
     declared = {"gb2312": "gb18030", "gbk": "gb18030", "us-ascii": "utf-8"}.get((charset or "").lower(), charset)
     try:
         return data.decode(declared or "utf-8")

@@ -1,4 +1,4 @@
-"""Text of office files: zip and XML, read with the standard library alone."""
+"""Extract text from Office and OpenDocument packages with the standard library."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ MAX_STYLES = 10_000
 
 
 class Writing:
-    """Running text of Word and PowerPoint: `t` holds words, paragraphs end lines, cells are parted by tabs.
+    """Text of Word and PowerPoint XML: `t` holds text, paragraphs end lines, cells are separated by tabs.
 
-    `headings` is style → level: a paragraph of that style begins with as many `#`. Fields (a page's number) and the
-    form of a drawing for older programs, which says everything twice, are left out.
+    `headings` maps a style to its level: a paragraph of that style begins with as many `#`. Left out are fields (such
+    as
+    page numbers) and `Fallback`, the form of a drawing for older programs, which repeats its text.
     """
 
     BREAKS: Mapping[str, str] = {"p": "\n", "tr": "\n", "tc": "\t"}
@@ -33,7 +34,6 @@ class Writing:
         self._in_text, self._in_cell, self._left_out, self._level = False, 0, 0, 0
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        """An element begins."""
         self._in_text = name == "t"
         self._in_cell += name == "tc"
         self._left_out += name in self.LEFT_OUT
@@ -47,7 +47,6 @@ class Writing:
             self._words.add(self.MARKS[name])
 
     def end(self, name: str) -> None:
-        """An element ends."""
         self._in_text = False
         self._in_cell -= name == "tc"
         self._left_out -= name in self.LEFT_OUT
@@ -55,33 +54,32 @@ class Writing:
             self._words.add(" " if name == "p" and self._in_cell else self.BREAKS[name])
 
     def text(self, words: str) -> None:
-        """Words inside the element; the first of a heading stand behind its mark."""
         if not self._in_text or self._left_out:
             return
+        # Only the first text of a heading gets the mark.
         if self._level and not self._in_cell:
             words, self._level = f"{'#' * self._level} {words}", 0
         self._words.add(words)
 
 
 def attribute(attributes: Mapping[str, str], name: str) -> str:
-    """The attribute of that name, whatever its prefix; empty where there is none."""
+    """Return the attribute of that name with any prefix, or ""."""
     return next((value for key, value in attributes.items() if key.rpartition(":")[2] == name), "")
 
 
 def heading_level(outline: str) -> int:
-    """Word's outline level (from 0) as a heading's (from 1); 0 for what is no heading."""
+    """Convert Word's outline level (from 0) to a heading's (from 1), 0 for body text."""
     return int(outline) + 1 if outline in set("012345") else 0
 
 
 class StyleReader:
-    """Style → heading level, by the style's own outline level or else its name, which is English in every language."""
+    """Style → heading level, by its outline level or else its name, which is English in every language."""
 
     def __init__(self) -> None:
         self.headings: dict[str, int] = {}
         self._style = ""
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        """A style, its name or its level."""
         if name == "style":
             self._style = attribute(attributes, "styleId")
         level = 0
@@ -95,7 +93,7 @@ class StyleReader:
 
 
 def docx(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
-    """What stands at the head of pages, the document with its headings marked, then notes, comments and page feet."""
+    """Add a document: page headers, text with marked headings, notes, comments, page footers."""
     package = open_package(source)
     names = set(package.namelist())
     headings = _headings(package) if "word/styles.xml" in names else {}
@@ -121,7 +119,7 @@ def _headings(package: zipfile.ZipFile) -> Mapping[str, int]:
 
 
 def _add_margins(package: zipfile.ZipFile, names: list[str], mark: str, words: TextCollector) -> None:
-    """Each different header or footer once; first pages and even ones often repeat it."""
+    # First and even pages often repeat a header, so add each different one once.
     seen: dict[str, None] = {}
     for name in names:
         margin = TextCollector(MARGIN_CHARS)
@@ -140,12 +138,11 @@ def _add_xml(
     read_xml(entry_blocks(package, name), writing.start, writing.end, writing.text)
 
 
-def _ignore(_: str) -> None:
-    """For what does not matter."""
+def _ignore(_: str) -> None: ...
 
 
 def pptx(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
-    """Each slide under its mark, in the order they are shown in, and its speaker's notes behind it."""
+    """Add each slide in the order of the show, followed by its speaker notes."""
     package = open_package(source)
     slides = _slides(package)
     for number, name in enumerate(slides, 1):
@@ -159,7 +156,6 @@ def pptx(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
 
 
 def _slides(package: zipfile.ZipFile) -> list[str]:
-    """The slides' entries in the order of the presentation; by their numbers where it does not say."""
     names = (each for each in package.namelist() if re.fullmatch(r"ppt/slides/slide\d{1,6}\.xml", each))
     numbered = sorted(names, key=lambda name: int(re.sub(r"\D", "", name)))
     targets, order = _targets(package, "ppt/presentation.xml", "slide"), list[str]()
@@ -170,12 +166,12 @@ def _slides(package: zipfile.ZipFile) -> list[str]:
 
     if targets:
         read_xml(entry_blocks(package, "ppt/presentation.xml"), take, _ignore, _ignore)
+    # A damaged presentation may not list all slides; their numbers are the next best order.
     shown = [targets[key] for key in order if key in targets]
     return shown if sorted(shown) == sorted(numbered) else numbered
 
 
 def _targets(package: zipfile.ZipFile, part: str, kind: str) -> dict[str, str]:
-    """The entries that a part points to by relations of that kind: id → entry; only those that are there."""
     folder, _, name = part.rpartition("/")
     relations, names, found = f"{folder}/_rels/{name}.rels", set(package.namelist()), dict[str, str]()
 
@@ -192,13 +188,12 @@ def _targets(package: zipfile.ZipFile, part: str, kind: str) -> dict[str, str]:
 
 
 class OpenWriting:
-    """Text and slides of OpenDocument."""
+    """Text of OpenDocument's `content.xml`."""
 
     def __init__(self, words: TextCollector) -> None:
         self._words, self._depth, self._cell, self._slides = words, 0, 0, 0
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        """A paragraph, cell, sheet or slide begins."""
         self._depth += name in ("p", "h")
         self._cell += name == "table-cell"
         if name == "table" and attributes.get("table:name"):
@@ -210,7 +205,6 @@ class OpenWriting:
             self._words.add({"tab": "\t", "s": " ", "line-break": "\n"}[name])
 
     def end(self, name: str) -> None:
-        """One of them ends."""
         self._depth -= name in ("p", "h")
         self._cell -= name == "table-cell"
         if name in ("p", "h"):
@@ -219,12 +213,12 @@ class OpenWriting:
             self._words.add("\t" if name == "table-cell" else "\n")
 
     def text(self, words: str) -> None:
-        """Words; only those inside a paragraph are text."""
+        # Only characters inside a paragraph are text; the rest is indentation.
         if self._depth:
             self._words.add(words)
 
 
 def open_document(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
-    """An OpenDocument text or presentation."""
+    """Add the text of an OpenDocument text or presentation."""
     writing = OpenWriting(words)
     read_xml(entry_blocks(open_package(source), "content.xml"), writing.start, writing.end, writing.text)

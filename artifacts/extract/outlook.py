@@ -1,4 +1,4 @@
-"""Text of Outlook's messages (MSG): the properties that a reader sees (MS-OXMSG). Only in the child process."""
+"""Extract text from Outlook messages (MSG, MS-OXMSG); runs only in the child process."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ SUBJECT, SENDER, SENDER_MAIL, SENDER_SMTP, TO, CC = "0037", "0C1A", "0C1F", "5D0
 BODY, HTML, RTF = "1000", "1013", "1009"
 FILE_NAME, SHORT_NAME, FILE_TYPE, FILE_DATA = "3707", "3704", "370E", "3701"
 SENT, DELIVERED, CODE_PAGE = 0x0039, 0x0E06, 0x3FFD
-"""Property ids: those of text as in the names of streams, those of fixed length as numbers."""
+"""Property ids: for text as in stream names, for fixed lengths as numbers."""
 
 HEAD_BYTES = 32
 EPOCH = dt.datetime(1601, 1, 1, tzinfo=dt.UTC)
 
 
 def msg(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
-    """Who, when, what about, the body and what is attached. Raises `RefusedError` for what is no message."""
+    """Add headers, body and the list of attachments; raise `RefusedError` for anything but a message."""
     file = CompoundFile(source)
     message = Properties(file, "")
     if "__properties_version1.0" not in file.names:
@@ -40,7 +40,7 @@ def msg(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
 
 
 class Properties:
-    """The properties of a message or an attachment, which live under `prefix`."""
+    """The properties of a message or attachment, stored under `prefix`."""
 
     def __init__(self, file: CompoundFile, prefix: str) -> None:
         self._file, self._prefix = file, prefix
@@ -49,21 +49,19 @@ class Properties:
         self._charset = f"cp{page}" if page else None
 
     def text(self, number: str) -> str:
-        """A text property: UTF-16, or in the message's code page."""
+        """Return a text property, stored in UTF-16 or the message's code page."""
         wide = self._file.read(self.stream(number, "001F")).decode("utf-16-le", "replace")
         narrow = self._file.read(self.stream(number, "001E"))
         return (wide or (decode_text(narrow, self._charset) if narrow else "")).strip("\0")
 
     def binary(self, number: str) -> bytes:
-        """A property of bytes."""
         return self._file.read(self.stream(number, "0102"))
 
     def stream(self, number: str, kind: str) -> str:
-        """The stream in which a property of that type stands."""
         return f"{self._prefix}__substg1.0_{number}{kind}"
 
     def time(self, number: int) -> str:
-        """A moment in UTC; empty where there is none."""
+        """Return a time in UTC, or "" if there is none."""
         ticks = self._value(number, "<Q")
         try:
             return (EPOCH + dt.timedelta(microseconds=ticks // 10)).strftime("%Y-%m-%d %H:%M:%S UTC") if ticks else ""
@@ -74,7 +72,7 @@ class Properties:
         return self._value(number, "<I")
 
     def _value(self, number: int, form: str) -> int:
-        """A property of fixed length: entries of 16 bytes with type, id, flags and value behind the head."""
+        # Behind the header are entries of 16 bytes: type, id, flags, value.
         for at in range(HEAD_BYTES, len(self._fixed) - 15, 16):
             if struct.unpack_from("<H", self._fixed, at + 2)[0] == number:
                 return int(struct.unpack_from(form, self._fixed, at + 8)[0])
@@ -82,7 +80,7 @@ class Properties:
 
 
 def _add_body(message: Properties, words: TextCollector) -> None:
-    """The plain body, else the page, else the rich text."""
+    # Prefer plain text, then HTML, stored as bytes or as text, then RTF.
     if plain := message.text(BODY):
         add_body(plain, False, words)
     elif page := message.binary(HTML):

@@ -1,4 +1,4 @@
-"""Pages of a PDF as images, for models that see: a scan has no letters to take out. Only in the child process."""
+"""Render pages of a PDF for models with vision, as a scan has no text; runs only in the child process."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from artifacts.extract.words import BUDGET_SECONDS, RefusedError
 
 MAX_SIDE = 4096
 POINTS_PER_INCH, DOTS_PER_INCH = 72, 200
-"""A page is drawn at so many dots an inch, or smaller where the target takes fewer pixels."""
+"""Resolution of a rendered page, reduced if the target accepts fewer pixels."""
 
 
 def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:
-    """The pages from `first` on, at most `count`, one behind the other; the header says where each ends.
+    """Return up to `count` pages from `first` on, concatenated; the header has the length of each.
 
-    Pages that cannot be drawn are left out. Raises `RefusedError`: `encrypted`, `failed`, `too_large` where not even
+    Pages that cannot be rendered are skipped. Raise `RefusedError`: `encrypted`, `failed`, or `too_large` if not even
     one page fits into `max_bytes`.
     """
     document = _open(source)
@@ -45,14 +45,14 @@ def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, obje
 
 def _open(source: BinaryIO) -> pypdfium2.PdfDocument:
     try:
-        # Of a stream, it would be called back, by code that ctypes writes: a unit with MemoryDenyWriteExecute refuses.
+        # A stream needs callbacks that ctypes generates, which systemd's MemoryDenyWriteExecute forbids.
         return pypdfium2.PdfDocument(source.read())
     except pypdfium2.PdfiumError as error:
         raise RefusedError("encrypted" if "password" in str(error).lower() else "failed") from error
 
 
 def _draw(document: pypdfium2.PdfDocument, number: int, max_side: int) -> Image.Image | None:
-    """One page (from 1) on white, its longer side at most `max_side` pixels; None where it cannot be drawn."""
+    # A damaged page must not cost the others.
     try:
         page = document[number - 1]
         longer = max(page.get_size())

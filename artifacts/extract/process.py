@@ -1,4 +1,4 @@
-"""The parent's side: starts the extraction process, feeds it a file, takes a bounded answer within a time limit."""
+"""Run the extraction process: pass it a file and read a bounded answer within a time limit."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ TIMEOUT_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What one process may take: seconds by the clock, and of processor time if it has to be quick."""
+    """Limits of one process: seconds of wall-clock time, and processor seconds in a quick slot."""
 
     seconds: float = TIMEOUT_SECONDS
     quick_seconds: float = 0
 
 
 QUICK = Budget(6.0, 0.5)
-"""What a file may take in a quick slot. No size tells it: a PDF of 49 KB can take twenty seconds."""
+"""Limits in a quick slot. The size does not predict the time: a PDF of 49 KB can take twenty seconds."""
 
 long_slots = owned(lambda: FairSlots(slots=2, queue=64, wait_seconds=TIMEOUT_SECONDS))
-"""Decoders that take as long as they need: a burst of uploads waits instead of taking all memory."""
+"""Slots without a short limit; a burst of uploads waits for them instead of using all memory."""
 quick_slots = owned(lambda: FairSlots(slots=2, queue=64, wait_seconds=TIMEOUT_SECONDS, own=1))
-"""More for when those are taken, one for each agent: a small file waits for no other agent's large ones."""
+"""Extra slots, one per agent, so that a small file does not wait for other agents' large ones."""
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came back: a small JSON header and bytes; or a `reason` why nothing did.
+    """A JSON header and bytes, or the `reason` why there are none.
 
-    Reasons: `timeout`, `busy`, `too_large`, `crashed`, or the child's own word (`encrypted`, `unsupported`, `failed`).
+    Reasons: `timeout`, `busy`, `too_large`, `crashed`, or the child's own (`encrypted`, `unsupported`, `failed`).
     """
 
     header: Mapping[str, object] = field(default_factory=dict)
@@ -57,10 +57,10 @@ def run(
     max_output: int,
     timeout: float = TIMEOUT_SECONDS,
 ) -> Result:
-    """One operation on one file; never raises. At most `max_output` bytes are taken, `timeout` in seconds.
+    """Perform one operation on one file; never raises.
 
-    Where both long slots are taken, every file has a try in a quick one. What is not done then is begun again once
-    its agent (the `requester`) has a long slot.
+    At most `max_output` bytes are read; `timeout` is in seconds. If both long slots are taken, the file is tried in a
+    quick slot, and if that times out, again once its agent (the `requester`) has a long slot.
     """
     name = requester.get()
     try:
@@ -117,7 +117,7 @@ def _run(source: int, operation: str, options: Mapping[str, object], max_output:
 
 
 def _start(source: int, operation: str, options: str, budget: Budget) -> subprocess.Popen[bytes]:
-    """The child with the file as its standard input and nothing of our environment, where secrets are."""
+    # The environment is not inherited, as it holds secrets.
     program = str(ROOT / "artifacts" / "extract" / "__main__.py")
     return subprocess.Popen(  # noqa: S603 - our own interpreter and program, no shell
         [sys.executable, "-s", "-E", "-B", "-W", "ignore", program, operation, options, str(budget.quick_seconds)],
@@ -131,7 +131,6 @@ def _start(source: int, operation: str, options: str, budget: Budget) -> subproc
 
 
 def _parse(output: bytes, max_output: int) -> Result:
-    """The first line is the header with the payload's length, the rest the payload."""
     if len(output) > max_output:
         return Result(reason="too_large")
     line, _, payload = output.partition(b"\n")

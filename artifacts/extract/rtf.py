@@ -1,4 +1,4 @@
-"""Text of RTF: control words are read past, letters are taken in whatever form they stand. Only in the child."""
+"""Extract text from RTF, with characters in any of its encodings; runs only in the child process."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ NO_TEXT = frozenset(
     {"fonttbl", "colortbl", "stylesheet", "info", "pict", "fldinst", "objdata", "themedata", "datastore", "nonshppict"}
     | {"listtable", "listoverridetable", "rsidtbl", "generator", "xmlnstbl", "filetbl", "revtbl", "template"}
 )
-"""Destinations whose letters nobody reads; so is every one that begins with a star."""
+"""Destinations without visible text, as is every one that begins with a star."""
 
 CHARSET_PAGES = {77: 10000, 128: 932, 129: 949, 130: 1361, 134: 936, 136: 950, 161: 1253, 162: 1254, 163: 1258}
 CHARSET_PAGES |= {177: 1255, 178: 1256, 186: 1257, 204: 1251, 222: 874, 238: 1250}
-"""Windows' number for a font's letters → the code page."""
+"""Windows charset number of a font → its code page."""
 
 
 @dataclass(slots=True)
 class RtfGroup:
-    """What holds inside braces: which destination, how many letters stand in for a `\\u`, which font."""
+    r"""State inside braces: whether text is hidden, the fallback characters after a `\u`, the font's code page."""
 
     silent: bool = False
     fonts: bool = False
@@ -50,7 +50,10 @@ class RtfGroup:
 
 
 class RtfReader:
-    """One pass over the tokens; bytes of letters are collected until their encoding is known to end."""
+    """Parse the tokens in one pass.
+
+    Bytes are collected until the encoding may change, because a character can span several tokens.
+    """
 
     def __init__(self, words: TextCollector) -> None:
         self._words, self._stack, self._group = words, list[RtfGroup](), RtfGroup()
@@ -58,7 +61,7 @@ class RtfReader:
         self._bytes, self._skip, self._high = bytearray(), 0, ""
 
     def read(self, data: bytes) -> None:
-        """All of it; raises `RefusedError` where braces stand too deep."""
+        """Parse all of the data; raise `RefusedError` if braces are nested too deeply."""
         at = 0
         while match := TOKEN.match(data, at):
             at = match.end()
@@ -76,7 +79,7 @@ class RtfReader:
         self._flush()
 
     def _take_bytes(self, letters: bytes) -> None:
-        """Letters of the code page, but for those that stand in for a `\\u` that was read."""
+        # Skip the fallback characters that follow a `\u` which was read.
         skipped = min(self._skip, len(letters))
         self._skip -= skipped
         if not self._group.silent:
@@ -114,7 +117,7 @@ class RtfReader:
             self._words.add(BREAKS.get(word) or LETTERS.get(word) or "")
 
     def _unicode(self, code: int) -> None:
-        """A letter by its number; two halves of one come one after the other."""
+        # A character beyond U+FFFF comes as two surrogates, one after the other.
         self._skip = self._group.stand_ins
         if self._group.silent:
             return
@@ -136,14 +139,12 @@ class RtfReader:
             self._font_pages[self._font] = CHARSET_PAGES.get(number, 0)
 
     def _flush(self) -> None:
-        """The letters so far as text."""
         if self._bytes:
             self._words.add(self._bytes.decode(_codec(self._group.page or self._page), "replace"))
             self._bytes.clear()
 
 
 def _codec(page: int) -> str:
-    """Python's name of a code page; Windows' Western one where there is none."""
     name = {10000: "mac_roman", 1361: "johab", 65001: "utf-8", 936: "gb18030"}.get(page, f"cp{page}")
     try:
         return lookup(name).name
@@ -152,7 +153,7 @@ def _codec(page: int) -> str:
 
 
 def rtf(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
-    """The text of an RTF document. Raises `RefusedError` for what is none."""
+    """Add the text of an RTF document; raise `RefusedError` for anything else."""
     data = source.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise RefusedError("too_large")
@@ -162,7 +163,6 @@ def rtf(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
 
 
 def add_rtf(data: bytes, words: TextCollector) -> None:
-    """The text of RTF that is in memory."""
     RtfReader(words).read(data)
 
 
@@ -171,11 +171,11 @@ DICTIONARY = (
     b"MS Sans SerifSymbolArialTimes New RomanCourier{\\colortbl\\red0\\green0\\blue0\r\n\\par \\pard\\plain\\f0\\fs20"
     b"\\b\\i\\u\\tab\\tx"
 )
-"""What every compressed RTF may refer back to (MS-OXRTFCP)."""
+"""Initial dictionary of compressed RTF (MS-OXRTFCP)."""
 
 
 def decompress_rtf(data: bytes) -> bytes:
-    """Outlook's compressed RTF as RTF; empty for what is none."""
+    """Decompress Outlook's RTF; empty for anything else."""
     if len(data) < 16:
         return b""
     _, size, kind = struct.unpack_from("<II4s", data)

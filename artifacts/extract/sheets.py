@@ -1,4 +1,4 @@
-"""Text of spreadsheets, old and new: rows as lines, cells parted by tabs, dates as dates. Only in the child process."""
+"""Extract text from spreadsheets: rows as lines, cells separated by tabs; runs only in the child process."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from artifacts.extract.legacy import is_locked
 from artifacts.extract.words import Progress, RefusedError, TextCollector, open_zip
 
 MAX_UNPACKED_BYTES = 512 * 1024 * 1024
-"""What all entries of a package may announce together; the limit on memory catches those that lie."""
+"""Maximum total of the sizes that entries announce; the memory limit catches false ones."""
 
 Value = int | float | str | bool | dt.time | dt.date | dt.datetime | dt.timedelta
 _DURATION = re.compile(r"PT(\d{1,9})H(\d{1,2})M(\d{1,2})S")
-"""How OpenDocument writes a length of time."""
+"""A duration in OpenDocument."""
 
 
 def sheets(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
-    """Each sheet of XLSX, XLSB, XLS and ODS under its name; values as they were last computed.
+    """Add each sheet of XLSX, XLSB, XLS and ODS with its last computed values.
 
-    Raises `RefusedError` `too_large` for a package that unpacks to too much, `encrypted` for one behind a password,
-    `failed` for what is no workbook.
+    Raise `RefusedError`: `too_large` if it unpacks to too much, `encrypted`, or `failed` for anything but a workbook.
     """
     if is_locked(source):
         raise RefusedError("encrypted")
@@ -49,7 +48,7 @@ def _refuse_bombs(source: BinaryIO) -> None:
 
 
 def _add_rows(workbook: CalamineWorkbook, name: str, words: TextCollector) -> None:
-    """The rows that hold anything; a sheet that is a chart has none."""
+    # A sheet that is a chart cannot be read and has no rows.
     try:
         sheet = workbook.get_sheet_by_name(name)
     except CalamineError:
@@ -62,7 +61,7 @@ def _add_rows(workbook: CalamineWorkbook, name: str, words: TextCollector) -> No
 
 
 def cell_text(value: Value) -> str:
-    """A cell as a reader would write it: dates by ISO 8601, whole numbers without a point, lengths as `h:mm:ss`."""
+    """Format a cell: ISO 8601 dates, whole numbers without a point, durations as `h:mm:ss`."""
     if isinstance(value, bool):
         return str(value).upper()
     if isinstance(value, float):

@@ -1,4 +1,4 @@
-"""Text of web pages and of books made of them: what is shown, not how it is marked up."""
+"""Extract the visible text of web pages and EPUB books."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ BLOCKS = frozenset(
 
 
 class VisibleTextParser(HTMLParser):
-    """Collects what a reader would see."""
+    """Collect the text that a reader would see."""
 
     def __init__(self, words: TextCollector) -> None:
         super().__init__(convert_charrefs=True)
         self._words, self._hidden, self._line = words, "", True
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """A hidden element hides until it ends; the title is shown."""
         if tag in HIDDEN and not self._hidden:
             self._hidden = tag
         if tag in BLOCKS:
@@ -34,14 +33,12 @@ class VisibleTextParser(HTMLParser):
             self._words.add("\t")
 
     def handle_endtag(self, tag: str) -> None:
-        """The end of what hides, or of a line."""
         if tag == self._hidden:
             self._hidden = ""
         if tag in BLOCKS:
             self._break()
 
     def handle_data(self, data: str) -> None:
-        """Words, their blanks run together."""
         shown = " ".join(data.split())
         if self._hidden or not shown:
             return
@@ -56,7 +53,7 @@ class VisibleTextParser(HTMLParser):
 
 
 def html(source: BinaryIO, words: TextCollector, progress: Progress, encoding: str | None = None) -> None:
-    """One page, in the encoding it is known to have, else in whatever it is."""
+    """Add one page, in the given encoding or else the detected one."""
     if encoding is None:
         head = source.read(STEP)
         found = find_text(head, whole=len(head) < STEP)
@@ -69,7 +66,7 @@ def html(source: BinaryIO, words: TextCollector, progress: Progress, encoding: s
 
 
 def epub(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
-    """Each chapter in the order of the package."""
+    """Add each chapter in the order of the package."""
     package: zipfile.ZipFile = open_zip(source)
     chapters = [name for name in package.namelist() if name.lower().endswith((".xhtml", ".html", ".htm"))]
     for number, name in enumerate(chapters, 1):

@@ -1,4 +1,4 @@
-"""Collecting text up to a limit, and reading XML and zip entries without trusting either."""
+"""Collect text up to a limit, and read XML and zip entries from untrusted files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Protocol
 from xml.parsers import expat
 
 BUDGET_SECONDS = 15.0
-"""After so long a reader stops and says where; the process itself is stopped later."""
+"""Seconds after which a reader stops and reports how far it got; the process is killed later."""
 
 MAX_ENTRY_BYTES = 64 * 1024 * 1024
 MAX_ENTRIES = 5_000
@@ -19,22 +19,22 @@ STEP = 64 * 1024
 
 
 class RefusedError(Exception):
-    """This file gives nothing, for the reason in its text: `encrypted`, `unsupported`, `failed`."""
+    """No content can be extracted; the message is the reason, such as `encrypted` or `unsupported`."""
 
 
 class EnoughError(Exception):
-    """The limit on text or time is reached; what was collected stands."""
+    """The limit on text or time is reached; the collected text is still valid."""
 
 
 class Progress(Protocol):
-    """Where a reader says how far it is."""
+    """Receiver of a reader's progress."""
 
     def mark(self, unit: str, index: int, total: int) -> None:
-        """Part `index` of `total`."""
+        """Report that part `index` of `total` is being read."""
 
 
 class TextCollector:
-    """Text as it is collected, at most `max_chars` characters and `BUDGET_SECONDS` seconds."""
+    """Text collected so far, at most `max_chars` characters and for `BUDGET_SECONDS` seconds."""
 
     def __init__(self, max_chars: int) -> None:
         self._parts: list[str] = []
@@ -43,12 +43,12 @@ class TextCollector:
         self.full = self.has_words = False
 
     def add(self, words: str) -> None:
-        """Takes more text; raises `EnoughError` when that was too much or too late."""
+        """Append text; raise `EnoughError` past a limit."""
         self.has_words = self.has_words or bool(words.strip())
         self.mark(words)
 
     def mark(self, words: str) -> None:
-        """Takes a mark, such as `[slide 2]`, which is no word; raises `EnoughError` as `add` does."""
+        """Append a mark such as `[slide 2]`, which does not count as text; raise `EnoughError` as `add` does."""
         self._parts.append(words[: self._remaining])
         self._remaining -= len(words)
         if self._remaining < 0 or time.monotonic() > self._until:
@@ -56,7 +56,7 @@ class TextCollector:
             raise EnoughError
 
     def text(self) -> str:
-        """All of it, blank ends of lines and runs of empty lines removed."""
+        """Return the text without trailing spaces and repeated empty lines."""
         lines = [line.rstrip().replace(" \t", "\t") for line in "".join(self._parts).split("\n")]
         kept = [line for index, line in enumerate(lines) if line or (index and lines[index - 1])]
         return "\n".join(kept).strip("\n")
@@ -67,13 +67,14 @@ End = Callable[[str], None]
 
 
 def read_xml(blocks: Iterator[bytes], start: Start, end: End, words: Callable[[str], None]) -> None:
-    """Feeds XML to three functions, names without their prefix; a document that declares entities is refused."""
+    """Parse XML with three handlers, names without prefix; raise `RefusedError` if it declares entities."""
     parser = expat.ParserCreate()
     parser.buffer_text = True
 
     def refuse(*_: object) -> None:
         raise RefusedError("failed")
 
+    # Entities that expand to one another grow without bound.
     parser.EntityDeclHandler = refuse
     parser.StartElementHandler = lambda name, attributes: start(name.rpartition(":")[2], attributes)
     parser.EndElementHandler = lambda name: end(name.rpartition(":")[2])
@@ -84,7 +85,7 @@ def read_xml(blocks: Iterator[bytes], start: Start, end: End, words: Callable[[s
 
 
 def open_zip(source: BinaryIO) -> zipfile.ZipFile:
-    """The package; raises `RefusedError`: `too_large` when it has too many entries, `encrypted` when it is locked."""
+    """Open a zip; raise `RefusedError`: `too_large` with too many entries, `encrypted` with a locked one."""
     package = zipfile.ZipFile(source)
     if len(package.infolist()) > MAX_ENTRIES:
         raise RefusedError("too_large")
@@ -94,7 +95,7 @@ def open_zip(source: BinaryIO) -> zipfile.ZipFile:
 
 
 def entry_blocks(package: zipfile.ZipFile, name: str) -> Iterator[bytes]:
-    """One entry, block by block; raises `RefusedError` past `MAX_ENTRY_BYTES`, whatever size it announces."""
+    """Yield an entry's bytes; raise `RefusedError` past `MAX_ENTRY_BYTES`, whatever size it announces."""
     taken = 0
     with package.open(name) as entry:
         while block := entry.read(STEP):
@@ -104,17 +105,17 @@ def entry_blocks(package: zipfile.ZipFile, name: str) -> Iterator[bytes]:
             yield block
 
 
-# Text of Jupyter notebooks: each cell under its mark, code and what it printed, no pictures. Only in the child.
+# Jupyter notebooks: each cell under its mark, with its code and text output, without images.
 
 MAX_BYTES = 64 * 1024 * 1024
 MAX_OUTPUT_CHARS = 20_000
-"""Of one cell's output; a progress bar can print for hours."""
+"""Limit on one cell's output, as a progress bar can print for hours."""
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 def notebook(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
-    """The cells of a notebook of version 3 or 4. Raises `RefusedError` for what is none."""
+    """Add the cells of a notebook of version 3 or 4; raise `RefusedError` for anything else."""
     data = source.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise RefusedError("too_large")
@@ -138,7 +139,7 @@ def _cells(book: Any) -> list[dict[str, Any]]:
 
 
 def _output_text(output: dict[str, Any]) -> str:
-    """What a reader sees of one output: printed words, a value as text, or an error's name and message."""
+    # Printed text, a value's plain form, or an error's name and message.
     data = output.get("data")
     if output.get("ename"):
         return f"{output['ename']}: {output.get('evalue', '')}"
