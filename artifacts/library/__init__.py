@@ -1,4 +1,4 @@
-"""How are artifacts stored, corrected, deleted, restored? Pages, API, data plane and commands all use this."""
+"""Store, correct, delete and restore artifacts, for pages, APIs and commands alike."""
 
 from artifacts.library.correcting import CorrectionFields, correct_artifact
 from artifacts.library.storing import (

@@ -1,7 +1,7 @@
-"""Correcting what an artifact is said to be, by somebody who knows: its word outranks metadata and bytes.
+"""Correct an artifact's type, encoding or visibility; a correction outranks metadata and bytes.
 
-The bytes and their hash never change, and what was detected is kept beside the correction, so that it can be undone
-even when the bytes are gone.
+The bytes and their hash never change. What was detected is kept beside the correction, so that it can be undone even
+if the bytes are gone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from capabilities.core.vocabulary import Kind
 from capabilities.errors import ConflictError, InvalidError
 
 VERDICT = ("mime_type", "kind", "is_binary", "encoding", "encoding_certain", "mismatch", "evidence")
-"""The columns of an artifact that detection decides, beside the measures."""
+"""Columns that detection decides, besides the measures."""
 
 NAMES = {
     "mime_type": "mimeType",
@@ -38,7 +38,7 @@ NAMES = {
     "encoding_certain": "encodingCertain",
     "visibility": "visibility",
 }
-"""What the audit log tells of, by column and under the API's name; a change of any meanwhile is a conflict."""
+"""Column → name in the API and audit log; a concurrent change of any of these is a conflict."""
 
 FIELDS = {"type": "mimeType", "encoding": "encoding"}
 
@@ -46,7 +46,7 @@ Values = Mapping[str, Any]
 
 
 class CorrectionFields(TypedDict, total=False):
-    """What a correction says: a field that is left out stays, None goes back to what was detected."""
+    """A correction: an absent field stays as it is, None restores what was detected."""
 
     mime_type: str | None
     encoding: str | None
@@ -54,9 +54,9 @@ class CorrectionFields(TypedDict, total=False):
 
 
 def correct_artifact(actor: Actor, row: Artifact, **fields: Unpack[CorrectionFields]) -> Artifact:
-    """The artifact as corrected; the same, and no act, where the words change nothing.
+    """Apply a correction and return the artifact; without a change, nothing is recorded.
 
-    Raises `InvalidError` naming each field that makes no sense, `ConflictError` where it was changed meanwhile.
+    Raise `InvalidError` naming each invalid field, or `ConflictError` if the artifact was changed meanwhile.
     """
     values = {**_visibility(fields), **_detection_after(row, fields)}
     changes = {name: value for name, value in values.items() if getattr(row, name) != value}
@@ -70,6 +70,7 @@ def correct_artifact(actor: Actor, row: Artifact, **fields: Unpack[CorrectionFie
         "artifact.correct", "artifact", row.pk, {**differences, "corrected": _words(values.get("correction"))}
     )
     with ports.audit(actor, act):
+        # Compare and set: the filter finds no row if another correction came first.
         if not Artifact.objects.living().filter(pk=row.pk, **before).update(**changes):
             raise ConflictError(
                 translatable("Someone else changed this in the meantime. Check the current version, then correct it.")
@@ -86,15 +87,14 @@ def _visibility(fields: CorrectionFields) -> Values:
 
 
 def _words(correction: Values | None) -> Values:
-    """The corrected words by the API's names."""
     return {NAMES[name]: word for name, word in (correction or {}).items() if name in NAMES and word is not None}
 
 
 def _detection_after(row: Artifact, fields: CorrectionFields) -> Values:
-    """The columns of a detection as they are with these words."""
     if "mime_type" not in fields and "encoding" not in fields:
         return {}
     previous = row.correction or {}
+    # A second correction starts from what was detected, not from the first correction.
     verdict: Values = previous.get("detected") or {name: getattr(row, name) for name in (*VERDICT, *MEASURES)}
     words = _name_byte_order(row, _join_words(previous, fields))
     detection = _as_detection(row, verdict)
@@ -104,6 +104,7 @@ def _detection_after(row: Artifact, fields: CorrectionFields) -> Values:
         raise InvalidError([Problem(FIELDS[error.field], error.sentence, "enum")]) from None
     if not any(words.values()) or _is_same(corrected, detection):
         return {**verdict, "correction": None}
+    # A lossy encoding is allowed, because the person may know better, and noted in the evidence.
     if words["encoding"] and not _is_lossless(row, corrected.encoding):
         last = Evidence("text", corrected.encoding or "", "corrected_lossy")
         corrected = replace(corrected, evidence=(*detection.evidence, last, corrected.evidence[-1]))
@@ -119,7 +120,7 @@ def _detection_after(row: Artifact, fields: CorrectionFields) -> Values:
 
 
 def _join_words(previous: Values, fields: CorrectionFields) -> dict[str, str | None]:
-    """What is said now and what was said before, which gives way where the two contradict one another."""
+    # New words override earlier ones that contradict them.
     mime, encoding = previous.get("mime_type"), previous.get("encoding")
     if "mime_type" in fields:
         mime = fields["mime_type"]
@@ -131,7 +132,7 @@ def _join_words(previous: Values, fields: CorrectionFields) -> dict[str, str | N
 
 
 def _name_byte_order(row: Artifact, words: dict[str, str | None]) -> dict[str, str | None]:
-    """The words with the byte order of UTF-16 or UTF-32 where no mark in the file says it: little-endian."""
+    # Without a byte order mark, UTF-16 and UTF-32 count as little-endian; store that explicitly.
     name = canonical(words["encoding"])
     if name not in ("utf-16", "utf-32"):
         return words
@@ -144,7 +145,6 @@ def _name_byte_order(row: Artifact, words: dict[str, str | None]) -> dict[str, s
 
 
 def _as_detection(row: Artifact, verdict: Values) -> Detection:
-    """What was detected of an artifact, as the core knows it."""
     return Detection(
         mime_type=verdict["mime_type"],
         kind=Kind(verdict["kind"]),
@@ -159,7 +159,7 @@ def _as_detection(row: Artifact, verdict: Values) -> Detection:
 
 
 def _find_encoding(row: Artifact, detection: Detection, words: Mapping[str, str | None]) -> Detection:
-    """The detection with the encoding that its bytes have as the text they are now said to be."""
+    # A binary that is now called text needs the encoding in which its bytes are text.
     mime = words["mime_type"]
     if detection.encoding or words["encoding"] or mime is None or not is_text_type(mime):
         return detection
@@ -172,12 +172,12 @@ def _find_encoding(row: Artifact, detection: Detection, words: Mapping[str, str 
 
 
 def _is_same(corrected: Detection, detection: Detection) -> bool:
-    """Whether the correction says what was known for certain."""
+    # Confirming what was already certain is no correction.
     return replace(corrected, evidence=()) == replace(detection, evidence=())
 
 
 def _is_lossless(row: Artifact, encoding: str | None) -> bool:
-    """Whether every byte is a character in that encoding; bytes that cannot be read say nothing against it."""
+    # Unreadable bytes are no argument against an encoding.
     try:
         with byte_store().reader(row.sha256) as read_at:
             return is_clean(blocks(read_at, row.size), encoding or "utf-8")
@@ -198,7 +198,7 @@ def _columns(detection: Detection) -> Values:
 
 
 def _measures(row: Artifact, corrected: Detection, verdict: Values) -> Values:
-    """Pixels, pages and seconds as far as a file of that type has them."""
+    # Pixels, pages and seconds depend on the type.
     if corrected.mime_type == verdict["mime_type"]:
         return {name: verdict[name] for name in MEASURES}
     try:

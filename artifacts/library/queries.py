@@ -1,4 +1,4 @@
-"""The library of artifacts: its list in pages, what it holds in all, one artifact, what was deleted."""
+"""Read the artifact library: pages of the list, totals, single artifacts, deletions."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from capabilities.errors import InvalidError
 PAGE = 50
 MAX_PAGE = 200
 LAST_CHARACTER = "\U0010ffff"
-"""Stands behind every text with the same beginning, so that a range of an index finds them."""
+"""Sorts after every continuation of a prefix, so that a prefix search is an index range."""
 SHORTEST_ID, FEW = 4, 6
-"""Characters that are taken for the beginning of an id, and how many artifacts Find is given."""
+"""Minimum characters of an id prefix, and the maximum results for Find."""
 OFFERED = 30
-"""How many of the newest artifacts can be attached from a page."""
+"""Number of the newest artifacts that a page offers for attaching."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArtifactPage:
-    """Artifacts, newest first, and the cursor of the next page; None on the last."""
+    """Artifacts, newest first, and the cursor of the next page, None on the last."""
 
     rows: tuple[Artifact, ...]
     next_cursor: str | None
@@ -38,9 +38,9 @@ class ArtifactPage:
 def list_artifacts(
     *, owner: str | None = None, cursor: str = "", limit: int = PAGE, q: str = "", kind: str = ""
 ) -> ArtifactPage:
-    """A page of the living artifacts, of all or of those that the agent `owner` stored; one query.
+    """Return a page of the living artifacts, of all or of one `owner`; one query.
 
-    `q` looks in filename, id and type. Raises `InvalidError` for a limit, kind or cursor that makes no sense.
+    `q` searches filename, type and id. Raise `InvalidError` for an invalid limit, kind or cursor.
     """
     if not 1 <= limit <= MAX_PAGE:
         raise InvalidError([Problem("limit", f"limit must be a whole number from 1 to {MAX_PAGE}.", "range")])
@@ -49,6 +49,7 @@ def list_artifacts(
     rows = Artifact.objects.living() if owner is None else Artifact.objects.owned_by(owner)
     if kind:
         rows = rows.filter(kind=kind)
+    # PostgreSQL rejects NUL in a parameter.
     q = q.replace("\0", "")
     if q:
         rows = rows.filter(Q(filename__icontains=q) | Q(type__icontains=q) | Q(pk=q.removeprefix("artifact:")))
@@ -61,30 +62,33 @@ def list_artifacts(
 
 @dataclass(frozen=True, slots=True)
 class LibrarySize:
-    """How many living artifacts there are, and their bytes."""
+    """The number of living artifacts, and their bytes."""
 
     count: int
     bytes: int
 
 
 def count_artifacts() -> LibrarySize:
-    """What the library holds in all; one query."""
+    """Return the totals of the library; one query."""
     sums = Artifact.objects.living().order_by().aggregate(count=Count("pk"), bytes=Sum("size"))
     return LibrarySize(sums["count"], sums["bytes"] or 0)
 
 
 def find_artifact(ref: str) -> Artifact | None:
-    """The living artifact with that id or reference; None for one that is not there, deleted or expired."""
+    """Return the living artifact with that id or reference, else None."""
     return Artifact.objects.living().filter(pk=ref.removeprefix("artifact:")).first()
 
 
 def find_artifacts(ids: Collection[str]) -> dict[str, Artifact]:
-    """The living artifacts of these ids; one query, and none without an id."""
+    """Return the living artifacts by id; one query, none without ids."""
     return Artifact.objects.living().in_bulk(ids) if ids else {}
 
 
 def find_artifacts_beginning(beginning: str) -> list[Artifact]:
-    """The few living artifacts whose name, in any case, or id begins so; two queries, each a range of an index."""
+    """Return a few living artifacts whose name, in any case, or id has a prefix.
+
+    Two queries, each a range of an index.
+    """
     few = Artifact.objects.living().defer("evidence", "metadata", "correction")
     name = _lower(beginning)
     named = few.annotate(name=Lower("filename")).filter(name__gte=name, name__lt=name + LAST_CHARACTER)
@@ -96,29 +100,28 @@ def find_artifacts_beginning(beginning: str) -> list[Artifact]:
 
 
 def _lower(text: str) -> str:
-    """As the database writes names small: SQLite knows only the letters of ASCII."""
+    # As the database lowers the indexed names: SQLite knows only ASCII.
     if connection.vendor != "sqlite":
         return text.lower()
     return "".join(each.lower() if each.isascii() else each for each in text)
 
 
 def has_copy(sha256: str, filename: str, owner: str) -> bool:
-    """Whether a living artifact has these bytes, this name and this owner."""
     return Artifact.objects.living().filter(sha256=sha256, filename=filename, owner=owner).exists()
 
 
 def find_deletion(pk: str) -> datetime | None:
-    """When an artifact was deleted, which is the same for all that one act deleted; None where it was not."""
+    """Return when an artifact was deleted, or None; all artifacts of one deletion share the time."""
     return Artifact.objects.filter(pk=pk).values_list("deleted_at", flat=True).first()
 
 
 def list_deleted_at(moment: datetime) -> list[str]:
-    """The ids of the artifacts that were deleted at that moment."""
+    """Return the ids of the artifacts deleted at that moment."""
     return list(Artifact.objects.filter(deleted_at=moment).values_list("pk", flat=True))
 
 
 def list_attachable(ids: Collection[str]) -> list[Artifact]:
-    """What a page offers for a message: the newest artifacts, and the chosen ones, gone or not: the message says so."""
+    """Return the newest artifacts and the chosen ones, deleted or not: the message itself reports those."""
     newest = list(Artifact.objects.living()[:OFFERED])
     return newest + list(Artifact.objects.filter(pk__in=set(ids) - {row.pk for row in newest}))
 

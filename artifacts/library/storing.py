@@ -1,4 +1,4 @@
-"""Every way to store, delete and bring back artifacts.
+"""Store, delete and restore artifacts.
 
 Bytes are in the store before their row is written, so there is never a row without bytes.
 """
@@ -36,19 +36,19 @@ from capabilities.core.storable import find_unstorable, is_name, path_of
 from capabilities.core.vocabulary import Kind
 from capabilities.errors import InvalidError
 
-# What can be measured of stored bytes, once it is known what they are: pixels, pages, seconds.
+# Measures of stored bytes whose type is known: pixels, pages, seconds.
 
 MEASURES = ("width", "height", "pages", "seconds")
-"""The columns of an artifact that hold what was measured, null where nothing was."""
+"""Columns of the measures, null where unknown."""
 
 LARGEST = 2**31 - 1
-"""The most that a column holds; a header may claim more."""
+"""Maximum of such a column; a header may claim more."""
 
 
 def measure(sha256: str, mime_type: str, kind: Kind) -> dict[str, Any]:
-    """Every measure by its column; pages and seconds are counted in the extraction process.
+    """Return every measure by its column; pages and seconds are counted in the extraction process.
 
-    Raises `MissingError` or `CorruptError` for bytes that cannot be read.
+    Raise `MissingError` or `CorruptError` if the bytes cannot be read.
     """
     store, found = byte_store(), dict[str, Any].fromkeys(MEASURES)
     if kind is Kind.IMAGE:
@@ -68,9 +68,10 @@ MAX_LIFETIME = 10 * 366 * 24 * 3600.0
 
 @dataclass(frozen=True, slots=True)
 class ArtifactMetadata:
-    """What is said of a file by whoever stores it. `owner` is an agent's id, `uploaded_by` a person's name;
-    `expires_in` in seconds, None for the installation's default; `encoding` the uploader's word for text;
-    `artifact_id` the id that was promised, empty for a new one.
+    """What the uploader says about a file.
+
+    `owner` is an agent's id, `uploaded_by` a person's name. `expires_in` is in seconds, None for the installation's
+    default. `encoding` is the declared one of text. `artifact_id` is an id promised earlier, empty for a new one.
     """
 
     owner: str = ""
@@ -86,7 +87,7 @@ class ArtifactMetadata:
 
 
 class MetadataFields(TypedDict, total=False):
-    """The fields of a `ArtifactMetadata`, as keywords."""
+    """The fields of `ArtifactMetadata` as keyword arguments."""
 
     owner: str
     uploaded_by: str
@@ -101,9 +102,10 @@ class MetadataFields(TypedDict, total=False):
 
 
 def store_upload(actor: Actor, uploaded: ReceivedFile, **fields: Unpack[MetadataFields]) -> Artifact:
-    """Keeps a file that came in with a request; the name and type it came with stand where nothing else is said."""
+    """Store a file received with a request; its own name and type count where `fields` has none."""
     label = ArtifactMetadata(**fields)
     check_label(label)
+    # Before `keep`, so that a full quota leaves nothing in the store.
     check_room(uploaded.size or 0, uploaded.upload.sha256, label.owner)
     named = replace(
         label,
@@ -122,8 +124,10 @@ def store_blocks(
     max_bytes: int | None = None,
     **fields: Unpack[MetadataFields],
 ) -> Artifact:
-    """Keeps a stream of bytes. With `once`, equal bytes of the same owner stay the one artifact they are already:
-    for media inside requests, which come again with every turn. Raises `TooLargeError` over `max_bytes`.
+    """Store a stream of bytes; raise `TooLargeError` over `max_bytes`.
+
+    With `once`, equal bytes of the same owner reuse their artifact: media inside requests is sent again with every
+    turn.
     """
     label = ArtifactMetadata(**fields)
     check_label(label)
@@ -137,14 +141,13 @@ def store_blocks(
 
 
 def store_bytes(actor: Actor, data: bytes, *, once: bool = False, **fields: Unpack[MetadataFields]) -> Artifact:
-    """Keeps bytes that are in memory; see `store_blocks`."""
     return store_blocks(actor, (data,), once=once, **fields)
 
 
 def store_text(actor: Actor, text: str, **fields: Unpack[MetadataFields]) -> Artifact:
-    """Keeps words: they are text whatever they look like, and come back as they were (ABR-5.2, ABR-P1).
+    """Store text unaltered; it counts as text whatever it looks like (ABR-5.2, ABR-P1).
 
-    Raises `InvalidError` for text that no encoding can say or a label that makes no sense, `StorageFullError`.
+    Raise `InvalidError` for text that cannot be encoded or invalid metadata, or `StorageFullError`.
     """
     try:
         data = text.encode()
@@ -159,17 +162,17 @@ def store_text(actor: Actor, text: str, **fields: Unpack[MetadataFields]) -> Art
 
 
 def delete_artifacts(actor: Actor, ids: Iterable[str]) -> list[str]:
-    """Deletes living artifacts; the ids of those that were. Their bytes stay until `prune`, so it can be undone."""
+    """Delete living artifacts and return their ids; their bytes stay until `prune`, so it can be undone."""
     return _mark(actor, "artifact.delete", Artifact.objects.living().filter(pk__in=list(ids)), timezone.now())
 
 
 def restore_artifacts(actor: Actor, ids: Iterable[str]) -> list[str]:
-    """Brings deleted artifacts back; the ids of those that were deleted and whose row is still there."""
+    """Restore deleted artifacts and return the ids of those whose row still exists."""
     return _mark(actor, "artifact.restore", Artifact.objects.filter(pk__in=list(ids), deleted_at__isnull=False), None)
 
 
 def check_label(label: ArtifactMetadata) -> None:
-    """Raises `InvalidError` naming every field of the label that makes no sense."""
+    """Raise `InvalidError` naming every invalid field."""
     problems = []
     if label.visibility not in Artifact.Visibility.values:
         problems.append(Problem("visibility", _("visibility must be shared or private."), "enum"))
@@ -193,9 +196,9 @@ def _fits(metadata: Mapping[str, Any]) -> bool:
 
 
 def check_room(size: int, sha256: str, owner: str) -> None:
-    """Raises `StorageFullError` when these bytes would exceed the quota of that agent, or of the installation.
+    """Raise `StorageFullError` if the bytes would exceed the agent's or the installation's quota.
 
-    Bytes that are kept already need no more room.
+    Bytes that are already stored need no more space.
     """
     retention = ports.retention()
     _check_own_room(size, sha256, owner, retention.agent_quota_bytes)
@@ -214,9 +217,9 @@ def _check_own_room(size: int, sha256: str, owner: str, quota: int | None) -> No
 
 
 def count_used_bytes(owner: str = "") -> int:
-    """Bytes kept for artifacts, or for those of one agent, equal ones counted once.
+    """Return the bytes of all artifacts or of one agent's, equal ones counted once.
 
-    Deleted ones count until they are pruned.
+    Deleted artifacts count until they are pruned.
     """
     rows = Artifact.objects.filter(owner=owner) if owner else Artifact.objects.all()
     distinct = rows.order_by().values("sha256", "size").distinct()
@@ -236,7 +239,6 @@ def _mark(actor: Actor, action: str, rows: Any, moment: Any) -> list[str]:
 
 
 def _write(actor: Actor, stored: Stored, label: ArtifactMetadata, *, words: bool = False) -> Artifact:
-    """The row of bytes that are in the store."""
     filename = clean_filename(label.filename)
     found, facts = _look(stored, filename, label)
     found = _as_words(found, filename) if words else found
@@ -278,7 +280,6 @@ def _end(expires_in: float | None) -> Any:
 
 
 def _look(stored: Stored, filename: str, label: ArtifactMetadata) -> tuple[Detection, dict[str, Any]]:
-    """What the bytes are, and what can be measured of them."""
     with byte_store().reader(stored.sha256) as read_at:
         head = read_at(0, HEAD)
         found = detector().detect(head, stored.size, label.declared, filename, read_at=read_at, encoding=label.encoding)
@@ -286,7 +287,7 @@ def _look(stored: Stored, filename: str, label: ArtifactMetadata) -> tuple[Detec
 
 
 def _as_words(detection: Detection, filename: str) -> Detection:
-    """The same file as the text it is known to be, in UTF-8 without a mark taken off."""
+    # A mark at the beginning belongs to the text that was stored, so it is not stripped as `utf-8-sig` would.
     named = mime_of_filename(filename)
     guessed = next((each for each in (detection.mime_type, named) if each and is_text_mime(each)), PLAIN_TEXT)
     evidence = (*detection.evidence, Evidence("verdict", guessed, "kept"))
@@ -302,19 +303,19 @@ def _as_words(detection: Detection, filename: str) -> Detection:
     )
 
 
-# What an agent stored itself, as the files of `/v1/files` are asked for.
+# An agent's own artifacts, as `/v1/files` lists them.
 
 
 @dataclass(frozen=True, slots=True)
 class OwnFiles:
-    """An agent's own living artifacts, a page of them, and whether there are more behind it."""
+    """A page of an agent's own living artifacts, and whether more follow."""
 
     rows: tuple[Artifact, ...]
     has_more: bool
 
 
 def list_own_files(agent: str, *, most: int, after: Artifact | None, purpose: str, newest_first: bool) -> OwnFiles:
-    """What that agent stored itself, behind `after` in the order asked for; an empty purpose is any."""
+    """Return what the agent stored itself, after `after` in the requested order; "" is any purpose."""
     rows = Artifact.objects.owned_by(agent)
     if purpose:
         rows = rows.filter(metadata__purpose=purpose)
@@ -329,7 +330,7 @@ def list_own_files(agent: str, *, most: int, after: Artifact | None, purpose: st
 
 
 def find_own_file(agent: str, ref: str, *, purpose: str = "") -> Artifact | None:
-    """The artifact behind a reference, when that agent stored it itself and it lives; an empty purpose is any."""
+    """Return the living artifact that the agent stored itself, or None; "" is any purpose."""
     bare = artifact_id(ref)
     rows = Artifact.objects.owned_by(agent)
     return (rows.filter(metadata__purpose=purpose) if purpose else rows).filter(pk=bare).first() if bare else None

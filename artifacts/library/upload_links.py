@@ -1,6 +1,6 @@
-"""Links by which a program stores one file without a key: made for an agent, used once, over after 15 minutes.
+"""Upload links: one file, no key, one use, valid for 15 minutes.
 
-A model that calls a tool cannot send bytes with it; whoever runs the model sends them to the link.
+A model that calls a tool cannot send bytes with it; the program that runs the model sends them to the link.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SCOPE = "artifacts:write"
 
 
 class LinkOverError(ActionError):
-    """The link counted once and does not any more; `ref` is the artifact that was stored by it, where one was."""
+    """The link was valid once but no longer is; `ref` is the artifact stored with it, if any."""
 
     code = "upload_link_over"
     status = 410
@@ -39,7 +39,7 @@ class LinkOverError(ActionError):
 
 @dataclass(frozen=True, slots=True)
 class OfferedUpload:
-    """A link that was just made: the one time that its `token` is known. `ref` will be the artifact's."""
+    """A new link, the only time its `token` is known; `ref` will be the artifact's."""
 
     token: str
     ref: str
@@ -48,15 +48,17 @@ class OfferedUpload:
 
 
 def offer_upload(agent: str, key: str, filename: str, mime_type: str = "", size: int | None = None) -> OfferedUpload:
-    """A link by which a file of that name becomes an artifact of the agent.
+    """Create a link by which a file of that name becomes an artifact of the agent.
 
-    `key` is the public part of the agent's key; `size` in bytes, where it is known. Raises `TooLargeError` and
-    `StorageFullError` for a file that cannot be stored.
+    `key` is the public part of the agent's key, `size` is in bytes if known. Raise `TooLargeError` or
+    `StorageFullError`
+    if the file cannot be stored.
     """
     limit, now = upload_limit(), timezone.now()
     if size is not None and size > limit:
         raise TooLargeError(limit)
     check_room(size or 0, "", agent)
+    # Expired links are removed here, so they need no task of their own.
     UploadLink.objects.filter(expires_at__lte=now).delete()
     expires_at = now.replace(microsecond=0) + LIFETIME
     token, artifact = make_token(expires_at), new_artifact_id()
@@ -75,10 +77,10 @@ def offer_upload(agent: str, key: str, filename: str, mime_type: str = "", size:
 def upload_by_link(
     token: str, blocks: Iterable[bytes], declared: str, encoding: str | None, address: str, request_id: str
 ) -> Artifact:
-    """Stores the file for which the link was made; `declared` and `encoding` count where the link names no type.
+    """Store the file of a link; `declared` and `encoding` count if the link names no type.
 
-    Raises `NotFoundError` for a word that is no link, `LinkOverError` for one that is used, past its time, or whose
-    agent may not store any more, and what storing raises: the link can be used again then, and nothing is kept.
+    Raise `NotFoundError` for anything but a link, or `LinkOverError` if it is used, expired, or its agent may no longer
+    store files. If storing itself raises, nothing is kept and the link can be used again.
     """
     link = _claim(token)
     try:
@@ -98,7 +100,7 @@ def upload_by_link(
 
 
 def _claim(token: str) -> UploadLink:
-    """The link, from now on used; of several who use it at once one gets it."""
+    # Of concurrent uses, the conditional update lets exactly one succeed.
     state = state_of_token(token)
     link = UploadLink.objects.filter(pk__in=digests_of(token)).first() if state is TokenState.VALID else None
     if state is TokenState.EXPIRED:
