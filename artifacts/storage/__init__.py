@@ -1,1 +1,1 @@
-"""Where do bytes and their rows come from and go? Uploads, storage, downloads, leftovers."""
+"""Storage of bytes in files or a bucket, uploads, downloads, thumbnails and the sweep of orphans."""

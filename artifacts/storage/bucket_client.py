@@ -1,9 +1,8 @@
-"""Calls to a service that speaks S3: the only module that knows the package, its errors and their words.
+"""S3 client: the only module that knows the package `obstore` and its errors.
 
-What goes wrong there comes out as `StoreAwayError` or `StorageFullError` with a sentence of ours: an answer of the
-service may hold what was signed, so none of its words but the code of its error goes any further. While the service
-does not answer one call at a time looks whether it is back, and the others are told at once. Only so many calls are
-under way at a time, and none of them holds a database connection.
+Errors are translated to `StoreAwayError` or `StorageFullError` with a message of ours. A response of the service may
+repeat what was signed, so nothing of it but the error code is passed on. While the service is down, one call at a time
+probes it and all others fail at once. The number of concurrent calls is limited, and none holds a database connection.
 """
 
 from __future__ import annotations
@@ -36,25 +35,25 @@ if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig
 
 
-# How many calls to a remote store are under way at a time, so that a store that hangs does not take every thread.
+# Limit of concurrent calls, so that a store that hangs does not block every thread.
 
 MAX_CALLS, MAX_UNANSWERED = 32, 8
-"""Calls that may be under way, and how many while none was answered for `SLOW_SECONDS`: fewer than the gateway has
-threads for files, so that a service that hangs does not take them all."""
+"""Maximum concurrent calls, and while none was answered for `SLOW_SECONDS`. Fewer than the gateway's threads for files,
+so that a service that hangs does not block them all."""
 SLOW_SECONDS = 3.0
 SLOT_SECONDS = 2.0
-"""How long a call waits for others to end."""
+"""How long a call waits for a free slot."""
 
 
 class CallSlots:
-    """A semaphore for the calls of one process, with fewer slots while the service answers none of them."""
+    """A semaphore for one process's calls, with fewer slots while the service answers none."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._freed = clock, threading.Condition()
         self._in_use, self._answered_at = 0, 0.0
 
     def acquire(self) -> bool:
-        """Whether a slot was free, or became free in time."""
+        """Take a slot and return True, or return False if none becomes free in time."""
         with self._freed:
             until = self._clock() + SLOT_SECONDS
             while self._in_use >= (MAX_UNANSWERED if self._is_quiet() else MAX_CALLS):
@@ -62,12 +61,13 @@ class CallSlots:
                 if left <= 0 or self._is_quiet():
                     return False
                 self._freed.wait(left)
+            # After an idle time, the silence is measured from this call on.
             self._answered_at = self._answered_at if self._in_use else self._clock()
             self._in_use += 1
             return True
 
     def release(self) -> None:
-        """Give the slot of an answered call back."""
+        """Release the slot of an answered call."""
         with self._freed:
             self._in_use, self._answered_at = self._in_use - 1, self._clock()
             self._freed.notify()
@@ -77,20 +77,20 @@ class CallSlots:
 
 
 PART = 5 * 1024 * 1024
-"""Bytes of an upload that are sent at a time, the least that S3 takes; two parts may be on their way."""
+"""Bytes of one part, the minimum of S3; two parts may be in flight."""
 LARGEST = 5 * 1024**3
-"""Bytes of the largest object that S3 copies in one call."""
+"""Largest object that S3 copies in one call, in bytes."""
 TRY_AGAIN_SECONDS = 0.5
-"""How long after a call that found no service the next one may look again."""
+"""Backoff after an unanswered call, before the next one may probe."""
 PROBE_SECONDS = 30.0
-"""How long one call may look, at most, before another one does."""
+"""How long one call may probe before another one does."""
 CLIENT: ClientConfig = {
     "connect_timeout": timedelta(seconds=2),
     "read_timeout": timedelta(seconds=20),
     "timeout": timedelta(minutes=15),
 }
 UNANSWERED = timedelta(seconds=5)
-"""How long a check waits before the service counts as away; the call itself waits for `read_timeout`."""
+"""How long a check may wait before the service counts as unavailable; the call waits for `read_timeout`."""
 RETRIES: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=5)}
 
 CODE = re.compile(r"<Code>(\w{1,60})</Code>")
@@ -100,18 +100,16 @@ NO_CREDENTIALS = "NoCredentials"
 REFUSED = frozenset({"AccessDenied", "ExpiredToken", "InvalidAccessKeyId", "InvalidToken", "SignatureDoesNotMatch"})
 BUSY = frozenset({"SlowDown", "ServiceUnavailable", "InternalError", "RequestTimeout", "Busy"})
 MACHINE_ROLE = ("169.254.169.254", "/latest/api/token", "redential")
-"""In the words of an error: it was looked for credentials where the machine's role would give some."""
+"""Parts of the error raised if no credentials are set and the machine's role has none either."""
 
 
 class ObjectChangedError(Exception):
-    """An object is not any more what it was when it was looked at."""
+    """The object changed since it was last examined."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectFacts:
-    """An object as it is now: its key, size in bytes, when it was stored (seconds since 1970), and a tag that changes
-    with its content.
-    """
+    """An object's key, size in bytes, time of storage (seconds since 1970), and ETag."""
 
     key: str
     size: int
@@ -120,12 +118,11 @@ class ObjectFacts:
 
 
 def key_of(sha256: str) -> str:
-    """Where the object of a hash lies."""
     return f"obj/{sha256}"
 
 
 class BucketClient:
-    """The calls; safe for threads. Every one may raise `StoreAwayError`."""
+    """Thread-safe calls to one bucket; each may raise `StoreAwayError`."""
 
     def __init__(self, bucket: Bucket) -> None:
         self._bucket, self._slots = bucket, CallSlots()
@@ -145,24 +142,27 @@ class BucketClient:
 
     @property
     def outage(self) -> StoreOutage | None:
-        """Why the service is away; None while it answers. A check that waits for long says so before it gives up."""
+        """Why the service is unavailable, None while it answers; a long check counts before it ends."""
         since = self._checking_since
         if self._outage is None and since is not None and datetime.now(UTC) - since > UNANSWERED:
             return StoreOutage(since, _silence(self._bucket).details)
         return self._outage
 
     def find(self, key: str) -> ObjectFacts | None:
-        """The object as it is now; None where there is none."""
+        """Return the object, or None if it does not exist."""
         with self.in_our_words():
             try:
                 return _facts_of(obstore.head(self._store, key))
             except FileNotFoundError:
-                next(iter(obstore.list(self._store, "none", chunk_size=1)), None)  # or is there no bucket at all?
+                next(
+                    iter(obstore.list(self._store, "none", chunk_size=1)), None
+                )  # raises if the bucket itself is missing
                 return None
 
     def read(self, key: str, start: int = 0, tag: str = "") -> tuple[ObjectFacts, Iterator[bytes]]:
-        """The object and its bytes from there on. Raises `FileNotFoundError`, `ObjectChangedError` where it has not
-        that tag.
+        """Return the object and its bytes from `start` on.
+
+        Raise `FileNotFoundError`, or `ObjectChangedError` if its tag differs.
         """
         options: Any = {"range": {"offset": start}} if start else {}
         options |= {"if_match": tag} if tag else {}
@@ -174,27 +174,26 @@ class BucketClient:
             return _facts_of(result.meta), self._blocks(iter(result.stream(BLOCK)))
 
     def read_range(self, key: str, start: int, stop: int) -> bytes:
-        """So many bytes of an object that is there. Raises `FileNotFoundError`."""
+        """Return the bytes from `start` to `stop`; raise `FileNotFoundError`."""
         with self.in_our_words():
             return bytes(obstore.get_range(self._store, key, start=start, end=stop))
 
     def put(self, key: str, data: bytes | bytearray) -> str:
-        """Stores an object whole; its tag."""
+        """Store a whole object and return its tag."""
         with self.in_our_words():
             return obstore.put(self._store, key, bytes(data), use_multipart=False)["e_tag"] or ""
 
     def copy(self, key: str, to: str) -> None:
-        """Copies an object where it is. Raises `FileNotFoundError`."""
+        """Copy an object within the service; raise `FileNotFoundError`."""
         with self.in_our_words():
             obstore.copy(self._store, key, to)
 
     def delete(self, key: str) -> None:
-        """Removes an object, or nothing."""
+        """Delete an object, which need not exist."""
         with self.in_our_words():
             obstore.delete(self._store, key)
 
     def list(self, folder: str) -> Iterator[ObjectFacts]:
-        """Every object in a folder."""
         pages = iter(obstore.list(self._store, folder, chunk_size=1000))
         while True:
             with self.in_our_words():
@@ -204,12 +203,12 @@ class BucketClient:
             yield from map(_facts_of, page)
 
     def begin(self, key: str) -> ObjectWriter:
-        """An object that is written in parts and is there when the last one is."""
+        """Begin an object that is written in parts and exists once it is closed."""
         with self.in_our_words():
             return ObjectWriter(self, obstore.open_writer(self._store, key, buffer_size=PART, max_concurrency=2))
 
     def check(self) -> None:
-        """Asks whether the bucket is there and may be listed."""
+        """Raise unless the bucket exists and may be listed."""
         self._checking_since = self._checking_since or datetime.now(UTC)
         try:
             with self.in_our_words():
@@ -223,19 +222,17 @@ class BucketClient:
                 block = next(stream, b"")
             if not block:
                 return
-            for start in range(0, len(block), BLOCK):  # the package gives as much as there is
+            for start in range(0, len(block), BLOCK):  # the package yields blocks of any size
                 yield bytes(block[start : start + BLOCK])
 
     @contextmanager
     def in_our_words(self) -> Iterator[None]:
-        """One call, in a slot and without a database connection; remembers whether the service answers.
-
-        Raises our errors for the package's: by `_silence`, `_error_of` and `_explain`.
-        """
+        """Run one call in a slot, without a database connection, and translate its errors."""
         if self.is_silent:
             if time.monotonic() < self._next_try:
                 raise _silence(self._bucket)
             self._next_try = time.monotonic() + PROBE_SECONDS
+        # The call may take minutes; a pooled connection must not wait with it.
         release_connections()
         if not self._slots.acquire():
             raise self._note(_slowness(self._bucket))
@@ -261,14 +258,14 @@ class BucketClient:
             self.is_silent, self._outage = False, None
 
     def _note(self, error: ArtifactError) -> ArtifactError:
-        """The error; an outage lasts from the first that says so until a call succeeds."""
+        # An outage lasts from its first error until a call succeeds.
         if isinstance(error, StoreAwayError):
             since = self.outage.since if self.outage else datetime.now(UTC)
             self._outage = StoreOutage(since, error.details)
         return error
 
     def _explain(self, error: BaseError) -> ArtifactError:
-        """Our error for theirs, by the code in its words; none of the rest is handed on."""
+        # Only the error code is taken from the response.
         words = str(error)
         code = CODE.search(words)
         is_refused = isinstance(error, PermissionDeniedError | UnauthenticatedError)
@@ -277,30 +274,31 @@ class BucketClient:
             return _error_of(code[1] if code else "AccessDenied", self._bucket)
         if any(word in words for word in MACHINE_ROLE):
             return _error_of(NO_CREDENTIALS, self._bucket)
+        # No answer that we understand: stop calling until a probe succeeds.
         self.is_silent, self._next_try = True, time.monotonic() + TRY_AGAIN_SECONDS
         return _silence(self._bucket)
 
 
 class ObjectWriter:
-    """An object on its way, in parts: `close` makes it be there, `abort` forgets what was sent."""
+    """An object being written in parts; `close` completes it, `abort` discards the parts."""
 
     def __init__(self, client: BucketClient, file: obstore.WritableFile) -> None:
         self._client, self._file = client, file
 
     def write(self, data: bytes | bytearray) -> None:
-        """Takes the next bytes."""
         with self._client.in_our_words():
             self._file.write(bytes(data))
 
     def close(self) -> None:
-        """Completes the object."""
         with self._client.in_our_words():
             self._file.close()
 
     def abort(self) -> None:
-        """Gives the object up, as far as the service can be told."""
+        """Discard the object, if the service can be reached."""
         with suppress(ArtifactError, OSError), self._client.in_our_words():
-            self._file.__exit__(InterruptedError, InterruptedError(), None)  # left with an error it forgets its parts
+            self._file.__exit__(
+                InterruptedError, InterruptedError(), None
+            )  # leaving it with an error discards its parts
 
 
 def _facts_of(meta: Mapping[str, Any]) -> ObjectFacts:
@@ -327,7 +325,6 @@ def _slowness(bucket: Bucket) -> StoreAwayError:
 
 
 def _error_of(code: str, bucket: Bucket) -> ArtifactError:
-    """Our error for one that has a code."""
     place = str(bucket)
     if code in FULL:
         return StorageFullError()

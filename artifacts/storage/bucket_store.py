@@ -1,9 +1,9 @@
-"""Bytes in a bucket: `obj/<sha256>` below the prefix, each there whole or not at all.
+"""Byte store in a bucket: `obj/<sha256>` below the prefix, each object complete or absent.
 
-What fits into one part waits in memory until its hash is known and is stored under it at once; a larger upload goes in
-parts to `tmp/`, is copied to its hash within the service and removed. The service checks the hash of every part that
-it is sent. Before bytes are served they are hashed, and the result is remembered for as long as the object keeps its
-tag, so that damaged bytes are told of and never handed out.
+An upload that fits into one part stays in memory until its hash is known. A larger one is sent in parts to `tmp/`,
+copied to its hash within the service and deleted. The service verifies the hash of every part. Bytes are hashed before
+they are served, and the result is cached while the object keeps its tag, so that damaged bytes are reported and never
+served.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from artifacts.storage.bucket_client import (
     key_of,
 )
 
-# One upload into a bucket: in memory while it fits into a part, else in parts to `tmp/`, then to its hash.
+# One upload: in memory while it fits into a part, else in parts to `tmp/`, then copied to its hash.
 
 
 class BucketUpload:
-    """See the `Upload` port; nothing is under its hash before the whole is hashed and has come in whole."""
+    """The `Upload` protocol; nothing appears under a hash before all bytes are received and hashed."""
 
     def __init__(self, store: BucketStore, max_bytes: int) -> None:
         self._store, self._limit, self._size = store, max_bytes, 0
@@ -47,14 +47,12 @@ class BucketUpload:
 
     @property
     def sha256(self) -> str:
-        """The hash of what was written so far."""
         return self._hash.hexdigest()
 
     def write(self, block: bytes) -> None:
-        """Takes the next bytes.
+        """Append a block; an error discards the upload.
 
-        Raises `TooLargeError`, `StorageFullError` or `StoreAwayError`, which forget what was written so far,
-        `ValueError` after `finish`.
+        Raise `TooLargeError`, `StorageFullError` or `StoreAwayError`, and `ValueError` after `finish`.
         """
         if not self._is_open:
             raise ValueError("The upload is finished already.")
@@ -72,14 +70,11 @@ class BucketUpload:
                 raise
 
     def finish(self) -> Stored:
-        """Makes the bytes be there under their hash; equal ones that were stored just now are left as they are.
-
-        Raises `StorageFullError` or `StoreAwayError`, `ValueError` for an upload that is finished or given up.
-        """
         if not self._is_open:
             raise ValueError("The upload is finished already.")
         stored = Stored(self.sha256, self._size)
         try:
+            # Equal bytes stored recently are left as they are.
             if self._store.is_fresh(stored.sha256):
                 self.abort()
             elif self._writer is None:
@@ -95,7 +90,6 @@ class BucketUpload:
         return stored
 
     def abort(self) -> None:
-        """Forgets the bytes; harmless after `finish`."""
         self._is_open = False
         self._waiting = bytearray()
         if self._writer is not None:
@@ -110,14 +104,13 @@ class BucketUpload:
             self.abort()
 
     def _send(self) -> None:
-        """Hands on what waits; the package sends it when a part is full."""
         if self._writer is None:
             self._writer = self._store.client.begin(self._key)
         self._writer.write(self._waiting)
         self._waiting = bytearray()
 
     def _move(self, stored: Stored, writer: ObjectWriter) -> None:
-        """Completes the object in `tmp/` and copies it to its hash."""
+        # Objects cannot be renamed, so copy to the hash and delete.
         self._send()
         writer.close()
         self._writer = None
@@ -132,19 +125,19 @@ class BucketUpload:
 
 
 STALE_SECONDS = 24 * 3600
-"""After so long a part of an upload in `tmp/` belongs to one that died."""
+"""Age from which an object in `tmp/` belongs to an upload that died."""
 FRESH_SECONDS = 1800
-"""An object stored less than this ago is not stored again: no sweep takes it before its row is there."""
+"""Younger objects are not stored again: no sweep removes them before their row exists."""
 WINDOWS = 4
-"""Blocks of a file that random access keeps."""
+"""Blocks that random access keeps in memory."""
 REMEMBERED = 10_000
 _Identity = tuple[str, int]
 
 
 class BucketStore:
-    """The `ByteStore` port over a bucket; safe for several machines, processes and threads.
+    """The `ByteStore` protocol over a bucket; safe for several machines, processes and threads.
 
-    `scratch` is a directory for what has to be a file on this machine for a moment.
+    `scratch` is a directory for temporary local files.
     """
 
     is_remote = True
@@ -156,22 +149,19 @@ class BucketStore:
 
     @property
     def outage(self) -> StoreOutage | None:
-        """What was wrong with the service when it was last asked."""
         return self.client.outage
 
     def begin_upload(self, max_bytes: int | None = None) -> BucketUpload:
-        """An upload to push blocks into; at most `max_bytes` bytes, and no more than the service copies at once."""
+        # No object may be larger than the service copies in one call.
         return BucketUpload(self, min(LARGEST, LARGEST if max_bytes is None else max_bytes))
 
     def put(self, blocks: Iterable[bytes], max_bytes: int | None = None) -> Stored:
-        """Keeps what the blocks hold, reading no further than the limit."""
         with self.begin_upload(max_bytes) as upload:
             for block in blocks:
                 upload.write(block)
             return upload.finish()
 
     def open_blocks(self, sha256: str, offset: int = 0) -> Iterator[bytes]:
-        """The bytes from `offset` on; checked as a whole before this returns. Raises `MissingError`, `CorruptError`."""
         tag, size = self._healthy.get(sha256) or self._check(sha256)
         start = max(offset, 0)
         if start >= size:
@@ -181,13 +171,12 @@ class BucketStore:
             return self.client.read(key_of(sha256), start, tag)[1]
         except FileNotFoundError:
             raise MissingError(sha256) from None
-        except ObjectChangedError:  # somebody stored it again, or it is damaged
+        except ObjectChangedError:  # it was stored again, or it is damaged
             self._check(sha256)
             return self.client.read(key_of(sha256), start)[1]
 
     @contextmanager
     def reader(self, sha256: str) -> Iterator[ReadAt]:
-        """Random access to the checked bytes, some of which are kept for the next look."""
         _, size = self._check(sha256)
         windows: deque[tuple[int, bytes]] = deque(maxlen=WINDOWS)
 
@@ -210,29 +199,24 @@ class BucketStore:
 
     @contextmanager
     def local_file(self, sha256: str) -> Iterator[LocalFile]:
-        """The checked bytes, which come here when the file is opened and go when it is closed."""
         check_digest(sha256)
         yield _Download(self, sha256, self._scratch)
 
     def exists(self, sha256: str) -> bool:
-        """Whether an object is there under that hash."""
         return is_digest(sha256) and self.client.find(key_of(sha256)) is not None
 
     def size(self, sha256: str) -> int:
-        """The size in bytes of what is there; `MissingError` when nothing is."""
         return self._find(sha256).size
 
     def is_remembered(self, sha256: str) -> bool:
-        """Whether the bytes were found healthy since their object changed; `MissingError` when nothing is there."""
+        """Return whether the bytes were verified since their object changed; raise `MissingError`."""
         return self._healthy.get(sha256) == _identity(self._find(sha256))
 
     def verify(self, sha256: str) -> None:
-        """Hashes the bytes again, whatever is remembered."""
         self._healthy.pop(sha256, None)
         self._check(sha256)
 
     def delete(self, sha256: str) -> bool:
-        """Removes the bytes; False when there were none."""
         self._healthy.pop(sha256, None)
         if not self.exists(sha256):
             return False
@@ -240,14 +224,13 @@ class BucketStore:
         return True
 
     def digests(self, before: float | None = None) -> Iterator[str]:
-        """Every hash an object is there for; with a moment (seconds since 1970) those nobody has stored since."""
         for each in self.client.list("obj"):
             name = each.key.rpartition("/")[2]
             if is_digest(name) and (before is None or each.modified < before):
                 yield name
 
     def sweep(self, now: float | None = None, older_than: float = STALE_SECONDS) -> int:
-        """Removes what uploads left in `tmp/` more than `older_than` seconds ago; how many there were."""
+        """Remove objects in `tmp/` older than `older_than` seconds and return their number."""
         limit = (time.time() if now is None else now) - older_than
         stale = [each.key for each in self.client.list("tmp") if each.modified < limit]
         for key in stale:
@@ -255,11 +238,10 @@ class BucketStore:
         return len(stale)
 
     def check(self) -> None:
-        """Asks the service whether the bucket is there and may be listed."""
         self.client.check()
 
     def is_fresh(self, sha256: str) -> bool:
-        """Whether healthy bytes were stored so lately that an upload of equal ones need not store them again."""
+        """Return whether verified bytes were stored so recently that equal ones need not be stored again."""
         if sha256 not in self._healthy:
             return False
         found = self.client.find(key_of(sha256))
@@ -267,15 +249,15 @@ class BucketStore:
         return is_healthy and found is not None and found.modified > time.time() - FRESH_SECONDS
 
     def remember(self, sha256: str, tag: str, size: int) -> None:
-        """Notes that the object with that tag has the bytes of its hash."""
+        """Record that the object with that tag has the bytes of its hash."""
         if len(self._healthy) >= REMEMBERED:
             self._healthy.clear()
         self._healthy[sha256] = (tag, size)
 
     def read_hashed(self, sha256: str) -> Iterator[bytes]:
-        """Every byte of the object, which is remembered as healthy at its end.
+        """Yield every byte of the object and record it as verified at the end.
 
-        Raises `MissingError`, and `CorruptError` behind the last byte.
+        Raise `MissingError`, or `CorruptError` after the last byte.
         """
         try:
             found, blocks = self.client.read(key_of(sha256))
@@ -291,7 +273,6 @@ class BucketStore:
         self.remember(sha256, *_identity(found))
 
     def _check(self, sha256: str) -> _Identity:
-        """What the object is known by, once its bytes have their hash."""
         identity = _identity(self._find(sha256))
         if self._healthy.get(sha256) != identity:
             for _ in self.read_hashed(sha256):
@@ -299,7 +280,7 @@ class BucketStore:
         return self._healthy[sha256]
 
     def _find(self, sha256: str) -> ObjectFacts:
-        """The object; a name that is no hash never reaches the service."""
+        # A name that is not a hash must never reach the service.
         check_digest(sha256)
         found = self.client.find(key_of(sha256))
         if found is None:
@@ -309,15 +290,14 @@ class BucketStore:
 
 
 class _Download:
-    """An object as a file of this machine, made when it is opened; it has no name, so nothing of it can stay."""
+    """An object as a local file, fetched when opened; it has no name, so nothing can remain of it."""
 
     def __init__(self, store: BucketStore, sha256: str, scratch: Path) -> None:
         self._store, self._sha256, self._scratch = store, sha256, scratch
 
     def open(self, mode: Literal["rb"], /) -> IO[bytes]:
-        """The checked bytes. Raises `MissingError`, `CorruptError`."""
         self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file = tempfile.TemporaryFile(dir=self._scratch)  # noqa: SIM115 - whoever opens it closes it
+        file = tempfile.TemporaryFile(dir=self._scratch)  # noqa: SIM115 - the caller closes it
         try:
             for block in self._store.read_hashed(self._sha256):
                 file.write(block)
@@ -331,7 +311,7 @@ class _Download:
 
 
 def check_digest(sha256: str) -> None:
-    """Raises `MissingError` for a name that is no hash."""
+    """Raise `MissingError` for a name that is not a hash."""
     if not is_digest(sha256):
         raise MissingError(sha256)
 

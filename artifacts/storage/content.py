@@ -1,4 +1,4 @@
-"""From a row to what the cores know: the artifact, and the way to its bytes, its text and its other forms."""
+"""Open artifacts: from a row to its bytes, text, conversions and downloads."""
 
 from __future__ import annotations
 
@@ -39,26 +39,26 @@ from capabilities.core.vocabulary import Kind
 
 
 def byte_store() -> ByteStore:
-    """Where this installation keeps bytes."""
+    """Return the byte store of this installation."""
     return open_store(settings.ARTIFACTS_BUCKET, Path(settings.DATA_DIR) / "artifacts")
 
 
 @cache
 def open_store(bucket: Bucket | None, root: Path) -> ByteStore:
-    """One store per bucket, or per directory without one, because a store remembers which bytes it found healthy.
+    """Return the store of a bucket, or of the directory `root` without one.
 
-    A bucket's store needs the directory for moments only.
+    Cached, because a store remembers which bytes it has verified. A bucket uses `root` for temporary files only.
     """
     if bucket is None:
         return FileStore(root)
-    from artifacts.storage.bucket_store import BucketStore  # its package is loaded where there is a bucket
+    from artifacts.storage.bucket_store import BucketStore  # its package is loaded only for a bucket
 
     return BucketStore(bucket, root / "downloads")
 
 
 @value_class
 class StoredContent:
-    """The ways to a stored file's content; nothing is read before it is asked for."""
+    """Access to a stored file's content; nothing is read before it is requested."""
 
     store: ByteStore
     sha256: str
@@ -67,37 +67,31 @@ class StoredContent:
     encoding: str | None
 
     def blob(self) -> Blob:
-        """The bytes as stored."""
         return Blob(self.size, lambda: self.store.open_blocks(self.sha256), self.store.is_remote)
 
     def text(self) -> Text | None:
-        """A text file's words, decoded; the words of a document; None where there are none."""
         if self.encoding:
             words = "".join(decode_blocks(self.store.open_blocks(self.sha256), self.encoding))
             return Text(words, self.encoding)
         return self._extract()
 
     def render(self) -> Text | None:
-        """What a reader would see: a web page without its markup, else the text."""
+        """Return what a reader would see: a web page without its markup, else the text."""
         return self._extract() if extract.can_extract(self.mime_type) else self.text()
 
     def convert(self, target: ConvertTo) -> Converted | None:
-        """The image in a form that satisfies the target; None when it cannot be had."""
         with self.store.local_file(self.sha256) as path:
             return extract.convert_image(path, target, cache_key=self.sha256)
 
     def draw(self, target: ConvertTo, count: int) -> PageImages | None:
-        """The first pages of a PDF as images; None when none can be had."""
         with self.store.local_file(self.sha256) as path:
             return extract.draw_pages(path, target, count=count, cache_key=self.sha256)
 
     def inspect(self) -> Inspection:
-        """How long it plays, and whether it wants a password."""
         with self.store.local_file(self.sha256) as path:
             return extract.inspect(path, self.mime_type, cache_key=self.sha256)
 
     def _extract(self) -> Text | None:
-        """The words that the extraction process finds; asked once for equal bytes."""
         if not extract.can_extract(self.mime_type):
             return None
         with self.store.local_file(self.sha256) as path:
@@ -105,9 +99,9 @@ class StoredContent:
 
 
 def health(sha256: str, store: ByteStore | None = None) -> str | None:
-    """None when the bytes can be served, else `artifact_missing` or `artifact_corrupt`.
+    """Return None if the bytes can be served, else `artifact_missing` or `artifact_corrupt`.
 
-    Every byte is hashed the first time; afterwards only the file's identity is looked at.
+    Every byte is hashed the first time; afterwards only the file's identity is compared.
     """
     try:
         with (store or byte_store()).reader(sha256):
@@ -117,9 +111,9 @@ def health(sha256: str, store: ByteStore | None = None) -> str | None:
 
 
 def open_artifact(row: Artifact) -> StoredArtifact:
-    """The artifact as the cores know it, with its content; bytes that are gone or damaged are told beforehand.
+    """Return the artifact with its content; missing or damaged bytes are already marked.
 
-    A deleted or expired one is gone, though its bytes may still wait for `prune`.
+    A deleted or expired artifact counts as missing, even if its bytes still exist until `prune`.
     """
     store = byte_store()
     content = None if row.is_gone else StoredContent(store, row.sha256, row.size, row.mime_type, row.encoding or None)
@@ -144,29 +138,28 @@ def open_artifact(row: Artifact) -> StoredArtifact:
 
 
 def part_of(row: Artifact) -> FilePart:
-    """The artifact as a part of a message."""
+    """Return the artifact as a part of a message."""
     return open_artifact(row).part()
 
 
 @value_class
 class RowStore:
-    """The `ArtifactStore` port for one agent: what it may read by reference (CONTRACT §3)."""
+    """The `ArtifactStore` protocol for one agent: what it may read by reference."""
 
     agent: str
 
     def row(self, ref: str) -> Artifact | None:
-        """The row behind a reference; a word that cannot be one never reaches the database (decision 14)."""
+        """Return the row of a reference, or None; an invalid one never reaches the database."""
         return self._first(Artifact.objects.readable_by(self.agent), ref)
 
     def get_artifact(self, ref: str) -> StoredArtifact | None:
-        """The artifact, None when there is none that this agent may read."""
         row = self.row(ref)
         return open_artifact(row) if row is not None else None
 
     def part(self, ref: str) -> FilePart | None:
-        """The artifact as a part of a message; a deleted or expired one is a part that says so (decision 16).
+        """Return the artifact as a part of a message, which says so if it is deleted or expired.
 
-        None where there never was one, as far as this agent may know.
+        None if there never was one that this agent may know of.
         """
         row = self._first(Artifact.objects.open_to(self.agent), ref)
         return part_of(row) if row is not None else None
@@ -176,19 +169,19 @@ class RowStore:
         return rows.filter(pk=bare).first() if bare else None
 
 
-# Which bytes of a file a request asks for (RFC 9110 §14), so that a player can seek.
+# Byte ranges (RFC 9110 §14), so that a player can seek.
 
 ONE_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
 
 
 class UnsatisfiableRangeError(Exception):
-    """None of the bytes asked for are there."""
+    """None of the requested bytes exist."""
 
 
 def parse_range(header: str, size: int) -> tuple[int, int] | None:
-    """The first byte and the one behind the last; None where all are wanted, or more ranges than one.
+    """Return the first byte and the one after the last, or None for the whole file or several ranges.
 
-    Raises `UnsatisfiableRangeError`.
+    Raise `UnsatisfiableRangeError`.
     """
     match = ONE_RANGE.fullmatch(header.strip())
     if match is None or not (match[1] or match[2]):
@@ -205,7 +198,7 @@ def parse_range(header: str, size: int) -> tuple[int, int] | None:
 
 
 def cut(blocks: Iterator[bytes], count: int) -> Iterator[bytes]:
-    """So many bytes of the blocks."""
+    """Yield the first `count` bytes of the blocks."""
     for block in blocks:
         yield block[:count]
         count -= len(block)
@@ -213,9 +206,7 @@ def cut(blocks: Iterator[bytes], count: int) -> Iterator[bytes]:
             return
 
 
-# Stored bytes as a download that no browser runs (security reference §2.5), block by block, sync and async.
-#
-# One range of them is sent alone, so that a player can seek.
+# Downloads that no browser executes, in blocks, sync and async.
 
 SAFE_TYPES = frozenset(
     {
@@ -224,7 +215,7 @@ SAFE_TYPES = frozenset(
         *("video/mp4", "video/webm", "video/ogg", "video/quicktime", "application/pdf", "image/svg+xml"),
     }
 )
-"""Types that are said as they are; everything else is bytes. An attachment in a sandbox runs nothing, SVG included."""
+"""Types sent as they are; any other is sent as bytes. A sandboxed attachment executes nothing, not even SVG."""
 
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -235,13 +226,13 @@ HEADERS = {
 
 
 PLAYABLE = frozenset(each for each in SAFE_TYPES if each.startswith(("audio/", "video/")))
-"""Sound and film that a browser's player is offered."""
+"""Audio and video offered to a browser's player."""
 
 
 def download(request: HttpRequest, row: Artifact) -> HttpResponseBase:
-    """The bytes, or the range of them that is asked for, as an attachment.
+    """Return the bytes, or the requested range, as an attachment.
 
-    Raises `MissingError` or `CorruptError` before anything is sent.
+    Raise `MissingError` or `CorruptError` before anything is sent.
     """
     tag = f'"{row.sha256}"'
     wanted = request.headers.get("Range", "") if request.headers.get("If-Range", tag) == tag else ""
@@ -271,11 +262,11 @@ def _content_type(row: Artifact) -> str:
 
 
 READERS = ThreadPoolExecutor(16, "download")
-"""Threads of their own: downloads from a store that hangs must not take those in which calls are prepared."""
+"""Separate threads: downloads from a store that hangs must not block those that prepare calls."""
 
 
 async def in_turn(blocks: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """The blocks, each read in a thread, so that a slow disk stops nobody else."""
+    """Yield the blocks, each read in a thread, so that a slow disk does not block the event loop."""
     read = sync_to_async(lambda: next(blocks, b""), thread_sensitive=False, executor=READERS)
     while block := await read():
         yield block

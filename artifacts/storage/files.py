@@ -1,9 +1,9 @@
-"""Bytes in files: `obj/ab/cd/<sha256>` below one directory, written so that a crash at any moment loses nothing.
+"""Byte store in files: `obj/ab/cd/<sha256>` below one directory, crash-safe at any moment.
 
-An upload goes into a temporary file on the same file system while it is hashed; the file is synced, renamed to its
-hash and the directory synced. Nobody's name is ever part of a path. Before bytes are served they are hashed (about
-1.5 GB/s) and the result is remembered for as long as the file's inode, size and time of change stay the same, so that
-damaged bytes are told of and never handed out.
+An upload is hashed while it goes into a temporary file on the same file system. The file is synced, renamed to its
+hash and the directory synced. No name from outside is part of a path. Bytes are hashed before they are served (about
+1.5 GB/s), and the result is cached while the file's inode, size and change time stay the same, so that damaged bytes
+are reported and never served.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from artifacts.core.store import BLOCK, ReadAt, Stored, is_digest
 from capabilities.core.translatable import translatable
 
 STALE_SECONDS = 3600
-"""After so long a temporary file belongs to an upload that died."""
+"""Age from which a temporary file belongs to an upload that died."""
 
 REMEMBERED = 10_000
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -31,7 +31,7 @@ _Identity = tuple[int, int, int, int]
 
 
 class FileUpload:
-    """One upload into a temporary file; see the `Upload` port."""
+    """One upload into a temporary file; see the `Upload` protocol."""
 
     def __init__(self, store: FileStore, max_bytes: int | None) -> None:
         self._store, self._limit, self._size = store, max_bytes, 0
@@ -41,13 +41,12 @@ class FileUpload:
 
     @property
     def sha256(self) -> str:
-        """The hash of what was written so far."""
         return self._hash.hexdigest()
 
     def write(self, block: bytes) -> None:
-        """Takes the next bytes.
+        """Append a block; `TooLargeError` and `StorageFullError` remove the upload.
 
-        Raises `TooLargeError` or `StorageFullError`, which remove what was written so far, `ValueError` after `finish`.
+        Raise `ValueError` after `finish`.
         """
         if self._fd is None:
             raise ValueError("The upload is finished already.")
@@ -57,15 +56,12 @@ class FileUpload:
             raise TooLargeError(self._limit)
         with self._told_when_full():
             view = memoryview(block)
+            # os.write may write less than it is given.
             while view:
                 view = view[os.write(self._fd, view) :]
         self._hash.update(block)
 
     def finish(self) -> Stored:
-        """Makes the bytes durable and returns their hash and size; healthy equal bytes are kept as they are.
-
-        Raises `StorageFullError` when the disk is full, `ValueError` for an upload that is finished or was removed.
-        """
         if self._fd is None:
             raise ValueError("The upload is finished already.")
         with self._told_when_full():
@@ -78,7 +74,6 @@ class FileUpload:
         return stored
 
     def abort(self) -> None:
-        """Removes the temporary file; harmless after `finish`."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
@@ -102,7 +97,7 @@ class FileUpload:
 
 
 class FileStore:
-    """The `ByteStore` port over a directory; safe for several processes, and for threads."""
+    """The `ByteStore` protocol over a directory; safe for several processes and threads."""
 
     is_remote = False
     outage = None
@@ -114,7 +109,6 @@ class FileStore:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def begin_upload(self, max_bytes: int | None = None) -> FileUpload:
-        """An upload to push blocks into; at most `max_bytes` bytes. Raises `StorageFullError` when the disk is full."""
         try:
             return FileUpload(self, max_bytes)
         except OSError as error:
@@ -123,21 +117,18 @@ class FileStore:
             raise
 
     def put(self, blocks: Iterable[bytes], max_bytes: int | None = None) -> Stored:
-        """Keeps what the blocks hold, reading no further than the limit."""
         with self.begin_upload(max_bytes) as upload:
             for block in blocks:
                 upload.write(block)
             return upload.finish()
 
     def open_blocks(self, sha256: str, offset: int = 0) -> Iterator[bytes]:
-        """The bytes from `offset` on; checked as a whole before this returns, so errors come at once."""
         file = os.fdopen(self._open_checked(sha256), "rb", buffering=0)
         file.seek(max(offset, 0))
         return _stream(file)
 
     @contextmanager
     def reader(self, sha256: str) -> Iterator[ReadAt]:
-        """Random access to the checked bytes."""
         fd = self._open_checked(sha256)
         try:
             yield lambda offset, length: os.pread(fd, max(length, 0), max(offset, 0))
@@ -146,16 +137,13 @@ class FileStore:
 
     @contextmanager
     def local_file(self, sha256: str) -> Iterator[Path]:
-        """The checked file itself; only to be read."""
         os.close(self._open_checked(sha256))
         yield self._path(sha256)
 
     def exists(self, sha256: str) -> bool:
-        """Whether a file is there under that hash."""
         return is_digest(sha256) and self._path(sha256).is_file()
 
     def size(self, sha256: str) -> int:
-        """The size in bytes of what is there; `MissingError` when nothing is."""
         fd = self._open(sha256)
         try:
             return os.fstat(fd).st_size
@@ -163,7 +151,7 @@ class FileStore:
             os.close(fd)
 
     def is_remembered(self, sha256: str) -> bool:
-        """Whether the bytes were found healthy since their file last changed; `MissingError` when nothing is there."""
+        """Return whether the bytes were verified since their file changed; raise `MissingError`."""
         fd = self._open(sha256)
         try:
             return self._healthy.get(sha256) == _identity(fd)
@@ -171,12 +159,10 @@ class FileStore:
             os.close(fd)
 
     def verify(self, sha256: str) -> None:
-        """Hashes the bytes again, whatever is remembered."""
         self._healthy.pop(sha256, None)
         os.close(self._open_checked(sha256))
 
     def delete(self, sha256: str) -> bool:
-        """Removes the bytes; False when there were none."""
         self._healthy.pop(sha256, None)
         if not self.exists(sha256):
             return False
@@ -186,21 +172,19 @@ class FileStore:
         return True
 
     def digests(self, before: float | None = None) -> Iterator[str]:
-        """Every hash a file is there for; with a moment (seconds since 1970) those nobody has stored since."""
         for path in self.objects.glob("??/??/*"):
             with suppress(FileNotFoundError):
                 if is_digest(path.name) and (before is None or path.stat().st_mtime < before):
                     yield path.name
 
     def check(self) -> None:
-        """Looks whether the directory is there and may be written to. Raises `StoreAwayError`."""
         if not os.access(self.objects, os.R_OK | os.W_OK | os.X_OK):
             raise StoreAwayError(
                 translatable("The artifact directory %(path)s is missing or not writable.", path=str(self.objects))
             )
 
     def sweep(self, now: float | None = None, older_than: float = STALE_SECONDS) -> int:
-        """Removes temporary files not written to for `older_than` seconds; how many there were."""
+        """Remove temporary files not written to for `older_than` seconds and return their number."""
         limit, swept = (time.time() if now is None else now) - older_than, 0
         for path in self.tmp.glob("*.part"):
             with suppress(FileNotFoundError):
@@ -210,7 +194,7 @@ class FileStore:
         return swept
 
     def adopt(self, temporary: Path, sha256: str) -> None:
-        """Moves a synced temporary file to its hash, replacing damaged bytes there, and makes the name durable."""
+        """Move a synced temporary file to its hash, replacing damaged bytes, and make the name durable."""
         path = self._path(sha256)
         for directory in (path.parent.parent, path.parent):
             if not directory.is_dir():
@@ -223,7 +207,7 @@ class FileStore:
         _sync_directory(path.parent)
 
     def _is_kept(self, sha256: str) -> bool:
-        """Whether healthy bytes are there; they count as stored now, so that no sweep takes them for forgotten ones."""
+        # Equal healthy bytes count as stored now, so that no sweep takes them for orphans.
         try:
             fd = self._open_checked(sha256)
         except (MissingError, CorruptError):
@@ -239,7 +223,7 @@ class FileStore:
         return self.objects / sha256[:2] / sha256[2:4] / sha256
 
     def _open(self, sha256: str) -> int:
-        """A descriptor of the file; a name that is no hash never reaches the file system."""
+        # A name that is not a hash must never reach the file system.
         if not is_digest(sha256):
             raise MissingError(sha256)
         try:
@@ -250,7 +234,7 @@ class FileStore:
             raise CorruptError(sha256) from error
 
     def _open_checked(self, sha256: str) -> int:
-        """A descriptor of bytes that have their hash, read through that same descriptor."""
+        # Verify and serve through one descriptor, so that the file cannot be replaced in between.
         fd = self._open(sha256)
         try:
             identity = _identity(fd)
@@ -273,7 +257,7 @@ class FileStore:
 
 
 def _identity(fd: int) -> _Identity:
-    """What changes when the file is written to or replaced."""
+    # These change when the file is written to or replaced.
     stat = os.fstat(fd)
     return stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
 
@@ -287,7 +271,6 @@ def _hash(fd: int) -> str:
 
 
 def _stream(file: FileIO) -> Iterator[bytes]:
-    """The blocks of an open file, which is closed when they end."""
     with file:
         while block := file.read(BLOCK):
             yield block

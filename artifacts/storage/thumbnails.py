@@ -1,7 +1,7 @@
-"""Small pictures of stored images, made in the extraction process and kept by content in the data directory.
+"""Thumbnails of stored images, made in the extraction process and cached by content in the data directory.
 
-A thumbnail is a PNG of our own making, so what a browser draws is never the upload itself. An image that cannot be
-decoded is remembered as such; the extraction process is not asked about it again.
+A thumbnail is a PNG of our own making, so a browser never renders the upload itself. An undecodable image is cached as
+an empty file, so that it is not tried again.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from capabilities.core.message import UnreadableError
 from capabilities.core.vocabulary import Kind
 
 MAX_SOURCE = 32 * 1024 * 1024
-"""Bytes of an image above which none is made."""
+"""Bytes of the largest image that gets a thumbnail."""
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 def can_have_thumbnail(row: Artifact) -> bool:
-    """Whether a thumbnail is worth asking for: of an image that may be decoded, and was not found to be none."""
+    """Return whether the artifact is an image that may be decodable."""
     is_image = row.kind == Kind.IMAGE and 0 < row.size <= MAX_SOURCE and row.mime_type != "image/svg+xml"
     return is_image and bool(_DIGEST.fullmatch(row.sha256)) and not _is_undecodable(_place_of(row.sha256))
 
@@ -43,7 +43,7 @@ def _place_of(sha256: str) -> Path:
 
 
 def thumbnail_of(row: Artifact) -> bytes | None:
-    """The PNG, at most 256 pixels a side; None for what is no image or cannot be decoded."""
+    """Return the PNG of at most 256 pixels a side, or None if there is none."""
     if not can_have_thumbnail(row):
         return None
     place = _place_of(row.sha256)
@@ -56,7 +56,6 @@ def thumbnail_of(row: Artifact) -> bytes | None:
 
 
 def _make(sha256: str) -> bytes:
-    """The PNG; no bytes when the image, or what is stored of it, cannot be read."""
     try:
         with byte_store().local_file(sha256) as path:
             return extract.thumbnail(path) or b""
@@ -65,12 +64,12 @@ def _make(sha256: str) -> bytes:
 
 
 def _keep(place: Path, data: bytes) -> None:
-    """Writes it whole or not at all; two processes may do so at once."""
+    # Two processes may write it at once, so rename a complete file.
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = place.with_name(f"{secrets.token_hex(8)}.part")
     try:
         part.write_bytes(data)
-    except OSError:  # the disk is full: it is made anew the next time
+    except OSError:  # the disk is full: it is made again next time
         part.unlink(missing_ok=True)
         return
     os.replace(part, place)

@@ -1,7 +1,7 @@
-"""Uploads on their way in: every file part streams to a temporary file of the store while it is hashed and counted.
+"""Receive uploads: each file part streams to a temporary file of the store while it is hashed and counted.
 
-Nothing is kept before an action keeps it: what nobody kept is removed when the request ends, and what a crash left
-behind is swept later. Only the beginning stays in memory, for detection and for small files that a form reads.
+Nothing is stored until an action keeps it. The rest is removed when the request ends, and remains of a crash are swept
+later. Only the beginning stays in memory, for detection and for small files that a form reads.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from capabilities.json_bodies import upload_limit
 from capabilities.signing import read_secrets_again, sign, signatures
 
 IN_MEMORY = 2 * 1024 * 1024
-"""Bytes of a file that stay in memory, too: what a form may `read()`, such as a configuration file."""
+"""Bytes of a file also kept in memory, for forms that `read()` it, such as a configuration file."""
 
 
 class UploadFailedError(ArtifactError):
-    """An upload did not come in whole or made no sense; nothing was kept."""
+    """The upload was incomplete or malformed; nothing was stored."""
 
     code = "upload_failed"
 
 
 class ReceivedFile(UploadedFile):  # type: ignore[type-arg]
-    """A file that has come in whole and waits in the store's temporary directory; `keep` makes it durable."""
+    """A completely received file in the store's temporary directory; `keep` makes it durable."""
 
     def __init__(self, upload: Upload, beginning: bytes, size: int, about: dict[str, Any]) -> None:
         whole = BytesIO(beginning) if len(beginning) == size else None
@@ -55,15 +55,15 @@ class ReceivedFile(UploadedFile):  # type: ignore[type-arg]
         self.upload = upload
 
     def keep(self) -> Stored:
-        """The hash and the size of the bytes, which from now on are in the store."""
+        """Store the bytes and return their hash and size."""
         return self.upload.finish()
 
     def close(self) -> None:
-        """Removes the temporary file unless it was kept; Django calls this at the end of the request."""
+        """Remove the temporary file unless it was kept; Django calls this at the end of the request."""
         self.upload.abort()
 
     def open(self, mode: str | None = None, *_: Any, **__: Any) -> ReceivedFile:
-        """The file from its beginning, for reading. Raises `ValueError` for one of more than `IN_MEMORY` bytes."""
+        """Rewind the file for reading; raise `ValueError` if it has more than `IN_MEMORY` bytes."""
         if self.file is None:
             raise ValueError(f"This file is larger than the {IN_MEMORY} bytes that can be read here.")
         self.file.seek(0)
@@ -71,9 +71,9 @@ class ReceivedFile(UploadedFile):  # type: ignore[type-arg]
 
 
 class StoringUploadHandler(FileUploadHandler):
-    """Django's way to hand us a file part in chunks; the limit is enforced while reading, whatever was announced.
+    """Django's upload handler over the store; enforces the limit while reading.
 
-    A refusal stands in `request.upload_problem` and ends the parsing, so that the view says what was wrong.
+    An error is set as `request.upload_problem` and ends the parsing, so that the view can report it.
     """
 
     chunk_size = 256 * 1024
@@ -82,10 +82,10 @@ class StoringUploadHandler(FileUploadHandler):
         super().__init__(request)
         self._begun: list[Upload] = []
         self._limit = upload_limit()
+        # A request that ends without the view leaves no temporary file behind.
         weakref.finalize(self, _give_up, self._begun)
 
     def new_file(self, *args: Any, **kwargs: Any) -> None:
-        """A file part begins."""
         super().new_file(*args, **kwargs)
         self._beginning = bytearray()
         with _UploadRefusal(self):
@@ -93,7 +93,6 @@ class StoringUploadHandler(FileUploadHandler):
             self._begun.append(self._upload)
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
-        """The next bytes of the part."""
         with _UploadRefusal(self):
             self._upload.write(raw_data)
         room = IN_MEMORY - len(self._beginning)
@@ -101,7 +100,6 @@ class StoringUploadHandler(FileUploadHandler):
             self._beginning += raw_data[:room]
 
     def file_complete(self, file_size: int) -> ReceivedFile:
-        """The file as the view gets it."""
         about = {
             "name": self.file_name,
             "content_type": self.content_type,
@@ -111,28 +109,27 @@ class StoringUploadHandler(FileUploadHandler):
         return ReceivedFile(self._upload, bytes(self._beginning), file_size, about)
 
     def upload_interrupted(self) -> None:
-        """The body ended in the middle of a part."""
         self.give_up(UploadFailedError("The upload is incomplete. Send the file again."))
 
     def give_up(self, problem: ArtifactError) -> None:
-        """Removes everything that came with this request, and says why."""
+        """Remove everything received with this request and record why."""
         _give_up(self._begun)
         if self.request is not None:
             self.request.upload_problem = problem  # type: ignore[attr-defined]
 
 
 MAX_NAME = 40
-"""Characters of an encoding's name; Python's longest has 21, and it remembers every word it was asked for."""
+"""Maximum length of an encoding's name. Python's longest has 21, and it caches every name it looks up."""
 
 
 def _encoding_in(charset: str | bytes | None) -> str | None:
-    """The name in a part's `charset`, which Django hands on as the bytes it read; None for what cannot be one."""
+    # Django passes a part's `charset` on as the bytes it read.
     name = charset.decode("ascii", "replace") if isinstance(charset, bytes) else charset
     return name if name and len(name) <= MAX_NAME else None
 
 
 class _UploadRefusal:
-    """Turns a refusal of the store into the end of the upload."""
+    """End the upload when the store raises."""
 
     def __init__(self, handler: StoringUploadHandler) -> None:
         self.handler = handler
@@ -152,9 +149,9 @@ def _give_up(uploads: list[Upload]) -> None:
 
 
 def received_files(request: HttpRequest, name: str = "file") -> list[ReceivedFile]:
-    """The files of a multipart request under that field name.
+    """Return the files of a multipart request under that field name.
 
-    Raises `TooLargeError`, `StorageFullError`, `StoreAwayError`, or `UploadFailedError` when the body makes no sense.
+    Raise `TooLargeError`, `StorageFullError`, `StoreAwayError`, or `UploadFailedError` for a malformed body.
     """
     _measure(request)
     try:
@@ -170,10 +167,7 @@ def received_files(request: HttpRequest, name: str = "file") -> list[ReceivedFil
 
 
 def _measure(request: HttpRequest) -> None:
-    """Says how long a body is that came in pieces (`Transfer-Encoding: chunked`): Django reads none of unknown length.
-
-    Raises `UploadFailedError` where the body cannot be measured.
-    """
+    # Django reads no body of unknown length, so set the length of one sent with `Transfer-Encoding: chunked`.
     if request.META.get("CONTENT_LENGTH") or "HTTP_TRANSFER_ENCODING" not in request.META:
         return
     body = getattr(request, "_stream", None)
@@ -183,20 +177,18 @@ def _measure(request: HttpRequest) -> None:
     body.seek(0)
 
 
-# The secret of an upload link: whether we made it, and until when it counts, is told without asking anybody.
-#
-# So the server knows before a body comes whether it may be a large one; that a link is used once is for its row to
-# say.
+# The signed token of an upload link. Origin and expiry can be verified without the database, so the server knows
+# before a body arrives whether it may be a large one. Single use is enforced by the link's row.
 
 PATH = "/api/v1/uploads/"
-"""What the address of a link begins with."""
+"""Path prefix of a link."""
 FORM = re.compile(r"([0-9a-f]{8}[A-Za-z0-9_-]{32})([A-Za-z0-9_-]{32})")
-"""When it ends, in seconds of 1970, and 192 random bits; then their signature."""
+"""Expiry in seconds since 1970 and 192 random bits, then their signature."""
 ADDRESS = re.compile(re.escape(PATH) + r"([^/]+)")
 
 
 class TokenState(StrEnum):
-    """What a word in a link's place is."""
+    """Result of verifying a link's token."""
 
     VALID = "valid"
     EXPIRED = "expired"
@@ -204,13 +196,13 @@ class TokenState(StrEnum):
 
 
 def make_token(expires_at: datetime) -> str:
-    """A new secret that counts until then."""
+    """Return a new token that is valid until then."""
     body = f"{int(expires_at.timestamp()):08x}{secrets.token_urlsafe(24)}"
     return body + _sign(body)
 
 
 def state_of_token(token: str, now: datetime | None = None) -> TokenState:
-    """Whether a word is a secret of ours that still counts."""
+    """Verify a token's signature and expiry."""
     match = FORM.fullmatch(token)
     if match is None or not _is_ours(match[1], match[2]):
         return TokenState.WRONG
@@ -219,18 +211,18 @@ def state_of_token(token: str, now: datetime | None = None) -> TokenState:
 
 
 def state_of_address(path: str) -> TokenState | None:
-    """The same for the address of a request; None where it is no link's."""
+    """Verify the token in a request's path, or return None if it is no link's."""
     match = ADDRESS.fullmatch(path)
     return None if match is None else state_of_token(match[1])
 
 
 def digest_of(token: str) -> str:
-    """What is kept of a secret: 192 random bits need no slow hash (docs/decisions)."""
+    """Return what is stored of a token; 192 random bits need no slow hash."""
     return digests_of(token)[0]
 
 
 def digests_of(token: str) -> list[str]:
-    """The same under each of the installation's secrets, the newest first."""
+    """Return the digests under each of the installation's secrets, the newest first."""
     return signatures(b"upload link " + token.encode())
 
 
@@ -239,7 +231,7 @@ def _sign(body: str) -> str:
 
 
 def _is_ours(body: str, signature: str) -> bool:
-    """Whether a secret of ours made it, one that came meanwhile too."""
+    # The secret may have been rotated by another process since ours read it.
     made = [hmac.compare_digest(signature, _short(each)) for each in signatures(_message(body))]
     return any(made) or (read_secrets_again() and _is_ours(body, signature))
 
@@ -252,22 +244,20 @@ def _short(signature: str) -> str:
     return urlsafe_b64encode(bytes.fromhex(signature)[:24]).decode()
 
 
-# What lies in the store and belongs to no artifact any more: bytes without a row, thumbnails without bytes.
-#
-# Bytes come before their row, so a crash between the two, or an upload that the quota refused, leaves some behind.
-# What was stored within the last hour may still be waiting for its row and stays.
+# Orphans: bytes without a row, thumbnails without bytes. Bytes are stored before their row, so a crash in between, or
+# an upload that the quota refused, leaves some behind. Bytes of the last hour may still get their row and stay.
 
 GRACE_SECONDS = 3600.0
 BATCH = 500
 
 
 def sweep_bytes(now: float) -> tuple[int, int]:
-    """Removes bytes that no artifact, deleted ones included, has had for an hour; (how many files, bytes)."""
+    """Remove bytes without an artifact for an hour; return (files, bytes)."""
     store, count, size = byte_store(), 0, 0
     digests = store.digests(before=now - GRACE_SECONDS)
     while some := list(islice(digests, BATCH)):
         for sha256 in set(some) - _digests_in_use(some):
-            with suppress(MissingError):  # outside of a transaction: the store may be slow
+            with suppress(MissingError):  # outside a transaction, as the store may be slow
                 found = store.size(sha256)
                 if not _digests_in_use([sha256]):
                     size, count = size + found, count + store.delete(sha256)
@@ -275,7 +265,7 @@ def sweep_bytes(now: float) -> tuple[int, int]:
 
 
 def sweep_thumbnails() -> int:
-    """Removes thumbnails of bytes that are gone, and those that were never finished; how many."""
+    """Remove thumbnails of deleted bytes and unfinished ones; return their number."""
     store, swept = byte_store(), 0
     for path in (Path(settings.DATA_DIR) / "thumbnails").glob("??/*.part"):
         with suppress(FileNotFoundError):
