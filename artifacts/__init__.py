@@ -1,1 +1,1 @@
-"""What is this file, and how would each model receive it?"""
+"""Stored files: detection, extraction, storage, and the form in which each model receives them."""

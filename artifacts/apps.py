@@ -1,9 +1,7 @@
-"""Registers the app with Django."""
+"""Django application configuration."""
 
 from django.apps import AppConfig
 
 
 class ArtifactsConfig(AppConfig):
-    """The app."""
-
     name = "artifacts"

@@ -1,4 +1,4 @@
-"""The rows behind artifacts: what is known of a file; its bytes lie in the store under their SHA-256."""
+"""Database models of artifacts; their bytes are in the byte store under their SHA-256."""
 
 from __future__ import annotations
 
@@ -14,36 +14,34 @@ from capabilities.core.vocabulary import Kind
 
 
 def new_artifact_id() -> str:
-    """128 random bits: a reference cannot be guessed, so knowing it is the right to read a shared file."""
+    # 128 random bits: a reference cannot be guessed, so knowing it is the right to read a shared file.
     return secrets.token_hex(16)
 
 
 class ArtifactQuerySet(models.QuerySet["Artifact"]):
-    """What can be asked of artifacts."""
-
     def living(self) -> ArtifactQuerySet:
-        """Artifacts that are neither deleted nor expired."""
+        """Return the artifacts that are neither deleted nor expired."""
         return self.filter(deleted_at__isnull=True).filter(
             Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())
         )
 
     def open_to(self, agent_id: str) -> ArtifactQuerySet:
-        """Artifacts, gone ones too, whose existence an agent may know of: shared ones, and its own private ones."""
+        """Return the artifacts, deleted ones included, whose existence an agent may know: shared ones and its own."""
         return self.filter(Q(visibility=Artifact.Visibility.SHARED) | Q(owner=agent_id))
 
     def readable_by(self, agent_id: str) -> ArtifactQuerySet:
-        """Living artifacts an agent may read by reference: shared ones, and its own private ones (CONTRACT §3)."""
+        """Return the living artifacts that an agent may read by reference: shared ones and its own."""
         return self.living().open_to(agent_id)
 
     def owned_by(self, agent_id: str) -> ArtifactQuerySet:
-        """Living artifacts an agent stored itself: what it may list and delete."""
+        """Return the living artifacts that an agent stored itself, which it may list and delete."""
         return self.living().filter(owner=agent_id)
 
 
 class Artifact(models.Model):
-    """A stored file. `owner` is the id of the agent that stored it, empty when a person did.
+    """A stored file; `owner` is the id of the agent that stored it, empty if a person did.
 
-    `correction` is null until somebody says what the file is: the words, and what was detected before them.
+    `correction` is null until a person corrects the type or encoding. It has the correction and what was detected.
     """
 
     class Visibility(models.TextChoices):
@@ -92,19 +90,18 @@ class Artifact(models.Model):
 
     @property
     def ref(self) -> str:
-        """The reference that agents hand to one another."""
         return f"artifact:{self.id}"
 
     @property
     def is_gone(self) -> bool:
-        """Whether it was deleted or has expired; `living` is the same question to the database."""
+        """Whether it is deleted or expired, like `living` for a loaded row."""
         return self.deleted_at is not None or (self.expires_at is not None and self.expires_at <= timezone.now())
 
 
 class UploadLink(models.Model):
-    """A link by which one file becomes an artifact of `agent`, once; of its secret only a digest is kept.
+    """A single-use link by which a file becomes an artifact of `agent`; only a digest of its token is stored.
 
-    `key` is the public part of the agent's key that it was made with, `artifact_id` what its file will be called.
+    `key` is the public part of the agent's key that created it, `artifact_id` the id of the future artifact.
     """
 
     digest = models.CharField(primary_key=True, max_length=64)

@@ -1,7 +1,4 @@
-"""What the library of artifacts needs from above: the audit log, and how much is kept.
-
-`routing_admin` fills both when Django is ready.
-"""
+"""What the artifact library needs from `routing_admin`: the audit log and retention, set in `AppConfig.ready`."""
 
 from __future__ import annotations
 
@@ -14,9 +11,9 @@ from capabilities.acts import Actor, AuditedAction
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How much the installation keeps: bytes of artifacts, and days after which one expires; None without end.
+    """Quotas in bytes and the days after which an artifact expires, None for no limit.
 
-    `agent_quota_bytes` is how much of it one agent may store.
+    `agent_quota_bytes` is the share of one agent.
     """
 
     quota_bytes: int | None = None
@@ -26,7 +23,7 @@ class Retention:
 
 class _Ports:
     audit: Callable[[Actor, AuditedAction], AbstractContextManager[AuditedAction]]
-    """A transaction whose end records the audit event."""
+    """A transaction that records the audit event when it ends."""
     retention: Callable[[], Retention]
 
 
