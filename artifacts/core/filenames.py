@@ -70,7 +70,7 @@ def content_disposition(filename: str | None, disposition: str = "attachment") -
 
 
 def _trim(name: str) -> str:
-    # Windows drops trailing dots and spaces. One leading dot is kept for names that mean nothing without it (`DOTFILES`).
+    # Windows drops trailing dots and spaces. One leading dot is kept for names such as `.gitignore` (`DOTFILES`).
     start, end = 0, len(name)
     while start < end and (name[start] == "." or name[start].isspace()):
         start += 1
