@@ -1,1 +1,1 @@
-"""How is a chat request read and answered? `POST /v1/chat/completions`, whole and streamed."""
+"""OpenAI's chat API, `POST /v1/chat/completions`, whole and streamed."""

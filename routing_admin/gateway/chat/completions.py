@@ -1,4 +1,4 @@
-"""POST /v1/chat/completions: OpenAI's words."""
+"""POST /v1/chat/completions."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ def _write_events(call: ChatCall, name: str, origin: str) -> Chunks:
     return Chunks(name, call.include_usage, call.old_calls, origin=origin, choice=call.choice)
 
 
+# OpenAI's `n` asks for several answers.
 COMPLETIONS = ChatApi(
     "/v1/chat/completions",
     parse,
@@ -38,5 +39,5 @@ COMPLETIONS = ChatApi(
 
 @csrf_exempt
 async def completions(request: HttpRequest) -> HttpResponseBase:
-    """The view, for servers that run Django alone."""
+    """Answer as a Django view, for servers that run Django alone."""
     return response_of_reply(await complete(COMPLETIONS, call_of(request)))

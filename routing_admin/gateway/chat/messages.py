@@ -1,4 +1,4 @@
-"""From OpenAI's messages to canonical ones: every form of part, in every role, including tool results."""
+"""Convert OpenAI's messages to canonical ones: every kind of part in every role, including tool results."""
 
 from __future__ import annotations
 
@@ -46,17 +46,18 @@ ROLES: Mapping[str, Role] = MappingProxyType(
     }
 )
 PLAIN = 2
-"""Fields of a message or a part that says nothing but who speaks, or which kind it is, and its content."""
+"""Number of fields of a message or part that has only a role or type, and content."""
 FUNCTION = "function"
-"""The role of a result in the old way, which names the function instead of the call."""
+"""Role of a result in the old function API, which names the function instead of the call."""
 
 
 @value_class
 class MessageReader:
-    """Reads messages for one agent; `find` gives the artifacts it may see, which `must_exist` in the newest message.
+    """Read messages for one agent.
 
-    `inner` collects where they say what not every protocol has a place for, `old_calls` the ids that are given to
-    calls in the old way (`function_call`), by their function.
+    `find` gives the artifacts visible to it, which `must_exist` in the newest message. `inner` collects the paths of
+    fields that not every protocol has. `old_calls` has the ids assigned to calls of the old API (`function_call`), by
+    function.
     """
 
     find: Find
@@ -65,8 +66,9 @@ class MessageReader:
     old_calls: dict[str, str] = field(default_factory=dict)
 
     def read_all(self, value: Any) -> tuple[Message, ...]:
-        """All messages. Raises `BadRequestError` naming the first place that is wrong."""
+        """Return all messages; raise `BadRequestError` naming the first invalid path."""
         if value is None:
+            # Absent, of the wrong type and empty are different mistakes with different messages.
             raise refusal_of_missing("messages")
         values = check_list(value, "messages")
         if not values:
@@ -82,7 +84,7 @@ class MessageReader:
         )
 
     def read(self, value: Object, at: str) -> Message:
-        """One message. Raises `BadRequestError` for a role that is none, and for what its parts hold wrongly."""
+        """Return one message; raise `BadRequestError` for an invalid role or part."""
         word = require_text(value, "role", at)
         role = ROLES.get(word)
         if role is None:
@@ -100,14 +102,14 @@ class MessageReader:
         return _read_own_words(message, value, at, thoughts) if role is Role.ASSISTANT else message
 
     def _mark_last(self, parts: tuple[Part, ...], value: Object, at: str) -> tuple[Part, ...]:
-        """A mark of a whole message is its last part's, where that has none."""
+        # A cache mark of a whole message applies to its last part, unless that has its own.
         mark = read_mark(value, at)
         if mark is None or (parts and parts[-1].cache):
             return parts
         return (*parts[:-1], replace(parts[-1], cache=mark)) if parts else (TextPart("", mark),)
 
     def _read_calls(self, value: Object, at: str) -> tuple[ToolCall, ...]:
-        """The calls of tools, and the one call in the old way, which gets an id."""
+        # A `function_call` of the old API has no id and gets one.
         calls = _read_calls(value.get("tool_calls"), f"{at}.tool_calls", self.inner)
         if value.get("function_call") is None:
             return calls
@@ -136,7 +138,7 @@ class MessageReader:
         return tuple(self._read_part(each, role, f"{place}[{number}]") for number, each in enumerate(content))
 
     def _read_words(self, text: str, role: Role, param: str) -> Part:
-        """Words, or the file that a tool's ContentRouteResult holds."""
+        # A tool message may contain a file as a ContentRouteResult.
         return part_of_tool_words(text, param, self._references) if role is Role.TOOL else TextPart(text)
 
     @property
@@ -163,9 +165,9 @@ class MessageReader:
 
 
 def take_thinking(value: Object) -> tuple[Object, tuple[ReasoningBlock, ...]]:
-    """The message without Anthropic's blocks of thinking in its content, and what they prove.
+    """Return the message without Anthropic's thinking blocks in its content, and the blocks.
 
-    LiteLLM's clients and LangChain's keep them there when a conversation changes its API.
+    LiteLLM's and LangChain's clients keep them there when a conversation changes to another API.
     """
     rest: list[Any] = []
     thoughts: list[ReasoningBlock] = []
@@ -174,13 +176,14 @@ def take_thinking(value: Object) -> tuple[Object, tuple[ReasoningBlock, ...]]:
         if isinstance(part, dict) and part.get("type") in THINKING:
             thoughts += thoughts_of_block(part, words, 0)
             continue
+        # A thought's position is counted in characters of text before it.
         words += len(str(part.get("text") or "")) if isinstance(part, dict) else 0
         rest.append(part)
     return ({**value, "content": rest}, tuple(thoughts)) if len(rest) < len(value["content"]) else (value, ())
 
 
 def _read_own_words(message: Message, value: Object, at: str, thoughts: tuple[ReasoningBlock, ...]) -> Message:
-    """An assistant's message with its refusal, and with what it thought, under whichever name that came."""
+    # Vendors have two names for reasoning: `reasoning_content` and `reasoning`.
     refusal = read_text(value, "refusal", at)
     reasoning = read_text(value, "reasoning_content", at) or read_text(value, "reasoning", at)
     thoughts = (*thoughts, *read_own_thoughts(value))
@@ -191,7 +194,7 @@ def _read_own_words(message: Message, value: Object, at: str, thoughts: tuple[Re
 
 
 def _find_newest_user_message(messages: list[Any]) -> int | None:
-    """Where the newest user message stands: what comes after it was made by machines. None without one."""
+    # Messages after it were made by machines, and those before may refer to artifacts deleted since.
     places = (at for at, each in enumerate(messages) if isinstance(each, dict) and each.get("role") == Role.USER.value)
     return max(places, default=None)
 
@@ -215,8 +218,10 @@ def _read_call(value: Object, at: str, inner: list[str]) -> ToolCall:
     inner += other_fields(value, KNOWN_OF_CALL, at)
     inner += other_fields(called, {"name", text}, place)
     custom = kind == "custom"
+    # Not every protocol has custom tools.
     if custom:
         inner.append(place)
     name = require_text(called, "name", place)
     signature, origin = read_signature(signature_of(value))
+    # Empty arguments of a function mean an empty object.
     return ToolCall(require_text(value, "id", at), name, said or ("" if custom else "{}"), signature, custom, origin)

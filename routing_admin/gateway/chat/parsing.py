@@ -1,4 +1,4 @@
-"""From OpenAI's chat request to our canonical one, and what it says about routing."""
+"""Parse OpenAI's chat request into the canonical one and the wishes about routing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from routing_admin.gateway.fields import (
 )
 from routing_admin.gateway.media import Find
 
-# Tools and the choice among them: functions, tools of free text, and functions in the old way.
+# Tools and tool choice: functions, custom tools with free text, and the old `functions`.
 
 CHOICES = ("none", "auto", "required")
 MODES = ("auto", "required")
@@ -42,7 +42,7 @@ _OF_FUNCTION = frozenset({"name", "description", "parameters"})
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The choice among tools: a word, one tool's name, or the names it is limited to."""
+    """The tool choice: a mode, one tool's name, or the names it is limited to."""
 
     word: str | None = None
     name: str | None = None
@@ -53,7 +53,7 @@ NO_CHOICE = Choice()
 
 
 def read_tools(body: Object, inner: list[str]) -> tuple[Tool, ...]:
-    """The tools; `inner` gets the places that not every protocol has. Raises `BadRequestError` with `param`."""
+    """Return the tools; `inner` collects paths that not every protocol has. Raise `BadRequestError`."""
     if body.get("tools") is None:
         if body.get("functions") is None:
             return ()
@@ -85,6 +85,7 @@ def _read_function(value: Any, place: str, inner: list[str], tool: Object | None
     if strict is not None and not isinstance(strict, bool):
         raise refusal_of_type(TRUE_OR_FALSE, f"{place}.strict")
     parameters = check_object(function.get("parameters") or {}, f"{place}.parameters")
+    # `strict: false` is the default and loses nothing when dropped.
     inner += other_fields(function, _OF_FUNCTION if strict else _OF_FUNCTION | {"strict"}, place)
     mark = read_mark(tool or {}, at) or read_mark(function, place)
     name = require_text(function, "name", place)
@@ -100,7 +101,7 @@ def _read_custom(value: Any, place: str, inner: list[str], tool: Object, at: str
 
 
 def read_choice(body: Object) -> Choice:
-    """The choice among tools, in the new way or the old one. Raises `BadRequestError` with `param`."""
+    """Return the tool choice of the current or the old API; raise `BadRequestError`."""
     param = "tool_choice" if body.get("tool_choice") is not None else "function_call"
     value = body.get(param)
     if value is None:
@@ -124,7 +125,7 @@ def _read_name(value: Object, at: str) -> str:
 
 
 def _read_allowed(choice: Object) -> Choice:
-    """The tools that are allowed, which may be named flat, as Responses does."""
+    # The allowed tools may be listed flat, as in the Responses API.
     place = f"tool_choice.{ALLOWED}"
     allowed = check_object(choice.get(ALLOWED) or choice, place)
     mode = require_text(allowed, "mode", place)
@@ -141,15 +142,15 @@ OURS = frozenset(
         *("functions", "function_call", "n"),
     }
 )
-"""Fields that are read here; every other one goes along as it came."""
+"""Fields parsed here; all others are passed on unchanged."""
 WORDS = ("text", "refusal")
-"""Types of parts that are no files."""
+"""Types of parts that are text."""
 MEDIA = {"image_url": "url", "video_url": "url", "input_audio": "data"}
-"""Types of parts that hold media, and where in them it stands."""
+"""Types of media parts, and the field with their data."""
 
 
 def parse(body: Object, find: Find) -> ChatCall:
-    """The call in a JSON object. Raises `BadRequestError` with `param`."""
+    """Return the call in a JSON object; raise `BadRequestError` with `param`."""
     wishes = read_wishes(body)
     check_counts(body, "messages")
     options = check_object(body.get("stream_options") or {}, "stream_options")
@@ -162,9 +163,9 @@ def parse(body: Object, find: Find) -> ChatCall:
 
 
 def needs_thread(body: Object, size: int) -> bool:
-    """Whether reading the messages may ask for rows, or look into more than a small picture or sound.
+    """Return whether reading the messages may query the database or examine more than a small file.
 
-    `size` is that of the body in bytes. What is written wrongly needs none: it is refused at once.
+    `size` is the body's in bytes. Invalid messages need no thread, as they are refused at once.
     """
     messages = body.get("messages")
     return isinstance(messages, list) and any(_needs_thread(each, size) for each in messages if isinstance(each, dict))
@@ -180,7 +181,7 @@ def _needs_thread(message: Object, size: int) -> bool:
 
 
 def _is_at_hand(part: Object, size: int) -> bool:
-    """Whether a part is words, or media that stands in the request itself and is small."""
+    # Text, or small media inside the request itself.
     kind = part.get("type")
     if kind in WORDS:
         return True
@@ -192,7 +193,7 @@ def _is_at_hand(part: Object, size: int) -> bool:
 
 
 def chat_of(body: Object, find: Find) -> ChatRequest:
-    """The canonical request."""
+    """Return the canonical request."""
     reader = MessageReader(find)
     choice = read_choice(body)
     shape = body.get("response_format")
@@ -203,6 +204,7 @@ def chat_of(body: Object, find: Find) -> ChatRequest:
     return ChatRequest(
         messages,
         read_number(body, "temperature", *TEMPERATURE),
+        # `max_completion_tokens` is OpenAI's newer name and wins.
         most if most is not None else older,
         read_number(body, "top_p", 0, 1),
         _read_stop(body.get("stop")),
@@ -218,7 +220,7 @@ def chat_of(body: Object, find: Find) -> ChatRequest:
 
 
 def _read_limit(body: Object, key: str) -> int | None:
-    """A limit on tokens; -1 says that there is none, as LM Studio writes it."""
+    # LM Studio writes -1 for no limit.
     return None if body.get(key) == -1 else read_count(body, key)
 
 

@@ -1,4 +1,4 @@
-"""The parts of a message that hold a file, each in OpenAI's form of it."""
+"""Read the parts of a message that hold a file, in OpenAI's formats."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _read_video(part: Object, at: str, references: References) -> FilePart:
 
 
 def _read_url(part: Object, at: str, references: References, key: str, what: FilePart) -> FilePart:
-    """The file at the URL of a part, which is a text or stands in an object beside how closely it is looked at."""
+    # Clients send the URL as a string, or in an object beside `detail`.
     inner = part.get(key)
     place = f"{at}.{key}"
     if isinstance(inner, str):
@@ -67,7 +67,6 @@ def _read_audio(part: Object, at: str, references: References) -> FilePart:
 
 
 def _read_file(part: Object, at: str, references: References) -> FilePart:
-    """A file, and how closely it is looked at."""
     place = f"{at}.file"
     if part.get("file") is None:
         raise refusal_of_missing(place)
@@ -77,7 +76,7 @@ def _read_file(part: Object, at: str, references: References) -> FilePart:
 
 
 def _find_file(inner: Object, place: str, references: References) -> FilePart:
-    """`file_id`, `file_data`, or `data` with `mimeType` as get_artifact returns it."""
+    # `data` with `mimeType` is the form in which get_artifact returns a file.
     ref = read_text(inner, "file_id", place)
     if ref is not None:
         return references.part(ref, f"{place}.file_id", _guess_file(read_text(inner, "filename", place)))
@@ -91,7 +90,6 @@ def _find_file(inner: Object, place: str, references: References) -> FilePart:
 
 
 def _guess_file(filename: str | None) -> FilePart:
-    """What is known of a file by its name alone."""
     mime_type = mime_of_filename(filename) or OCTET_STREAM
     return FilePart(kind_of(mime_type), mime_type, clean_filename(filename) or None)
 
@@ -99,4 +97,4 @@ def _guess_file(filename: str | None) -> FilePart:
 PARTS: Mapping[str, Callable[[Object, str, References], FilePart]] = MappingProxyType(
     {"image_url": _read_image, "video_url": _read_video, "input_audio": _read_audio, "file": _read_file}
 )
-"""How each kind of part is read."""
+"""Type of a part → its reader."""

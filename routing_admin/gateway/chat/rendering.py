@@ -1,4 +1,4 @@
-"""Answers in OpenAI's shapes: a completion, and the chunks of a streamed one."""
+"""Render answers in OpenAI's formats: a completion, and the chunks of a streamed one."""
 
 from __future__ import annotations
 
@@ -23,21 +23,19 @@ from routing_admin.gateway.errors import GatewayError, body_of
 from routing_admin.gateway.reasoning_signatures import label_signature, label_thoughts
 from routing_admin.platform.server.request_id import new_id
 
-# What a model made, as OpenAI's clients read it: images as OpenRouter writes them, a sound as OpenAI does.
-#
-# Each has `artifact` beside its data, the reference under which its caller can have it again, where it could be
-# stored. What is neither image nor sound stands under `files`, as a file of a request does.
+# Generated media: images in OpenRouter's format, audio in OpenAI's, others under `files` in the format of a request.
+# `artifact` beside the data is the reference of the stored copy, if it could be stored.
 
 
 def whole_media_json(media: Sequence[Media]) -> dict[str, Any]:
-    """The fields of a message that holds these; of several sounds the first is the message's, as it can have one."""
+    """Return the message fields for these media; a message has one `audio`, so further ones are files."""
     sounds = [each for each in media if each.kind is Kind.AUDIO]
     fields = media_json([each for each in media if each not in sounds[:1]])
     return fields | ({"audio": _sound_json(sounds[0])} if sounds else {})
 
 
 def media_json(media: Iterable[Media]) -> dict[str, list[dict[str, Any]]]:
-    """The fields for images and files, the images numbered."""
+    """Return the fields for images and files, the images numbered."""
     images: list[dict[str, Any]] = []
     files: list[dict[str, Any]] = []
     for each in media:
@@ -51,7 +49,7 @@ def media_json(media: Iterable[Media]) -> dict[str, list[dict[str, Any]]]:
 
 
 def _sound_json(sound: Media) -> dict[str, Any]:
-    """All four fields, which OpenAI's clients ask for; one that its maker does not keep is forgotten at once."""
+    # OpenAI's clients require all four fields. Audio that its vendor does not store expires at once.
     return {
         "id": sound.id or new_id("audio_"),
         "data": sound.data,
@@ -62,7 +60,7 @@ def _sound_json(sound: Media) -> dict[str, Any]:
 
 
 def sound_piece_json(sound: Media, reference: bool) -> dict[str, Any]:
-    """What a piece of a sound brings, or where the whole of it can be had."""
+    """Return a piece of audio, or the reference to the whole of it."""
     if reference:
         return {**({"id": sound.id} if sound.id else {}), **_reference(sound)}
     known = {"id": sound.id, "data": sound.data, "transcript": sound.transcript, "expires_at": sound.expires_at}
@@ -75,16 +73,15 @@ def _reference(media: Media) -> dict[str, str]:
 
 DONE = b"data: [DONE]\n\n"
 OLD_REASONS: Mapping[str, str] = MappingProxyType({"tool_calls": "function_call"})
-"""Reasons to stop in the words of callers that know `functions`, where they are other ones."""
+"""Finish reasons that differ for callers of the old `functions` API."""
 
 
 def completion_id() -> str:
-    """An id for one completion."""
     return new_id("chatcmpl-")
 
 
 def usage_json(usage: Usage) -> dict[str, Any] | None:
-    """The provider's count; None where it gave none."""
+    """Return the provider's token counts, or None if it gave none."""
     prompt, completion = usage.prompt_tokens, usage.completion_tokens
     if prompt is None and completion is None and usage.total_tokens is None:
         return None
@@ -98,7 +95,7 @@ def usage_json(usage: Usage) -> dict[str, Any] | None:
 
 
 def _cache_creation(usage: Usage) -> dict[str, int] | None:
-    """How long a cache keeps what was written, in the names of Anthropic, which alone says it."""
+    # Only Anthropic reports how long a cache keeps what was written, so these are its names.
     short, long = usage.cache_write_5m_tokens, usage.cache_write_1h_tokens
     if short is None and long is None:
         return None
@@ -130,17 +127,19 @@ TOKEN_DETAILS: tuple[tuple[str, tuple[tuple[str, Callable[[Usage], Any]], ...]],
         ),
     ),
 )
-"""OpenAI's names of the sorts of tokens, and where each is counted."""
+"""OpenAI's names of token kinds, and how to read each count."""
 
 
 def completion_json(answer: Answer, model: str, origin: str = "", *, old_calls: bool = False) -> dict[str, Any]:
-    """A whole answer by that model; the provider's own name for it stays with us, as in a stream.
+    """Return a whole answer under the name `model`; the provider's own name for it is not disclosed.
 
-    `origin` marks what the model wants to be shown again; `old_calls` writes the first call as `function_call`, for a
-    caller that offered `functions`.
+    `origin` marks reasoning that the model wants back. `old_calls` writes the first call as `function_call`, for a
+    caller
+    that sent `functions`.
     """
     message: dict[str, Any] = {
         "role": "assistant",
+        # OpenAI sends null beside tool calls and refusals.
         "content": answer.text or (None if answer.tool_calls or answer.refusal else ""),
         "refusal": answer.refusal,
     }
@@ -177,28 +176,27 @@ def completion_json(answer: Answer, model: str, origin: str = "", *, old_calls: 
 
 
 def merge_completions(bodies: Sequence[dict[str, Any]], usage: Usage) -> dict[str, Any]:
-    """Return the first of the answers to one request with the choices of all, each by its index, and their count."""
+    """Return the first of several answers to one request with the choices of all and the summed usage."""
     choices = [{**each["choices"][0], "index": index} for index, each in enumerate(bodies)]
     counted = usage_json(usage)
     return {**bodies[0], "choices": choices, **({"usage": counted} if counted else {})}
 
 
 def _details_json(details: AnswerDetails) -> dict[str, str]:
-    """What stands beside the choices, where the provider says it."""
     tier = details.service_tier if details.service_tier in SERVICE_TIERS else None
     known = {"service_tier": tier, "system_fingerprint": details.system_fingerprint}
     return {name: value for name, value in known.items() if value}
 
 
 def _cited_json(annotations: Sequence[Annotation]) -> Mapping[str, list[Annotation]]:
-    """What the words rest on: typed clients take pages alone as `annotations`, files stand beside them."""
+    # Typed clients accept only web pages as `annotations`, so files have a field of their own.
     pages = [each for each in annotations if each.get("type") == URL_CITATION]
     files = [each for each in annotations if each.get("type") != URL_CITATION]
     return {name: found for name, found in (("annotations", pages), ("file_annotations", files)) if found}
 
 
 def _ending_json(details: AnswerDetails) -> dict[str, str]:
-    """The vendor's own reason to stop as OpenRouter writes it, and the stop sequence that was met as vLLM does."""
+    # OpenRouter's name for the vendor's finish reason, and vLLM's for the stop sequence that matched.
     known = {"native_finish_reason": details.stop_reason, "stop_reason": details.stop_sequence}
     return {name: value for name, value in known.items() if value}
 
@@ -216,7 +214,7 @@ def _call_json(call: ToolCall, origin: str) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class Chunks:
-    """The events of one streamed completion as server-sent events."""
+    """Write one streamed completion as server-sent events."""
 
     model: str
     include_usage: bool = False
@@ -232,13 +230,13 @@ class Chunks:
     _after: bytes = field(init=False)
 
     def __post_init__(self) -> None:
-        """What stands before and after the delta of every chunk is written once."""
+        # Everything around the delta is the same in each chunk, so it is serialized once.
         if self.choice is not None:
             self.id = self.choice.of.id = self.choice.of.id or self.id
         self._before, self._after = self._write_chunk({"": 0}).split(b'{"":0}')
 
     def write_delta(self, delta: Delta) -> bytes:
-        """A piece of the answer; the first one says who speaks. Empty for an event that carries nothing."""
+        # Nearly all chunks have only text: a fast path without building a dict.
         text, reasoning, refusal, calls, thoughts, logprobs, _ = delta
         if self.begun and text and not (reasoning or refusal or calls or thoughts or logprobs):
             return self._before + b'{"content":' + orjson.dumps(text) + b"}" + self._after
@@ -259,20 +257,16 @@ class Chunks:
         return self._write_chunk(self._begin() | fields, logprobs=logprobs)
 
     def write_media(self, media: Sequence[Media]) -> bytes:
-        """Files that a model made, each whole and in its place."""
         fields = self._number(media_json(media))
         return self._write_chunk(self._begin() | fields) if fields else b""
 
     def write_sound(self, sound: Media, reference: bool = False) -> bytes:
-        """A piece of a sound; behind the last one, with `reference`, where all of it can be had."""
         return self._write_chunk(self._begin() | {"audio": sound_piece_json(sound, reference)})
 
     def write_annotations(self, annotations: Sequence[Annotation]) -> bytes:
-        """What the words before rest on."""
         return self._write_chunk(self._begin() | self._number(_cited_json(annotations)))
 
     def write_finish(self, finish: Finish) -> bytes:
-        """The reason to stop, what was said beside the answer, the count where it was asked for, and the end."""
         details = _details_json(finish.details)
         reason = OLD_REASONS.get(finish.finish_reason) if self.old_calls else None
         ending = _ending_json(finish.details)
@@ -285,17 +279,17 @@ class Chunks:
         usage = usage_json(counted) if self.include_usage else None
         if usage is None:
             return last + DONE
+        # With include_usage, OpenAI sends the usage in a last chunk without choices, and null in all others.
         count: dict[str, Any] = {"choices": [], "usage": usage}
         return last + write_event(self._head_json() | count | details) + DONE
 
     def write_error(self, error: GatewayError, request_id: str) -> bytes:
-        """That the answer broke off."""
         if self.choice is not None:
             self.choice.of.fail(self.choice.index, error)
         return write_event(body_of(error, request_id))
 
     def _number(self, lists: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
-        """The lists with the place of each entry among all of its name: OpenAI's client joins deltas by `index`."""
+        # OpenAI's client merges deltas by `index`, so each entry is numbered across all chunks.
         numbered = {}
         for name, entries in lists.items():
             first = self.counts.get(name, 0)
@@ -307,6 +301,7 @@ class Chunks:
         if self.begun:
             return {}
         self.begun = True
+        # OpenAI's first delta has the role.
         return {"role": "assistant", "content": ""}
 
     def _write_chunk(
@@ -331,7 +326,7 @@ def _call_pieces_json(calls: tuple[ToolCallDelta, ...], origin: str) -> dict[str
 
 
 def _old_call_piece_json(calls: tuple[ToolCallDelta, ...]) -> dict[str, Any]:
-    """The pieces of the first call alone: the old way has room for no other."""
+    # `function_call` has room for one call only.
     first = [call for call in calls if call.index == 0]
     if not first:
         return {}
@@ -352,5 +347,4 @@ def _call_piece_json(call: ToolCallDelta, origin: str) -> dict[str, Any]:
 
 
 def write_event(value: Any) -> bytes:
-    """One server-sent event."""
     return b"data: " + orjson.dumps(value) + b"\n\n"
