@@ -1,1 +1,1 @@
-"""How is a call to Gemini's API read and answered?"""
+"""Gemini's API under `/v1beta`."""

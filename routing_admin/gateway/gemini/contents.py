@@ -1,4 +1,7 @@
-"""Gemini's contents as canonical messages: a model's parts are one turn, a function's response is a tool's message."""
+"""Convert Gemini's contents to canonical messages.
+
+A model's parts become one message, each function response becomes a tool message.
+"""
 
 from __future__ import annotations
 
@@ -41,26 +44,27 @@ from routing_admin.gateway.media import (
 ROLES: Mapping[str, Role] = MappingProxyType(
     {"user": Role.USER, "function": Role.USER, "tool": Role.USER, "model": Role.ASSISTANT}
 )
-"""Who speaks; older clients have a role for what functions answered."""
+"""Roles; older clients send function responses under roles of their own."""
 FILES = ("inlineData", "fileData")
 DATA = ("text", *FILES, "functionCall", "functionResponse")
-"""What a part may hold, one of each."""
+"""Fields of which a part has exactly one."""
 LEFT_OUT = ("audioTranscription",)
-"""Parts that are named and left out."""
+"""Parts that are dropped and reported as such."""
 READ = frozenset({*DATA, "thought", "thoughtSignature", "partMetadata"})
 STORED = "files/"
-"""What ids of Google's own file store begin with; a program may write it before the id of an artifact."""
+"""Prefix of ids in Google's own file store; clients may write it before an artifact's id."""
 ANSWERS = ("result", "output", "error")
-"""The one field that holds a whole response, by the convention of Gemini's clients."""
+"""Names of the single field of a response, by the convention of Gemini's clients."""
 VIDEO_HOSTS = ("youtube.com", "youtu.be")
 
 
 @dataclass(slots=True)
 class ContentReader:
-    """Reads contents for one agent; `find` gives the artifacts it may see, which `must_exist` in the newest message.
+    """Read contents for one agent.
 
-    `inner` collects where they say what not every protocol has a place for; `open` are the calls without a response,
-    by their id: a response need not name it.
+    `find` gives the artifacts visible to it, which `must_exist` in the newest message. `inner` collects the paths of
+    fields that not every protocol has. `open` has the calls without a response, by id, because a response may omit the
+    id.
     """
 
     find: Find
@@ -69,7 +73,7 @@ class ContentReader:
     open: dict[str, str] = field(default_factory=dict)
 
     def read_all(self, value: Any) -> Iterator[Message]:
-        """Return all messages in order; raise `BadRequestError` naming the first place that is wrong."""
+        """Yield all messages in order; raise `BadRequestError` naming the first invalid path."""
         contents = list_objects(value, "contents")
         if not contents:
             raise refusal_of_missing("contents")
@@ -88,7 +92,7 @@ class ContentReader:
                 yield from self._read_talk(parts, f"{at}.parts", number)
 
     def read_system(self, value: Any) -> tuple[Message, ...]:
-        """Return the system instruction as a message; raise `BadRequestError` for one that is more than text."""
+        """Return the system instruction as a message; raise `BadRequestError` unless it is text."""
         if value is None:
             return ()
         at = "systemInstruction.parts"
@@ -121,7 +125,6 @@ class ContentReader:
             yield Message(Role.USER, tuple(parts), vendor=tuple(vendor))
 
     def _read_answer(self, values: list[Object], place: str, turn: int) -> Iterator[Message]:
-        """What a model said: words, calls, files it made, and thoughts where they stood among them."""
         words, reasoning = "", ""
         files: list[Part] = []
         calls: list[ToolCall] = []
@@ -139,6 +142,7 @@ class ContentReader:
             else:
                 words += text
             proof = read_text(part, "thoughtSignature", at)
+            # A signature's position among text and calls is kept, as the model wants it back in the same place.
             signed = read_part_signature(proof, len(words), len(calls), of_call=kind == "functionCall")
             thoughts += signed.thoughts
             if kind == "functionCall":
@@ -152,7 +156,6 @@ class ContentReader:
             yield Message(Role.ASSISTANT, parts, tuple(calls), reasoning=reasoning or None, **beside)
 
     def _kind_of(self, part: Object, at: str) -> str:
-        """What the part holds; empty for what is left out. Raises `BadRequestError` for nothing, and for two things."""
         found = [name for name in (*DATA, *OWN_PARTS, *LEFT_OUT) if part.get(name) is not None]
         if len(found) > 1 or not (found or part.get("thoughtSignature")):
             raise refusal_of_choice(DATA, at)
@@ -161,6 +164,7 @@ class ContentReader:
         if found and found[0] in LEFT_OUT:
             self.inner.append(at)
             return ""
+        # A part may have a signature alone, which counts as empty text.
         self.inner += other_fields(part, READ, at)
         return found[0] if found else "text"
 
@@ -179,12 +183,13 @@ class ContentReader:
         return count_pages(part_of_bytes(data, require_text(held, "mimeType", at), name))
 
     def _read_reference(self, held: Object, at: str) -> FilePart:
-        """A file by its address, or an artifact by its reference or id."""
+        # The URI may be a web address, a data URL, or an artifact's reference or id.
         uri, name = require_text(held, "fileUri", at), clean_filename(read_text(held, "displayName", at) or "") or None
         address = urlsplit(uri) if uri[:4].lower() == "http" else None
         mime = read_text(held, "mimeType", at) or (mime_of_filename(address.path) if address else None)
         kind = kind_of(mime) if mime else Kind.OTHER
         if address and not mime and (address.hostname or "").endswith(VIDEO_HOSTS):
+            # Gemini accepts YouTube URLs, whose path names no type.
             kind, mime = Kind.VIDEO, "video/*"
         what = FilePart(kind, mime or "application/octet-stream", name)
         references, place = References(self.find, self.must_exist), f"{at}.fileUri"
@@ -193,7 +198,7 @@ class ContentReader:
         return references.part(uri.removeprefix(STORED), place, what)
 
     def _read_call(self, call: Object, at: str, place: str) -> tuple[str, str, str]:
-        """The id, the name and the arguments of a call; its place is its id where it has none."""
+        # Gemini's calls need no id; their position serves as one.
         self.inner += other_fields(call, {"id", "name", "args"}, at)
         name, identity = require_text(call, "name", at), read_text(call, "id", at) or f"gemini_{place}"
         self.open[identity] = name
@@ -201,7 +206,7 @@ class ContentReader:
         return identity, name, json.dumps(arguments, ensure_ascii=False)
 
     def _read_response(self, part: Object, at: str, place: str) -> Message:
-        """What a function answered, to the call of its id, else to the first open one of its name."""
+        # Match by id, else to the first open call of that name.
         held = read_fields(part["functionResponse"], at)
         self.inner += other_fields(held, {"id", "name", "response", "parts"}, at)
         name, given = read_text(held, "name", at) or "", read_text(held, "id", at)
@@ -222,7 +227,7 @@ class ContentReader:
 
 
 def _read_own(part: Object, kind: str, at: str, *place: int) -> VendorItem:
-    """A part of Google's own tools, whole, with its signature as its model wrote it."""
+    # Parts of Google's own tools are kept whole, with the signature that the model wrote.
     signed = read_part_signature(read_text(part, "thoughtSignature", at), 0, 0, of_call=True)
     value = {name: each for name, each in part.items() if name != "thoughtSignature"}
     if signed.proof:
@@ -231,7 +236,7 @@ def _read_own(part: Object, kind: str, at: str, *place: int) -> VendorItem:
 
 
 def _words_of(response: Object) -> tuple[str, bool]:
-    """A function's response as words, and whether it says that the function failed."""
+    # A response is an object; clients wrap a plain result in one of these fields.
     name, value = next(iter(response.items())) if len(response) == 1 else ("", response)
     if name and name not in ANSWERS:
         value = response
@@ -239,7 +244,7 @@ def _words_of(response: Object) -> tuple[str, bool]:
 
 
 def _speaks(content: Object) -> bool:
-    """Whether a person says something in it; functions' responses are made by machines."""
+    # Function responses have the role of a user, but are made by machines.
     parts = content.get("parts")
     values = [parts] if isinstance(parts, dict) else parts if isinstance(parts, list) else []
     answers = [each for each in values if isinstance(each, dict) and not RESPONSES.isdisjoint(each)]
@@ -250,7 +255,7 @@ RESPONSES = frozenset({"functionResponse", "function_response"})
 
 
 def needs_thread(contents: Any, *, small: bool) -> bool:
-    """Return whether reading contents may ask for rows, or look into more than a small picture or sound."""
+    """Return whether reading contents may query the database or examine more than a small file."""
     values = [contents] if isinstance(contents, dict) else contents if isinstance(contents, list) else []
     for content in values:
         parts = content.get("parts") if isinstance(content, dict) else None

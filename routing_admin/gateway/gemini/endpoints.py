@@ -1,4 +1,4 @@
-"""POST /v1beta/models/{name}:generateContent, :streamGenerateContent and :countTokens: Gemini's API."""
+"""POST /v1beta/models/{name}:generateContent, :streamGenerateContent and :countTokens."""
 
 from __future__ import annotations
 
@@ -40,14 +40,15 @@ WHOLE, STREAMED, COUNTED = "generateContent", "streamGenerateContent", "countTok
 
 
 def read_call(call: HttpCall) -> Object:
-    """Return the body with what the address says: the model, and whether the answer comes in pieces.
+    """Return the body with the model and the streaming flag from the path.
 
-    A call that counts may have the whole request under `generateContentRequest`.
+    A countTokens call may wrap the whole request in `generateContentRequest`.
     """
     body = read_fields(read_object(call), "")
     if (inner := body.get("generateContentRequest")) is not None:
         body = read_fields(inner, "generateContentRequest")
     name, _, verb = call.path.removeprefix(ROOT).rpartition(":")
+    # The path wins over fields of these names.
     return {**body, "model": name, "stream": verb == STREAMED}
 
 
@@ -95,7 +96,7 @@ VERBS: Mapping[str, ChatApi] = MappingProxyType({WHOLE: GENERATE, STREAMED: LIST
 
 
 def find_gemini(path: str, query: str) -> ChatApi | None:
-    """Return the API at an address of Gemini's, which contains the model's name; None for any other address."""
+    """Return the API at a path of Gemini's, which contains the model's name, or None for any other path."""
     if not path.startswith(ROOT):
         return None
     api = VERBS.get(path.rpartition(":")[2])
@@ -104,7 +105,7 @@ def find_gemini(path: str, query: str) -> ChatApi | None:
 
 @csrf_exempt
 async def generate(request: HttpRequest, name: str) -> HttpResponseBase:
-    """The view, for servers that run Django alone."""
+    """Answer as a Django view, for servers that run Django alone."""
     api = find_gemini(request.path, request.META.get("QUERY_STRING", ""))
     assert api is not None, name  # noqa: S101 - the URLconf leads here for these addresses alone
     return response_of_reply(await complete(api, call_of(request)))
@@ -112,11 +113,11 @@ async def generate(request: HttpRequest, name: str) -> HttpResponseBase:
 
 @csrf_exempt
 def count_tokens(request: HttpRequest, name: str) -> HttpResponseBase:
-    """Return how many tokens a request is likely to take."""
+    """Return how many tokens a request is likely to use."""
     return response_of_reply(count_reply(COUNTING, call_of(request)))
 
 
-# GET /v1beta/models and /v1beta/models/{name}: what an agent may use, as Gemini lists it.
+# GET /v1beta/models and /v1beta/models/{name}: the models that an agent may use, in Gemini's format.
 
 METHODS = ("generateContent", "countTokens")
 MODELS = "models/"
@@ -125,7 +126,7 @@ DIGITS = re.compile(r"[0-9]{1,9}")
 
 
 def write_model(model: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a model of OpenAI's list as Gemini's."""
+    """Convert a model of OpenAI's list to Gemini's format."""
     reads, writes = (", ".join(model["capabilities"][side]) for side in ("input", "output"))
     return {
         "name": MODELS + model["id"],
@@ -137,7 +138,8 @@ def write_model(model: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def write_page(models: list[dict[str, Any]], size: str, token: str) -> dict[str, Any]:
-    """Return a page of models; its token is the number of those before the next one."""
+    """Return a page of models; the page token is the offset of the next page."""
+    # An invalid token begins at the first page instead of failing.
     start = int(token) if DIGITS.fullmatch(token) else 0
     end = start + min(int(size) if DIGITS.fullmatch(size) and int(size) else MAX_PAGE, MAX_PAGE)
     page = {"models": [write_model(each) for each in models[start:end]]}

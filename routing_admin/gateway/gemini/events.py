@@ -1,4 +1,4 @@
-"""A streamed answer as Gemini's chunks: each a response of its own, a call whole, the last with reason and count."""
+"""Stream an answer in Gemini's chunks: each is a response of its own, the last has finish reason and usage."""
 
 from __future__ import annotations
 
@@ -34,11 +34,12 @@ from routing_admin.gateway.messages.events import CallBlock
 
 @dataclass(slots=True, kw_only=True)
 class GeminiChunks:
-    """The chunks of one answer: server-sent events, or with `as_list` the elements of one JSON list.
+    """The chunks of one answer, as server-sent events or, with `as_list`, elements of one JSON list.
 
-    Where the answer is one of several (`choice`), a comma is before each element and nothing around them. A call waits
-    in `calls` until its arguments are whole, and those behind it with it. What the model wants back waits in `thoughts`
-    for the next part. `is_grounded` says that the model's own words on its sources were sent, in place of ours.
+    If the answer is one of several (`choice`), each element is preceded by a comma and the list is wrapped elsewhere.
+    `calls` collects calls until their arguments are complete; later ones wait behind them. `thoughts` has signatures
+    for
+    the next part. `is_grounded`: the model's own grounding metadata was sent, so ours is not.
     """
 
     model: str
@@ -57,13 +58,12 @@ class GeminiChunks:
     is_grounded: bool = False
 
     def __post_init__(self) -> None:
-        """All answers to one request have one id."""
+        # All answers to one request share one id.
         if self.choice is not None:
             self.id = self.choice.of.id = self.choice.of.id or self.id
             self.begun = True
 
     def write_delta(self, delta: Delta) -> bytes:
-        """Return a piece of the answer."""
         self.turn.add(delta)
         self.thoughts += delta.thoughts
         own = [each for each in delta.vendor if each.protocol == PROTOCOL]
@@ -83,23 +83,19 @@ class GeminiChunks:
         return self._write(parts, beside) if parts or metadata else b""
 
     def write_media(self, media: Sequence[Media]) -> bytes:
-        """Return the files that a model made, each whole."""
         parts = [part for each in media for part in media_parts(each)]
         return self._write(parts) if parts else b""
 
     def write_sound(self, sound: Media, reference: bool = False) -> bytes:
-        """Return a piece of a sound; behind the last one, where all of it is stored."""
         if not reference:
             return self.write_media([sound]) if sound.data else b""
         return self.write_media([Media(sound.kind, sound.mime_type, artifact_id=sound.artifact_id)])
 
     def write_annotations(self, annotations: Sequence[Annotation]) -> bytes:
-        """Return what the words before rest on."""
         grounding = {} if self.is_grounded else grounding_json(annotations, "".join(self.text))
         return self._write([], grounding) if grounding else b""
 
     def write_finish(self, finish: Finish) -> bytes:
-        """Return the calls that wait, the reason to stop with the count, and the end."""
         parts = self._take_calls(final=True)
         if self.thoughts:
             parts.append({"text": "", **self._sign(None)})
@@ -110,7 +106,6 @@ class GeminiChunks:
         return self._end(self._write(parts or [{"text": ""}], reason, usage_json(counted) if counted else {}))
 
     def write_error(self, error: GatewayError, request_id: str) -> bytes:
-        """Return that the answer broke off."""
         if self.choice is not None:
             self.choice.of.fail(self.choice.index, error)
         return self._end(self._frame(error_json(error, request_id)))
@@ -123,6 +118,7 @@ class GeminiChunks:
     ) -> bytes:
         index = self.choice.index if self.choice is not None else 0
         candidate = {"content": {"parts": parts, "role": "model"}, **(beside or {}), "index": index}
+        # Every chunk is a complete response of its own.
         chunk = {"candidates": [candidate], **(usage or {}), "modelVersion": self.model, "responseId": self.id}
         return self._frame(chunk)
 
@@ -150,7 +146,7 @@ class GeminiChunks:
             call.pieces.append(piece.arguments)
 
     def _take_calls(self, *, final: bool = False) -> list[dict[str, Any]]:
-        """The calls that are whole, up to the first that is not; at the end all."""
+        # Gemini's format has no partial calls, so send only complete ones, in order; at the end, all.
         parts = []
         waiting = [*self.calls.items()][self.sent :]
         for place, (index, call) in enumerate(waiting, 1):

@@ -1,4 +1,4 @@
-"""What proto JSON allows beside plain JSON: snake_case names, one value for a list of one, two kinds of base64."""
+"""What proto JSON allows beyond plain JSON: snake_case names, one value as a list of one, two base64 alphabets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UNDERSCORE = re.compile(r"(?<=[^_])_([a-z0-9])")
 
 
 def read_fields(value: Any, at: str) -> Object:
-    """Return an object with its own names in camelCase; raise `BadRequestError` for anything else."""
+    """Return an object with its keys in camelCase; raise `BadRequestError` for anything else."""
     found = check_object(value, at)
     if not any("_" in key for key in found):
         return found
@@ -21,7 +21,7 @@ def read_fields(value: Any, at: str) -> Object:
 
 
 def list_objects(value: Any, at: str) -> list[Object]:
-    """Return the objects of a list, or the one that stands for it; raise `BadRequestError` for anything else."""
+    """Return the objects of a list, or a single object as a list; raise `BadRequestError` for anything else."""
     if value is None:
         return []
     values = [value] if isinstance(value, dict) else check_list(value, at)
@@ -29,14 +29,14 @@ def list_objects(value: Any, at: str) -> list[Object]:
 
 
 def plain_base64(text: str) -> str:
-    """Return base64 in the plain alphabet, padded: google-genai writes that of URLs."""
+    """Return base64 in the standard alphabet and padded; google-genai writes the URL-safe one."""
     if "-" in text or "_" in text:
         text = text.replace("-", "+").replace("_", "/")
     return text if text.endswith("=") else text + "=" * (-len(text) % 4)
 
 
 def is_base64(text: str) -> bool:
-    """Return whether clients can decode it: they refuse the whole answer otherwise."""
+    """Return whether clients can decode it; they reject the whole answer otherwise."""
     try:
         return bool(base64.b64decode(plain_base64(text), validate=True))
     except (binascii.Error, ValueError):
@@ -44,7 +44,7 @@ def is_base64(text: str) -> bool:
 
 
 def decode_text(text: str) -> str:
-    """Return the text in base64; empty where there is none."""
+    """Return the decoded text, or "" for invalid base64."""
     try:
         return base64.b64decode(plain_base64(text), validate=True).decode()
     except (binascii.Error, ValueError):

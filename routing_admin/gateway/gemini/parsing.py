@@ -1,4 +1,4 @@
-"""Gemini's generateContent request as our canonical one."""
+"""Parse Gemini's generateContent request into the canonical one."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ from routing_admin.gateway.gemini.contents import ContentReader
 from routing_admin.gateway.gemini.fields import list_objects, read_fields
 from routing_admin.gateway.media import Find
 
-# Gemini's `Schema`, a part of OpenAPI's, as JSON Schema.
+# Conversion of Gemini's `Schema`, a subset of OpenAPI's, to JSON Schema.
 
 COUNTS = ("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties")
-"""64-bit numbers, which proto JSON writes as strings."""
+"""64-bit integers, which proto JSON writes as strings."""
 DIGITS = re.compile(r"[0-9]{1,18}")
 INSIDE = ("items", "additionalProperties")
 LISTS = ("anyOf", "prefixItems")
@@ -49,7 +49,7 @@ NAMED = ("properties", "defs")
 
 
 def json_schema_of(schema: Any) -> Any:
-    """Return the schema as JSON Schema; what is no object is returned as it came."""
+    """Return the schema as JSON Schema; anything but an object is returned unchanged."""
     if not isinstance(schema, dict):
         return schema
     node = dict(read_fields(schema, ""))
@@ -83,7 +83,7 @@ def _type_of(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rename(node: dict[str, Any]) -> Mapping[str, Any]:
-    """Return the rest of a node: properties in their order, and what JSON Schema calls otherwise."""
+    # Models write properties in the schema's order, so put them in the requested one.
     order, properties = node.pop("propertyOrdering", None), node.get("properties")
     if isinstance(order, list) and isinstance(properties, dict):
         first = {name: properties[name] for name in order if isinstance(name, str) and name in properties}
@@ -105,9 +105,9 @@ OURS = frozenset(
         *("safetySettings", "serviceTier", "labels", "taskType", "language"),
     }
 )
-"""Fields that are read here; every other one is named and left out."""
+"""Fields parsed here; all others are dropped and reported as such."""
 REFUSED = ("cachedContent", "continuationToken")
-"""Fields that stand for content which only Google has."""
+"""Fields that refer to content stored by Google."""
 NOT_KEPT = translatable("%(param)s refers to something that is not stored here. Send the item itself.")
 CONFIG = "generationConfig"
 READ = frozenset(
@@ -117,7 +117,7 @@ READ = frozenset(
         *("responseJsonSchema", "_responseJsonSchema", "responseModalities", "thinkingConfig"),
     }
 )
-"""Fields of generationConfig that are read here."""
+"""Fields of generationConfig that are parsed here."""
 SAME: Mapping[str, str] = MappingProxyType(
     {
         "seed": "seed",
@@ -127,7 +127,7 @@ SAME: Mapping[str, str] = MappingProxyType(
         "logprobs": "top_logprobs",
     }
 )
-"""Fields of generationConfig that OpenAI has under another name."""
+"""Fields of generationConfig → OpenAI's names."""
 PLAIN, JSON = "text/plain", "application/json"
 EFFORTS = ("minimal", "low", "medium", "high")
 MODES: Mapping[str, str | None] = MappingProxyType(
@@ -154,12 +154,15 @@ def parse(body: Object, find: Find) -> ChatCall:
 
 
 def needs_thread(body: Object, size: int) -> bool:
-    """Return whether reading the contents may ask for rows, or look into large files; `size` is that of the body."""
+    """Return whether reading the contents may query the database or examine large files.
+
+    `size` is the body's in bytes.
+    """
     return contents.needs_thread(body.get("contents"), small=size <= SMALL_BYTES)
 
 
 def _read_chat(body: Object, config: Object, placed: Object, reader: ContentReader) -> ChatRequest:
-    """The canonical request; `placed` is `config` with each name's place in the body."""
+    # `placed` is `config` with full paths as keys, so that errors name them.
     tools, vendor = _read_tools(body, reader.inner)
     choice, mode = _read_choice(body, reader.inner, vendor)
     messages = (*reader.read_system(body.get("systemInstruction")), *reader.read_all(body.get("contents")))
@@ -191,7 +194,7 @@ def _read_stops(value: Any) -> tuple[str, ...]:
 
 
 def _read_extra(body: Object, config: Object, placed: Object) -> dict[str, Any]:
-    """What chat completions say in fields of their own, and what only Gemini knows."""
+    # What chat completions have fields for, and what only Gemini knows.
     extra = {own: config.get(name) for name, own in SAME.items()}
     top_k = read_number(placed, f"{CONFIG}.topK", 0, 1_000_000)  # proto JSON may write it as 40.0
     extra["top_k"] = int(top_k) if top_k else None
@@ -205,7 +208,7 @@ def _read_extra(body: Object, config: Object, placed: Object) -> dict[str, Any]:
 
 
 def _read_thinking(config: Object) -> dict[str, Any]:
-    """How much a model is to think, as an effort; whether its thoughts are wanted is a summary's wish elsewhere."""
+    # A budget or a level becomes an effort; `includeThoughts` is what other APIs call a summary.
     at = f"{CONFIG}.thinkingConfig"
     asked = read_fields(config.get("thinkingConfig") or {}, at)
     budget, level = asked.get("thinkingBudget"), (read_text(asked, "thinkingLevel", at) or "").lower()
@@ -216,14 +219,13 @@ def _read_thinking(config: Object) -> dict[str, Any]:
         if level not in EFFORTS:
             raise refusal_of_choice(EFFORTS, f"{at}.thinkingLevel")
         return {**summary, "reasoning_effort": level}
-    if budget is None or budget < 0:  # as much as the model finds right
+    if budget is None or budget < 0:  # negative: the model decides
         return summary
     said = {"reasoning_effort": effort_of(budget), THINKING_BUDGET: budget} if budget else {"reasoning_effort": "none"}
     return {**summary, **said}
 
 
 def _read_format(config: Object, placed: Object) -> Mapping[str, Any] | None:
-    """The shape of the answer in OpenAI's words."""
     mime = read_text(placed, f"{CONFIG}.responseMimeType", "") or PLAIN
     if mime not in (PLAIN, JSON):
         raise refusal_of_choice((PLAIN, JSON), f"{CONFIG}.responseMimeType")
@@ -237,7 +239,6 @@ def _read_format(config: Object, placed: Object) -> Mapping[str, Any] | None:
 
 
 def _read_tools(body: Object, inner: list[str]) -> tuple[tuple[Tool, ...], list[VendorItem]]:
-    """The caller's functions, and Google's own tools."""
     tools, vendor = [], []
     for number, each in enumerate(list_objects(body.get("tools"), "tools")):
         vendor += [
@@ -259,10 +260,8 @@ def _read_function(value: Object, at: str, inner: list[str]) -> Tool:
 
 
 def _read_choice(body: Object, inner: list[str], vendor: list[VendorItem]) -> tuple[Choice, str]:
-    """The choice among functions, and the mode as it came; one that has to be called is named, as every vendor can.
-
-    What `toolConfig` says of Google's own tools is added to `vendor`.
-    """
+    # A single allowed function is named, because every vendor can force one by name. Settings of Google's own tools are
+    # added to `vendor`.
     held = read_fields(body.get("toolConfig") or {}, "toolConfig")
     own = {f"toolConfig.{name}": value for name, value in held.items() if f"toolConfig.{name}" in OWN and value}
     vendor += [VendorItem(PROTOCOL, OWN[place], value, place) for place, value in own.items()]

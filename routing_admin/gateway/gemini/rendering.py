@@ -1,4 +1,4 @@
-"""Answers and errors in the shapes of Gemini's generateContent."""
+"""Render answers and errors in the formats of Gemini's generateContent."""
 
 from __future__ import annotations
 
@@ -22,18 +22,16 @@ from routing_admin.gateway.reasoning_signatures import label_signature, pack_tho
 from routing_admin.platform.server.refusals import google_error
 from routing_admin.platform.server.request_id import new_id
 
-# What a model wants to be shown again, as the `thoughtSignature` of a part.
-#
-# A signature is bytes to Gemini's clients: ours are a text with the proof of the part's call, and the thoughts of any
-# vendor that came before it, each with the mark of who gave it.
+# Reasoning that a model wants back, as a part's `thoughtSignature`. A signature is opaque to Gemini's clients. Ours
+# contains the signature of the part's own call and the preceding thoughts of any vendor, each with its origin.
 
 FORMAT = "routing-1"
-"""The first line of a signature of ours; the proof of a call and the packed thoughts follow, a line each."""
+"""First line of our signatures, before the call's signature and the packed thoughts, one line each."""
 
 
 @value_class
 class PartSignature:
-    """What came back in a signature: thoughts, and the proof of the part's own call with its origin."""
+    """A returned signature: thoughts, and the signature of the part's own call with its origin."""
 
     thoughts: tuple[ReasoningBlock, ...] = ()
     proof: str | None = None
@@ -41,7 +39,7 @@ class PartSignature:
 
 
 def write_signature(thoughts: Sequence[ReasoningBlock], proof: str | None, origin: str) -> dict[str, str]:
-    """Return the field of a part that holds them; none for nothing."""
+    """Return the part's signature field, or {} if there is nothing to sign."""
     if not thoughts and not proof:
         return {}
     lines = (FORMAT, label_signature(proof, origin) or "", pack_thoughts(thoughts, origin) if thoughts else "")
@@ -49,7 +47,7 @@ def write_signature(thoughts: Sequence[ReasoningBlock], proof: str | None, origi
 
 
 def read_part_signature(text: str | None, offset: int, calls: int, *, of_call: bool) -> PartSignature:
-    """Return what a signature says behind so many characters and calls; one that is not ours is Gemini's own."""
+    """Parse a signature that follows so many characters and calls; any but ours is Gemini's own."""
     if not text:
         return PartSignature()
     format_, _, rest = decode_text(text).partition("\n")
@@ -65,7 +63,7 @@ def read_part_signature(text: str | None, offset: int, calls: int, *, of_call: b
 FINISHES: Mapping[str, str] = MappingProxyType(
     {"stop": "STOP", "tool_calls": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
 )
-"""Gemini's reasons to stop by the canonical ones; every other is `OTHER`."""
+"""Canonical finish reason → Gemini's; any other is `OTHER`."""
 PARTS_OF_USAGE: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "promptTokensDetails": {
@@ -80,16 +78,16 @@ PARTS_OF_USAGE: Mapping[str, Mapping[str, str]] = MappingProxyType(
         },
     }
 )
-"""From the lists of `usageMetadata` and the modalities in them to the names of `Usage`."""
+"""List in `usageMetadata` → modality → field of `Usage`."""
 
 
 def shows_thoughts(chat: ChatRequest) -> bool:
-    """Return whether an answer may hold the words of thoughts: Gemini has none without `includeThoughts`."""
+    """Return whether an answer may contain thoughts; Gemini sends none without `includeThoughts`."""
     return chat.extra.get("reasoning_summary") is not None
 
 
 def response_json(answer: Answer, call: ChatCall, model: str, origin: str) -> dict[str, Any]:
-    """Return a whole answer; what its model wants back stands with the first call, else with the words."""
+    """Return a whole answer; its signature is in the first call, else in the last text."""
     parts: list[dict[str, Any]] = []
     if answer.reasoning and shows_thoughts(call.chat):
         parts.append({"text": answer.reasoning, "thought": True})
@@ -130,18 +128,17 @@ def _text(words: str) -> list[dict[str, Any]]:
 
 
 def own_part(item: VendorItem, origin: str) -> dict[str, Any]:
-    """Return a part of Google's own tools as it came; its signature says who gave it."""
+    """Return a part of Google's own tools unchanged, its signature labelled with the origin."""
     part = dict(item.value)
     return part | write_signature((), part.pop("thoughtSignature", None), origin)
 
 
 def says_sources(metadata: Mapping[str, Any]) -> bool:
-    """Return whether a Gemini names the sources itself, so that no words of ours do."""
+    """Return whether Gemini's own metadata names the sources, so that we add none."""
     return not SOURCES.isdisjoint(metadata)
 
 
 def metadata_json(items: Iterable[VendorItem]) -> dict[str, Any]:
-    """Return what a Gemini says of a candidate's sources, as it came."""
     found: dict[str, Any] = {}
     for item in items:
         found |= item.value if item.name == METADATA else {}
@@ -149,30 +146,29 @@ def metadata_json(items: Iterable[VendorItem]) -> dict[str, Any]:
 
 
 def merge_responses(bodies: Sequence[dict[str, Any]], usage: Usage) -> dict[str, Any]:
-    """Return the first of the answers to one request with the candidates of all, by their index, and their count."""
+    """Return the first of several answers to one request with the candidates of all and the summed usage."""
     candidates = [{**each["candidates"][0], "index": index} for index, each in enumerate(bodies)]
     return {**bodies[0], "candidates": candidates, **usage_json(usage)}
 
 
 def response_id() -> str:
-    """Return an id for one answer."""
     return new_id("resp_")
 
 
 def finish_reason(word: str, details: AnswerDetails) -> str:
-    """Return Gemini's reason to stop; a Gemini's own is kept."""
+    """Return Gemini's finish reason; an original one of Gemini's is kept."""
     own = details.stop_reason or ""
     return own if own in ENDINGS else FINISHES.get(word, "OTHER")
 
 
 def call_part(identity: str, name: str, arguments: str, *, custom: bool = False) -> dict[str, Any]:
-    """Return a call of a function; free text stands under `input`."""
+    """Return a function call; free text is the argument `input`."""
     args = {"input": arguments} if custom else object_of(arguments)
     return {"functionCall": {**({"id": identity} if identity else {}), "name": name, "args": args}}
 
 
 def media_parts(media: Media) -> list[dict[str, Any]]:
-    """Return what a model made: its data, and where it is stored in `partMetadata`; else where it is."""
+    """Return generated media as inline data with its artifact, else as a URI."""
     stored = f"{REF_PREFIX}{media.artifact_id}" if media.artifact_id else ""
     if media.data and (stored or is_base64(media.data)):
         metadata = {"partMetadata": {"artifact": stored}} if stored else {}
@@ -182,12 +178,13 @@ def media_parts(media: Media) -> list[dict[str, Any]]:
 
 
 def usage_json(usage: Usage) -> dict[str, Any]:
-    """Return the provider's count, in which thoughts are no part of the candidates; nothing where it gave none."""
+    """Return the provider's token counts in Gemini's fields, or {} if it gave none."""
     if not usage.is_counted and usage.total_tokens is None:
         return {}
     prompt, completion = usage.prompt_tokens or 0, usage.completion_tokens or 0
     total = usage.total_tokens if usage.total_tokens is not None else prompt + completion
     fields: dict[str, Any] = {
+        # Gemini counts thoughts and tool prompts apart from candidates and prompt.
         "promptTokenCount": max(prompt - (usage.tool_tokens or 0), 0),
         "candidatesTokenCount": max(completion - (usage.reasoning_tokens or 0), 0),
         "totalTokenCount": total,
@@ -203,7 +200,7 @@ def usage_json(usage: Usage) -> dict[str, Any]:
 
 
 def grounding_json(annotations: Sequence[Annotation], text: str) -> dict[str, Any]:
-    """Return the pages that the words rest on; Gemini counts bytes, the annotations characters."""
+    """Return the web sources of the text."""
     chunks: list[dict[str, Any]] = []
     supports: list[dict[str, Any]] = []
     for each in annotations:
@@ -214,6 +211,7 @@ def grounding_json(annotations: Sequence[Annotation], text: str) -> dict[str, An
         chunks.append({"web": {"uri": cited["url"], "title": title if isinstance(title, str) else ""}})
         start, end = (cited.get(name) for name in ("start_index", "end_index"))
         if isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= len(text):
+            # Gemini counts offsets in bytes, annotations in characters.
             segment = {
                 "startIndex": _bytes_of(text[:start]),
                 "endIndex": _bytes_of(text[:end]),
@@ -230,7 +228,7 @@ def _bytes_of(text: str) -> int:
 
 
 def logprobs_json(logprobs: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return how probable the words were; nothing where nobody says it."""
+    """Return the log probabilities, or {} if there are none."""
     listed = logprobs.get("content") if logprobs else None
     tokens = [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
     chosen = [pair for each in tokens if (pair := _logprob_of(each))]
@@ -255,18 +253,18 @@ def _logprob_of(token: Mapping[str, Any]) -> dict[str, Any]:
 
 
 BLOCKS = ("BLOCKLIST", "PROHIBITED_CONTENT", "IMAGE_SAFETY", "MODEL_ARMOR", "JAILBREAK", "SAFETY")
-"""Why Gemini blocks a prompt; what another vendor says is `OTHER`."""
+"""Gemini's reasons for blocking a prompt; any other is `OTHER`."""
 
 
 def blocked_json(error: GatewayError) -> dict[str, Any]:
-    """Return a prompt that was refused by policy as an answer without candidates."""
+    """Return a prompt refused by policy as an answer without candidates, as Gemini does."""
     reason = next((each for each in BLOCKS if each in error.message), "OTHER")
     feedback = {"blockReason": reason, "blockReasonMessage": error.message}
     return {"promptFeedback": feedback, "responseId": response_id()}
 
 
 def error_json(error: GatewayError, request_id: str) -> dict[str, Any]:
-    """Return the error in Google's shape; its place, when to try again and the attempts stand in `details`."""
+    """Return the error in Google's format, with field, retry delay and attempts in `details`."""
     details: list[dict[str, Any]] = []
     if error.param:
         violation = {"field": error.param, "description": error.message}
