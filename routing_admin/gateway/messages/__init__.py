@@ -1,1 +1,1 @@
-"""How is a call to Anthropic's Messages API read and answered?"""
+"""Anthropic's Messages API."""

@@ -1,4 +1,4 @@
-"""Anthropic's messages and their blocks as canonical ones."""
+"""Convert Anthropic's messages and content blocks to canonical messages."""
 
 from __future__ import annotations
 
@@ -48,16 +48,17 @@ VENDORS_OWN = (
     *("server_tool_use", "mcp_tool_use", "mcp_tool_listing", "container_upload", "compaction", "fallback"),
     *("tool_addition", "tool_removal"),
 )
-"""Blocks that only Anthropic understands, beside the results of its own tools."""
+"""Blocks that only Anthropic understands, besides results of its own tools."""
 ANY_DOCUMENT = FilePart(Kind.DOCUMENT, "application/pdf")
-"""What is known of a document that only its address says."""
+"""Description of a document of which only the URL is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockMessageReader:
-    """Reads messages for one agent; `find` gives the artifacts it may see, which `must_exist` in the newest message.
+    """Read messages for one agent.
 
-    `inner` collects where they say what not every protocol has a place for.
+    `find` gives the artifacts visible to it, which `must_exist` in the newest message. `inner` collects the paths of
+    fields that not every protocol has.
     """
 
     find: Find
@@ -65,7 +66,7 @@ class BlockMessageReader:
     inner: list[str] = field(default_factory=list)
 
     def read_all(self, value: Any) -> Iterator[Message]:
-        """All messages in order. Raises `BadRequestError` naming the first place that is wrong."""
+        """Yield all messages in order; raise `BadRequestError` naming the first invalid path."""
         if value is None:
             raise refusal_of_missing("messages")
         values = check_list(value, "messages")
@@ -79,9 +80,9 @@ class BlockMessageReader:
             yield from reader.read(check_object(each, f"messages[{at}]"), f"messages[{at}]")
 
     def read(self, value: Object, at: str) -> Iterator[Message]:
-        """One message of the caller as one or more: results of tools stand apart from what a person says.
+        """Yield one message as one or more, because tool results become messages of their own.
 
-        Raises `BadRequestError` as `read_all` does.
+        Raise `BadRequestError` as `read_all` does.
         """
         word = require_text(value, "role", at)
         if word not in ROLES:
@@ -114,11 +115,11 @@ class BlockMessageReader:
             yield Message(role, tuple(parts), vendor=tuple(vendor))
 
     def _read_result(self, block: Object, at: str) -> Message:
-        """A tool's result; words in it may be what get_artifact answered."""
         self.inner.extend(other_fields(block, {"type", "tool_use_id", "content", "is_error", "cache_control"}, at))
         parts: list[Part] = []
         if block.get("content") is not None:
             place = f"{at}.content"
+            # Text in a result may be an answer of get_artifact that contains a file.
             for number, each in enumerate(list_parts(block["content"], place, "text")):
                 parts += self.read_block(each, f"{place}[{number}]", from_tool=True)
         mark = read_mark(block, at)
@@ -128,7 +129,7 @@ class BlockMessageReader:
         return Message(Role.TOOL, tuple(parts), tool_call_id=call_id, is_error=is_error)
 
     def _read_answer(self, blocks: list[Object], place: str) -> Message:
-        """What a model said: words, calls, and thoughts where they stood among them."""
+        # Reasoning keeps its position among text and calls, as Anthropic wants it back in place.
         words, mark = "", None
         calls: list[ToolCall] = []
         thoughts: list[ReasoningBlock] = []
@@ -141,6 +142,7 @@ class BlockMessageReader:
                 if block.get(CITATIONS):
                     here = (len(words), len(calls), len(thoughts))
                     vendor.append(VendorItem(PROTOCOL, CITATIONS, block, f"{at}.{CITATIONS}", *here))
+                    # Citations are passed on to Anthropic as a vendor's item, so they are not reported as dropped.
                     known |= {CITATIONS}
                 words += require_text(block, "text", at)
             elif kind == "tool_use":
@@ -162,7 +164,7 @@ class BlockMessageReader:
         return Message(Role.ASSISTANT, parts, tuple(calls), **beside)
 
     def read_block(self, block: Object, at: str, *, from_tool: bool = False) -> list[Part]:
-        """A block of words or of a file. Raises `BadRequestError` for one that is neither."""
+        """Return a block of text or a file as parts; raise `BadRequestError` for anything else."""
         kind = require_text(block, "type", at)
         read = READERS.get(kind)
         if read is None and _is_vendors_own(kind):
@@ -179,7 +181,6 @@ class BlockMessageReader:
 
     @property
     def references(self) -> References:
-        """The artifacts that this message may name."""
         return References(self.find, self.must_exist)
 
 
@@ -195,7 +196,7 @@ KNOWN: Mapping[str, frozenset[str]] = MappingProxyType(
         "redacted_thinking": frozenset({"type", "data"}),
     }
 )
-"""The fields of a block that are read, by its type."""
+"""Type of a block → its parsed fields."""
 
 
 def _read_text(_: BlockMessageReader, block: Object, at: str) -> list[Part]:
@@ -207,7 +208,6 @@ def _read_image(reader: BlockMessageReader, block: Object, at: str) -> list[Part
 
 
 def _read_document(reader: BlockMessageReader, block: Object, at: str) -> list[Part]:
-    """A document: a file, or words that are given as one."""
     source, place = _source(block, at), f"{at}.source"
     title = clean_filename(read_text(block, "title", at) or "") or None
     kind = source.get("type")
@@ -221,7 +221,7 @@ def _read_document(reader: BlockMessageReader, block: Object, at: str) -> list[P
 
 
 def _read_search_result(reader: BlockMessageReader, block: Object, at: str) -> list[Part]:
-    """What a search of the caller's found: where, and its words."""
+    # Search results of the caller's own tools: title and source, then the text.
     head = "\n".join(filter(None, (read_text(block, "title", at), read_text(block, "source", at))))
     found = enumerate(list_parts(block.get("content"), f"{at}.content", "text"))
     return [TextPart(head), *(part for number, each in found for part in reader.read_block(each, f"{at}[{number}]"))]
@@ -245,11 +245,10 @@ READERS: Mapping[str, Reader] = MappingProxyType(
         "tool_reference": _read_reference,
     }
 )
-"""How each type of block is read."""
+"""Type of a block → its reader."""
 
 
 def _find_file(reader: BlockMessageReader, block: Object, at: str, what: FilePart, title: str | None) -> FilePart:
-    """The file of a source: its data, an address, or a stored one's id or reference."""
     source, place = _source(block, at), f"{at}.source"
     kind = require_text(source, "type", place)
     if kind == "base64":
@@ -276,7 +275,7 @@ def _read_call(block: Object, at: str) -> ToolCall:
 
 
 def needs_thread(blocks: Any, *, small: bool) -> bool:
-    """Whether reading a content may ask for rows, or look into more than a small picture."""
+    """Return whether reading a content may query the database or examine more than a small image."""
     if not isinstance(blocks, list):
         return False
     return any(_needs_thread(each, small=small) for each in blocks if isinstance(each, dict))
@@ -295,7 +294,7 @@ def _needs_thread(block: Object, *, small: bool) -> bool:
 
 
 def _find_newest_words(messages: list[Any]) -> int | None:
-    """Where a person spoke last; a message of nothing but tools' results was made by machines."""
+    # A message of nothing but tool results was made by machines.
     spoken = (at for at, each in enumerate(messages) if isinstance(each, dict) and _speaks(each))
     return max(spoken, default=None)
 

@@ -1,4 +1,4 @@
-"""POST /v1/messages and /v1/messages/count_tokens: Anthropic's words."""
+"""POST /v1/messages and /v1/messages/count_tokens."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def _write_count(tokens: int) -> dict[str, Any]:
 
 
 ID = "request-id"
-"""Where Anthropic's clients look for the id of a call."""
+"""Header in which Anthropic's clients look for the request id."""
 PING = b'event: ping\ndata: {"type": "ping"}\n\n'
-"""Anthropic's own keep-alive, which may come anywhere in a stream."""
+"""Anthropic's own keep-alive event, which may occur anywhere in a stream."""
 
 
 def read_message(call: HttpCall) -> Object:
-    """The body with the betas that its headers name, where no field of its own can pretend to be them."""
+    """Return the body with the betas of the header, which a field of the same name cannot fake."""
     body = read_object(call)
     body.pop(BETA_HEADER, None)
     if betas := call.headers.get(BETA_HEADER):
@@ -57,11 +57,11 @@ COUNTING = TokenCounting("/v1/messages/count_tokens", MESSAGES, _write_count)
 
 @csrf_exempt
 async def messages(request: HttpRequest) -> HttpResponseBase:
-    """The view, for servers that run Django alone."""
+    """Answer as a Django view, for servers that run Django alone."""
     return response_of_reply(await complete(MESSAGES, call_of(request)))
 
 
 @csrf_exempt
 def count_tokens(request: HttpRequest) -> HttpResponseBase:
-    """How many tokens a request is likely to take."""
+    """Return how many tokens a request is likely to use."""
     return response_of_reply(count_reply(COUNTING, call_of(request)))

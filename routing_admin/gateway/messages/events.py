@@ -1,4 +1,4 @@
-"""A streamed answer as the events of Anthropic's Messages: blocks one behind another, each begun and ended."""
+"""Stream an answer in the events of Anthropic's Messages: a sequence of blocks, each opened and closed."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from routing_admin.gateway.messages.thinking_blocks import UNSIGNED, block_of_th
 from routing_admin.gateway.reasoning_signatures import label_signature
 
 COMPLETION_CHECKS = 8
-"""How often the arguments of one call are read to see whether they are complete; then it is open until the next one."""
+"""How often one call's arguments are parsed to find their end; after that it stays open until the next call."""
 
 
 class BlockKind(StrEnum):
-    """What kind of block is open."""
+    """Kind of the open block."""
 
     NONE = ""
     TEXT = "text"
@@ -60,16 +60,18 @@ class CallBlock:
     checked: int = 0
 
     def is_complete(self, *, followed: bool) -> bool:
-        """Return whether the arguments are a whole object, behind which nothing can follow.
+        """Return whether the arguments are a whole object, after which nothing can follow.
 
-        Those of a custom tool, and those that never begin (hosts send "" for a tool without parameters), end where
-        those of a later call begin (`followed`): vendors send calls one after another.
+        A custom tool's arguments, and those that never begin (hosts send "" for a tool without parameters), end where
+        those of
+        a later call begin (`followed`), as vendors send calls one after another.
         """
         if self.custom or not self.pieces:
             return followed
         if not self.checks or len(self.pieces) == self.checked:
             return False
         self.checked = len(self.pieces)
+        # Parsing is expensive, so try only where an object may end.
         if not self.pieces[-1].rstrip().endswith("}"):
             return False
         self.checks -= 1
@@ -81,11 +83,13 @@ class CallBlock:
 
 @dataclass(slots=True)
 class MessageEvents:
-    """The events of one message.
+    """Write the events of one message.
 
-    Blocks follow one another: while a call's block is open and its arguments are incomplete, all that is no piece of it
-    waits in `held`, in its order. What another vendor wants back waits in `carriers` for a block that follows it: a
-    message that ends with it looks empty to clients.
+    Blocks cannot overlap: while a call's block is open and its arguments are incomplete, everything else waits in
+    `held`,
+    in order. Reasoning that another vendor wants back waits in `carriers` for a block to follow it, because clients
+    take a
+    message that ends with it for empty.
     """
 
     model: str
@@ -103,7 +107,6 @@ class MessageEvents:
     carriers: list[ReasoningBlock] = field(default_factory=list)
 
     def write_delta(self, delta: Delta) -> bytes:
-        """A piece of the answer."""
         self.turn.add(delta)
         pieces = [self._begin()]
         if self.thinks and (delta.reasoning or delta.thoughts):
@@ -134,28 +137,26 @@ class MessageEvents:
         return b"".join(self._put(partial(self._write_thought, thought)) for thought in thoughts)
 
     def write_media(self, media: Sequence[Media]) -> bytes:
-        """Where the files can be had that a model made."""
         if not (words := words_of_media(media)):
             return b""
         said = (self._write_carriers(), self._say(BlockKind.TEXT, {"type": "text_delta", "text": words}))
         return self._begin() + b"".join(said)
 
     def write_sound(self, sound: Media, reference: bool = False) -> bytes:
-        """Nothing for a piece; where the whole sound can be had, once it is there."""
+        # Messages have no audio, so only the reference to the whole is sent.
         return self.write_media([sound]) if reference else b""
 
     def write_annotations(self, annotations: Sequence[Annotation]) -> bytes:
-        """What the words before rest on."""
         cited = () if self.has_own_citations else list_citations(annotations)
         pieces = (self._say(BlockKind.TEXT, {"type": "citations_delta", "citation": each}) for each in cited)
         return self._begin() + b"".join(pieces)
 
     def write_finish(self, finish: Finish) -> bytes:
-        """The blocks that wait, the reason to stop with the count, and the end."""
         pieces = [self._begin(), self._advance(final=True), self._close()]
         usage = usage_json(finish.usage, finish.details.service_tier)
         beside = dict(finish.details.vendor or {})
         end = end_json(finish.finish_reason, finish.details)
+        # Anthropic has the container inside the delta and everything else beside it.
         if "container" in beside:
             end["container"] = beside.pop("container")
         delta = {"delta": end, "usage": usage, **beside}
@@ -163,7 +164,6 @@ class MessageEvents:
         return b"".join([*pieces, _write("message_stop", {})])
 
     def write_error(self, error: GatewayError, request_id: str) -> bytes:
-        """That the answer broke off."""
         return b"event: error\ndata: " + orjson.dumps(error_json(error, request_id)) + b"\n\n"
 
     def _begin(self) -> bytes:
@@ -173,7 +173,6 @@ class MessageEvents:
         return _write("message_start", {"message": head_json(self.id, self.model)})
 
     def _write_vendor(self, item: VendorItem) -> bytes:
-        """An event of a block that only Anthropic has, or such a block whole."""
         value = item.value
         kind = value.get("type")
         if kind == "content_block_start":
@@ -184,12 +183,13 @@ class MessageEvents:
             return self._open(BlockKind.VENDOR, value) + self._close()
         if self.kind is BlockKind.VENDOR:
             return self._continue(value["delta"])
+        # Anthropic's citations are passed on, so ours must not repeat them.
         self.has_own_citations = True
         citation = own_citation(value["delta"].get("citation"))
         return self._write_words(BlockKind.TEXT, {**value["delta"], "citation": citation}) if citation else b""
 
     def _say(self, kind: BlockKind, delta: dict[str, Any]) -> bytes:
-        """A piece for a block of words, which is begun where none of its kind is open; held behind an open call."""
+        # Text behind an open call has to wait.
         if self.call is not None or self.held:
             return self._put(partial(self._write_words, kind, delta))
         return self._continue(delta) if self.kind is kind else self._write_words(kind, delta)
@@ -207,7 +207,7 @@ class MessageEvents:
         return _write("content_block_delta", {"index": self.index, "delta": delta})
 
     def _close(self, signature: str | None = None) -> bytes:
-        """The end of the open block; thinking is always signed there, with a mark of ours where its model does not."""
+        # Clients drop unsigned thinking, so a mark of ours replaces a missing signature.
         kind, self.kind = self.kind, BlockKind.NONE
         if kind is BlockKind.NONE:
             return b""
@@ -216,7 +216,7 @@ class MessageEvents:
         return signed + _write("content_block_stop", {"index": self.index})
 
     def _write_thought(self, thought: ReasoningBlock) -> bytes:
-        """What proves the words of thinking before it, or a block of its own."""
+        # Anthropic's signature closes the thinking block before it; anything else is a block of its own.
         signed = thought.dialect == DIALECT and thought.form is ThoughtForm.TEXT
         if not signed:
             return self._open(BlockKind.NONE, block_of_thought(thought, self.origin)) + self._stop()
@@ -229,7 +229,6 @@ class MessageEvents:
         return _write("content_block_stop", {"index": self.index})
 
     def _write_call(self, piece: ToolCallDelta) -> bytes:
-        """A piece of a call: in its block where that is open, else kept until it is."""
         call = self.calls.get(piece.index)
         if call is None:
             call = self.calls[piece.index] = CallBlock(piece.id or "", piece.name or "", piece.custom, piece.caller)
@@ -240,12 +239,11 @@ class MessageEvents:
         return self._write_arguments(piece.arguments) if call is self.call else self._advance()
 
     def _put(self, write: Callable[[], bytes]) -> bytes:
-        """Write what is no piece of a call, in its turn."""
         self.held.append(write)
         return self._advance()
 
     def _advance(self, *, final: bool = False) -> bytes:
-        """Write what is held up to a call that is incomplete or has no name yet; at the end all of it."""
+        # Write up to the first call that is incomplete or unnamed; at the end, everything.
         written: list[bytes] = []
         while self.held and (self.call is None or final or self.call.is_complete(followed=self._is_followed())):
             if self.call is not None:
@@ -264,7 +262,6 @@ class MessageEvents:
         return b"".join(written)
 
     def _is_followed(self) -> bool:
-        """Return whether a call behind the open one has arguments."""
         return any(isinstance(each, CallBlock) and each.pieces for each in self.held)
 
     def _write_arguments(self, arguments: str) -> bytes:
@@ -275,7 +272,7 @@ EMPTY: dict[BlockKind, dict[str, Any]] = {
     BlockKind.TEXT: {"type": "text", "text": ""},
     BlockKind.THINKING: {"type": "thinking", "thinking": "", "signature": ""},
 }
-"""A block of words before the first of them."""
+"""Initial content of text blocks."""
 
 
 def _write(event: str, fields: dict[str, Any]) -> bytes:

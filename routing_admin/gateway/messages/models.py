@@ -1,4 +1,4 @@
-"""GET /v1/models and /v1/models/{id} for Anthropic's clients: what an agent may use, as Anthropic lists it."""
+"""GET /v1/models and /v1/models/{id} in Anthropic's format, for its clients."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from collections.abc import Mapping
 from typing import Any
 
 VERSION_HEADER = "anthropic-version"
-"""What Anthropic's clients send with every call, and others never."""
+"""Header that Anthropic's clients send with every call, and no others do."""
 MAX_PAGE = 1000
 LIMIT = re.compile(r"[1-9][0-9]{0,3}")
 UNKNOWN = "1970-01-01T00:00:00Z"
-"""What Anthropic writes for a day that it does not know."""
+"""Anthropic's value for an unknown date."""
 NOTHING_MORE = dict.fromkeys(("deprecated_at", "retires_at", "line", "capabilities", "max_input_tokens", "max_tokens"))
 
 
 def write_model(model: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a model of OpenAI's list as Anthropic's."""
+    """Convert a model of OpenAI's list to Anthropic's format."""
     known = {"type": "model", "id": model["id"], "display_name": model["id"], "created_at": UNKNOWN}
     return {**known, "lifecycle": "active", **NOTHING_MORE}
 
 
 def write_page(models: list[dict[str, Any]], asked: Mapping[str, str]) -> dict[str, Any]:
-    """Return the models behind `after_id` or before `before_id`, `limit` of them; all of 1,000 unless it says less."""
+    """Return up to `limit` models (1,000 by default) after `after_id` or before `before_id`."""
     names = [each["id"] for each in models]
     after, before, limit = (asked.get(name, "") for name in ("after_id", "before_id", "limit"))
     size = min(int(limit), MAX_PAGE) if LIMIT.fullmatch(limit) else MAX_PAGE

@@ -1,4 +1,4 @@
-"""Anthropic's Messages request as our canonical one."""
+"""Parse Anthropic's Messages request into the canonical one."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ OURS = frozenset(
         *("stop_sequences", "tools", "tool_choice", "output_config", "output_format"),
     }
 )
-"""Fields that are read here; every other one goes along as it came."""
+"""Fields parsed here; all others are passed on unchanged."""
 VENDORS_OWN = FIELDS["anthropic"]
-"""Fields about Anthropic's own accounts, storage and servers, which other vendors refuse, by their word."""
+"""Fields about Anthropic's accounts, storage and servers → name of the feature; other vendors reject them."""
 BETAS = "betas"
-"""What its SDKs send as a header; its own API refuses the field."""
+"""Sent as a header by Anthropic's SDKs; its API rejects it as a field."""
 NOT_EXTRA = OURS | VENDORS_OWN.keys() | {BETAS}
 FUNCTION_KEYS = FUNCTION_FIELDS["anthropic"].keys() | {
     *("type", "name", "description", "input_schema", "cache_control", "strict"),
@@ -53,20 +53,23 @@ NO_THREADS = translatable(
     "the whole conversation without thread."
 )
 CHOICES: Mapping[str, str] = {"auto": "auto", "any": "required", "none": "none"}
-"""The choice among tools, in the canonical words."""
+"""Anthropic's tool choices → canonical ones."""
 
 
 def parse(body: Object, find: Find) -> ChatCall:
-    """The call in a JSON object. Raises `BadRequestError` with `param`."""
+    """Return the call in a JSON object; raise `BadRequestError` with `param`."""
     wishes, stream = read_wishes(body), read_flag(body, "stream") or False
     check_counts(body, "messages")
-    if body.get("thread") is not None:  # Anthropic's clients then send the whole conversation, turn by turn
+    if body.get("thread") is not None:  # Anthropic's clients react by sending the whole conversation
         raise BadRequestError(NO_THREADS, "thread", THREAD_REFUSED)
     return ChatCall(chat_of(body, find), wishes.model, wishes.task_type, wishes.language, stream, True)
 
 
 def needs_thread(body: Object, size: int) -> bool:
-    """Whether reading the messages may ask for rows, or look into large files; `size` is that of the body in bytes."""
+    """Return whether reading the messages may query the database or examine large files.
+
+    `size` is the body's in bytes.
+    """
     messages, small = body.get("messages"), size <= SMALL_BYTES
     contents = (
         [each.get("content") for each in messages if isinstance(each, dict)] if isinstance(messages, list) else []
@@ -75,7 +78,7 @@ def needs_thread(body: Object, size: int) -> bool:
 
 
 def chat_of(body: Object, find: Find) -> ChatRequest:
-    """The canonical request."""
+    """Return the canonical request."""
     reader = BlockMessageReader(find)
     word, name, parallel = _read_choice(body)
     output = check_object(body.get("output_config") or {}, "output_config")
@@ -127,7 +130,6 @@ def _read_stops(value: Any) -> tuple[str, ...]:
 
 
 def _read_tools(body: Object, inner: list[str]) -> tuple[tuple[Tool, ...], list[VendorItem]]:
-    """The caller's functions, and the tools that Anthropic defines."""
     tools, vendor = [], []
     for at, each in enumerate(check_list(body.get("tools") or [], "tools")):
         place = f"tools[{at}]"
@@ -145,7 +147,7 @@ def _read_tools(body: Object, inner: list[str]) -> tuple[tuple[Tool, ...], list[
 
 
 def _read_choice(body: Object) -> tuple[str | None, str | None, bool | None]:
-    """The choice among tools: a word, a tool's name, and whether several may be called at once (None: as usual)."""
+    # Returns mode, tool name, and whether parallel calls are allowed, None for the default.
     if body.get("tool_choice") is None:
         return None, None, None
     choice = check_object(body["tool_choice"], "tool_choice")
@@ -159,7 +161,7 @@ def _read_choice(body: Object) -> tuple[str | None, str | None, bool | None]:
 
 
 def _read_format(output: Object, body: Object) -> Mapping[str, Any] | None:
-    """The shape of the answer in OpenAI's words; `output_format` is its older place."""
+    # `output_format` is the older field.
     key = "output_config.format" if output.get("format") is not None else "output_format"
     value = output.get("format") if output.get("format") is not None else body.get("output_format")
     if value is None:
@@ -170,7 +172,7 @@ def _read_format(output: Object, body: Object) -> Mapping[str, Any] | None:
 
 
 def _read_extra(body: Object, output: Object) -> dict[str, Any]:
-    """What goes along as it came, and the effort, which models of other vendors understand, too."""
+    # The effort is also set in the canonical form, which models of other vendors understand.
     extra = {key: value for key, value in body.items() if key not in NOT_EXTRA and value is not None}
     thinking = body.get("thinking")
     budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None

@@ -1,4 +1,4 @@
-"""Answers and errors in the shapes of Anthropic's Messages."""
+"""Render answers and errors in the formats of Anthropic's Messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from routing_admin.platform.server.request_id import new_id
 STOP_REASONS: Mapping[str, str] = MappingProxyType(
     {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
 )
-"""Anthropic's reasons to stop by the canonical ones; every other is the end of a turn."""
+"""Canonical finish reason → Anthropic's; any other is `end_turn`."""
 ERROR_TYPES: Mapping[int, str] = MappingProxyType(
     {
         401: "authentication_error",
@@ -37,7 +37,7 @@ ERROR_TYPES: Mapping[int, str] = MappingProxyType(
         529: "overloaded_error",
     }
 )
-"""Anthropic's word for the kind of error; every other 4xx is the request's fault, every other 5xx ours."""
+"""Anthropic's error types; any other 4xx is an invalid request, any other 5xx an API error."""
 
 
 PLACES: Mapping[str, tuple[str, str]] = MappingProxyType(
@@ -47,7 +47,7 @@ PLACES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "content_block_location": ("start_block_index", "end_block_index"),
     }
 )
-"""Anthropic's kinds of places in a file, and the fields that name the place."""
+"""Anthropic's locations in a file → their fields."""
 SOURCES: Mapping[str, Mapping[str, type]] = MappingProxyType(
     {
         "web_search_result_location": {"cited_text": str, "url": str, "encrypted_index": str},
@@ -60,24 +60,23 @@ SOURCES: Mapping[str, Mapping[str, type]] = MappingProxyType(
         },
     }
 )
-"""Its other kinds of citations, and what its clients require of each."""
+"""Anthropic's other citations → the fields that its clients require."""
 THREAD_REFUSED = "thread_unsupported_request"
-"""The code by which Anthropic's clients know that they have to go on without a thread."""
+"""Error code at which Anthropic's clients continue without a thread."""
 TIERS = ("standard", "priority", "batch")
-"""Anthropic's service tiers; another vendor's word has no place."""
+"""Anthropic's service tiers; those of other vendors are omitted."""
 OWN_REASONS = ("pause_turn", "compaction", "model_context_window_exceeded")
-"""Anthropic's reasons that no canonical one stands for; its clients go on by them."""
+"""Anthropic's stop reasons without a canonical equivalent, on which its clients act."""
 NO_END: Mapping[str, Any] = MappingProxyType({"stop_reason": None, "stop_sequence": None})
-"""How a message ends that has not ended. These two alone may be null; whatever else Anthropic omits is omitted here."""
+"""End of an unfinished message. Only these two may be null; what Anthropic omits is omitted here, too."""
 
 
 def message_id() -> str:
-    """An id for one message."""
     return new_id("msg_")
 
 
 def message_json(answer: Answer, call: ChatCall, model: str, origin: str) -> dict[str, Any]:
-    """A whole answer as a message."""
+    """Return a whole answer as a message."""
     if not shows_thinking(call.chat):
         answer = replace(answer, reasoning=None, thoughts=())
     return {
@@ -90,17 +89,17 @@ def message_json(answer: Answer, call: ChatCall, model: str, origin: str) -> dic
 
 
 def head_json(identity: str, model: str) -> dict[str, Any]:
-    """What a message says beside its blocks, before any has come."""
+    """Return a message without blocks."""
     head = {"id": identity, "type": "message", "role": "assistant", "model": model, "content": []}
     return {**head, **NO_END, "usage": usage_json(Usage())}
 
 
 REFUSAL_CATEGORIES = {"cyber", "bio", "frontier_llm", "reasoning_extraction", "general_harms"}
-"""Those that Anthropic's clients know; they refuse a whole message for another."""
+"""Categories that Anthropic's clients know; they reject a message with any other."""
 
 
 def end_json(word: str, details: AnswerDetails) -> dict[str, Any]:
-    """Why the message ended: which stop sequence it met, and what its vendor says of a refusal."""
+    """Return why the message ended, with the stop sequence or the details of a refusal."""
     end = {**NO_END, "stop_reason": STOP_REASONS.get(word, "end_turn")}
     if details.stop_sequence and word == "stop":
         end |= {"stop_reason": "stop_sequence", "stop_sequence": details.stop_sequence}
@@ -114,7 +113,7 @@ def end_json(word: str, details: AnswerDetails) -> dict[str, Any]:
 
 
 def usage_json(usage: Usage, tier: str | None = None) -> dict[str, Any]:
-    """The provider's count; what its cache held is no part of `input_tokens` here. 0 where it gave none."""
+    """Return the token counts, 0 where the provider gave none; `input_tokens` excludes cached tokens here."""
     cached, written = usage.cached_tokens or 0, usage.cache_write_tokens or 0
     fields: dict[str, Any] = {
         "input_tokens": max((usage.prompt_tokens or 0) - cached - written, 0),
@@ -136,7 +135,7 @@ def usage_json(usage: Usage, tier: str | None = None) -> dict[str, Any]:
 
 
 def _list_blocks(answer: Answer, origin: str) -> Iterator[dict[str, Any]]:
-    """Thoughts, words and calls, each thought where it stood; what was made and a refusal are words at the end."""
+    # Each thought keeps its position. A refusal and generated media become text at the end.
     offset = called = 0
     if answer.reasoning and not any(each.form is ThoughtForm.TEXT for each in answer.thoughts):
         yield thinking_block(answer.reasoning)
@@ -155,7 +154,7 @@ def _list_blocks(answer: Answer, origin: str) -> Iterator[dict[str, Any]]:
 
 
 def _move_carriers(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Blocks with what another vendor wants back moved before the last one: clients take the last for the answer."""
+    # Clients take the last block for the answer, so other vendors' reasoning is moved before it.
     end = len(blocks)
     while end and str(blocks[end - 1].get("data", "")).startswith(CARRIER):
         end -= 1
@@ -173,13 +172,13 @@ def _call_block(call: ToolCall) -> dict[str, Any]:
 
 
 def call_json(identity: str, name: str, arguments: Any, caller: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """A call of a tool, made by the model itself unless a caller is named."""
+    """Return a tool call, made by the model itself unless `caller` is set."""
     made_by = caller or {"type": "direct"}
     return {"type": "tool_use", "id": identity, "name": name, "input": arguments, "caller": made_by}
 
 
 def _input_of(call: ToolCall) -> Any:
-    """The arguments as an object; what a model wrote wrongly stays whole under `input`."""
+    # Malformed arguments are kept whole under `input`.
     try:
         value = read_mended_json(call.arguments or "{}")
     except (ValueError, RecursionError):
@@ -188,7 +187,7 @@ def _input_of(call: ToolCall) -> Any:
 
 
 def list_citations(annotations: Sequence[Annotation]) -> list[dict[str, Any]]:
-    """What the words rest on: pages, and places in files of the request."""
+    """Return the sources as citations of web pages and locations in files."""
     found = []
     for each in annotations:
         kind = each.get("type")
@@ -204,7 +203,7 @@ def list_citations(annotations: Sequence[Annotation]) -> list[dict[str, Any]]:
 
 
 def _file_location(cited: Mapping[str, Any]) -> dict[str, Any]:
-    """A place in a file as Anthropic writes it; another vendor names the file alone."""
+    # Other vendors name only the file, so its location fields are 0.
     kind = str(cited.get("type"))
     kind = kind if kind in PLACES else "char_location"
     index = count(cited, "document_index") or count(cited, "index") or 0
@@ -221,7 +220,7 @@ def _file_location(cited: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def own_citation(citation: Any) -> dict[str, Any] | None:
-    """Return a citation as Anthropic sent it, with what its clients require; None where that cannot be told."""
+    """Return a citation of Anthropic's with the fields its clients require, or None if they are missing."""
     if not isinstance(citation, Mapping):
         return None
     stated = {name: value for name, value in citation.items() if value is not None}
@@ -243,7 +242,7 @@ def _vendor_block(item: VendorItem) -> dict[str, Any]:
 
 
 def words_of_media(media: Sequence[Media]) -> str:
-    """Where the files can be had that a model made: a message has no place for them."""
+    """Return references to generated media as text, because a message has no block for them."""
     return "\n".join(f"[{each.mime_type} {_address(each)}]" for each in media)
 
 
@@ -252,7 +251,7 @@ def _address(media: Media) -> str:
 
 
 def error_json(error: GatewayError, request_id: str) -> dict[str, Any]:
-    """The error object; our code and place stand beside Anthropic's type, attempts where a chain was walked."""
+    """Return the error in Anthropic's format, with our code, path and attempts added."""
     fields: dict[str, Any] = {"type": error_type(error.status), "message": error.message, "code": error.code}
     if error.param:
         fields["param"] = error.param
@@ -264,5 +263,4 @@ def error_json(error: GatewayError, request_id: str) -> dict[str, Any]:
 
 
 def error_type(status: int) -> str:
-    """Anthropic's `type` for a status."""
     return ERROR_TYPES.get(status) or ("invalid_request_error" if status < 500 else "api_error")

@@ -1,7 +1,7 @@
-"""What a model thought, as blocks of an answer, and as they come back in the next turn.
+"""Convert reasoning to blocks of an answer, and blocks of the next turn back.
 
-Anthropic's thoughts keep their form; those of another vendor travel as redacted thinking, whose data nobody reads but
-us. Either way the mark of who thought them stands before the proof, so that only that model gets it back.
+Anthropic's reasoning keeps its form. Other vendors' is sent as redacted thinking, whose data only we read. In both
+cases the origin precedes the signature, so that only the same model gets it back.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from routing_admin.gateway.reasoning_signatures import (
 
 THINKING = ("thinking", "redacted_thinking")
 UNSIGNED = f"{CARRIER}unsigned"
-"""Signature of thinking that its model does not sign: clients drop a block whose signature is empty."""
+"""Signature for models that do not sign, because clients drop a block whose signature is empty."""
 
 
 def shows_thinking(chat: ChatRequest) -> bool:
-    """Return whether an answer may hold blocks of thinking: Anthropic has none unless thinking or tools are asked for.
+    """Return whether an answer may contain thinking: in Anthropic's API only if thinking or tools are requested.
 
-    A client that asked for neither reads `content[0].text`.
+    A client that requested neither reads `content[0].text`.
     """
     thinking = chat.extra.get("thinking")
     asked = isinstance(thinking, Mapping) and thinking.get("type") != "disabled"
@@ -37,17 +37,16 @@ def shows_thinking(chat: ChatRequest) -> bool:
 
 
 def thinking_block(text: str, signature: str | None = None) -> dict[str, Any]:
-    """Words of thinking."""
     return {"type": "thinking", "thinking": text, "signature": signature or UNSIGNED}
 
 
 def is_carrier(thought: ReasoningBlock) -> bool:
-    """Return whether the thought is another vendor's, which has no words for the reader."""
+    """Return whether the thought is another vendor's, without text for the reader."""
     return thought.dialect != DIALECT
 
 
 def block_of_thought(thought: ReasoningBlock, origin: str) -> dict[str, Any]:
-    """The block for something that its model wants to be shown again."""
+    """Return the block for a thought that its model wants back."""
     if is_carrier(thought):
         return {"type": "redacted_thinking", "data": pack_thoughts([thought], origin)}
     proof = label_signature(thought.proof, origin)
@@ -57,7 +56,7 @@ def block_of_thought(thought: ReasoningBlock, origin: str) -> dict[str, Any]:
 
 
 def thoughts_of_block(block: Object, offset: int, calls: int) -> tuple[ReasoningBlock, ...]:
-    """The thoughts of a block that came back behind so many characters and calls; none where nothing proves them."""
+    """Return the thoughts of a returned block after so many characters and calls; none without a signature."""
     if block.get("type") == "thinking":
         proof, origin = read_signature(_text(block, "signature"))
         text = _text(block, "thinking") or ""
