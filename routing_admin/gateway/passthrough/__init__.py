@@ -1,1 +1,1 @@
-"""How are calls beside chat read and answered? One endpoint per operation of the table, all made alike."""
+"""Operations other than chat, one endpoint per row of the table."""

@@ -1,4 +1,4 @@
-"""An operation's body taken apart: a JSON object, or a form whose files are held once."""
+"""Parse an operation's body: a JSON object, or a form whose files stay in memory once."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from routing_admin.gateway.http import HttpCall
 FORM_TYPE = "multipart/form-data"
 ANY_TYPE = "application/octet-stream"
 BLOCK = 256 * 1024
-"""Bytes of a file that are sent at once."""
+"""Bytes of a file sent at once."""
 
 
 class FormBody(dict[str, tuple[str | FormFile, ...]]):
-    """A form's fields, each with all its values."""
+    """A form's fields, each with all of its values."""
 
 
 def read_body(operation: Operation, call: HttpCall) -> Object:
-    """The body in one of the shapes that the operation takes. Raises `BadRequestError` for anything else."""
+    """Return the body in a form that the operation accepts; raise `BadRequestError` for anything else."""
     is_form = call.headers.get("content-type", "").lower().startswith(FORM_TYPE)
     shape = BodyShape.FORM if is_form else BodyShape.JSON
     if shape not in operation.bodies:
@@ -66,13 +66,12 @@ def _read_form(call: HttpCall) -> FormBody:
 
 
 class _FormStream:
-    """Bytes to be read in blocks, of which no second copy is made."""
+    """Read bytes in blocks without copying them all."""
 
     def __init__(self, data: bytes | bytearray) -> None:
         self._view, self._at = memoryview(data), 0
 
     def read(self, size: int | None = None) -> bytes:
-        """The next bytes; all that are left for None."""
         end = len(self._view) if size is None else self._at + size
         block = bytes(self._view[self._at : end])
         self._at += len(block)
@@ -80,46 +79,44 @@ class _FormStream:
 
 
 class _HeldFile(UploadedFile):  # type: ignore[type-arg]
-    """A file part that has come in whole."""
+    """A completely received file part."""
 
     def __init__(self, name: str, content_type: str | None, data: bytearray) -> None:
         super().__init__(None, name, content_type, len(data))
         self._data = data
 
     def close(self) -> None:
-        """Nothing is open; Django closes what it read when it refuses the rest."""
+        # Nothing is open; Django closes received files when it rejects the rest of a form.
+        ...
 
     def file_of_form(self) -> FormFile:
-        """The file as it is sent on."""
         data, kind = self._data, self.content_type or ""
+        # The type is written into a header of the upstream request, so accept nothing odd.
         plain = kind.isascii() and kind.isprintable() and "/" in kind
         return FormFile(clean_filename(self.name or ""), kind if plain else ANY_TYPE, blob_of_bytes(data))
 
 
 class _HoldingHandler(FileUploadHandler):
-    """Django's way to hand us a file part in chunks, which are held in memory as the body was."""
+    """Django's upload handler that keeps file parts in memory, as the body was."""
 
     chunk_size = BLOCK
 
     def new_file(self, *args: Any, **kwargs: Any) -> None:
-        """A file part begins."""
         super().new_file(*args, **kwargs)
         self._data = bytearray()
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
-        """The next bytes of the part. Raises `BadRequestError` beyond the largest upload."""
         self._data += raw_data
         if len(self._data) > upload_limit():
             message = translatable("The file is larger than the limit of %(limit)s bytes.", limit=upload_limit())
             raise BadRequestError(message, self.field_name, "file_too_large", 413)
 
     def file_complete(self, file_size: int) -> _HeldFile:
-        """The file."""
         return _HeldFile(self.file_name or "", self.content_type, self._data)
 
 
 def blob_of_bytes(data: bytes | bytearray) -> Blob:
-    """A blob over bytes in memory, given out in blocks."""
+    """Return a blob over bytes in memory, read in blocks."""
     return Blob(len(data), lambda: _blocks(data))
 
 

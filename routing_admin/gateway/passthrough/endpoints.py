@@ -1,4 +1,4 @@
-"""POST /v1/embeddings and the other operations beside chat: an API for each row of the table."""
+"""POST /v1/embeddings and the other operations besides chat: an API for each row of the table."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from routing_admin.gateway.keep_alive import COMMENT
 from routing_admin.gateway.media import Find, find_by_either_id
 from routing_admin.gateway.passthrough.bodies import FormBody, read_body
 
-# An operation's request: which model it names, which files it brings; all else is left to whoever answers.
+# Requests: only the model and files are parsed, everything else is left to the provider.
 
 OURS = frozenset({"model", "task_type"})
-"""Fields that are read here and not passed on; the model's is written anew."""
+"""Fields parsed here and not passed on; the model is set again for the provider."""
 FORMAT, COUNT = "response_format", "n"
-"""Fields by which an answer is read; they go along, too."""
+"""Fields needed to read the answer; they are passed on, too."""
 
 
 def parse(operation: Operation, body: Object, find: Find) -> ChatCall:
-    """The call. Raises `BadRequestError` for one that names no model, or lacks the file that it is about."""
+    """Return the call; raise `BadRequestError` without a model or a required file."""
     wishes = read_wishes({name: _value(body, name) for name in OURS})
     fields = {name: value for name, value in body.items() if name not in OURS}
     shape = BodyShape.FORM if isinstance(body, FormBody) else BodyShape.JSON
@@ -47,6 +47,7 @@ def parse(operation: Operation, body: Object, find: Find) -> ChatCall:
         fields = _with_files(operation, fields, find)
     stream = operation.is_streamed(_value(body, operation.stream[0]))
     answer_format, count = str(_value(body, FORMAT) or ""), str(_value(body, COUNT) or "")
+    # Estimates need the number of results; a provider rejects an invalid one itself.
     results = int(count) if count.isdecimal() and len(count) < 4 else 1
     passing = Passing(
         operation=operation,
@@ -59,25 +60,23 @@ def parse(operation: Operation, body: Object, find: Find) -> ChatCall:
 
 
 def _count_prompts(body: Object) -> int:
-    """How many prompts a completion is asked for, each of which gets its own choices; a list of numbers is one."""
+    # Each prompt of a completion gets its own choices. A list of numbers is one prompt, in tokens.
     prompt = body.get("prompt")
     return len(prompt) if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int) else 1
 
 
 def needs_thread(operation: Operation, body: Object) -> bool:
-    """Whether a file is named by its artifact, which is looked up."""
+    """Return whether a file is given as an artifact, which must be looked up."""
     values = (value for name in operation.files for value in body.get(name) or ())
     return isinstance(body, FormBody) and any(isinstance(value, str) for value in values)
 
 
 def _value(body: Object, name: str) -> Any:
-    """The value of a field; of a form's the last one."""
     value = body.get(name)
     return value[-1] if isinstance(value, tuple) else value
 
 
 def _with_files(operation: Operation, fields: Object, find: Find) -> dict[str, Any]:
-    """The fields, those for files with their files. Raises `BadRequestError`."""
     first = operation.files[0]
     if not any(fields.get(name) for name in (first, f"{first}[]")):
         message = translatable(
@@ -91,7 +90,6 @@ def _with_files(operation: Operation, fields: Object, find: Find) -> dict[str, A
 
 
 def _file(value: str | FormFile, param: str, find: Find) -> FormFile:
-    """The file of a field, which may name an artifact instead."""
     if isinstance(value, FormFile):
         return value
     part = find_by_either_id(find, value.strip())
@@ -102,14 +100,14 @@ def _file(value: str | FormFile, param: str, find: Find) -> FormFile:
     return FormFile(part.filename or f"file.{extension}".rstrip("."), part.mime_type, part.content.blob())
 
 
-# An operation's answer on its way to the caller: as it came, whole or event by event.
+# Answers are passed on unchanged, whole or event by event.
 
 ARTIFACTS = "x-routing-artifacts"
-"""The header that names what was made and is kept."""
+"""Header with the artifacts of generated media."""
 
 
 def write_answer(answer: Answer, _call: ChatCall, name: str, _origin: str) -> HttpReply:
-    """A whole answer; what it made stands in it as it came, and in a header as artifacts."""
+    """Return the whole answer unchanged, with its stored media in a header."""
     passed = cast(PassedAnswer, answer)
     reply = HttpReply(200, {"Content-Type": passed.content_type}, passed.body_for(name))
     made = [REF_PREFIX + each.artifact_id for each in passed.media if each.artifact_id]
@@ -119,34 +117,29 @@ def write_answer(answer: Answer, _call: ChatCall, name: str, _origin: str) -> Ht
 
 
 class PassedEvents:
-    """Writes events as they came but for their model's name; a piece of the answer is one, so all else is said."""
+    """Write events unchanged except for the model's name; each delta is a whole event."""
 
     def __init__(self, name: str, origin: str) -> None:
         self._name, self.origin = name, origin
         self.turn = AnsweredTurn()
 
     def write_delta(self, delta: Delta) -> bytes:
-        """An event."""
         return rename_model(delta.text, self._name).encode()
 
+    # The following have been part of an event already.
     def write_media(self, media: Sequence[Media]) -> bytes:
-        """Nothing: it stood in an event."""
         return b""
 
     def write_sound(self, sound: Media, reference: bool = False) -> bytes:
-        """Nothing: it stood in an event."""
         return b""
 
     def write_annotations(self, annotations: Sequence[Annotation]) -> bytes:
-        """Nothing: there are none."""
         return b""
 
     def write_finish(self, finish: Finish) -> bytes:
-        """Nothing: the last event was one of those passed on."""
         return b""
 
     def write_error(self, error: GatewayError, request_id: str) -> bytes:
-        """That the answer broke off."""
         return b"event: error\ndata: " + orjson.dumps(body_of(error, request_id)) + b"\n\n"
 
 
@@ -175,11 +168,11 @@ def _api(operation: Operation) -> ChatApi:
 
 
 OPERATION_APIS: Mapping[str, ChatApi] = MappingProxyType({each.name: _api(each) for each in OPERATIONS})
-"""The APIs by the names of their operations."""
+"""Name of an operation → its API."""
 
 
 def view_of(api: ChatApi) -> Callable[[HttpRequest], Coroutine[Any, Any, HttpResponseBase]]:
-    """The view of an API, for servers that run Django alone."""
+    """Return an API's Django view, for servers that run Django alone."""
 
     @csrf_exempt
     async def operation(request: HttpRequest) -> HttpResponseBase:
