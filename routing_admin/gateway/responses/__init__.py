@@ -1,1 +1,1 @@
-"""How is a call to OpenAI's Responses API read and answered?"""
+"""OpenAI's Responses API."""

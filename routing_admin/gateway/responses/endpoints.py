@@ -1,4 +1,4 @@
-"""POST /v1/responses and /v1/responses/input_tokens: the words of OpenAI's Responses."""
+"""POST /v1/responses and /v1/responses/input_tokens."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ COUNTING = TokenCounting("/v1/responses/input_tokens", RESPONSES, _write_count)
 
 @csrf_exempt
 async def responses(request: HttpRequest) -> HttpResponseBase:
-    """The view, for servers that run Django alone."""
+    """Answer as a Django view, for servers that run Django alone."""
     return response_of_reply(await complete(RESPONSES, call_of(request)))
 
 
 @csrf_exempt
 def input_tokens(request: HttpRequest) -> HttpResponseBase:
-    """How many tokens a request is likely to take."""
+    """Return how many tokens a request is likely to use."""
     return response_of_reply(count_reply(COUNTING, call_of(request)))

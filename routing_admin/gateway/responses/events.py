@@ -1,4 +1,4 @@
-"""A streamed answer as the events of OpenAI's Responses: items that open, go on and close, in one response."""
+"""Stream an answer in the events of OpenAI's Responses: items that open, continue and close."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from routing_admin.gateway.responses.tools import PROTOCOL
 
 @dataclass(slots=True)
 class OpenItem:
-    """An item that is not at its end: its place in the output, its id, and what came for it so far."""
+    """An unfinished item: its position in the output, its id, and its content so far."""
 
     place: int
     id: str
@@ -45,20 +45,19 @@ class OpenItem:
 
 @dataclass(slots=True)
 class OpenCall(OpenItem):
-    """A call of a tool whose arguments come in; `words` are these."""
+    """An unfinished tool call, whose arguments are in `words`."""
 
     call_id: str = ""
     name: str = ""
     custom: bool = False
 
     def as_call(self) -> ToolCall:
-        """What came of it."""
         return ToolCall(self.call_id, self.name, self.words, custom=self.custom)
 
 
 @dataclass(slots=True)
 class ResponseEvents:
-    """The events of one response; every one has the next number."""
+    """Write the events of one response, numbered in sequence."""
 
     head: ResponseHead
     origin: str = ""
@@ -75,7 +74,7 @@ class ResponseEvents:
     keep: Keep | None = None
 
     def keep_items(self) -> None:
-        """Keep the items, once, however the stream ended: what of reasoning and message came, and whole calls."""
+        """Store the items once, however the stream ended: partial reasoning and message, complete calls."""
         keep, self.keep = self.keep, None
         if keep is not None:
             self._close_reasoning()
@@ -83,7 +82,6 @@ class ResponseEvents:
             keep(self.head.key, without_images(self._list_output()))
 
     def write_delta(self, delta: Delta) -> bytes:
-        """A piece of the answer."""
         self.turn.add(delta)
         pieces = [self._begin()]
         if delta.reasoning:
@@ -98,7 +96,6 @@ class ResponseEvents:
         return b"".join(pieces)
 
     def write_media(self, media: Sequence[Media]) -> bytes:
-        """Images as items of their own; where the other files can be had, as words."""
         pieces = [self._begin()]
         if words := words_of_media(media, before=self.message.words if self.message else ""):
             pieces.append(self._say(words))
@@ -106,11 +103,10 @@ class ResponseEvents:
         return b"".join(pieces)
 
     def write_sound(self, sound: Media, reference: bool = False) -> bytes:
-        """Nothing for a piece; where the whole sound can be had, once it is there."""
+        # Responses have no audio, so only the reference to the whole is sent.
         return self.write_media([sound]) if reference else b""
 
     def write_annotations(self, annotations: Sequence[Annotation]) -> bytes:
-        """What the words before rest on."""
         opened = self._begin() + self._open_message()
         pieces = []
         assert self.message is not None  # noqa: S101 - opened above, for the type checker
@@ -121,7 +117,6 @@ class ResponseEvents:
         return opened + b"".join(pieces)
 
     def write_finish(self, finish: Finish) -> bytes:
-        """The end of every open item, and the whole response."""
         pieces = [self._begin(), self._close_reasoning(), self._close_message()]
         pieces += [self._close_call(call) for call in self.calls.values()]
         self.keep_items()
@@ -130,7 +125,6 @@ class ResponseEvents:
         return b"".join([*pieces, self._write(whole["status"], {"response": whole})])
 
     def write_error(self, error: GatewayError, request_id: str) -> bytes:
-        """That the answer broke off: the response has failed."""
         failed = self.head.write("failed", self._list_output(), error=error_json(error, request_id))
         return self._begin() + self._write("failed", {"response": failed})
 
@@ -186,7 +180,7 @@ class ResponseEvents:
         return opened + self._write("reasoning_summary_text.delta", piece)
 
     def _close_reasoning(self) -> bytes:
-        """The end of what was thought, with what its model wants back; thoughts without words are an item, too."""
+        # Reasoning without text, but with a signature, is an item, too.
         item, thoughts = self.reasoning, self.thoughts
         self.reasoning, self.thoughts = None, []
         if item is None:
@@ -205,7 +199,7 @@ class ResponseEvents:
         )
 
     def _write_vendor(self, item: VendorItem) -> bytes:
-        """An event of an item that only OpenAI has, at its place here; or such an item whole."""
+        # OpenAI's own items arrive as events; their index is changed to the position in our output.
         value, place = item.value, item.value.get("output_index")
         if place is None:
             return self._close_reasoning() + self._add_whole(value)

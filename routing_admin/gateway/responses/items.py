@@ -1,4 +1,4 @@
-"""The items of OpenAI's Responses as canonical messages: what a model said in several items is one turn again."""
+"""Convert items of OpenAI's Responses to canonical messages, joining a model's consecutive items to one turn."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ROLES: Mapping[str, Role] = MappingProxyType(
     {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM}
 )
 WORDS = ("input_text", "output_text", "text", "refusal", "summary_text", "reasoning_text")
-"""Types of parts that are words; those of a refusal stand under its own name."""
+"""Types of text parts; the text of a refusal is in a field of that name."""
 ANY_DOCUMENT = FilePart(Kind.DOCUMENT, "application/pdf")
 SHELL = "local_shell"
 CALLS = ("function_call", "custom_tool_call", f"{SHELL}_call")
@@ -46,16 +46,16 @@ REFUSED: Mapping[str, Translatable] = MappingProxyType(
         ),
     }
 )
-"""Items that need what is not kept or not done here, and what to do instead."""
+"""Unsupported items, and what to do instead."""
 SAID = (*("compaction", "mcp_list_tools", "mcp_approval_request", "tool_search_output", "program", "program_output"),)
-"""Items of a model's turn that only OpenAI understands, beside the calls of its tools."""
+"""Items of a model's turn that only OpenAI understands, besides calls of its tools."""
 GIVEN = ("mcp_approval_response", "configuration_update")
-"""Items of a caller's that only OpenAI understands, beside the outputs of its tools."""
+"""Items of a caller that only OpenAI understands, besides outputs of its tools."""
 
 
 @dataclass(slots=True)
 class AnsweredItems:
-    """What a model said, as its items come in one behind another."""
+    """A model's turn, collected from consecutive items."""
 
     words: str = ""
     calls: list[ToolCall] = field(default_factory=list)
@@ -65,7 +65,6 @@ class AnsweredItems:
     begun: bool = False
 
     def take_message(self) -> Message:
-        """The turn."""
         parts = (TextPart(self.words),) if self.words else ()
         told = "\n".join(filter(None, self.reasoning)) or None
         beside: dict[str, Any] = {"reasoning": told, "thoughts": tuple(self.thoughts), "vendor": tuple(self.vendor)}
@@ -74,10 +73,11 @@ class AnsweredItems:
 
 @dataclass(frozen=True, slots=True)
 class ItemReader:
-    """Reads items for one agent; `find` gives the artifacts it may see.
+    """Read items for one agent; `find` gives the artifacts visible to it.
 
-    `inner` collects where they say what not every protocol has a place for; the first `earlier` items are those of a
-    conversation before.
+    `inner` collects the paths of fields that not every protocol has. The first `earlier` items are from the
+    conversation
+    that the request continues.
     """
 
     find: Find
@@ -85,7 +85,7 @@ class ItemReader:
     earlier: int = 0
 
     def read_all(self, value: Any) -> Iterator[Message]:
-        """All messages in order. Raises `BadRequestError` naming the first place that is wrong."""
+        """Yield all messages in order; raise `BadRequestError` naming the first invalid path."""
         if value is None:
             raise refusal_of_missing("input")
         values = [{"role": "user", "content": value}] if isinstance(value, str) else check_list(value, "input")
@@ -109,7 +109,7 @@ class ItemReader:
             yield turn.take_message()
 
     def _answers(self, item: Object, at: str, turn: AnsweredItems) -> bool:
-        """Whether the item is part of what a model said, which is then in the turn."""
+        # Returns True if the item is part of the model's turn, to which it is added.
         kind = read_text(item, "type", at) or "message"
         if kind == "message" and item.get("role") == "assistant":
             self.inner.extend(other_fields(item, {"type", "role", "content", "id", "status", "phase"}, at))
@@ -131,12 +131,13 @@ class ItemReader:
         return True
 
     def _read(self, item: Object, at: str, references: References) -> Message | None:
-        """A person's or a tool's item; None for one that only its provider understands, whose place is named."""
+        # Items of the caller or a tool. None means that the item has no message of its own.
         kind = read_text(item, "type", at) or "message"
         if kind == "message":
             return self._read_message(item, at, references)
         if kind in RESULTS:
             parts = self._read_parts(item.get("output"), f"{at}.output", references, from_tool=True)
+            # OpenAI's shell names the call by `id`.
             key = "id" if kind == f"{SHELL}_call_output" and item.get("call_id") is None else "call_id"
             return Message(Role.TOOL, parts, tool_call_id=require_text(item, key, at))
         if kind in REFUSED:
@@ -173,7 +174,7 @@ class ItemReader:
 
 
 def _read_call(item: Object, kind: str, at: str) -> ToolCall:
-    """A call as its model wrote it; one of OpenAI's own shell is a call of a tool of that name."""
+    # A call of OpenAI's own shell is treated as a call of a tool of that name.
     call_id = require_text(item, "call_id", at)
     if kind == f"{SHELL}_call":
         action = check_object(item.get("action") or {}, f"{at}.action")
@@ -205,7 +206,7 @@ def _read_file(part: Object, at: str, references: References) -> FilePart:
 READERS: Mapping[str, Callable[[Object, str, References], FilePart]] = MappingProxyType(
     {"input_image": _read_image, "input_file": _read_file, "input_audio": PARTS["input_audio"]}
 )
-"""How each kind of part that holds a file is read."""
+"""Type of a file part → its reader."""
 
 
 def _words_of(part: Object, at: str) -> str:
@@ -214,6 +215,5 @@ def _words_of(part: Object, at: str) -> str:
 
 
 def _find_newest_words(items: list[Any]) -> int | None:
-    """Where a person spoke last."""
     spoken = (at for at, each in enumerate(items) if isinstance(each, dict) and each.get("role") == "user")
     return max(spoken, default=None)

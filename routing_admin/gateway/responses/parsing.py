@@ -1,4 +1,4 @@
-"""OpenAI's Responses request as our canonical one; what would need more of us is refused, and why."""
+"""Parse OpenAI's Responses request into the canonical one, and refuse what is not supported."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ OURS = frozenset(
         *("include", "store", "truncation", "background", "previous_response_id", "conversation", "prompt"),
     }
 )
-"""Fields that are read here; every other one goes along as it came."""
+"""Fields parsed here; all others are passed on unchanged."""
 VENDORS_OWN = FIELDS[PROTOCOL]
-"""Fields about OpenAI's own accounts and tools, and about Codex, which other vendors refuse, by their word."""
+"""Fields about OpenAI's accounts, tools and Codex → name of the feature; other vendors reject them."""
 NOT_EXTRA = OURS | VENDORS_OWN.keys()
 STATELESS = translatable(
     "%(param)s is not supported: conversations are not stored here. Send the whole conversation as input."
@@ -56,17 +56,17 @@ REFUSED: Mapping[str, Translatable] = MappingProxyType(
         "background": translatable("%(param)s is not supported: answers are returned directly. Leave it out."),
     }
 )
-"""What is refused where it is asked for, and what to do instead."""
+"""Unsupported fields, and what to do instead."""
 NOT_KEPT = translatable("store is not supported: answers are not kept (ROUTING_ADMIN_KEEP_ANSWERS=0). Send false.")
 LOGPROBS = "message.output_text.logprobs"
 INCLUDED = frozenset({"reasoning.encrypted_content", LOGPROBS})
-"""What is included in an answer that has it."""
+"""Values of `include` that are always included if available."""
 INCLUDED_OF_TOOLS = re.compile(r"(\w+_call(?:_output)?)\.")
-"""What can be included of a tool's calls: `web_search_call.results`, `code_interpreter_call.outputs`."""
+"""Values of `include` about tool calls, such as `web_search_call.results`."""
 
 
 def parse(body: Object, find: Find) -> ChatCall:
-    """The call in a JSON object. Raises `BadRequestError` with `param`."""
+    """Return the call in a JSON object; raise `BadRequestError` with `param`."""
     wishes, stream = read_wishes(body), read_flag(body, "stream") or False
     check_counts(body, "input")
     previous = body.get(PREVIOUS)
@@ -97,14 +97,17 @@ def parse(body: Object, find: Find) -> ChatCall:
 
 
 def _read_turn(items: Any, earlier: Earlier | None) -> Turn | None:
-    """What is kept of the request, so that a later one may continue from its answer."""
+    # Stored so that a later request can continue from the answer. Earlier items are stored already.
     if earlier is not None:
         return Turn.of(items, earlier.before, len(items) - earlier.count)
     return Turn.of([{"role": "user", "content": items}] if isinstance(items, str) else items)
 
 
 def needs_thread(body: Object, size: int) -> bool:
-    """Whether reading the items may ask for rows, or look into large files; `size` is that of the body in bytes."""
+    """Return whether reading the items may query the database or examine large files.
+
+    `size` is the body's in bytes.
+    """
     items = body.get("input")
     return isinstance(items, list) and any(
         _needs_thread(item, small=size <= SMALL_BYTES) for item in items if isinstance(item, dict)
@@ -125,7 +128,6 @@ def _is_inline_image(part: Object) -> bool:
 
 
 def _read_chat(body: Object, reader: ItemReader, tool_reader: ToolReader) -> ChatRequest:
-    """The canonical request."""
     choice = read_flat_choice(body, tool_reader.vendor)
     tools = tool_reader.read_all(body)
     led = read_text(body, "instructions", "")
@@ -151,7 +153,6 @@ def _read_chat(body: Object, reader: ItemReader, tool_reader: ToolReader) -> Cha
 
 
 def _read_format(text: Object) -> Mapping[str, Any] | None:
-    """The shape of the answer, as chat completions say it."""
     if text.get("format") is None:
         return None
     shape = check_object(text["format"], "text.format")
@@ -166,7 +167,7 @@ def _read_format(text: Object) -> Mapping[str, Any] | None:
 
 
 def _read_extra(body: Object, text: Object, inner: list[str]) -> dict[str, Any]:
-    """What goes along as it came, and what chat completions say in a field of their own."""
+    # Some of these have fields of their own in chat completions.
     extra = {key: value for key, value in body.items() if key not in NOT_EXTRA and value is not None}
     reasoning = check_object(body.get("reasoning") or {}, "reasoning")
     inner += other_fields(reasoning, {"effort", "summary"}, "reasoning")
@@ -181,7 +182,6 @@ def _read_extra(body: Object, text: Object, inner: list[str]) -> dict[str, Any]:
 
 
 def _list_vendors_own(body: Object) -> Iterator[VendorItem]:
-    """Fields that OpenAI alone has, and what is to be included of the calls of its own tools."""
     for key, value in body.items():
         if key in VENDORS_OWN and value is not None:
             yield VendorItem(PROTOCOL, VENDORS_OWN[key], value, key)
@@ -191,7 +191,7 @@ def _list_vendors_own(body: Object) -> Iterator[VendorItem]:
 
 
 def _list_left_out(body: Object) -> Iterator[str]:
-    """Wishes that nobody can fulfil: what is included is what an answer has, and a conversation is never cut here."""
+    # `include` cannot add what an answer does not have, and conversations are never truncated here.
     for at, wish in enumerate(check_list(body.get("include") or [], "include")):
         if not isinstance(wish, str) or not (wish in INCLUDED or INCLUDED_OF_TOOLS.match(wish)):
             yield f"include[{at}]"

@@ -1,4 +1,4 @@
-"""`item_reference` and `previous_response_id`: what a later call refers to by an id is put into its input."""
+"""Resolve `item_reference` and `previous_response_id`: insert stored items into the input."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from routing_admin.request_log.kept_answers import KeptTooLargeError, kept_answe
 T = TypeVar("T")
 REFERENCE, PREVIOUS = "item_reference", "previous_response_id"
 ITEM_ID = re.compile(r"[a-z]{2,4}_(?P<key>(?P<second>[0-9a-f]{8})[0-9a-f]{16})[0-9a-f]{2,4}")
-"""`ResponseHead.item_id`: the answer's key, which begins with the second it was made in, and the item's place."""
+"""Ids of `ResponseHead.item_id`: the answer's key, which begins with its creation time, and the item's index."""
 ANSWER_ID = re.compile(r"resp_(?P<key>(?P<second>[0-9a-f]{8})[0-9a-f]{16})")
 VENDORS_ID = re.compile(r"[A-Za-z]{1,20}_[\w-]{1,230}", re.ASCII)
-"""Of an item of OpenAI's own, as `ws_…` of a search: it is kept under its id, for OpenAI wants it back with that."""
+"""Id of OpenAI's own item, such as `ws_…` of a search, stored under it because OpenAI wants it back."""
 RETRY_DELAYS = (0.1, 0.2, 0.4, 0.8)
-"""Seconds until an answer that another process has just given is written."""
+"""Seconds to wait for an answer that another process is still writing."""
 MAX_ANSWER = 900
-"""Seconds after which an answer has ended that was begun."""
+"""Longest duration of an answer in seconds."""
 
 UNKNOWN = translatable(
     "%(param)s refers to an answer that is not kept for this agent, or no longer. Set store: false in the client, so "
@@ -48,7 +48,7 @@ TOO_LARGE = translatable(
 
 @value_class
 class Earlier:
-    """The conversation up to the answer of that id, in place of the id: the first `count` items of the input.
+    """The conversation up to an answer, in place of its id: the first `count` items of the input.
 
     `before` are the keys of its answers.
     """
@@ -66,14 +66,15 @@ class _Reference:
 
 
 async def resolve_references(call: HttpCall, agent: str, body: Object) -> Object:
-    """Return the body with all that it refers to in its input. Raises `BadRequestError` for what is not there."""
+    """Return the body with all referenced items inserted; raise `BadRequestError` if one is missing."""
     items, previous = body.get("input"), body.get(PREVIOUS)
     if previous in (None, False) or not settings.KEEP_ANSWERS:
         resolved = await _resolve_items(call, agent, items) if isinstance(items, list) else items
         return body if resolved is items else {**body, "input": resolved}
+    # A plain string is short for one user message.
     fresh = [{"role": "user", "content": items}] if isinstance(items, str) else items
     if not isinstance(fresh, list) or not fresh:
-        return {**body, PREVIOUS: None}  # it is refused for that
+        return {**body, PREVIOUS: None}  # an empty input is refused later
     keys, earlier = await _find_earlier(call, agent, require_text(body, PREVIOUS, ""))
     known = {item["id"] for item in earlier if isinstance(item.get("id"), str)}
     fresh = await _resolve_items(call, agent, fresh, known)
@@ -81,7 +82,6 @@ async def resolve_references(call: HttpCall, agent: str, body: Object) -> Object
 
 
 async def _find_earlier(call: HttpCall, agent: str, identity: str) -> tuple[list[str], list[Any]]:
-    """The keys of the answers of a conversation up to the one of that id, and all its items."""
     fitting = ANSWER_ID.fullmatch(identity)
     for delay in (*RETRY_DELAYS, None) if fitting and _is_recent(fitting["second"]) else ():
         key, most = str(fitting and fitting["key"]), settings.MAX_JSON_BYTES
@@ -102,7 +102,7 @@ async def _look_up(call: HttpCall, work: Callable[[], T], param: str) -> T:
 
 
 async def _resolve_items(call: HttpCall, agent: str, items: list[Any], known: Collection[str] = ()) -> list[Any]:
-    """The items with those that they refer to in place of references; `known` are ids that may not be referred to."""
+    # Items of the earlier conversation (`known`) are in the input already and may not be referenced again.
     references = list(_list_references(items, known))
     if not references:
         return items
@@ -125,7 +125,7 @@ async def _resolve_items(call: HttpCall, agent: str, items: list[Any], known: Co
 
 
 def _list_references(items: list[Any], known: Collection[str]) -> Iterator[_Reference]:
-    """The references among items, also those that say no type, as OpenAI allows it."""
+    # OpenAI allows a reference without a type.
     seen = set(known)
     for place, item in enumerate(items):
         if not isinstance(item, dict) or item.get("type", REFERENCE) not in (REFERENCE, None):
@@ -148,7 +148,7 @@ def _list_references(items: list[Any], known: Collection[str]) -> Iterator[_Refe
 
 
 def _is_recent(second: str) -> bool:
-    """Whether an answer that was begun in that second may still be kept."""
+    # The key contains the answer's creation time, so expired references need no query.
     kept: int = settings.KEEP_ANSWERS
     return time.time() - int(second, 16) <= kept + MAX_ANSWER
 

@@ -1,4 +1,4 @@
-"""Answers in the shapes of OpenAI's Responses: a response and its items."""
+"""Render answers in the formats of OpenAI's Responses: a response and its items."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from routing_admin.gateway.responses.tools import PROTOCOL
 from routing_admin.platform.server.request_id import new_id
 
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
-"""Reasons to stop that leave an answer incomplete, in the words of Responses."""
+"""Finish reasons of an incomplete answer → names in Responses."""
 ALONE: Mapping[str, tuple[str, str]] = MappingProxyType({})
-"""No tool came in a namespace."""
+"""Default without namespaces."""
 ERROR_CODES: Mapping[int, str] = MappingProxyType({408: "server_error", 429: "rate_limit_exceeded"})
-"""OpenAI's word for a status; every other 4xx is the request's fault, every other 5xx the server's."""
+"""OpenAI's error codes; any other 4xx is an invalid prompt, any other 5xx a server error."""
 USUAL = 1.0
-"""OpenAI's temperature and top_p where a request names none: the response has to say a number."""
+"""OpenAI's default temperature and top_p; a response must contain a number."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseHead:
-    """What every form of one response says: who answers, since when, and what was asked."""
+    """What all forms of one response share: the model, the time, and the request's parameters."""
 
     model: str
     chat: ChatRequest
@@ -43,15 +43,14 @@ class ResponseHead:
 
     @property
     def key(self) -> str:
-        """What the ids of the response and of its items have in common."""
+        """The part that the ids of the response and its items share."""
         return self.id.partition("_")[2]
 
     def item_id(self, prefix: str, place: int) -> str:
-        """The id of the item at that place of the output."""
         return f"{prefix}{self.key}{place:02x}"
 
     def write(self, status: str, output: Sequence[dict[str, Any]], **more: Any) -> dict[str, Any]:
-        """The response in that state."""
+        """Return the response in that status."""
         asked = self.chat
         return {
             "id": self.id,
@@ -94,7 +93,7 @@ class ResponseHead:
     def write_end(
         self, finish_reason: str, usage: Usage, output: Sequence[dict[str, Any]], tier: str | None = None
     ) -> dict[str, Any]:
-        """The response at its end: complete, or cut and why."""
+        """Return the finished response: completed, or incomplete with the reason."""
         more = {"usage": usage_json(usage), "service_tier": tier if tier in SERVICE_TIERS else "default"}
         if reason := INCOMPLETE.get(finish_reason):
             return self.write("incomplete", output, incomplete_details={"reason": reason}, **more)
@@ -102,7 +101,7 @@ class ResponseHead:
 
 
 def _format_json(response_format: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The shape that was asked for, which clients look up when they parse the words."""
+    # Clients look up the requested format when they parse the text.
     shape = (response_format or {}).get("json_schema")
     kind = (response_format or {}).get("type", "text")
     if not isinstance(shape, Mapping):
@@ -111,7 +110,7 @@ def _format_json(response_format: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def response_json(answer: Answer, call: ChatCall, model: str, origin: str) -> dict[str, Any]:
-    """A whole answer as a response, whose items are kept where the call allows it."""
+    """Return a whole answer as a response; its items are stored if the call allows it."""
     head = ResponseHead(model, call.chat, call.keep is not None, call.previous)
     own = [each for each in answer.vendor if each.protocol == PROTOCOL]
     output = _list_before(answer, [each for each in own if not _follows(each, answer)], head, origin)
@@ -133,12 +132,10 @@ def response_json(answer: Answer, call: ChatCall, model: str, origin: str) -> di
 
 
 def _follows(item: VendorItem, answer: Answer) -> bool:
-    """Return whether an item of OpenAI's own comes behind all words."""
     return bool(answer.text) and item.offset >= len(answer.text)
 
 
 def _list_before(answer: Answer, own: Sequence[VendorItem], head: ResponseHead, origin: str) -> list[dict[str, Any]]:
-    """What was thought, and the items of OpenAI's own where they were among that."""
     output: list[dict[str, Any]] = []
     words, taken = answer.reasoning or "", 0
     for item in [*own, None]:
@@ -152,7 +149,7 @@ def _list_before(answer: Answer, own: Sequence[VendorItem], head: ResponseHead, 
 
 
 def usage_json(usage: Usage) -> dict[str, Any]:
-    """Return the provider's count; 0 where it gave none, for clients require the count of a response that has ended."""
+    """Return the token counts, 0 where unknown, because clients require them in a finished response."""
     read, wrote = usage.prompt_tokens, usage.completion_tokens
     total = usage.total_tokens if usage.total_tokens is not None else (read or 0) + (wrote or 0)
     cached = {"cached_tokens": usage.cached_tokens or 0, "cache_write_tokens": usage.cache_write_tokens or 0}
@@ -168,13 +165,13 @@ def usage_json(usage: Usage) -> dict[str, Any]:
 
 
 def error_json(error: GatewayError, request_id: str) -> dict[str, Any]:
-    """Why a response failed, in one of OpenAI's words for it; our code stands as its type."""
+    """Return why a response failed, with OpenAI's code and ours as its type."""
     code = ERROR_CODES.get(error.status) or ("invalid_prompt" if error.status < 500 else "server_error")
     return {"code": code, "message": error.message, "type": error.code, "request_id": request_id}
 
 
 def reasoning_item(identity: str, words: str, thoughts: Sequence[ReasoningBlock], origin: str) -> dict[str, Any]:
-    """What was thought: a summary to read, and what its model wants back, which nobody else reads."""
+    """Return a reasoning item: a readable summary, and what its model wants back, opaque to others."""
     summary = [{"type": "summary_text", "text": words}] if words else []
     packed = {"encrypted_content": pack_thoughts(thoughts, origin)} if thoughts else {}
     return {"id": identity, "type": "reasoning", "summary": summary, **packed}
@@ -183,19 +180,18 @@ def reasoning_item(identity: str, words: str, thoughts: Sequence[ReasoningBlock]
 def message_item(
     identity: str, words: str, refusal: str = "", annotations: Sequence[Annotation] = (), status: str = "completed"
 ) -> dict[str, Any]:
-    """What was said, and what it rests on."""
+    """Return a message item with its text and sources."""
     content: list[dict[str, Any]] = [text_part(words, annotations)] if words or not refusal else []
     content += [{"type": "refusal", "refusal": refusal}] if refusal else []
     return {"id": identity, "type": "message", "role": "assistant", "status": status, "content": content}
 
 
 def text_part(words: str, annotations: Sequence[Annotation] = ()) -> dict[str, Any]:
-    """Words of an answer."""
     return {"type": "output_text", "text": words, "annotations": list_cited(annotations), "logprobs": []}
 
 
 def list_cited(annotations: Sequence[Annotation]) -> list[dict[str, Any]]:
-    """What words rest on, in the two kinds that clients know: a page, and a file among those of the request."""
+    """Return the sources in the two kinds that clients know: a web page, or a file of the request."""
     found = []
     for each in annotations:
         kind = str(each.get("type"))
@@ -212,7 +208,6 @@ def list_cited(annotations: Sequence[Annotation]) -> list[dict[str, Any]]:
 
 
 def list_logprobs(logprobs: Mapping[str, Any] | None) -> list[Any]:
-    """How probable the words were, as a list beside them."""
     tokens = logprobs.get("content") if logprobs else None
     return list(tokens) if isinstance(tokens, list) else []
 
@@ -220,7 +215,7 @@ def list_logprobs(logprobs: Mapping[str, Any] | None) -> list[Any]:
 def call_item(
     identity: str, call: ToolCall, namespaces: Mapping[str, tuple[str, str]] = ALONE, status: str = "completed"
 ) -> dict[str, Any]:
-    """A call of one of the caller's tools, by its own name; the namespace that it came in stands beside that."""
+    """Return a tool call by the tool's own name, with its namespace if it has one."""
     kind, key = ("custom_tool_call", "input") if call.custom else ("function_call", "arguments")
     namespace, name = namespaces.get(call.name, ("", call.name))
     grouped = {"namespace": namespace} if namespace else {}
@@ -229,22 +224,21 @@ def call_item(
 
 
 def is_image(media: Media) -> bool:
-    """Whether it has a place of its own: an image whose bytes are here."""
+    """Return whether the media becomes an item of its own: an image whose bytes are available."""
     return media.kind is Kind.IMAGE and bool(media.data)
 
 
 def image_item(identity: str, media: Media) -> dict[str, Any]:
-    """An image that a model made."""
     return {"id": identity, "type": "image_generation_call", "status": "completed", "result": media.data}
 
 
 def without_images(output: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The items as they are kept: the bytes of an image are an artifact, and no other model is sent them."""
+    """Return the items as stored: an image's bytes are an artifact and are sent to no other model."""
     return [{**each, "result": None} if "result" in each else each for each in output]
 
 
 def words_of_media(media: Sequence[Media], before: str = "") -> str:
-    """Where the other files can be had, a line each, behind the words before."""
+    """Return references to the other media, a line each, to follow the text `before`."""
     lines = [f"[{each.mime_type} {_address(each)}]" for each in media if not is_image(each)]
     return "".join(f"\n{line}" if before or at else line for at, line in enumerate(lines))
 

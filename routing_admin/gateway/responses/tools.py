@@ -1,4 +1,4 @@
-"""Tools in the words of Responses, and the choice among them: flat, of free text, grouped under a namespace."""
+"""Parse tools and tool choice of Responses: flat, with free text, or grouped in namespaces."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ FUNCTION, CUSTOM, NAMESPACE = "function", "custom", "namespace"
 PROTOCOL = "openai-responses"
 FUNCTION_KEYS = FUNCTION_FIELDS[PROTOCOL].keys() | {"type", "name", "description", "parameters", "strict"}
 ADDED = "additional_tools"
-"""An item of the input that brings tools, as a developer's message brings words."""
+"""Type of an input item that adds tools, as a developer message adds text."""
 LONGEST = 64
-"""Characters of a tool's name that every vendor takes."""
+"""Maximum length of a tool's name that every vendor accepts."""
 
 
 def join_name(namespace: str, name: str) -> str:
-    """The one name under which a model knows a tool of a namespace, the same in every turn."""
+    """Return the single name that models get for a tool of a namespace, the same in every turn."""
     joined = f"{namespace}__{name}" if namespace else name
     if len(joined) <= LONGEST:
         return joined
@@ -40,9 +40,10 @@ def join_name(namespace: str, name: str) -> str:
 
 @dataclass(slots=True)
 class ToolReader:
-    """Reads the tools of a request; `inner` gets what not every protocol has, `namespaces` who is where.
+    """Read the tools of a request.
 
-    `vendor` gets the tools that OpenAI defines itself; `earlier` items of the input are those of a conversation before.
+    `inner` collects paths that not every protocol has, `namespaces` maps joined names to namespace and name, `vendor`
+    collects OpenAI's own tools. `earlier` items of the input are from the conversation that the request continues.
     """
 
     inner: list[str]
@@ -51,11 +52,11 @@ class ToolReader:
     vendor: list[VendorItem] = field(default_factory=list)
 
     def read_all(self, body: Object) -> tuple[Tool, ...]:
-        """The tools of the request, then those that items of its input bring. Raises `BadRequestError`."""
+        """Return the tools of the request, then those added by input items; raise `BadRequestError`."""
         return tuple(tool for values, at in _list_places(body, self.earlier) for tool in self.read_list(values, at))
 
     def read_list(self, values: Any, at: str, namespace: str = "") -> Iterator[Tool]:
-        """The tools of one list. Raises `BadRequestError` with `param`."""
+        """Yield the tools of one list; raise `BadRequestError` with `param`."""
         for number, each in enumerate(check_list(values or [], at)):
             place = f"{at}[{number}]"
             value = check_object(each, place)
@@ -85,14 +86,14 @@ class ToolReader:
 
 
 def _nest_grammar(shape: Object) -> Mapping[str, Any]:
-    """The form of a custom tool's input as chat completions say it: a grammar in an object of its own."""
+    # Chat completions have the grammar in an object of its own.
     if shape.get("type") != "grammar":
         return shape
     return {"type": "grammar", "grammar": {name: value for name, value in shape.items() if name != "type"}}
 
 
 def item_place(at: int, earlier: int) -> str:
-    """How a caller knows an item of the input, of which so many are those of a conversation that it refers to."""
+    """Return the path by which a caller knows an input item, counting only its own items."""
     return f"input[{at - earlier}]" if at >= earlier else f"previous_response_id[{at}]"
 
 
@@ -105,9 +106,9 @@ def _list_places(body: Object, earlier: int) -> Iterator[tuple[Any, str]]:
 
 
 def read_flat_choice(body: Object, vendor: list[VendorItem]) -> Choice:
-    """The choice among tools; one that names a tool says its name flat. Raises `BadRequestError`.
+    """Return the tool choice, in which a tool's name is flat; raise `BadRequestError`.
 
-    `vendor` gets one that means a tool of OpenAI's own.
+    A choice of OpenAI's own tools is added to `vendor`.
     """
     value = body.get("tool_choice")
     if not isinstance(value, Mapping):
