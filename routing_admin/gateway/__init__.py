@@ -1,1 +1,1 @@
-"""How do programs reach models? The data plane: chat, models, files and more under `/v1`."""
+"""The data plane under `/v1`: chat, models, files and more, for programs that use models."""

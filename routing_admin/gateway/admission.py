@@ -1,4 +1,4 @@
-"""Who may call the data plane: the agent key and the scope that the table asks for, told in OpenAI's shape."""
+"""Authenticate and authorize calls of the data plane, and write errors in OpenAI's format."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ View = Callable[..., HttpResponseBase]
 
 
 def admit_caller(method: str, query: str, headers: Mapping[str, str], path: str) -> Principal:
-    """The agent that makes the call at `path`, as the table of permissions writes it. Queries rows.
+    """Return the agent that calls `path`, authorized by the permission table; reads the database.
 
-    Raises `GatewayError` 401 without a good key, 403 without the scope, 400 for a key in the address.
+    Raise `GatewayError`: 401 without a valid key, 403 without the scope, 400 for a key in the URL.
     """
     return _admit(refuse_query(query) or principal_of_key(headers), method, headers, path)
 
 
 def admit_known_caller(method: str, query: str, headers: Mapping[str, str], path: str) -> Principal | None:
-    """`admit_caller` by what is in memory alone; None where rows have to be read."""
+    """Do as `admit_caller` from the cache alone; None if the database is needed."""
     refusal = refuse_query(query) if query else None
     caller = refusal or cached_principal(headers)
     return None if caller is None else _admit(caller, method, headers, path)
@@ -58,27 +58,25 @@ def _admit(caller: Principal | Refusal, method: str, headers: Mapping[str, str],
     refusal = refuse_call(caller, method, path) if isinstance(caller, Principal) else caller
     if refusal is None:
         return cast(Principal, caller)
+    # Operators see refused keys in the metrics and in the list of rejected calls.
     request_metrics().count_refused_key("v1", refusal.code)
     rejected_calls().note(refusal.code, path, headers)
     raise GatewayError(refusal.status, OPENAI_CODES.get(refusal.code, refusal.code), refusal.message)
 
 
 def actor_for(request: HttpRequest, principal: Principal) -> Actor:
-    """The agent as an actor of the audit log."""
     return Actor("agent", principal.agent, request.META.get("REMOTE_ADDR") or "", request_id_of(request))
 
 
 def check_method(method: str | None, path: str, methods: Sequence[str]) -> None:
-    """Raises `MethodError`, a `GatewayError` with 405, for another method."""
+    """Raise `MethodError`, a `GatewayError` with 405, for another method."""
     if method not in methods:
         raise MethodError(f"{path} takes {' and '.join(methods)}, not {method}.", methods)
 
 
 def error_of_fault(error: Exception) -> GatewayError:
-    """A fault of our own as an error without its details; those stand in the server's log.
-
-    While the database does not answer nobody is let in and nobody is told that his key is wrong: 503, try again.
-    """
+    """Return an internal error as a `GatewayError` without its details, which are logged."""
+    # While the database is unavailable, no key can be checked. That is 503 with a retry, never 401.
     if away.is_unavailable(error):
         log.error("a call needs the database: %s", explain_failure(error))
         busy = GatewayError(503, UNAVAILABLE, away.explain(error))
@@ -96,16 +94,17 @@ def error_of_fault(error: Exception) -> GatewayError:
 
 
 def error_of_store(error: StoreAwayError) -> GatewayError:
-    """The artifact store does not answer: 503, try again."""
+    """Return 503 with a retry for an unavailable artifact store."""
     refusal = GatewayError(503, error.code, str(error))
     refusal.retry_after, refusal.should_retry = away.AGAIN_SECONDS, True
     return refusal
 
 
 def endpoint(path: str, write: WriteError = body_of) -> Callable[[View], View]:
-    """A view of the data plane: the methods and scopes of the table's rows for `path`, and `open_endpoint`'s manners.
+    """Wrap a view of the data plane with the methods and scopes that the permission table has for `path`.
 
-    The agent is admitted before the view runs, which finds it by `principal_of`.
+    The agent is authenticated before the view runs and is available by `principal_of`. Errors are handled as in
+    `open_endpoint`.
     """
 
     def wrap(view: View) -> View:
@@ -130,9 +129,9 @@ def endpoint(path: str, write: WriteError = body_of) -> Callable[[View], View]:
 
 
 def enter_limited(principal: Principal, size: int) -> Reservation | None:
-    """What a call of so many bytes holds of its agent's limits, for a thread; None where nothing is counted.
+    """Reserve the agent's limits for a call of `size` bytes, in a thread; None if it has none.
 
-    Raises `GatewayError` 429 where a limit is reached, 503 where nobody can say.
+    Raise `GatewayError`: 429 if a limit is reached, 503 if the limits are unavailable.
     """
     hold = reservation_of(principal.holders)
     try:
@@ -144,13 +143,12 @@ def enter_limited(principal: Principal, size: int) -> Reservation | None:
 
 
 def size_of(request: HttpRequest) -> int:
-    """How many bytes the request says that its body has."""
     length = request.META.get("CONTENT_LENGTH") or ""
     return int(length) if length.isdigit() else 0
 
 
 def open_endpoint(*methods: str, write: WriteError = body_of) -> Callable[[View], View]:
-    """A view that takes those methods: errors in the shape of `write`, no browser's cookie, a short wait for rows."""
+    """Wrap a view without authentication: errors in the shape of `write`, no CSRF check, a short lock timeout."""
 
     def wrap(view: View) -> View:
         @csrf_exempt
@@ -162,7 +160,7 @@ def open_endpoint(*methods: str, write: WriteError = body_of) -> Callable[[View]
                     response = view(request, *args, **kwargs)
             except GatewayError as error:
                 return response_of(error, request_id_of(request), write)
-            except Exception as error:  # the last line of defence of a machine's plane: never an HTML page
+            except Exception as error:  # API clients must never get an HTML error page
                 return response_of(error_of_fault(error), request_id_of(request), write)
             response.headers.setdefault("x-request-id", request_id_of(request))
             return response

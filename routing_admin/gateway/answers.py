@@ -1,4 +1,4 @@
-"""An admitted call answered, whole or streamed: the chain walked, what it took counted, who answered said."""
+"""Answer an admitted call, whole or streamed: run the chain, settle its limits, name who answered."""
 
 from __future__ import annotations
 
@@ -32,15 +32,17 @@ from routing_admin.limits.reservations import LimitReachedError, Reservation
 from routing_admin.request_log.recorder import RequestRecorder
 from routing_admin.upstream import Stream
 
+# The second header keeps nginx from buffering the stream.
 STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 
 @value_class
 class AdmittedCall:
-    """A call that is parsed and decided; `principal` makes it, by `api`.
+    """A parsed and planned call of `principal` through `api`.
 
-    `name` is its model's in the answer, empty for that of who answers; `labels` say for whom it is made, `hold` is what
-    it reserved of limits.
+    `name` is the model's name in the answer, empty for that of the model that answers. `labels` say for whom the call
+    is
+    made, `hold` is its reservation of limits.
     """
 
     api: ChatApi
@@ -53,21 +55,19 @@ class AdmittedCall:
 
     @property
     def agent(self) -> str:
-        """Who makes it."""
         return self.principal.agent
 
     def name_in(self, result: RunResult[Answer] | RunResult[Stream]) -> str:
-        """How the answer names its model."""
         return self.name or result.candidate.model
 
     def origin_of(self, result: RunResult[Answer] | RunResult[Stream]) -> str:
-        """The mark of whoever answered."""
         return self.dispatch.planned.endpoint(result.candidate.index).origin
 
 
 async def enter(hold: Reservation, call: HttpCall, size: int) -> None:
-    """Lets the call in as far as its agent's limits say; however it ends, they are told. Raises `GatewayError`."""
+    """Reserve the agent's request limits and release them when the call ends; raise `GatewayError`."""
     if call.place is not None:
+        # The reservation is closed with the call's slot, however the call ends.
         others = call.place.at_end
         call.place.at_end = hold.close if others is None else partial(_close_all, others, hold.close)
     try:
@@ -82,7 +82,7 @@ def _close_all(*closes: Callable[[], None]) -> None:
 
 
 async def reserve_tokens(hold: Reservation, admitted: AdmittedCall) -> AdmittedCall:
-    """The call, once what it may take is reserved. Raises `GatewayError`."""
+    """Reserve the tokens that the call may use, and return it with the reservation; raise `GatewayError`."""
     try:
         await reserve_planned(hold, admitted.dispatch.planned)
     except LimitReachedError as error:
@@ -92,7 +92,7 @@ async def reserve_tokens(hold: Reservation, admitted: AdmittedCall) -> AdmittedC
 
 
 async def answer_limited(hold: Reservation, work: Awaitable[HttpReply]) -> HttpReply:
-    """The answer, which says what is left of the limits; where there is none, what was reserved is free again."""
+    """Add the remaining limits to the reply's headers; release the reservation if there is no reply."""
     try:
         reply = await work
     except BaseException:
@@ -103,7 +103,7 @@ async def answer_limited(hold: Reservation, work: Awaitable[HttpReply]) -> HttpR
 
 
 async def answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: RequestRecorder) -> HttpReply:
-    """Return the reply with the whole answer. Raise `GatewayError` where no candidate gives one."""
+    """Return the reply with the whole answer; raise `GatewayError` if no candidate gives one."""
     written: list[HttpReply] = []
 
     def write(result: RunResult[Answer]) -> None:
@@ -117,6 +117,7 @@ async def answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: Request
         raise gateway_error_of(error) from None
     _charge(admitted, result.attempts)
     if admitted.parsed.choice is not None:
+        # The merged body of several answers has the sum of their usage.
         admitted.parsed.choice.of.end(result.answer.usage)
     if admitted.hold is not None:
         answer = result.answer
@@ -130,7 +131,7 @@ async def answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: Request
 
 
 async def answer_streamed(call: HttpCall, admitted: AdmittedCall, recorder: RequestRecorder) -> HttpReply:
-    """Return the reply that streams the answer, at its first content. Raise `GatewayError` where there is none."""
+    """Return the streaming reply once it has content; raise `GatewayError` if no candidate gives any."""
     if call.keep_alive is not None and admitted.api.keep_alive:
         start_keep_alive(call, call.keep_alive, admitted, recorder)
     try:
@@ -157,6 +158,7 @@ async def answer_streamed(call: HttpCall, admitted: AdmittedCall, recorder: Requ
     )
     stream.principal = admitted.principal
     if admitted.parsed.keep is not None:
+        # Only the events of Responses have items to store.
         stream.at_end = getattr(events, "keep_items", None)
     reply.blocks, reply.is_whole = stream.blocks(), stream.is_whole
     _add_route_headers(reply.headers, call, result)
@@ -164,10 +166,11 @@ async def answer_streamed(call: HttpCall, admitted: AdmittedCall, recorder: Requ
 
 
 def start_keep_alive(call: HttpCall, keep_alive: KeepAlive, admitted: AdmittedCall, recorder: RequestRecorder) -> None:
-    """Begin the answer with comments once the caller has waited as long as the route says."""
+    """Begin the response with keep-alive comments once the route's delay has passed."""
     seconds = admitted.dispatch.planned.route.keep_alive_seconds
     if seconds is None:
         seconds = settings.KEEP_ALIVE_SECONDS
+    # 0 turns keep-alive off.
     if seconds <= 0:
         return
 
@@ -183,7 +186,7 @@ def start_keep_alive(call: HttpCall, keep_alive: KeepAlive, admitted: AdmittedCa
         }
 
     def write_error(error: GatewayError) -> bytes:
-        alone = replace(admitted.parsed, choice=None)  # it is the only event
+        alone = replace(admitted.parsed, choice=None)  # the error is the only event
         events = admitted.api.events(alone, admitted.name or alone.model, "")
         return events.write_error(error, call.request_id)
 
@@ -192,7 +195,7 @@ def start_keep_alive(call: HttpCall, keep_alive: KeepAlive, admitted: AdmittedCa
 
 
 def _charge(admitted: AdmittedCall, attempts: tuple[Attempt, ...]) -> None:
-    """What its agent pays beside the answer."""
+    # Failed attempts may cost tokens, too.
     if admitted.hold is not None:
         charge_failures(admitted.hold, admitted.dispatch.planned, attempts)
 
@@ -200,6 +203,5 @@ def _charge(admitted: AdmittedCall, attempts: tuple[Attempt, ...]) -> None:
 def _add_route_headers(
     headers: MutableMapping[str, str], call: HttpCall, result: RunResult[Answer] | RunResult[Stream]
 ) -> None:
-    """The headers of CONTRACT §6: who answered, after how many attempts, with which files and without what."""
     headers["x-request-id"] = call.request_id
     headers.update(headers_of_attempts(result.attempts))

@@ -1,7 +1,7 @@
-"""The data plane as an ASGI application of its own: no session, no URLconf, no thread per request.
+"""The data plane as an ASGI application without sessions, URLconf and a thread per request.
 
-Django's handler opens a thread for each request and runs each of the pages' middlewares in it (docs/guarantees.md).
-Here a call goes to its handler at once, in the server's own task. Calls that are not in `CHAT_APIS` are Django's.
+Django's handler starts a thread for each request and runs every middleware in it (docs/guarantees.md). Here a call
+runs in the server's own task. Paths that are not in `CHAT_APIS` are left to Django.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ from routing_admin.upstream.exchange import PhaseTimer, WaitTooLongError
 CHAT_APIS: Mapping[str, ChatApi] = MappingProxyType(
     {api.path: api for api in (COMPLETIONS, MESSAGES, RESPONSES, *OPERATION_APIS.values())}
 )
-"""Where models are called, each in its own words; beside them Gemini's addresses, which name a model."""
+"""Chat APIs by path; Gemini's paths contain the model's name and are matched separately."""
 SLOWEST_READER_SECONDS = 60.0
-"""How long a caller may take nothing of an answer that waits for it."""
+"""How long a caller may read nothing of a pending response."""
 WATCH_AFTER_SECONDS = 0.02
-"""A call that is answered sooner is not watched: nobody leaves so fast, and a watch is a task more."""
+"""Calls answered sooner are not watched for a disconnect, as watching takes another task."""
 FOREVER = float(60 * 60 * 24 * 365)
 
 Message = MutableMapping[str, Any]
@@ -58,12 +58,12 @@ Send = Callable[[Message], Awaitable[None]]
 
 
 def find_chat_api(scope: Mapping[str, Any]) -> ChatApi | None:
-    """Return the API at the address of a request; None where models are not called."""
+    """Return the API at the request's path, or None for a path that Django serves."""
     return CHAT_APIS.get(scope["path"]) or find_gemini(scope["path"], scope["query_string"].decode("latin-1"))
 
 
 async def answer_call(api: ChatApi, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-    """One call of an API; when its caller leaves, its work is cancelled."""
+    """Answer one call of an API; if the caller disconnects, its work is cancelled."""
     limit = received_limit(scope["path"])
     if announced_length(scope) > limit:
         return await refuse(scope, limit, send)
@@ -85,6 +85,7 @@ async def answer_call(api: ChatApi, scope: MutableMapping[str, Any], receive: Re
 async def _answer_body(
     api: ChatApi, scope: MutableMapping[str, Any], receive: Receive, send: Send, body: RequestBytes
 ) -> None:
+    # A cancellation by the watch ends the call silently; any other one, such as the server's, is passed on.
     watch, place, keep_alive = _Watch(receive), Slot(calls()), KeepAlive(send)
     try:
         await _send_reply(await _reply_to(api, scope, body, place, keep_alive), send, keep_alive)
@@ -97,12 +98,9 @@ async def _answer_body(
 
 
 async def _read_body(scope: Mapping[str, Any], receive: Receive, limit: int, room: Slot) -> RequestBytes | None:
-    """The body, held once; None when the caller left before its end. Of one that is too large no more is read.
-
-    Raises `UnknownCallerError` for one that only a caller with a good key may send, `OverloadedError` where too many
-    wait to have theirs looked up, or hold large bodies already.
-    """
+    # None means that the caller disconnected before the end. A body past the limit is not read any further.
     announced = announced_length(scope)
+    # Large bodies are only accepted with a valid key, checked before memory is spent on them.
     known = announced > UNKNOWN_BYTES
     if known:
         room.enter_at_once(await _find_known(scope), mebibytes(announced))
@@ -120,7 +118,7 @@ async def _read_body(scope: Mapping[str, Any], receive: Receive, limit: int, roo
 
 
 async def _find_known(scope: Mapping[str, Any]) -> str:
-    """By whom a large body counts: its agent, or its address where that is not known by heart."""
+    # A large body counts for its agent, or for its address if the key is valid but not in the cache.
     headers = headers_of_scope(scope)
     caller = cached_principal(headers)
     if isinstance(caller, Principal):
@@ -150,6 +148,7 @@ async def _send_reply(reply: HttpReply, send: Send, keep_alive: KeepAlive) -> No
     reply.headers["x-content-type-options"] = "nosniff"
     if reply.blocks is None:
         return await send_whole(reply.status, reply.headers, reply.body, send)
+    # A caller that stops reading must not keep the upstream response open for ever.
     timer = PhaseTimer(FOREVER)
     try:
         if keep_alive.has_begun:
@@ -169,7 +168,7 @@ async def _send_reply(reply: HttpReply, send: Send, keep_alive: KeepAlive) -> No
 
 
 class _Watch:
-    """Cancels the running task when its caller leaves, which the server tells by `http.disconnect`."""
+    """Cancel the running task when the server reports `http.disconnect`."""
 
     def __init__(self, receive: Receive) -> None:
         loop = asyncio.get_running_loop()
@@ -180,13 +179,12 @@ class _Watch:
         self._timer = loop.call_later(WATCH_AFTER_SECONDS, self._start_listening)
 
     def has_left(self) -> bool:
-        """Whether the task was cancelled since the caller left; it is as if it had not been, then."""
+        # After `uncancel`, the task can await again in its cleanup.
         if self._left and self._task is not None:
             self._task.uncancel()
         return self._left
 
     def close(self) -> None:
-        """Nobody is watched any more."""
         self._timer.cancel()
         if self._listener is not None:
             self._listener.cancel()

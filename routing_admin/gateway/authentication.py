@@ -1,4 +1,4 @@
-"""Who makes a call of the data plane: by what is in memory, else by rows, for which so many may wait at a time."""
+"""Authenticate calls of the data plane, from the cache or by bounded database look-ups."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ from routing_admin.gateway.threads import run_in_thread
 from routing_admin.platform.server.fair_semaphore import Slot, lookups
 
 _under_way = owned(dict[bytes, asyncio.Event])
-"""The keys that are looked up just now, each set once that is done."""
+"""Keys being looked up, with an event that is set when the look-up ends."""
 
 
 async def find_caller(call: HttpCall, path: str) -> Principal:
-    """Who makes the call at `path`, as the table of permissions writes it.
+    """Return the agent that calls `path`.
 
-    Raises `GatewayError` for whoever may not, `OverloadedError` where too many wait to be looked up.
+    Raise `GatewayError` without a valid key or scope, `OverloadedError` if too many look-ups are queued.
     """
     known = admit_known_caller(call.method, call.query, call.headers, path)
     return known if known is not None else await look_up_caller(call, path)
 
 
 async def look_up_caller(call: HttpCall, path: str) -> Principal:
-    """The same by rows; who comes while a key is looked up waits for that, and needs no place where it was good."""
+    """Do as `find_caller` by the database; concurrent calls with one key share one look-up."""
     digest = digest_of(call.headers)
     if (under_way := _under_way().get(digest)) is not None:
         await under_way.wait()
         known = admit_known_caller(call.method, call.query, call.headers, path)
+        # None although the key was just looked up: it is bad, or its agent acts for another.
         if known is not None:
             return known
     place = Slot(lookups())
@@ -41,6 +42,7 @@ async def look_up_caller(call: HttpCall, path: str) -> Principal:
         return await run_in_thread(call, partial(admit_caller, call.method, call.query, call.headers, path))
     finally:
         done.set()
+        # A later look-up of the same key may have replaced the event.
         if _under_way().get(digest) is done:
             del _under_way()[digest]
         place.leave()

@@ -1,4 +1,4 @@
-"""A request's body as a JSON object, refused with the place where it is wrong."""
+"""Read a request's body as a JSON object; errors name the position."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from routing_admin.upstream.bodies import AnswerTooLargeError, BadEncodingError,
 PARAM_CHARS = 200
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 PACKED_BLOCK = 1024
-"""Bytes that are unpacked in one go: at most a MiB comes out of them."""
+"""Bytes decompressed at once, which expand to at most a MiB."""
 
 
 def is_packed(call: HttpCall) -> bool:
-    """Whether the body came in a content encoding."""
+    """Return whether the body has a content encoding."""
     return call.headers.get("content-encoding", "identity") != "identity"
 
 
 class _Unpacker:
-    """Takes a body out of its gzip or deflate in steps, as far as the limit goes.
+    """Decompress a gzip or deflate body in steps, up to the limit.
 
-    Raises `BadRequestError`: 415 for another encoding, 413 for what unfolds beyond the limit, 400 for what is none.
+    Raise `BadRequestError`: 415 for another encoding, 413 past the limit, 400 for invalid data.
     """
 
     def __init__(self, call: HttpCall) -> None:
@@ -51,7 +51,7 @@ class _Unpacker:
         self._body, self._packed, self._at, self._data = call.body, bytes(call.body.take()), 0, bytearray()
 
     def step(self, size: int) -> bool:
-        """Unpack about so many bytes more; return whether that was all."""
+        """Decompress about `size` bytes more and return whether that was all."""
         end = len(self._data) + size
         try:
             while self._at < len(self._packed) and len(self._data) < end:
@@ -72,9 +72,9 @@ class _Unpacker:
 
 
 async def unpack(call: HttpCall, name: str) -> None:
-    """Unpack the body, each MiB of it counted as memory of `name` before it is there.
+    """Decompress the body, reserving memory of `name` before each MiB.
 
-    Raises `BadRequestError` as `read_object` does, `OverloadedError` where there is no memory for it.
+    Raise `BadRequestError` as `read_object` does, or `OverloadedError` if no memory is left.
     """
     unpacker = _Unpacker(call)
     is_whole = False
@@ -91,12 +91,12 @@ def _too_large(limit: int) -> BadRequestError:
 
 
 def read_object(call: HttpCall) -> dict[str, Any]:
-    """The body as a JSON object. Raises `BadRequestError`: 413 when too large, 415 when packed strangely, else 400."""
+    """Return the body as a JSON object; raise `BadRequestError`: 413 if too large, 415 if badly encoded, else 400."""
     return parse_object(take_bytes(call))
 
 
 def take_bytes(call: HttpCall) -> bytes | bytearray:
-    """The body, unpacked; it is gone from the call. Raises `BadRequestError` as `read_object` does."""
+    """Return the decompressed body, removing it from the call; raise `BadRequestError` as `read_object` does."""
     limit = body_limit(call.path)
     if is_packed(call) and not call.body.is_unpacked:
         unpacker = _Unpacker(call)
@@ -104,6 +104,7 @@ def take_bytes(call: HttpCall) -> bytes | bytearray:
             pass
     if len(call.body.data) > limit:
         raise _too_large(limit)
+    # Checked after the size: a body past the limit is not read to its end either.
     if call.body.broken:
         message = translatable("The body is incomplete. Send it again.")
         raise BadRequestError(message, None, "invalid_json")
@@ -111,11 +112,11 @@ def take_bytes(call: HttpCall) -> bytes | bytearray:
 
 
 def parse_object(data: bytes | bytearray) -> dict[str, Any]:
-    """Bytes as a JSON object.
+    """Parse bytes as a JSON object.
 
-    Raises `BadRequestError` for anything else, one that nests too deeply or holds half a surrogate pair, and 413 for
-    one that has too many values.
+    Raise `BadRequestError` for invalid JSON, too deep nesting and lone surrogates, and 413 for too many values.
     """
+    # JSON parsers reject a byte order mark.
     if data[:3] == BYTE_ORDER_MARK:
         data = data[3:]
     try:
@@ -136,8 +137,8 @@ def _too_deep(path: str | None) -> BadRequestError:
 
 
 def _not_json(data: bytes | bytearray, error: ValueError) -> BadRequestError:
-    """The refusal of what the fast parser refuses, with the place when only a string in it is wrong."""
-    if len(data) > LARGE_BYTES:  # another parser would take seconds, and hold every other thread meanwhile
+    # The fast parser gives no position, so parse again with the standard library to find it.
+    if len(data) > LARGE_BYTES:  # it would take seconds and hold the GIL meanwhile
         is_placed = isinstance(error, json.JSONDecodeError)
         sentence = _place_in_json(error) if is_placed else translatable("The body is not valid JSON.")
         return BadRequestError(sentence, None, "invalid_json")
@@ -158,7 +159,6 @@ def _not_json(data: bytes | bytearray, error: ValueError) -> BadRequestError:
 
 
 def _place_in_json(*problems: ValueError) -> str:
-    """Where the text stops being JSON, as the first parser that knows it says."""
     problem = next((each for each in problems if isinstance(each, json.JSONDecodeError)), None)
     if problem is None:
         return translatable("The body is not valid JSON (not UTF-8).")
@@ -176,13 +176,14 @@ def _is_encodable(text: str) -> bool:
 
 
 def walk(value: Any) -> Iterator[tuple[str, Any, int]]:
-    """Every container's, key's and leaf's place, value and depth, without recursion; strange keys are cut short."""
+    """Yield path, value and depth of every container, key and leaf, without recursion; long keys are cut."""
     waiting: list[tuple[str, Any, int]] = [("", value, 0)]
     while waiting:
         path, each, depth = waiting.pop()
         yield path, each, depth
         if isinstance(each, dict):
             for key, inner in each.items():
+                # Keys come from the caller and may have any length, or lone surrogates.
                 place = f"{path}.{key[:40].encode(errors='replace').decode()}".lstrip(".")
                 yield place, key, depth
                 waiting.append((place, inner, depth + 1))

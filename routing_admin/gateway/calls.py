@@ -1,8 +1,8 @@
-"""A call to a model through one of the APIs: admit, parse, decide, walk the chain, answer; whole or streamed.
+"""Handle a chat call: authenticate, parse, plan, run the chain, and answer whole or streamed.
 
-A call with a known key and without a stored or large file never leaves the event loop; work that needs the database
-or files runs in a thread. Until the first real content a start that fails can go to the next candidate. Nothing is sent
-before it, so that the status and the `x-routing-*` headers are open, but to a caller that has waited for long
+A call with a cached key and without stored or large files never leaves the event loop. Work that needs the database or
+files runs in a thread. A candidate that fails before its first content can fall back to the next. Nothing is sent
+before, so that status and `x-routing-*` headers are still open, except to a caller that has waited for long
 (`keep_alive`).
 """
 
@@ -72,24 +72,23 @@ from routing_admin.request_log.kept_answers import kept_answers
 from routing_admin.request_log.recorder import LEFT_STATUS, RequestRecorder, facts_of_fault
 from routing_admin.request_log.tracing import tracing
 
-# The labels that a call's body says: OpenAI's `user` and `metadata`, Anthropic's `user_id`, Gemini's `labels`.
-#
-# They are a caller's words: bounded, kept as text, believed only where the key says nothing itself.
+# Labels in a call's body: OpenAI's `user` and `metadata`, Anthropic's `user_id`, Gemini's `labels`. A caller can write
+# anything there, so they are bounded, kept as text, and used only where the key has no label of its own.
 
 SESSION = "_session_"
-"""What stands in Claude Code's `user_id` before the part that changes with every session."""
+"""Separator in Claude Code's `user_id`, before the part that changes with every session."""
 PERSON = ("account_uuid", "device_id")
-"""What names the person in its newer ids, which are JSON."""
+"""Fields that identify the person in its newer ids, which are JSON."""
 
 
 def labels_of_call(key: Labels, body: Object) -> Labels:
-    """The labels of a call: the key's, and what the body says of those that the key has not."""
+    """Return the key's labels, completed by those in the body."""
     asked = read_labels(body)
     return key if asked is NO_LABELS else asked if key is NO_LABELS else key.over(asked)
 
 
 def read_labels(body: Object) -> Labels:
-    """What a body says; `NO_LABELS` itself for nothing."""
+    """Return the labels in a body, or `NO_LABELS` itself if there are none."""
     user, metadata = body.get("safety_identifier") or body.get("user"), body.get("metadata") or body.get("labels")
     if user is None and metadata is None:
         return NO_LABELS
@@ -103,7 +102,7 @@ def read_labels(body: Object) -> Labels:
 
 
 def _person(user_id: Any) -> Any:
-    """Whom an id means without the session it was made for."""
+    # Drop the session, so that one person has one label.
     if not isinstance(user_id, str):
         return None
     if user_id.startswith("{") and len(user_id) < 2000:
@@ -116,14 +115,14 @@ def _person(user_id: Any) -> Any:
 
 
 AFFINITY_HEADER = "x-routing-affinity"
-"""The caller's own name of a conversation, whose calls stay with one of a provider's keys."""
+"""The caller's name of a conversation, whose calls use the same one of a provider's keys."""
 
 BLOCKED = TABLE[Fault.CONTENT_POLICY].code
 ONE_ANSWER = translatable("%(param)s must be 1: each request gets one answer, unless its route allows more (allowN).")
 
 
 async def complete(api: ChatApi, call: HttpCall) -> HttpReply:
-    """The reply to a call, errors included; nothing is raised but the caller's leaving."""
+    """Return the reply to a call, errors included; raises only if the caller disconnects."""
     work = partial(_complete, api, call)
     if HEADER in call.headers:
         work = partial(answer_once, call, api, partial(_reply, api, call, work))
@@ -144,10 +143,11 @@ async def _reply(api: ChatApi, call: HttpCall, work: Callable[[], Awaitable[Http
     except Exception as error:  # the last line of defence of a machine's plane: never an HTML page
         refusal = error_of_fault(error)
     reply = reply_of(refusal, call.request_id, api.error)
+    # Gemini reports a blocked prompt as a 200 without candidates.
     if api.blocked is not None and refusal.code == BLOCKED:
         reply.headers["Content-Type"], reply.body = api.blocked(refusal)
         reply.status = 200
-    if call.keep_alive is not None and call.keep_alive.has_begun:  # its status has gone out
+    if call.keep_alive is not None and call.keep_alive.has_begun:  # the status has been sent already
         reply.status, reply.blocks = 200, _write_once(call.keep_alive.write_error(refusal))
     return reply
 
@@ -157,11 +157,6 @@ async def _write_once(block: bytes) -> AsyncGenerator[bytes, None]:
 
 
 async def _complete(api: ChatApi, call: HttpCall) -> HttpReply:
-    """The answer of whichever candidate gives one.
-
-    Raises `GatewayError` when none does or the call is refused, what says that the call comes too early, and whatever
-    went wrong in us; the log has it by then.
-    """
     recorder = RequestRecorder(call.request_id, api.surface)
     if tracing().writer is not None:
         recorder.add_trace(api.path, call.headers)
@@ -174,6 +169,7 @@ async def _complete(api: ChatApi, call: HttpCall) -> HttpReply:
             return await answer_limited(admitted.hold, work(call, admitted, recorder))
         return await work(call, admitted, recorder)
     except asyncio.CancelledError:
+        # The caller disconnected, or the server is shutting down.
         recorder.end(outcome=CANCELLED, status=LEFT_STATUS)
         raise
     except (GatewayError, DrainingError, OverloadedError):
@@ -184,14 +180,12 @@ async def _complete(api: ChatApi, call: HttpCall) -> HttpReply:
 
 
 async def _admit(api: ChatApi, call: HttpCall, recorder: RequestRecorder) -> AdmittedCall:
-    """The key, the configuration, the request, the plan: from memory, and in a thread what rows and files are read for.
-
-    Raises `GatewayError`, and `OverloadedError` where the agent finds no place; once it is known the log says so.
-    """
+    # Nearly everything is in memory. What needs the database or files runs in a thread.
     principal = admit_known_caller(call.method, call.query, call.headers, api.path)
     if principal is None:
         principal = await look_up_caller(call, api.path)
     recorder.add_facts(agent=principal.agent, key=principal.key)
+    # Slots of heavy work and of the extraction process are shared fairly by this name.
     requester.set(principal.key_owner)
     hold = reservation_of(principal.holders) if principal.holders else None
     try:
@@ -211,6 +205,7 @@ async def _admit(api: ChatApi, call: HttpCall, recorder: RequestRecorder) -> Adm
         decide = partial(_decide, api, call, principal, state, body, recorder, is_heavy=is_heavy)
         in_thread = is_heavy or api.needs_thread(body, size)
         admitted = await run_in_own_share(call, decide, is_heavy=is_heavy) if in_thread else decide()
+        # The labels are known only after parsing, so their limits are joined here.
         further = list_label_holders(state.configuration, principal.key_owner, admitted.labels)
         if further:
             hold = await _join(hold, call, further)
@@ -218,13 +213,14 @@ async def _admit(api: ChatApi, call: HttpCall, recorder: RequestRecorder) -> Adm
     except BaseException as error:
         if hold is not None:
             hold.close()
+        # From here on the agent is known, so the request log records a refusal, too.
         if isinstance(error, GatewayError | OverloadedError | DrainingError):
             recorder.end(outcome=error.code, status=error.status, error=error.message)
         raise
 
 
 async def _read_large(api: ChatApi, call: HttpCall, name: str) -> Object:
-    """The body, unpacked and parsed in a thread when its agent has a slot. Raises `GatewayError`, `OverloadedError`."""
+    # Large bodies take long to parse, so an agent needs a slot for it.
     async with slot(parses(), name):
         if is_packed(call):
             await unpack(call, name)
@@ -232,7 +228,6 @@ async def _read_large(api: ChatApi, call: HttpCall, name: str) -> Object:
 
 
 async def _join(hold: Reservation | None, call: HttpCall, holders: Sequence[LimitHolder]) -> Reservation:
-    """What the call holds of limits, those of its labels, too. Raises `GatewayError`."""
     if hold is None:
         hold = Reservation(holders, keeper())
         await enter(hold, call, 0)
@@ -254,7 +249,6 @@ def _decide(
     *,
     is_heavy: bool,
 ) -> AdmittedCall:
-    """The request parsed and planned. Raises `GatewayError`."""
     chat_call = api.parse(body, RowStore(principal.agent).part)
     if chat_call.is_stored:
         chat_call = replace(chat_call, keep=partial(kept_answers().keep, principal.agent, chat_call.turn), turn=None)
@@ -264,6 +258,7 @@ def _decide(
         recorder.add_facts(labels=labels)
     target = resolve_model(state, chat_call.model, chat_call.task_type, principal.rights)
     if chat_call.count > 1 and not target.route.allow_n:
+        # Each answer is a paid call, so a route has to allow several.
         sentence = Translatable(ONE_ANSWER.template, {"param": api.count_field})
         raise BadRequestError(sentence, api.count_field, "unsupported_value")
     actor = Actor("agent", principal.agent, call.address, call.request_id)
@@ -277,6 +272,7 @@ def _decide(
         stream=chat_call.stream,
         keep=partial(store_inline, actor),
         service=target.service,
+        # A strict caller prefers another candidate to one that would ignore a field.
         refuses_drops=call.headers.get("x-routing-strict", "").strip().lower() == "true",
         direct=target.direct or chat_call.passing is not None,
         passing=chat_call.passing,
@@ -284,6 +280,7 @@ def _decide(
     if chat_call.passing is not None:
         planned = pass_through(planned, chat_call.passing)
     if planned.plan.has_pools:
+        # Calls of one conversation use the same provider key, whose prompt cache is warm.
         planned = planned.with_affinity(call.headers.get(AFFINITY_HEADER, ""), principal.agent)
     record_plan(recorder, planned, target.task_type)
     dispatch = Dispatch(
@@ -301,7 +298,7 @@ def _decide(
 def resolve_model(
     state: snapshot.Snapshot, model: str, task_type: str | None, limits: AgentLimits | None = None
 ) -> NamedRoute:
-    """The route that a model's name or a task type means. Raises `GatewayError`, 403 where the limits forbid it."""
+    """Return the route of a model name or task type; raise `GatewayError`, 403 if the limits forbid it."""
     try:
         target = decisions_of(state).resolve(model, task_type)
         if limits is not None:

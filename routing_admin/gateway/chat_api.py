@@ -1,7 +1,7 @@
-"""A chat API of the data plane: how a vendor's calls are read, and how answers, events and errors are written.
+"""Description of a chat API: how a vendor's calls are parsed, and answers, events and errors written.
 
-Each API reads its own shape into the canonical request. Keys, plans, the walk through the chain and the log are common:
-see `calls`.
+Each API parses its own format into the canonical request. Keys, plans, the fallback chain and the log are common to
+all, see `calls`.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from routing_admin.request_log.kept_answers import Turn
 
 SSE = "text/event-stream"
 SMALL_BYTES = 2 * 1024 * 1024
-"""A body up to this size is looked through faster than a thread is entered and left."""
+"""A body up to this size is examined faster than a thread is entered and left."""
 MAX_ANSWERS = 8
-"""The most answers to one request, each of which is a call."""
+"""Maximum answers to one request, each of which is an upstream call."""
 
 
 Keep = Callable[[str, Sequence[Mapping[str, Any]]], object]
@@ -36,14 +36,15 @@ Keep = Callable[[str, Sequence[Mapping[str, Any]]], object]
 
 @value_class
 class ChatCall:
-    """A parsed call: the canonical request, the model's name, and the wishes about routing and streaming.
+    """A parsed call: the canonical request, the model's name, and options of routing and streaming.
 
-    `old_calls` says that tools came as `functions`, so that calls of them are answered as `function_call`; `namespaces`
-    has namespace and own name of those tools that came grouped, by the one name that models know them by. `passing` is
-    the operation that the call is of, where it is no chat's. `count` answers are asked for, of which it gives `choice`;
-    None where it gives the only one. `is_stored` says that later calls may refer to its answer and the items of that;
-    `keep` then takes the key of their ids, and them, and `turn` is what is kept of the request beside. `previous` is
-    the id of the answer that it continues.
+    `old_calls`: tools were sent as `functions`, so calls of them are answered as `function_call`. `namespaces`: the
+    single
+    name that models get for a grouped tool → its namespace and own name. `passing`: the operation, if it is not chat.
+    `count`: how many answers are requested, of which this is `choice`, None if it is the only one. `is_stored`: later
+    calls may refer to the answer and its items. `keep` is then called with the key of their ids and the items, and
+    `turn`
+    is what is stored of the request. `previous`: the id of the answer that it continues.
     """
 
     chat: ChatRequest
@@ -64,9 +65,9 @@ class ChatCall:
 
 
 class Choices:
-    """What the answers to one request have in common: their `id`, and how many of them have ended, with which count.
+    """State shared by the answers to one request: their id, how many have ended, and the summed usage.
 
-    The id is the one of the stream that is begun first.
+    The id is that of the first stream that begins.
     """
 
     def __init__(self, count: int) -> None:
@@ -76,27 +77,25 @@ class Choices:
         self.error: GatewayError | None = None
 
     def end(self, usage: Usage) -> bool:
-        """Add an answer's count; return whether it was the last answer."""
+        """Add an answer's usage and return whether it was the last answer."""
         self.usage, self.ended = self.usage.plus(usage), self.ended + 1
         return self.ended == self.count
 
     def fail(self, index: int, error: GatewayError) -> None:
-        """Note by which answer's error the whole stream ends."""
+        """Record whose error ends the whole stream."""
         if self.error is None:
             self.failed, self.error = index, error
 
 
 @value_class
 class AnswerChoice:
-    """One of several answers to a request, by its `index`."""
-
     index: int
     of: Choices
 
 
 @value_class
 class Wishes:
-    """What a request says about its routing: the model's name, or the task type, and the language of the answer."""
+    """A request's routing options: the model's name or the task type, and the language."""
 
     model: str
     task_type: str | None
@@ -104,7 +103,7 @@ class Wishes:
 
 
 def read_wishes(body: Object) -> Wishes:
-    """The wishes in a body. Raises `BadRequestError` where it names neither a model nor a task, or at great length."""
+    """Return the routing options; raise `BadRequestError` without model and task, or for too long a name."""
     task_type, language = read_text(body, "task_type", ""), read_text(body, "language", "")
     model = read_text(body, "model", "") or ""
     if not model and not task_type:
@@ -115,7 +114,7 @@ def read_wishes(body: Object) -> Wishes:
 
 
 def read_answer_count(source: Object, key: str) -> int:
-    """How many answers are asked for. Raises `BadRequestError` for no number, and for too large a one."""
+    """Return the number of requested answers; raise `BadRequestError` if it is invalid or too large."""
     count = read_count(source, key) or 1
     if count > MAX_ANSWERS:
         message = translatable("%(param)s can be at most %(most)s.", param=key, most=MAX_ANSWERS)
@@ -124,49 +123,52 @@ def read_answer_count(source: Object, key: str) -> int:
 
 
 class AnswerEvents(Protocol):
-    """Writes one streamed answer as server-sent events; each method gives the bytes, empty for nothing to say."""
+    """Write one streamed answer as server-sent events; each method returns bytes, which may be empty."""
 
     @property
     def turn(self) -> AnsweredTurn:
-        """What of the answer its next turn may need."""
+        """What the next turn of the conversation may need of the answer."""
 
     @property
-    def origin(self) -> str:
-        """The mark of who answers."""
+    def origin(self) -> str: ...
 
     def write_delta(self, delta: Delta) -> bytes:
-        """A piece of the answer."""
+        """Write a piece of the answer."""
 
     def write_media(self, media: Sequence[Media]) -> bytes:
-        """Files that a model made, each whole."""
+        """Write complete generated files."""
 
     def write_sound(self, sound: Media, reference: bool = False) -> bytes:
-        """A piece of a sound; behind the last one, with `reference`, where all of it can be had."""
+        """Write a piece of audio, or with `reference`, after the last one, where it is stored."""
 
     def write_annotations(self, annotations: Sequence[Annotation]) -> bytes:
-        """What the words before rest on."""
+        """Write the sources of the preceding text."""
 
     def write_finish(self, finish: Finish) -> bytes:
-        """The reason to stop, the count, and the end."""
+        """Write the finish reason, the usage and the end of the stream."""
 
     def write_error(self, error: GatewayError, request_id: str) -> bytes:
-        """That the answer broke off; nothing follows."""
+        """Write that the answer broke off; nothing follows."""
 
 
 @value_class
 class ChatApi:
-    """One address and its words.
+    """One API path and its format.
 
-    `parse` raises `BadRequestError`; `needs_thread` says whether it may read rows or look into large files. `answer`
-    and `events` get who the answer names as its model, and the mark of who answers. `error` is the body of a refusal.
-    `id_header` is where the API's clients look for the id of a call, beside `x-request-id`. `read` takes the body of a
-    call apart, and raises `BadRequestError`, too; `surface` is what the log calls the API, `stream_type` the content
-    type of its streams. `keep_alive` is what a stream without content repeats; empty where it sends nothing before.
-    `blocked` writes what a provider's policy refused as an answer, with its type, where an API has one for it.
-    `resolve` puts what an agent refers to into the body, None where nothing can be referred to.
+    `parse` and `read` raise `BadRequestError`. `needs_thread` says whether `parse` may query the database or examine
+    large
+    files. `answer` and `events` get the model's name in the answer and the origin of the answering model. `error`
+    writes
+    an error's body, `id_header` is where the API's clients expect the request id besides `x-request-id`. `surface` is
+    the
+    API's name in the log, `stream_type` the content type of streams, `keep_alive` what a stream without content
+    repeats.
+    `blocked` writes an answer refused by a provider's content policy, with its content type, if the API has a form for
+    it.
+    `resolve` replaces references in the body, None if it can have none.
 
-    Where several answers can be asked for, `count_field` asks for them; `merge` makes one body of theirs and of the
-    sum of their counts, and `enclose` one stream of their blocks, None where these need nothing around them.
+    If several answers can be requested, `count_field` requests them, `merge` makes one body of theirs and the summed
+    usage, and `enclose` wraps the stream of their blocks, None if that needs no wrapping.
     """
 
     path: str

@@ -1,4 +1,4 @@
-"""Several answers to one request (`n`): as many calls at once, whose answers become one; all of them, or an error."""
+"""Serve several answers to one request (`n`) by as many concurrent calls; if one fails, all do."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from routing_admin.request_log.recorder import RequestRecorder, facts_of_fault
 from routing_admin.request_log.tracing import tracing
 
 KNOWN = (GatewayError, OverloadedError, DrainingError)
-"""What says itself with which status and code a call ends."""
+"""Errors that have their own status and code."""
 ABANDONED = translatable("Another answer to the same request failed, so this one was stopped.")
 Abandon = Callable[[BaseException], None]
-"""Notes that calls were given up, as another one of their request failed."""
+"""Record that the other calls of a request were stopped because one failed."""
 
 
 async def answer_several(call: HttpCall, admitted: AdmittedCall, recorder: RequestRecorder) -> HttpReply:
-    """Make as many calls as answers are asked for, each with its limits and its entry in the log."""
+    """Make as many calls as answers are requested, each with its own limits and log entry."""
     choices = Choices(admitted.parsed.count)
     first = replace(admitted, parsed=replace(admitted.parsed, choice=AnswerChoice(0, choices)))
     recorder.add_facts(choice=(1, choices.count, call.request_id))
@@ -78,10 +78,10 @@ Calls = list[tuple[AdmittedCall, RequestRecorder]]
 
 
 async def _admit_others(call: HttpCall, admitted: AdmittedCall, recorder: RequestRecorder, choices: Choices) -> Calls:
-    """All calls but the first, let in by the same limits. Raises `GatewayError`, `OverloadedError`; logged by then."""
     made: Calls = []
     try:
         if call.place is not None:
+            # All slots at once or none: a request with half of its answers running would fail anyway.
             call.place.add(admitted.principal.key_owner, choices.count - 1)
         for index in range(1, choices.count):
             made.append(await _repeat(call, admitted, recorder, AnswerChoice(index, choices)))
@@ -98,9 +98,10 @@ async def _admit_others(call: HttpCall, admitted: AdmittedCall, recorder: Reques
 async def _repeat(
     call: HttpCall, admitted: AdmittedCall, recorder: RequestRecorder, choice: AnswerChoice
 ) -> tuple[AdmittedCall, RequestRecorder]:
-    """The same call for a further answer, let in by the same limits. Raises `GatewayError`."""
     planned, number = admitted.dispatch.planned, choice.index + 1
+    # Ids have at most 64 characters.
     request_id = f"{call.request_id[:61]}~{number}"
+    # Every answer has its own entry in the request log.
     its_recorder = recorder.beside(request_id, admitted.api.surface)
     if tracing().writer is not None:
         its_recorder.add_trace(admitted.api.path, call.headers)
@@ -122,7 +123,7 @@ async def _repeat(
 
 
 async def answer_all(calls: Sequence[Awaitable[HttpReply]], abandon: Abandon) -> list[HttpReply]:
-    """Return every call's reply. Raise what the first that fails raises, with all others stopped."""
+    """Return every call's reply; if one raises, stop all others and raise its error."""
     tasks = [asyncio.ensure_future(each) for each in calls]
     try:
         return await asyncio.gather(*tasks)
@@ -132,20 +133,20 @@ async def answer_all(calls: Sequence[Awaitable[HttpReply]], abandon: Abandon) ->
             task.cancel()
         for each in await asyncio.gather(*tasks, return_exceptions=True):
             if isinstance(each, HttpReply) and each.blocks is not None:
-                await anext(each.blocks, None)  # a generator that was not begun would not run its ending
+                await anext(each.blocks, None)  # closing a generator that has not started would skip its cleanup
                 await each.blocks.aclose()
         raise
 
 
 def merge(api: ChatApi, replies: Sequence[HttpReply], choices: Choices) -> HttpReply:
-    """Return the first reply with the answers of all, and the sum of what was counted."""
+    """Return the first reply with the answers of all and the summed usage."""
     assert api.merge is not None, api.path  # noqa: S101 - it can be asked for several, for the type checker
     body = api.merge([orjson.loads(each.body) for each in replies], choices.usage)
     return HttpReply(200, replies[0].headers, orjson.dumps(body))
 
 
 def interleave(replies: Sequence[HttpReply], choices: Choices, abandon: Abandon) -> HttpReply:
-    """Return one stream of all: blocks as they come, up to the last answer's end or the first error."""
+    """Return one stream of all answers' blocks in order of arrival, up to the last end or the first error."""
     checks = [each.is_whole for each in replies]
     reply = HttpReply(200, replies[0].headers)
     reply.blocks = _interleave([each.blocks for each in replies if each.blocks is not None], choices, abandon)
@@ -157,11 +158,12 @@ async def _interleave(
     streams: Sequence[AsyncGenerator[bytes, None]], choices: Choices, abandon: Abandon
 ) -> AsyncGenerator[bytes, None]:
     ready: asyncio.Queue[tuple[int, bytes | None]] = asyncio.Queue()
+    # About one block per stream may wait for a slow caller.
     room = asyncio.Semaphore(len(streams))
     tasks = [asyncio.ensure_future(_forward(index, each, ready, room)) for index, each in enumerate(streams)]
     count = len(tasks)
     try:
-        await asyncio.sleep(0)  # each has begun then, and so comes to its end however this one ends
+        await asyncio.sleep(0)  # every task has started then, so its cleanup runs whatever happens
         while count:
             index, block = await ready.get()
             room.release()
@@ -189,7 +191,7 @@ async def _forward(
 ) -> None:
     try:
         async for block in stream:
-            ready.put_nowait((index, block))  # at once: what was written last, as the end of all, is last
+            ready.put_nowait((index, block))  # without waiting: the block that ends the whole stream must stay last
             await room.acquire()
     finally:
         await stream.aclose()
@@ -197,7 +199,7 @@ async def _forward(
 
 
 async def enclose_list(blocks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    """Yield blocks of elements, before each of which a comma is, as one JSON list."""
+    """Yield blocks of elements, each preceded by a comma, as one JSON list."""
     async with aclosing(blocks):
         before = b"["
         async for block in blocks:

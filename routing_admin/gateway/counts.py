@@ -1,4 +1,4 @@
-"""How many messages, parts and tools a call may have: each takes its time, and other agents wait meanwhile."""
+"""Limit the messages, parts and tools of a call: each takes time in which other agents wait."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from routing_admin.gateway.fields import Object
 
 PARTS, DECLARED = "parts", ("functionDeclarations", "function_declarations")
 INSIDE = ("content", "output", "tool_calls", "source", "summary", *(PARTS, "functionResponse", "function_response"))
-"""Where a message, an item or a part has further parts; the last three are Gemini's."""
+"""Fields of a message, item or part that have further parts; the last three are Gemini's."""
 
 MANY = 300
-"""Items that take up to 30 ms: some take 100 microseconds, as an image's address that is described instead of sent."""
+"""Items that take up to 30 ms: an image URL that is described instead of sent takes 100 microseconds."""
 
 
 def check_counts(body: Object, messages: str) -> None:
@@ -27,6 +27,7 @@ def check_counts(body: Object, messages: str) -> None:
         _check(len(listed), "MAX_MESSAGES", messages)
         _check(_count_parts(listed), "MAX_PARTS", messages)
         try:
+            # Arguments are JSON inside a string, which the parser of the body has not counted.
             check_inner_json([text for each in listed if type(each) is dict for text in _arguments(each)])
         except JsonTooLargeError as error:
             raise BadRequestError(error.sentence, messages, error.code, error.status) from None
@@ -38,13 +39,12 @@ def check_counts(body: Object, messages: str) -> None:
 
 
 def _count_tools(items: list[Any]) -> int:
-    """The items, or the functions in them: Gemini declares several in one."""
+    # Gemini declares several functions in one tool.
     declared = [each.get(name) for each in items if type(each) is dict for name in DECLARED]
     return max(len(items), sum(len(each) for each in declared if type(each) is list))
 
 
 def _arguments(message: Object) -> Iterator[str]:
-    """The arguments of a message's calls, or of an item that is one."""
     calls = message.get("tool_calls")
     for call in (message, *(calls if type(calls) is list else ())):
         if type(call) is dict:
@@ -54,7 +54,7 @@ def _arguments(message: Object) -> Iterator[str]:
 
 
 def is_crowded(body: Object) -> bool:
-    """Return whether a call has so many messages and parts that others would wait while they are looked through."""
+    """Return whether examining a call's messages and parts would block other agents."""
     return any(
         len(listed) > MANY or len(listed) + _count_parts(listed) > MANY
         for name in ("messages", "input", "contents")
@@ -63,7 +63,6 @@ def is_crowded(body: Object) -> bool:
 
 
 def _count_parts(messages: list[Any]) -> int:
-    """The items of all lists of parts, those inside parts too."""
     count, waiting = 0, list(messages)
     while waiting:
         each = waiting.pop()

@@ -1,4 +1,4 @@
-"""Errors in OpenAI's shape (CONTRACT §6): what was wrong, where, and what the caller should do about it."""
+"""Errors in OpenAI's format: what was wrong, where, and what the caller should do about it."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ TYPES: Mapping[int, str] = {
     429: "rate_limit_error",
     504: "timeout_error",
 }
-"""OpenAI's word for the kind of error; every other 4xx is the request's fault, every other 5xx the upstream's."""
+"""OpenAI's error types; any other 4xx is an invalid request, any other 5xx an upstream error."""
 
 
 class GatewayError(Exception):
-    """A call that is refused: status, code, a sentence, and the place in the request where it is wrong."""
+    """A refused call: status, code, message, and the path in the request that is wrong."""
 
     def __init__(
         self, status: int, code: str, message: str, param: str | None = None, attempts: Sequence[Attempt] = ()
@@ -41,22 +41,20 @@ class GatewayError(Exception):
 
 
 class BadRequestError(GatewayError):
-    """The request itself is wrong at `param`, e.g. `messages[0].content[1].image_url.url`."""
+    """The request is invalid at `param`, such as `messages[0].content[1].image_url.url`."""
 
     def __init__(self, message: str, param: str | None = None, code: str = "invalid_value", status: int = 400) -> None:
         super().__init__(status, code, message, param)
 
 
 class MethodError(GatewayError):
-    """405: the address takes other methods."""
-
     def __init__(self, message: str, allowed: Sequence[str]) -> None:
         super().__init__(405, "method_not_allowed", message)
         self.allowed = tuple(allowed)
 
 
 def gateway_error_of(error: RouterError) -> GatewayError:
-    """The same error for a caller of this plane."""
+    """Convert an error of the chain."""
     refusal = GatewayError(error.status, error.code, error.message, error.param, error.attempts)
     refusal.retry_after = error.retry_after
     refusal.answered_by = error.attempts[-1] if isinstance(error, UpstreamRefused) else None
@@ -64,21 +62,21 @@ def gateway_error_of(error: RouterError) -> GatewayError:
 
 
 def gateway_error_of_limit(error: LimitReachedError) -> GatewayError:
-    """What an agent's limits do not let in, for a caller of this plane."""
+    """Convert a reached limit."""
     refusal = GatewayError(error.status, error.code, error.message)
     refusal.retry_after, refusal.should_retry, refusal.headers = error.retry_after, error.should_retry, error.headers
     return refusal
 
 
 def type_of(status: int) -> str:
-    """OpenAI's `type` for a status."""
     return TYPES.get(status) or ("invalid_request_error" if status < 500 else "upstream_error")
 
 
 def body_of(error: GatewayError, request_id: str) -> dict[str, Any]:
-    """The error object; attempts stand in it where a chain was walked."""
+    """Return the error as JSON, with the attempts if a chain was run."""
     fields: dict[str, Any] = {
         "message": error.message,
+        # OpenAI reports an unknown model with this type and status 404.
         "type": "invalid_request_error" if error.code == "model_not_found" else type_of(error.status),
         "code": error.code,
         "param": error.param,
@@ -90,14 +88,11 @@ def body_of(error: GatewayError, request_id: str) -> dict[str, Any]:
 
 
 WriteError = Callable[[GatewayError, str], dict[str, Any]]
-"""Writes an error in the shape of one API."""
+"""Write an error in the format of one API."""
 
 
 def reply_of(error: GatewayError, request_id: str, write: WriteError = body_of) -> HttpReply:
-    """The whole reply, in the words of `write`.
-
-    `x-should-retry` is false where all was tried that can help, or the request is wrong.
-    """
+    """Return the whole reply with the body of `write` and the headers for retries and attempts."""
     reply = json_reply(write(error, request_id), error.status)
     reply.headers["x-request-id"] = request_id
     reply.headers.update(retry_headers(error))
@@ -108,21 +103,19 @@ def reply_of(error: GatewayError, request_id: str, write: WriteError = body_of) 
         reply.headers["x-routing-model"] = header_value(error.answered_by.model)
     if isinstance(error, MethodError):
         reply.headers["Allow"] = ", ".join(error.allowed)
+    # RFC 9110 requires the header with a 401.
     if error.status == 401:
         reply.headers["WWW-Authenticate"] = 'Bearer realm="routing_admin"'
     return reply
 
 
 def response_of(error: GatewayError, request_id: str, write: WriteError = body_of) -> HttpResponseBase:
-    """`reply_of` for Django."""
     return response_of_reply(reply_of(error, request_id, write))
 
 
 def json_reply(value: Any, status: int = 200) -> HttpReply:
-    """A reply in JSON."""
     return HttpReply(status, {"Content-Type": "application/json"}, orjson.dumps(value))
 
 
 def json_response(value: Any, status: int = 200) -> HttpResponse:
-    """A JSON response."""
     return HttpResponse(orjson.dumps(value), status=status, content_type="application/json")

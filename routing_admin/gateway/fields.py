@@ -1,4 +1,4 @@
-"""Reading a JSON object field by field: the value, or a refusal that names the field."""
+"""Read a JSON object's fields; errors name the field."""
 
 from __future__ import annotations
 
@@ -21,42 +21,40 @@ STRING_OR_PARTS = translatable("%(param)s must be a string or a list of parts.")
 TRUE_OR_FALSE = translatable("%(param)s must be true or false.")
 A_NUMBER = translatable("%(param)s must be a number.")
 A_WHOLE_NUMBER = translatable("%(param)s must be a whole number.")
-"""What a field is, as a refusal of anything else says it."""
+"""Messages for a value of the wrong type."""
 
 
 def refusal_of_type(sentence: Translatable, param: str) -> BadRequestError:
-    """The refusal of a value of the wrong type; `sentence` is one of those above."""
+    """Return the error for a value of the wrong type; `sentence` is one of those above."""
     return BadRequestError(Translatable(sentence.template, {"param": param}), param, "invalid_type")
 
 
 def refusal_of_missing(param: str) -> BadRequestError:
-    """The refusal of a request that lacks something."""
     return BadRequestError(translatable("%(param)s is required.", param=param), param, "missing_required_parameter")
 
 
 def refusal_of_choice(choices: tuple[str, ...], param: str) -> BadRequestError:
-    """The refusal of a word that is none of those."""
     return BadRequestError(translatable("%(param)s must be one of %(choices)s.", param=param, choices=choices), param)
 
 
 def check_object(value: Any, param: str) -> Object:
-    """A JSON object. Raises `BadRequestError` for anything else."""
+    """Return a JSON object; raise `BadRequestError` for anything else."""
     if not isinstance(value, dict):
         raise refusal_of_type(AN_OBJECT, param)
     return value
 
 
 def check_list(value: Any, param: str) -> list[Any]:
-    """A JSON list. Raises `BadRequestError` for anything else."""
+    """Return a JSON list; raise `BadRequestError` for anything else."""
     if not isinstance(value, list):
         raise refusal_of_type(A_LIST, param)
     return value
 
 
 def list_parts(content: Any, param: str, words: str) -> list[Object]:
-    """The parts of a content, which may be words alone: then one part of type `words`.
+    """Return the parts of a content; plain text becomes one part of type `words`.
 
-    Raises `BadRequestError` for what is neither.
+    Raise `BadRequestError` for anything else.
     """
     if content is None:
         raise refusal_of_missing(param)
@@ -68,7 +66,7 @@ def list_parts(content: Any, param: str, words: str) -> list[Object]:
 
 
 def read_text(source: Object, key: str, at: str, *, required: bool = False) -> str | None:
-    """A string; None when absent or null. Raises `BadRequestError` for anything else, and when it is `required`."""
+    """Return a string, None if absent or null; raise `BadRequestError` for anything else, or if `required`."""
     value = source.get(key)
     if value is None and required:
         raise refusal_of_missing(f"{at}.{key}".lstrip("."))
@@ -78,12 +76,11 @@ def read_text(source: Object, key: str, at: str, *, required: bool = False) -> s
 
 
 def require_text(source: Object, key: str, at: str) -> str:
-    """A string that must be there."""
     return read_text(source, key, at, required=True) or ""
 
 
 def read_flag(source: Object, key: str) -> bool | None:
-    """True or false; None when absent or null. Raises `BadRequestError` for anything else."""
+    """Return a boolean, None if absent or null; raise `BadRequestError` for anything else."""
     value = source.get(key)
     if value is not None and not isinstance(value, bool):
         raise refusal_of_type(TRUE_OR_FALSE, key)
@@ -91,10 +88,11 @@ def read_flag(source: Object, key: str) -> bool | None:
 
 
 def read_number(source: Object, key: str, low: float, high: float) -> float | None:
-    """A finite number within bounds; None when absent or null. Raises `BadRequestError` for anything else."""
+    """Return a finite number within bounds, None if absent or null; raise `BadRequestError` for anything else."""
     value = source.get(key)
     if value is None:
         return None
+    # bool is a subclass of int.
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise refusal_of_type(A_NUMBER, key)
     if not low <= value <= high:
@@ -106,10 +104,11 @@ def read_number(source: Object, key: str, low: float, high: float) -> float | No
 
 
 def read_count(source: Object, key: str) -> int | None:
-    """A whole number of at least 1; None when absent or null. Raises `BadRequestError` for anything else."""
+    """Return an integer of at least 1, None if absent or null; raise `BadRequestError` for anything else."""
     value = source.get(key)
     if value is None:
         return None
+    # bool is a subclass of int.
     if isinstance(value, bool) or not isinstance(value, int):
         raise refusal_of_type(A_WHOLE_NUMBER, key)
     if value < 1:
@@ -119,7 +118,7 @@ def read_count(source: Object, key: str) -> int | None:
     return value
 
 
-# Fields below the top of a request: which are read, and where the others stand, so that none is lost unseen.
+# Nested fields: those that are parsed, and the paths of the others, so that none is dropped silently.
 
 KNOWN = frozenset({"role", "content"})
 KNOWN_OF: Mapping[Role, frozenset[str]] = MappingProxyType(
@@ -128,7 +127,7 @@ KNOWN_OF: Mapping[Role, frozenset[str]] = MappingProxyType(
         Role.TOOL: KNOWN | {"tool_call_id", "name"},
     }
 )
-"""What every protocol has a place for in a message, by who speaks."""
+"""Fields of a message that every protocol has, by role."""
 KNOWN_INSIDE: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "image_url": frozenset({"url"}),
@@ -140,13 +139,13 @@ KNOWN_INSIDE: Mapping[str, frozenset[str]] = MappingProxyType(
 """The same inside a part, by its kind."""
 KNOWN_OF_CALL = frozenset({"id", "type", "function", "custom", "index", "extra_content"})
 DEFAULTS = MappingProxyType({"detail": "auto"})
-"""What says no more than its absence does."""
+"""Values that mean the same as an absent field."""
 SECONDS = MappingProxyType({"5m": 300, "1h": 3600, "30m": 1800, "12h": 43200})
 KEY_CHARS = 40
 
 
 def other_fields(value: Object, basic: Collection[str], at: str) -> list[str]:
-    """Where an object says something in fields that are not among the `basic` ones."""
+    """Return the paths of an object's non-empty fields that are not `basic`."""
     return [
         f"{at}.{key[:KEY_CHARS]}"
         for key, said in value.items()
@@ -155,9 +154,9 @@ def other_fields(value: Object, basic: Collection[str], at: str) -> list[str]:
 
 
 def read_mark(value: Object, at: str) -> CacheMark | None:
-    """The end of a prefix worth keeping, in the words of either vendor; None without one.
+    """Return the cache mark in Anthropic's or OpenAI's format, or None.
 
-    Raises `BadRequestError` for one that is no object.
+    Raise `BadRequestError` if it is not an object.
     """
     for name in ("cache_control", "prompt_cache_breakpoint"):
         if value.get(name) is not None:

@@ -1,4 +1,4 @@
-"""OpenAI's Files API over artifacts: POST, GET, GET content, DELETE (CONTRACT §6).
+"""OpenAI's Files API over artifacts: POST, GET, GET content, DELETE.
 
 A file's id is its artifact's reference, so it works as `file_id` in a chat request and wherever a reference does.
 """
@@ -32,22 +32,23 @@ STATUS_OF: dict[type[Exception], int] = {TooLargeError: 413, StorageFullError: 5
 
 @endpoint("/v1/files")
 def files(request: HttpRequest) -> HttpResponse:
-    """One's own files, or a new one."""
+    """List the agent's own files, or upload one."""
     return upload(request) if request.method == "POST" else list_files(request)
 
 
 @endpoint("/v1/files/{ref}")
 def file(request: HttpRequest, ref: str) -> HttpResponse:
-    """One file: what is known of it, or its removal."""
+    """Return a file's metadata, or delete it."""
     return remove(request, ref) if request.method == "DELETE" else json_response(file_json(find_file(request, ref)))
 
 
 @endpoint("/v1/files/{ref}/content")
 def content(request: HttpRequest, ref: str) -> HttpResponseBase:
-    """The bytes, as a download that no browser runs. Raises `GatewayError` 410 when they are missing or damaged."""
+    """Return the bytes as a download; raise `GatewayError` 410 if they are missing or damaged."""
     row = find_file(request, ref)
     try:
         return download(request, row)
+    # The store is only unavailable, so the file is not gone.
     except StoreAwayError:
         raise
     except ArtifactError as error:
@@ -55,9 +56,9 @@ def content(request: HttpRequest, ref: str) -> HttpResponseBase:
 
 
 def upload(request: HttpRequest) -> HttpResponse:
-    """Stores the multipart field `file`; `purpose` is kept and decides nothing.
+    """Store the multipart field `file`; `purpose` is kept but has no effect.
 
-    Raises `BadRequestError` for a body without a file, `GatewayError` with the status of what the store refused.
+    Raise `BadRequestError` without a file, or `GatewayError` with the store's status.
     """
     principal = principal_of(request)
     if not (request.content_type or "").startswith("multipart/form-data"):
@@ -74,6 +75,7 @@ def upload(request: HttpRequest) -> HttpResponse:
             metadata={"purpose": purpose},
             expires_in=lifetime_of(request.POST.get("expires_after[seconds]")),
         )
+    # Not the upload's fault, so it is reported as 503 by `endpoint`.
     except StoreAwayError:
         raise
     except (ArtifactError, ActionError) as error:
@@ -82,9 +84,9 @@ def upload(request: HttpRequest) -> HttpResponse:
 
 
 def list_files(request: HttpRequest) -> HttpResponse:
-    """One's own files, newest first (`order=asc` for oldest first), in pages: `limit`, `after`, `purpose`.
+    """List the agent's files, newest first, or oldest with `order=asc`; `limit`, `after` and `purpose` select.
 
-    Raises `BadRequestError` when `after` is no file of one's own.
+    Raise `BadRequestError` if `after` is not one of its files.
     """
     principal = principal_of(request)
     newest_first = request.GET.get("order", "desc") != "asc"
@@ -101,7 +103,7 @@ def list_files(request: HttpRequest) -> HttpResponse:
 
 
 def remove(request: HttpRequest, ref: str) -> HttpResponse:
-    """Deletes one of one's own files. Raises `GatewayError` 404 for any other."""
+    """Delete one of the agent's own files; raise `GatewayError` 404 for any other."""
     principal = principal_of(request)
     own = find_by_either_id(partial(find_own_file, principal.agent), ref)
     if own is None:
@@ -111,7 +113,7 @@ def remove(request: HttpRequest, ref: str) -> HttpResponse:
 
 
 def find_file(request: HttpRequest, ref: str) -> Artifact:
-    """The artifact, as this agent may read it by reference. Raises `GatewayError` 404."""
+    """Return the artifact that the agent may read by reference; raise `GatewayError` 404."""
     row = find_by_either_id(RowStore(principal_of(request).agent).row, ref)
     if row is None:
         raise missing_file()
@@ -119,12 +121,11 @@ def find_file(request: HttpRequest, ref: str) -> Artifact:
 
 
 def missing_file() -> GatewayError:
-    """There is no such file for this agent."""
     return GatewayError(404, "artifact_not_found", "There is no such file. GET /v1/files lists yours.", "file_id")
 
 
 def lifetime_of(word: str | None) -> float | None:
-    """Seconds a file is kept, when the upload says so. Raises `BadRequestError` for anything but a count."""
+    """Return the seconds a file is kept, None by default; raise `BadRequestError` for an invalid number."""
     if word is None:
         return None
     if not word.isdecimal() or int(word) < 1:
@@ -134,7 +135,7 @@ def lifetime_of(word: str | None) -> float | None:
 
 
 def limit_of(word: str | None) -> int:
-    """How many files a page has. Raises `BadRequestError` beyond 1 to `LARGEST_PAGE`."""
+    """Return the page size; raise `BadRequestError` outside 1 to `LARGEST_PAGE`."""
     if word is None:
         return PAGE
     if not word.isdecimal() or not 1 <= int(word) <= LARGEST_PAGE:
@@ -144,7 +145,6 @@ def limit_of(word: str | None) -> int:
 
 
 def file_json(row: Artifact) -> dict[str, Any]:
-    """A file as OpenAI shows it, with what we know beside."""
     return {
         "id": row.ref,
         "object": "file",

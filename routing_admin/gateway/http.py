@@ -1,4 +1,4 @@
-"""A call and its reply as the data plane sees them, whoever serves them: our own application, or Django."""
+"""A call and its reply in the data plane, whether served by our ASGI application or by Django."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from routing_admin.platform.server.request_id import request_id_of
 
 @dataclass(slots=True)
 class RequestBytes:
-    """A body until it is read, once: nobody holds its bytes beside what was made of them.
+    """A request body that is consumed once, so that its bytes are not kept beside their parsed form.
 
-    `broken`: it ended early. `room` counts the memory that it takes beyond its length.
+    `broken` means that the body ended early. `room` counts the memory it needs beyond its length.
     """
 
     data: bytes | bytearray = field(default=b"", repr=False)
@@ -29,17 +29,17 @@ class RequestBytes:
     is_unpacked: bool = False
 
     def take(self) -> bytes | bytearray:
-        """The bytes; they are gone from here."""
+        """Return the bytes and drop them here."""
         data, self.data = self.data, b""
         return data
 
 
 @value_class
 class HttpCall:
-    """A call that has come whole; names of headers are in lower case, `address` is the caller's.
+    """A completely received call; header names are lower case, `address` is the caller's.
 
-    `in_own_threads` says that what reads rows may run in any thread; `place` is the one it has to take while it is
-    answered, None where nobody counts. `keep_alive` begins a stream before its content, None where nothing can.
+    `in_own_threads` allows database work in any thread. `place` is the slot it must hold while it is answered, None
+    without a limit. `keep_alive` can begin a stream before its content, None if nothing can.
     """
 
     method: str
@@ -56,9 +56,9 @@ class HttpCall:
 
 @dataclass(slots=True)
 class HttpReply:
-    """What is answered: a whole body, or blocks as they come.
+    """A reply: a whole body, or blocks as they arrive.
 
-    `is_whole` says of blocks that have ended whether the answer had come to its end; None where nobody can say.
+    After the blocks end, `is_whole` says whether the answer was complete; None if that is unknown.
     """
 
     status: int
@@ -69,7 +69,7 @@ class HttpReply:
 
 
 def call_of(request: HttpRequest) -> HttpCall:
-    """A call that Django received; of a body only so much is read that one sees that it is too large."""
+    """Build a call from Django's request, reading at most one byte more than the limit."""
     body, broken = b"", False
     try:
         body = request.read(body_limit(request.path) + 1)
@@ -94,7 +94,7 @@ def call_of_scope(
     place: Slot,
     keep_alive: KeepAlive,
 ) -> HttpCall:
-    """A call that our own application received."""
+    """Build a call from our ASGI application's scope."""
     client = scope.get("client")
     return HttpCall(
         scope["method"],
@@ -111,7 +111,6 @@ def call_of_scope(
 
 
 def response_of_reply(reply: HttpReply) -> HttpResponseBase:
-    """The reply as Django sends it."""
     if reply.blocks is not None:
         return StreamingHttpResponse(reply.blocks, status=reply.status, headers=dict(reply.headers))
     return HttpResponse(reply.body, status=reply.status, headers=dict(reply.headers))

@@ -1,8 +1,8 @@
-"""`Idempotency-Key`: the same key and the same call within a day get the outcome that there is, paid for once.
+"""`Idempotency-Key`: the same key and request within a day return the first outcome, paid for once.
 
-As the IETF's draft (draft-ietf-httpapi-idempotency-key-header) and Stripe have it: while the first call is being
-answered the same key is 409, with another call it is 422. What a table says would be the same again is stored, answers
-first of all; what may turn out otherwise (429, every 5xx, a caller that left) is not.
+This follows the IETF draft (draft-ietf-httpapi-idempotency-key-header) and Stripe: while the first call is in progress
+the same key is 409, with a different request 422. Outcomes that would be the same again are stored, above all answers;
+those that may differ (429, any 5xx, a disconnect) are not.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ log = logging.getLogger(__name__)
 
 HEADER = "idempotency-key"
 REPLAYED, ORIGINAL, NOT_STORED = "x-routing-replayed", "x-routing-original-request-id", "x-routing-not-stored"
-"""What a repeated outcome says of itself, of which call it is, and why one is not there to be repeated."""
+"""Headers of a replayed outcome, of its original call, and of the reason why an outcome was not stored."""
 KEY = re.compile(r"[\x20-\x7e]{1,255}")
 STORED = frozenset({400, 413, 415, 422})
-"""Refusals that would be the same again, for they rest on the request alone; beside them every 2xx is stored."""
+"""Errors that depend on the request alone; these and every 2xx are stored."""
 OWN_HEADERS = frozenset({"x-request-id"})
-"""Headers that each call has for itself."""
+"""Headers that are never stored, as each call has its own."""
 AGAIN_SECONDS = 1.0
 BLOCK = 64 * 1024
 STRICT = "x-routing-strict"
@@ -74,15 +74,17 @@ WRONG_KEY = translatable("An Idempotency-Key must have 1 to 255 printable ASCII 
 
 
 async def answer_once(call: HttpCall, api: ChatApi, answer: Callable[[], Awaitable[HttpReply]]) -> HttpReply:
-    """The reply of `answer`, or what the same call got before from that API.
+    """Return the reply of `answer`, or the stored outcome of the same call to that API.
 
-    Raises `GatewayError`: 401 and 403 as everywhere, 400 for a key that is none, 409 while the first call is being
-    answered, 422 for another call, 410 for an outcome that was not stored; and what the database raises.
+    Raise `GatewayError`: 401 or 403 as usual, 400 for an invalid key, 409 while the first call is in progress, 422 for
+    a
+    different request, 410 if its outcome was not stored; and database errors.
     """
     principal = await find_caller(call, api.path)
     recorder = RequestRecorder(call.request_id, api.surface)
     recorder.add_facts(agent=principal.agent, key=principal.key)
     try:
+        # Decompressing a body for its fingerprint is heavy, too.
         async with slot(parses(), principal.key_owner) if is_packed(call) else nullcontext():
             found = await run_in_thread(call, partial(_claim, call, _address_of(call, api), principal))
         if isinstance(found, ConflictingCall):
@@ -96,7 +98,7 @@ async def answer_once(call: HttpCall, api: ChatApi, answer: Callable[[], Awaitab
 
 
 def _address_of(call: HttpCall, api: ChatApi) -> str:
-    """What tells calls apart beside their bodies: Gemini's address names the model, and a stream may have two forms."""
+    # Gemini's path contains the model, and its streams have two formats.
     return call.path + api.stream_type.removeprefix(SSE)
 
 
@@ -110,9 +112,9 @@ def _claim(call: HttpCall, path: str, principal: Principal) -> Claim | StoredOut
 
 
 def fingerprint_of(call: HttpCall, path: str) -> str:
-    """A digest of what the call asks for: its address, its plain body, and whether it is strict.
+    """Return a digest of the request: its path, decompressed body and strictness.
 
-    The boundary of a form, which clients make anew for every try, and how a body is packed say nothing.
+    Compression and a form's boundary, which clients choose anew for every attempt, do not count.
     """
     body = call.body.data
     if is_packed(call):
@@ -125,7 +127,6 @@ def fingerprint_of(call: HttpCall, path: str) -> str:
 
 
 def refusal_of(conflict: ConflictingCall) -> GatewayError:
-    """Why the call is not answered."""
     if conflict.reason is ClaimRefusal.RUNNING:
         later = GatewayError(409, "idempotency_key_in_use", RUNNING, "Idempotency-Key")
         later.retry_after, later.should_retry = AGAIN_SECONDS, True
@@ -155,7 +156,7 @@ async def _answer(call: HttpCall, claim: Claim, answer: Callable[[], Awaitable[H
     hold = _Hold(call, claim)
     try:
         reply = await answer()
-    except BaseException:  # the caller left
+    except BaseException:  # the caller disconnected
         await hold.end(None)
         raise
     if reply.blocks is not None:
@@ -174,20 +175,18 @@ def _outcome_of(reply: HttpReply, body: bytes) -> CallOutcome:
 
 
 class _Hold:
-    """A claim while its call is being answered: renewed again and again, until it ends."""
+    """A claim on a key, renewed until its call ends."""
 
     def __init__(self, call: HttpCall, claim: Claim) -> None:
         self._call, self._claim = call, claim
         self._renewal = asyncio.get_running_loop().create_task(self._renew())
 
     async def end(self, outcome: CallOutcome | None) -> str:
-        """Stores the outcome, or lets go of the key; a word for why an outcome is not stored, empty where it is.
-
-        An answer that is there is never lost by what goes wrong in here, nor is an outcome by a caller that leaves.
-        """
+        """Store the outcome, or release the key; return why the outcome was not stored, or ""."""
         self._renewal.cancel()
         work = partial(store_outcome, self._claim, outcome) if outcome else partial(release_key, self._claim)
         try:
+            # Shielded, because a disconnect must not lose an outcome. An error here must not lose the answer.
             stored = await asyncio.shield(run_in_thread(self._call, work))
         except Exception as error:
             log.error("the outcome of request %s is not stored", self._call.request_id, exc_info=error)
@@ -197,16 +196,18 @@ class _Hold:
     async def _renew(self) -> None:
         held = True
         while held:
+            # Renewed early enough that another attempt fits in before the lease ends.
             await asyncio.sleep(LEASE.total_seconds() / 3)
             try:
                 held = await run_in_thread(self._call, partial(renew_claim, self._claim))
             except Exception as error:
+                # The database may be back before the lease ends.
                 if not is_unavailable(error):
                     raise
 
 
 class _RecordedStream(AsyncGenerator[bytes, None]):
-    """A streamed answer that is stored when it has come to its end, and not when it broke off."""
+    """A streamed answer that is stored if it is complete."""
 
     def __init__(self, reply: HttpReply, blocks: AsyncGenerator[bytes, None], hold: _Hold) -> None:
         self._reply, self._blocks, self._hold = reply, blocks, hold
@@ -214,23 +215,22 @@ class _RecordedStream(AsyncGenerator[bytes, None]):
         self._size, self._ended = 0, False
 
     async def asend(self, value: None) -> bytes:
-        """The next block."""
         try:
             block = await self._blocks.asend(value)
         except BaseException:
             await self._end()
             raise
+        # An outcome larger than this is not stored, so do not hold it in memory.
         if self._size <= OUTCOME_BYTES:
             self._pieces.append(block)
         self._size += len(block)
         return block
 
     async def athrow(self, *problem: Any) -> bytes:
-        """What the answer makes of an error."""
         return await self._blocks.athrow(*problem)
 
+    # The key is released, too, if no block was ever read.
     async def aclose(self) -> None:
-        """The end, also of a stream that nobody began to read."""
         await self._blocks.aclose()
         await self._end()
 

@@ -1,8 +1,8 @@
-"""Begin a streamed answer that has no content yet: 200, then a comment every few seconds, until content or an error.
+"""Begin a streamed answer before its content: 200, then a comment every few seconds.
 
-Proxies and clients give up on a connection that says nothing, most of them after 60 seconds, while a chain may take
-minutes. What would have been headers follows as comments of the first event. A call that is answered sooner costs a
-timer of the event loop, not a task.
+Proxies and clients give up on a silent connection, mostly after 60 seconds, while a chain may take minutes. Headers
+that are not known yet follow as comments before the first event. A call that is answered sooner costs a timer of the
+event loop, not a task.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 REPEAT_SECONDS = 15.0
 COMMENT = b": keep-alive\n"
-"""No blank line behind it: openai-go up to March 2026 takes one for an event and fails on its missing data
+"""Without a blank line: openai-go up to March 2026 takes that for an event and fails on its missing data
 (openai/openai-go#556)."""
 BLANK = b"\r\n"
-"""For Google's clients, which take every other line for a piece of JSON, and for an answer that is one JSON list."""
+"""For Google's clients, which parse any other line as JSON, and for an answer that is one JSON list."""
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 class KeepAlive:
-    """The early beginning of one answer."""
+    """The early beginning of one streamed answer."""
 
     __slots__ = ("_begun", "_block", "_make_headers", "_send", "_sent", "_task", "_timer", "has_begun", "write_error")
 
@@ -47,15 +47,15 @@ class KeepAlive:
         begun: Callable[[], None],
         write_error: Callable[[GatewayError], bytes],
     ) -> None:
-        """Begin the answer after so many seconds and repeat `block`, until `stop`.
+        """Begin the answer after `seconds` and repeat `block` until `stop`.
 
-        `write_error` gives the event by which an answer ends that has begun.
+        `write_error` writes the event that ends an answer which has begun.
         """
         self._block, self._make_headers, self._begun, self.write_error = block, headers, begun, write_error
         self._timer = asyncio.get_running_loop().call_later(seconds, self._start_task)
 
     async def stop(self) -> None:
-        """Send nothing more; what was being sent is sent, or not at all."""
+        """Stop sending; a message in progress is either completed or dropped."""
         if self._timer is None:
             return
         self._timer.cancel()
@@ -63,12 +63,12 @@ class KeepAlive:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         self._timer = None
-        del self._make_headers, self._begun  # they hold the call, which holds this
+        del self._make_headers, self._begun  # they refer to the call, which refers to this
         if not self.has_begun:
             del self.write_error
 
     def write_comments(self, headers: Mapping[str, str]) -> bytes:
-        """Return as comments those of an answer's headers that were not known when it began; none among blank lines."""
+        """Return headers that were unknown at the beginning as comments; none in the format with blank lines."""
         if self._block == BLANK:
             return b""
         pairs = [(name, value) for name, value in header_pairs(headers) if name not in self._sent]
@@ -81,7 +81,7 @@ class KeepAlive:
         headers = header_pairs(self._make_headers())
         self._sent = frozenset(name for name, _ in headers)
         await self._send({"type": "http.response.start", "status": 200, "headers": headers})
-        self.has_begun = True  # not before: a server that waits until it can write has sent nothing if it is cancelled
+        self.has_begun = True  # only now: a server that is cancelled while it waits to write has sent nothing
         self._begun()
         while True:
             await self._send({"type": "http.response.body", "body": self._block, "more_body": True})

@@ -1,9 +1,9 @@
-"""Known keys: whose they are, until anything about keys changes.
+"""Cache of authenticated keys, valid until anything about keys changes.
 
-Every act on keys and agents moves the installation's stamp, which the snapshot follows; an answer is kept under the
-stamp it was given at, so a revoked key stops with the snapshot's next look. What is refused is never kept,
-nor is who acts for others. While the database cannot be read nothing about keys can change, so what is kept goes on
-for a while, and a key that is not kept is neither let in nor called wrong (faults.md, rows 55 and 57).
+Every change of keys and agents moves the installation's stamp, which the snapshot follows. An entry is valid for the
+stamp it was made under, so a revoked key stops at the snapshot's next check. Failures are never cached, nor are agents
+that act for others. While the database is unavailable nothing about keys can change, so entries stay valid for a
+while; a key without an entry is then neither accepted nor called wrong (docs/faults.md).
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from routing_admin.configuration.stamped_cache import OUTAGE_SECONDS, StampedCac
 from routing_admin.platform.databases.unavailable import is_unavailable
 
 ENTRY_SECONDS = 20.0
-"""Less than the minute after which a key's last use is noted again."""
+"""Less than the minute after which a key's last use is recorded again."""
 MAX_ENTRIES = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class _CachedKey:
-    """A key's agent, under which stamp and until when by the cache's clock."""
+    """A key's agent, the stamp it was found under, and its expiry by the cache's clock."""
 
     principal: Principal
     stamp: int
@@ -39,7 +39,7 @@ class _CachedKey:
 
 
 class KeyCache:
-    """Who came in with which key; `clock` is the one that `newest` goes by, `now` the one by which keys expire."""
+    """Cache of keys; `clock` must be the clock of `newest`, `now` is compared with keys' expiry."""
 
     def __init__(
         self,
@@ -51,15 +51,12 @@ class KeyCache:
         self._entries: dict[bytes, _CachedKey] = {}
 
     def look_up(self, headers: Mapping[str, str]) -> Principal | None:
-        """Who comes in by what is in memory alone; None where a row, or the stamp, has to be looked at."""
+        """Return the agent from the cache, or None if the database must be queried."""
         entry = self._find(digest_of(headers)) if self._newest.fresh() is not None else None
         return entry.principal if entry is not None and self._counts(entry) else None
 
     def authenticate(self, headers: Mapping[str, str]) -> Principal | Refusal:
-        """The same answer as `authenticate`; from memory where it was given under the same stamp a moment ago.
-
-        Raises what the database raises for a key that it would have to look up and cannot.
-        """
+        """Authenticate from the cache or the database; raise database errors for an uncached key."""
         self._newest.current()
         digest, stamp = digest_of(headers), self._newest.stamp()
         entry = self._find(digest)
@@ -75,20 +72,19 @@ class KeyCache:
         return answer
 
     def _find(self, digest: bytes) -> _CachedKey | None:
-        """What was found out under the newest stamp about a key that has not expired."""
         entry = self._entries.get(digest)
         return entry if entry and entry.stamp == self._newest.stamp() and self._lives(entry.principal) else None
 
     def _counts(self, entry: _CachedKey) -> bool:
-        """Whether nobody has to be asked: it was found out a moment ago, or nobody answers for now."""
+        # A fresh entry counts, and during an outage any entry of the current stamp.
         return self._clock() < entry.until or self._bridges_outage(self._newest.unread_since())
 
     def _bridges_outage(self, outage: object = True) -> bool:
-        """Whether keys that came in before go on in an `outage` of the database; never without one."""
         return bool(outage) and self._clock() - self._newest.read_at() < OUTAGE_SECONDS
 
     def _keep(self, digest: bytes, answer: Principal | Refusal, stamp: int) -> None:
         self._entries.pop(digest, None)
+        # An agent acting for another is not cached.
         if isinstance(answer, Principal) and not answer.acts_through:
             if len(self._entries) >= MAX_ENTRIES:
                 self._entries.clear()
@@ -99,7 +95,7 @@ class KeyCache:
 
 
 def digest_of(headers: Mapping[str, str]) -> bytes:
-    """What tells callers apart: the key that came in, and the agent it is to act as."""
+    """Return what identifies a caller: the key, and the agent it acts as."""
     return hashlib.sha256(f"{key_in(headers)}\n{headers.get('x-agent-id', '')}".encode()).digest()
 
 
@@ -107,10 +103,8 @@ cache = owned(lambda: KeyCache(snapshot.newest()))
 
 
 def principal_of_key(headers: Mapping[str, str]) -> Principal | Refusal:
-    """See `KeyCache.authenticate`."""
     return cache().authenticate(headers)
 
 
 def cached_principal(headers: Mapping[str, str]) -> Principal | None:
-    """See `KeyCache.look_up`."""
     return cache().look_up(headers)

@@ -1,4 +1,4 @@
-"""Files inside requests: inline data is decoded once and checked, references are read with the agent's rights."""
+"""Files inside requests: decode inline data once, and resolve references with the agent's permissions."""
 
 from __future__ import annotations
 
@@ -55,31 +55,32 @@ DATA_URL = re.compile(r"data:([^;,]*)((?:;[^;,]*)*),", re.IGNORECASE)
 AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg", "m4a": "audio/mp4", "pcm16": "audio/L16"}
 ANY_IMAGE, ANY_AUDIO = FilePart(Kind.IMAGE, "image/*"), FilePart(Kind.AUDIO, "audio/*")
 ANY_VIDEO = FilePart(Kind.VIDEO, "video/*")
-"""What is known of a file by the slot it stands in alone."""
+"""Descriptions of files of which only the kind is known."""
 URL_CHARS = 8192
 OPENAI_PREFIX = "file-"
 PIECE_CHARS = 4 * 1024 * 1024
-"""Base64 that is decoded in one go: whole groups of four characters."""
+"""Characters of base64 decoded at once, whole groups of four."""
 
 Find = Callable[[str], FilePart | None]
-"""The file behind a reference, as this agent may read it, gone or not; None where it never existed for it."""
+"""Return the file of a reference visible to the agent, even if it is gone; None if it never existed."""
 
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """The artifacts that one message may name.
+    """The artifacts that one message may reference.
 
-    `must_exist` says that it is the newest user message: only there a reference that never existed is an error, so that
-    nothing in a conversation's past ends it (decision 16).
+    `must_exist` marks the newest user message. Only there is a reference that never existed an error, so that nothing
+    in
+    the history can end a conversation.
     """
 
     find: Find
     must_exist: bool
 
     def part(self, ref: str, param: str, description: FilePart) -> FilePart:
-        """The artifact behind a reference, or `description` as a part that says that it is gone.
+        """Return the referenced artifact, or `description` as a part that says that it is gone.
 
-        Raises `BadRequestError` for one that must exist; it does not say whether another agent has it.
+        Raise `BadRequestError` for one that must exist, without revealing whether another agent has it.
         """
         part = find_by_either_id(self.find, ref)
         if part is None and self.must_exist:
@@ -91,13 +92,13 @@ class References:
 
 
 def find_by_either_id(find: Callable[[str], T | None], ref: str) -> T | None:
-    """What a reference finds, also behind the word that OpenAI's ids begin with, on which some programs insist."""
+    """Look up a reference, with or without OpenAI's prefix, on which some clients insist."""
     row = find(ref)
     return find(ref.removeprefix(OPENAI_PREFIX)) if row is None and ref.startswith(OPENAI_PREFIX) else row
 
 
 def _gone_part(ref: str, description: FilePart) -> FilePart:
-    """The part that says that a file is gone; a word that cannot be an artifact's id is at least its name."""
+    # A string that cannot be an artifact's id may still serve as a file name.
     bare = artifact_id(ref)
     filename = description.filename or (None if bare else clean_filename(ref))
     return replace(description, artifact_id=bare, filename=filename, unreadable=MissingError.code)
@@ -105,7 +106,7 @@ def _gone_part(ref: str, description: FilePart) -> FilePart:
 
 @dataclass(frozen=True, slots=True)
 class InlineContent:
-    """Content that came inside a request; documents and images are decoded in the extraction process."""
+    """Content received inside a request; documents and images are decoded in the extraction process."""
 
     data: bytes
     mime_type: str
@@ -113,15 +114,13 @@ class InlineContent:
 
     @property
     def cache_key(self) -> str:
-        """The hash of the bytes, by which what was taken out of them is found again."""
+        """The hash of the bytes, the key of cached extractions."""
         return hashlib.sha256(self.data).hexdigest()
 
     def blob(self) -> Blob:
-        """The bytes."""
         return blob_of(self.data)
 
     def text(self) -> Text | None:
-        """A text file's words, or a document's; None where there are none."""
         if self.encoding:
             return Text("".join(decode_blocks((self.data,), self.encoding)), self.encoding)
         if not extract.can_extract(self.mime_type):
@@ -130,27 +129,22 @@ class InlineContent:
             return extract.extract_text(path, self.mime_type, cache_key=self.cache_key)
 
     def render(self) -> Text | None:
-        """A marked-up text's words as a reader sees them; None where there are none."""
         with self._path() as path:
             return extract.extract_text(path, self.mime_type, encoding=self.encoding, cache_key=self.cache_key)
 
     def convert(self, target: ConvertTo) -> Converted | None:
-        """The image in a form that satisfies the target; None when it cannot be had."""
         with self._path() as path:
             return extract.convert_image(path, target, cache_key=self.cache_key)
 
     def draw(self, target: ConvertTo, count: int) -> PageImages | None:
-        """The first pages of a PDF as images; None when none can be had."""
         with self._path() as path:
             return extract.draw_pages(path, target, count=count, cache_key=self.cache_key)
 
     def inspect(self) -> Inspection:
-        """How long it plays, and whether it wants a password."""
         with self._path() as path:
             return extract.inspect(path, self.mime_type, cache_key=self.cache_key)
 
     def count_pages(self) -> int | None:
-        """How many pages a PDF has; None where they cannot be counted."""
         with self._path() as path:
             return extract.facts(path, "application/pdf", cache_key=self.cache_key).pages
 
@@ -163,7 +157,7 @@ class InlineContent:
 
 
 def part_of_bytes(data: bytes, declared: str | None, filename: str | None) -> FilePart:
-    """The part of bytes that came inside a request: what they are is looked at like an upload's (decision 3)."""
+    """Return bytes inside a request as a part, with their type detected as for an upload."""
     name = clean_filename(filename) if filename else None
     facts = detector().detect(data[:HEAD], len(data), declared, name, read_at=lambda at, size: data[at : at + size])
     pixels = image_size(data[:HEAD], facts.mime_type) if facts.kind is Kind.IMAGE else None
@@ -173,9 +167,9 @@ def part_of_bytes(data: bytes, declared: str | None, filename: str | None) -> Fi
 
 
 def part_of_tool_words(text: str, param: str, references: References) -> Part:
-    """The words of a tool's result, or the file that a ContentRouteResult in them holds or names.
+    """Return a tool result's text, or the file of the ContentRouteResult in it.
 
-    Raises `BadRequestError` for data in it that does not decode.
+    Raise `BadRequestError` if its data does not decode.
     """
     try:
         file = read_tool_result(text)
@@ -190,7 +184,7 @@ def part_of_tool_words(text: str, param: str, references: References) -> Part:
 
 
 def count_pages(file: FilePart) -> FilePart:
-    """The file with its number of pages, where it is a PDF of this request; it takes a process, so only in a thread."""
+    """Add the number of pages to an inline PDF; takes a process, so call it only in a thread."""
     content = file.content
     if file.mime_type != "application/pdf" or not isinstance(content, InlineContent):
         return file
@@ -198,9 +192,9 @@ def count_pages(file: FilePart) -> FilePart:
 
 
 def decode_base64(text: str, param: str, start: int = 0) -> bytes:
-    """The bytes of the base64 that begins at `start`.
+    """Decode the base64 that begins at `start`.
 
-    Raises `BadRequestError`: 400 when it does not decode, 413 when it is too large.
+    Raise `BadRequestError`: 400 if it is invalid, 413 if it is too large.
     """
     if len(text) - start > upload_limit() * 4 // 3 + 4:
         message = translatable("The file is larger than the limit of %(limit)s bytes.", limit=upload_limit())
@@ -210,6 +204,7 @@ def decode_base64(text: str, param: str, start: int = 0) -> bytes:
     except (binascii.Error, ValueError):
         pass
     try:
+        # Some clients wrap base64 in lines. Removing whitespace copies the text, so it is only the second attempt.
         return decode_pieces("".join(text[start:].split()), 0)
     except (binascii.Error, ValueError):
         message = translatable("This is not valid base64. Send the file again.")
@@ -217,10 +212,8 @@ def decode_base64(text: str, param: str, start: int = 0) -> bytes:
 
 
 def decode_pieces(text: str, start: int) -> bytes:
-    """Strict base64 from `start` on, decoded piece by piece, so that a large file's text is not copied for it.
-
-    Raises `ValueError` for what is not base64.
-    """
+    """Decode strict base64 piece by piece, so that a large text is not copied; raise `ValueError`."""
+    # Decoding in pieces would accept padding at the end of any piece.
     padding = text.find("=", start)
     if padding != -1 and padding < len(text) - 2:
         raise ValueError("padding stands at the end")
@@ -233,7 +226,7 @@ def decode_pieces(text: str, start: int) -> bytes:
 
 
 def part_of_data_url(url: str, param: str, filename: str | None = None) -> FilePart:
-    """The part in a data URL. Raises `BadRequestError` for a URL that is written otherwise, or does not decode."""
+    """Return the part in a data URL; raise `BadRequestError` if it is malformed or does not decode."""
     match = DATA_URL.match(url)
     if match is None:
         raise BadRequestError(translatable("A data URL must look like data:<type>;base64,<data>."), param)
@@ -243,9 +236,9 @@ def part_of_data_url(url: str, param: str, filename: str | None = None) -> FileP
 
 
 def file_of_url(url: str, param: str, references: References, what: FilePart = ANY_IMAGE) -> FilePart:
-    """The image or video (`what`) at a URL: data in it, an artifact, or an address that is passed on, never fetched.
+    """Return the file at a URL: inline data, an artifact, or a web address that is passed on, never fetched.
 
-    Raises `BadRequestError` for a URL that is none of these.
+    Raise `BadRequestError` for any other URL.
     """
     if url[:5].lower() == "data:":
         return part_of_data_url(url, param)
@@ -254,24 +247,24 @@ def file_of_url(url: str, param: str, references: References, what: FilePart = A
     parts = _web_address(url)
     if parts is None:
         raise BadRequestError(translatable("The URL must be a data URL, an https URL or artifact:<id>."), param)
+    # The URL is not fetched, so its extension is all there is to tell the type.
     mime_type = mime_of_filename(parts.path) or ""
     fits = mime_type.startswith(f"{what.kind.value}/")
     return replace(what, mime_type=mime_type if fits else what.mime_type, url=url)
 
 
 def _web_address(url: str) -> SplitResult | None:
-    """The parts of an http or https URL; None for any other text."""
     if len(url) > URL_CHARS or not url.isprintable():
         return None
     try:
         parts = urlsplit(url)
-    except ValueError:  # brackets around what is no address
+    except ValueError:  # such as brackets around an invalid address
         return None
     return parts if parts.scheme in ("https", "http") and parts.hostname else None
 
 
 def store_inline(actor: Actor, file: FilePart) -> FilePart:
-    """The part as an artifact of the agent, inline bytes stored, equal ones once; where that fails, as it was."""
+    """Store inline bytes as an artifact of the agent, equal ones once; on failure return the part unchanged."""
     if file.content is None:
         return file
     try:

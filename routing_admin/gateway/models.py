@@ -1,7 +1,7 @@
-"""GET /v1/models and /v1/models/{id}: every task route and every service, with what it reads and writes.
+"""GET /v1/models and /v1/models/{id}: task routes and services with their capabilities.
 
-Google's clients, by the header of their key, get Gemini's list, which is at /v1beta/models as well; Anthropic's, by
-the header of their version, get Anthropic's.
+Google's clients, recognised by the header of their key, get Gemini's format, which is at /v1beta/models as well.
+Anthropic's clients, recognised by their version header, get Anthropic's.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ GOOGLE_KEY = "x-goog-api-key"
 
 @endpoint("/v1/models")
 def models(request: HttpRequest) -> HttpResponse:
-    """All that the agent may use, in the list of the client's vendor, else OpenAI's."""
+    """List the models that the agent may use, in the format of the client's vendor, else OpenAI's."""
     entries = list(model_list(snapshot.current(), principal_of(request).rights))
     if GOOGLE_KEY in request.headers:
         return _page(request, entries)
@@ -42,7 +42,7 @@ def models(request: HttpRequest) -> HttpResponse:
 
 @endpoint("/v1/models/{name}")
 def model(request: HttpRequest, name: str) -> HttpResponse:
-    """One of them; any name that the agent may use in a chat request is found."""
+    """Return one model; every name that works in a chat request is found."""
     entry = _find_model(request, name)
     if GOOGLE_KEY in request.headers:
         return json_response(write_model(entry))
@@ -51,13 +51,13 @@ def model(request: HttpRequest, name: str) -> HttpResponse:
 
 @endpoint("/v1beta/models", google_error_of)
 def gemini_models(request: HttpRequest) -> HttpResponse:
-    """The same in Gemini's list, by pages."""
+    """List the models in pages of Gemini's format."""
     return _page(request, list(model_list(snapshot.current(), principal_of(request).rights)))
 
 
 @endpoint("/v1beta/models/{name}", google_error_of)
 def gemini_model(request: HttpRequest, name: str) -> HttpResponse:
-    """One of them as Gemini describes a model."""
+    """Return one model in Gemini's format."""
     return json_response(write_model(_find_model(request, name)))
 
 
@@ -73,18 +73,18 @@ def _find_model(request: HttpRequest, name: str) -> dict[str, Any]:
 
 
 def model_list(state: Snapshot, limits: AgentLimits | None = None) -> Iterator[dict[str, Any]]:
-    """Task routes first, then services, each as OpenAI's model object; of both only what the limits allow."""
+    """Return the allowed task routes, then the allowed services, as OpenAI's model objects."""
     return (model_json(*each) for each in list_offered(state, limits))
 
 
 def model_json(name: str, capabilities: Capabilities, owner: str) -> dict[str, Any]:
-    """One model; when it was made nobody knows, so `created` is 0."""
+    """Return a model object; `created` is 0, as it is unknown."""
     both = {"input": list(capabilities.input), "output": list(capabilities.output)}
     return {"id": name, "object": "model", "created": 0, "owned_by": owner, "capabilities": both}
 
 
 def _model_by_another_name(state: Snapshot, name: str, limits: AgentLimits | None) -> dict[str, Any]:
-    """A name that is not in the list and works all the same: an alias, provider/model, a bare task type, `auto`."""
+    # An alias, provider/model, a bare task type and `auto` work without being listed.
     configuration = state.configuration
     try:
         target = resolve_model(configuration, name)
@@ -94,6 +94,7 @@ def _model_by_another_name(state: Snapshot, name: str, limits: AgentLimits | Non
     except LookupError as error:
         reason = str(error) if isinstance(error, UnknownModelError) else "no route"
         raise GatewayError(404, "model_not_found", reason, "model") from None
+    # A direct name means one service, a route the first candidate that can answer.
     if target.direct:
         first = target.route.primary
         service = target.service or configuration.service_at(first.provider, first.model or "")

@@ -1,7 +1,7 @@
-"""The streams that are being written, each ended within a second of its key: revoked, expired, or its agent gone.
+"""End open streams within a second after their key is revoked or expires.
 
-A call is let in once, and a stream may go on for an hour after that. While there are streams a thread looks at the
-installation's stamp, which every act on keys and agents moves, and only when it moved at the keys.
+A call is authenticated once, and its stream may go on for an hour after that. While there are streams, a thread polls
+the installation's stamp, which every change of keys and agents moves, and re-reads keys only when it moved.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ KEY_ENDED_MESSAGE = translatable("The agent key was revoked or expired before th
 
 
 class KeyEndedError(Exception):
-    """The key by which a stream was let in is not good any more."""
+    """The key of an open stream is no longer valid."""
 
     status, code, message = 401, KEY_ENDED, KEY_ENDED_MESSAGE
 
 
 @dataclass(eq=False, slots=True)
 class OpenStream:
-    """A stream let in under that stamp; `waiting` is its wait for what comes next."""
+    """A stream authenticated under that stamp; `waiting` is its wait for the next block."""
 
     principal: Principal
     stamp: int
@@ -44,18 +44,18 @@ class OpenStream:
     is_ended: bool = False
 
     def check(self) -> None:
-        """Raise `KeyEndedError` once the key has ended: for a stream that never has to wait."""
+        """Raise `KeyEndedError` once the key has ended, for streams that never wait."""
         if self.is_ended:
             raise KeyEndedError
 
     def end(self) -> None:
-        """End it, whether it waits or not; from any thread."""
+        """End the stream, waiting or not; callable from any thread."""
         self.is_ended = True
         self.loop.call_soon_threadsafe(self.waiting.give_up, KeyEndedError())
 
 
 class OpenStreams:
-    """Those of a process."""
+    """The open streams of a process."""
 
     def __init__(self, newest: StampedCache[Snapshot]) -> None:
         self._newest = newest
@@ -64,28 +64,27 @@ class OpenStreams:
         self.start, self.stop = self._thread.start, self._thread.stop
 
     def __len__(self) -> int:
-        """How many there are."""
         return len(self._streams)
 
     def add(self, principal: Principal, stamp: int, waiting: WaitingPeriod) -> OpenStream:
-        """Follow a stream of the running loop until `remove`."""
+        """Watch a stream of the running loop until `remove`."""
         one = OpenStream(principal, stamp, waiting, asyncio.get_running_loop())
         self._streams.add(one)
         self._thread.demand()
         return one
 
     def remove(self, one: OpenStream) -> None:
-        """It is over."""
         self._streams.discard(one)
 
     def look(self, now: datetime | None = None) -> None:
-        """End the streams whose key has ended by then. Raise what the database raises where keys cannot be read."""
+        """End the streams whose key has ended; raise database errors if keys cannot be read."""
         streams = [each for each in self._streams.copy() if not each.is_ended]
         if not streams:
             return
         self._thread.demand()
         self._newest.look()
         stamp, now = self._newest.stamp(), now or timezone.now()
+        # One query per key, however many streams it has.
         found: dict[tuple[str, str], Principal | None] = {}
         for each in streams:
             key = each.principal.key, each.principal.agent

@@ -1,7 +1,7 @@
-"""Where a model's thoughts are from, written into the names that a caller sends back with them.
+"""Encode a thought's origin in ids and signatures that callers send back.
 
-A caller keeps `reasoning_details` and `extra_content` as they came, or loses them whole; fields of our own it would
-not know. So the id of a thought says its origin and its place, and a signature has its origin before it.
+A caller returns `reasoning_details` and `extra_content` unchanged or drops them; it would not return fields of our
+own. So a thought's id contains its origin and position, and a signature is prefixed with its origin.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SIGNED = re.compile(r"([0-9a-f]{12}):(.+)", re.DOTALL)
 
 
 def label_thoughts(thoughts: Iterable[ReasoningBlock], origin: str) -> list[ReasoningBlock]:
-    """The thoughts as they are given out."""
+    """Return the thoughts with their origin, as sent to callers."""
     return [_label(each, origin) for each in thoughts] if origin else list(thoughts)
 
 
@@ -33,12 +33,12 @@ def _label(thought: ReasoningBlock, origin: str) -> ReasoningBlock:
 
 
 def read_thoughts(details: Any) -> tuple[ReasoningBlock, ...]:
-    """The thoughts of `reasoning_details` that came back; without our label nobody knows whose they are."""
+    """Return the thoughts in returned `reasoning_details`; without our label their origin is unknown."""
     return tuple(_unlabel(each) for each in thoughts_of(details))
 
 
 def read_own_thoughts(value: Mapping[str, Any]) -> tuple[ReasoningBlock, ...]:
-    """What a message of a model's own says of its thoughts: `reasoning_details`, and Google's proof beside them."""
+    """Return the thoughts of a model's message: `reasoning_details` and Google's signature beside them."""
     thoughts = read_thoughts(value[DETAILS]) if value.get(DETAILS) else ()
     if signature := signature_of(value):
         proof, origin = read_signature(signature)
@@ -55,32 +55,33 @@ def _unlabel(thought: ReasoningBlock) -> ReasoningBlock:
 
 
 def label_signature(signature: str | None, origin: str) -> str | None:
-    """A signature as it is given out."""
+    """Return the signature with its origin, as sent to callers."""
     return f"{origin}:{signature}" if signature and origin else signature
 
 
 def read_signature(text: str | None) -> tuple[str | None, str]:
-    """A signature that came back, and its origin; empty where it is a vendor's own, which are all plain base64."""
+    """Return a returned signature and its origin, which is "" for a vendor's own."""
     labelled = _SIGNED.fullmatch(text or "")
     if labelled is None:
+        # Vendors' signatures are plain base64, so a colon means a damaged label.
         return (None if text and ":" in text else text), ""
     return labelled[2], labelled[1]
 
 
-# Thoughts of any vendor in one opaque text, for callers that give back what they were given and read none of it.
+# Thoughts of any vendor in one opaque string, for callers that return it unread.
 
 CARRIER = "routing:"
-"""What it begins with; no vendor's base64 does."""
+"""Prefix of such a string; no vendor's base64 can begin with it."""
 
 
 def pack_thoughts(thoughts: Sequence[ReasoningBlock], origin: str) -> str:
-    """The thoughts with the mark of who thought them."""
+    """Return the thoughts with their origin as an opaque string."""
     fields = message_fields(label_thoughts(thoughts, origin))
     return CARRIER + base64.urlsafe_b64encode(json.dumps(fields).encode()).decode()
 
 
 def unpack_thoughts(text: str) -> tuple[ReasoningBlock, ...]:
-    """The thoughts in such a text; one that is not ours, or that somebody changed, holds none."""
+    """Return the thoughts in such a string, none if it is not ours or was changed."""
     if not text.startswith(CARRIER):
         return ()
     try:

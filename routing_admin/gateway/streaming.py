@@ -1,4 +1,4 @@
-"""Sends a streamed answer to the caller. However it ends, the upstream is closed and the log gets its entry."""
+"""Stream an answer to the caller; however it ends, the upstream is closed and the request logged."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from routing_admin.upstream import Stream
 
 @dataclass(slots=True, kw_only=True)
 class AnswerStream:
-    """One stream: what came of it so far."""
+    """One streamed answer and what was received of it so far."""
 
     result: RunResult[Stream]
     dispatch: Dispatch
@@ -53,13 +53,12 @@ class AnswerStream:
     at_end: Callable[[], object] | None = None
 
     def is_whole(self) -> bool:
-        """Whether the answer came to its end."""
         return self.finish is not None and self.failure is None and self.fault is None
 
     async def blocks(self) -> AsyncGenerator[bytes, None]:
-        """Server-sent events, those of one block of the provider's together.
+        """Yield server-sent events, those of one upstream block together.
 
-        A break is an error event, and it is the last: no reason to stop, no `[DONE]`.
+        If the answer breaks off, the last event is an error, without finish reason and `[DONE]`.
         """
         waiting = draining().limit()
         followed = None
@@ -67,9 +66,11 @@ class AnswerStream:
             followed = open_streams().add(self.principal, self.dispatch.planned.state.stamp, waiting)
         try:
             batches = aiter(self.result.answer)
+            # Text is only collected if something needs it afterwards.
             records = self.hold is not None or self.dispatch.planned.state.record_bodies or self.dispatch.told_failures
             delta = self._record_delta if records else self.events.write_delta
             while True:
+                # A stream that never waits would not notice that the server drains.
                 draining().check()
                 if followed is not None:
                     followed.check()
@@ -87,10 +88,11 @@ class AnswerStream:
             self.ended_by = error
             yield self.events.write_error(later_error(error), self.request_id)
         except KeyEndedError as error:
+            # A complete answer needs no error, whatever happened to its key.
             if self.finish is None:
                 self.ended_by = error
                 yield self.events.write_error(GatewayError(error.status, error.code, error.message), self.request_id)
-        except Exception as error:  # a fault of ours: the caller is told, and the log does not blame another
+        except Exception as error:  # a bug of ours: report it to the caller, and do not log it as the provider's
             self.fault = error
             yield self.events.write_error(error_of_fault(error), self.request_id)
         finally:
@@ -107,9 +109,10 @@ class AnswerStream:
         return self.events.write_delta(delta)
 
     async def _write_other(self, event: Supplement | Finish | Failure) -> bytes:
-        """What is no words: things made are stored before they go out, and a sound before the end is told."""
+        # Generated files are stored before they are sent, audio before the end.
         if isinstance(event, Supplement):
             return await self._write_supplement(event)
+        # Pieces of audio are stored as one file, once they are all there.
         kept = await self._keep(self.sounds) if self.sounds else ()
         self.has_kept_sounds = True
         if isinstance(event, Finish):
@@ -157,6 +160,7 @@ class AnswerStream:
             self._settle(self.hold)
         self.recorder.add_facts(media=answer.media, citations=self.citations)
         if self.failure is not None:
+            # The status was sent before the failure, so it is 200 in the log.
             facts = {"outcome": caller_of(self.failure)[1], "status": 200, "error": self.failure.message}
             if self.failure.usage is not None:
                 facts["usage"] = self.failure.usage
@@ -176,7 +180,8 @@ class AnswerStream:
             self.recorder.end(attempts, self.dispatch.prepared, answer, outcome=CANCELLED, status=LEFT_STATUS)
 
     def _settle(self, hold: Reservation) -> None:
-        """Count what came, of whatever sort; words of an operation are events, of which completions alone are text."""
+        # Without a provider's usage, tokens are estimated from the content. A passed-on operation's deltas are raw
+        # events.
         end, planned = self.finish or self.failure, self.dispatch.planned
         texts = (text_of_frames(self.words),) if planned.plan.verbatim else (*self.words, *self.beside)
         sounds = () if self.has_kept_sounds else self.sounds
@@ -186,7 +191,7 @@ class AnswerStream:
 
 
 def later_error(error: DrainingError | OverloadedError) -> GatewayError:
-    """503 that a client may try again: another process takes it, or this one a little later."""
+    """Return a 503 that clients may retry: another process accepts it, or this one a little later."""
     refusal = GatewayError(error.status, error.code, error.message)
     refusal.should_retry, refusal.retry_after = error.should_retry, error.retry_after
     return refusal

@@ -1,4 +1,4 @@
-"""What a call does in a thread: reading rows and looking into files, with a short wait for the database."""
+"""Run a call's database and file work in threads, with a short lock timeout."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 async def run_in_thread(call: HttpCall, work: Callable[[], T]) -> T:
-    """What `work` gives, in any thread where the call allows it, else in the one that Django gave the request."""
+    """Run `work` in any thread if the call allows it, else in the thread of Django's request."""
     with lock_timeout(WAIT_SECONDS):
         queued = in_line(work)
         if not call.in_own_threads:
@@ -30,9 +30,9 @@ async def run_in_thread(call: HttpCall, work: Callable[[], T]) -> T:
 
 
 async def run_in_own_share(call: HttpCall, work: Callable[[], T], *, is_heavy: bool = False) -> T:
-    """Return what `work` gives, which may wait for a file's reader: one agent's files never take all threads.
+    """Run `work` in a thread of the agent's share, so that one agent's files never block all threads.
 
-    What `is_heavy` computes alone; raises `OverloadedError` where others do for long.
+    `is_heavy` work runs alone; raise `OverloadedError` if other heavy work takes too long.
     """
     async with slot(threads(), requester.get()):
         return await run_in_thread(call, partial(_alone, work) if is_heavy else work)
@@ -44,11 +44,12 @@ def _alone(work: Callable[[], T]) -> T:
 
 
 def _with_rows(work: Callable[[], T]) -> T:
-    """`work` in a thread that outlives the call, whose database connections are renewed now and then."""
+    # These threads outlive the call, so their database connections must be renewed.
     with borrowed_connections():
         try:
             return work()
         except Exception as error:
             if is_unavailable(error):
+                # A broken connection must not be left for the thread's next call.
                 close_old_connections()
             raise

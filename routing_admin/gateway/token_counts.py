@@ -1,4 +1,4 @@
-"""How many tokens a call is likely to take, before it is made: the same for every API that has such a call."""
+"""Count the tokens a call is likely to use, for every API with such an endpoint."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from routing_admin.gateway.http import HttpCall, HttpReply
 from routing_admin.gateway.streaming import later_error
 
 ESTIMATE = "x-routing-estimate"
-"""The header that says that a number of tokens is no provider's count but our estimate."""
+"""Header of a token count that is our estimate, not a provider's count."""
 
 
 @value_class
 class TokenCounting:
-    """The counting call of an API: its path, the API whose requests it takes, and how it writes the number."""
+    """The counting endpoint of an API: its path, the API whose requests it accepts, and its response format."""
 
     path: str
     api: ChatApi
@@ -42,7 +42,7 @@ class TokenCounting:
 
 
 def count_reply(counting: TokenCounting, call: HttpCall) -> HttpReply:
-    """The count of who would be asked first, else an estimate, as `x-routing-estimate` says; errors included."""
+    """Return the first candidate's count, else an estimate marked with `x-routing-estimate`; errors included."""
     reply = _count(counting, call)
     reply.headers["x-request-id"] = call.request_id
     if counting.api.id_header:
@@ -80,12 +80,13 @@ def _count(counting: TokenCounting, call: HttpCall) -> HttpReply:
         return refuse(error)
     except OverloadedError as error:
         return refuse(later_error(error))
-    except Exception as error:  # the last line of defence of a machine's plane: never an HTML page
+    except Exception as error:  # API clients must never get an HTML error page
         return refuse(error_of_fault(error))
     finally:
         if hold is not None:
             hold.close()
     first = first_candidate(planned)
+    # Tokenizers differ, so name the model that was counted for.
     told = {"x-routing-provider": first.provider, "x-routing-model": first.model} if first else {}
     if counted is None:
         told[ESTIMATE] = "true"

@@ -1,4 +1,4 @@
-"""Calls that miss the data plane by little: 404 in the shape of the API they take us for, naming the right one."""
+"""404 for URLs that almost match the data plane, in the caller's format and naming the right URL."""
 
 from __future__ import annotations
 
@@ -21,31 +21,27 @@ View = Callable[..., HttpResponseBase]
 
 
 def as_openai(request: HttpRequest, message: str) -> HttpResponseBase:
-    """OpenAI's shape."""
     return response_of(GatewayError(404, "unknown_url", message), request_id_of(request))
 
 
 def as_anthropic(request: HttpRequest, message: str) -> HttpResponse:
-    """Anthropic's shape."""
     error = {"type": "not_found_error", "message": message}
     return _refuse(request, {"type": "error", "error": error, "request_id": request_id_of(request)})
 
 
 def as_gemini(request: HttpRequest, message: str) -> HttpResponse:
-    """Google's shape."""
     return _refuse(request, google_error(404, "unknown_url", message, request_id_of(request)))
 
 
 def _refuse(request: HttpRequest, body: dict[str, Any]) -> HttpResponse:
     response = json_response(body, 404)
+    # Anthropic's clients read the id from `request-id`.
     response.headers["x-request-id"] = response.headers["request-id"] = request_id_of(request)
     response.headers["x-should-retry"] = "false"
     return response
 
 
 def unknown_url_view(shape: Shape, right: str) -> View:
-    """A view that says where the call belongs."""
-
     @csrf_exempt
     def view(request: HttpRequest, **kwargs: object) -> HttpResponseBase:
         rejected_calls().note("unknown_url", request.path, request.headers)
@@ -55,9 +51,9 @@ def unknown_url_view(shape: Shape, right: str) -> View:
 
 
 def unless_posted(view: View) -> View:
-    """Return the view of a model's description, which says where a call of another verb of Gemini's API belongs.
+    """Wrap a model's view; a POST with a verb of Gemini's API gets a 404 that names the right URL.
 
-    Only its method sets `models/x:batchGenerateContent` apart: names may hold a colon, too (`task:coding`).
+    Only the method distinguishes `models/x:batchGenerateContent`, as names may contain a colon, too (`task:coding`).
     """
     unknown = unknown_url_view(as_gemini, GEMINI)
 
@@ -96,10 +92,10 @@ BELOW_V1: list[URLPattern] = [
         name="unknown_url",
     ),
 ]
-"""Other vendors' and other versions' calls below `/v1/`."""
+"""Unsupported calls of other vendors and versions below `/v1/`."""
 
 OTHERS_BELOW_V1 = re_path(r"^v1(?:/.*)?$", unknown_url_view(as_openai, ALL_CALLS), name="unknown_url")
-"""Everything else there, after the real addresses."""
+"""Everything else below `/v1`, matched after the real URLs."""
 
 BESIDE_V1: list[URLPattern] = [
     *(
@@ -118,4 +114,4 @@ BESIDE_V1: list[URLPattern] = [
     ),
     re_path(r"^v1(?:alpha|beta1?)(?:/.*)?$", unknown_url_view(as_gemini, GEMINI), name="unknown_url"),
 ]
-"""Beside `/v1/`: without it, or under the agents' API."""
+"""Calls without `/v1/`, or under the agents' API."""
