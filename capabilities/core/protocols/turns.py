@@ -48,7 +48,7 @@ class Conversation:
         self._waiting.extend(blocks)
 
     def turns(self, opening: Any) -> list[Turn]:
-        """Return all turns, with `opening` as the user's first if there is none or the model's comes first."""
+        """Return all turns; `opening` is the user's first if there is no turn or the model would begin."""
         self._release()
         if not self._turns or self._turns[0].speaker != self._user:
             return [Turn(self._user, blocks=[opening]), *self._turns]
