@@ -1,4 +1,4 @@
-"""Changing model services and what they can do."""
+"""Actions on model services: saving, capabilities, filling from the catalogue, and doubts."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def save_service(
     cells: Mapping[Cell, bool] = MappingProxyType({}),
     expected: int | None = None,
 ) -> AuditedAction:
-    """Writes a service, new or changed, as one revision; with what an administrator declares it can do.
+    """Save a new or changed service with the capabilities that an administrator declares, as one revision.
 
-    `capabilities` are exactly what it can do from now on, `cells` the switches that changed.
+    `capabilities` replaces everything that the service can do, `cells` only sets the given ones.
     """
     new = row.pk is None
     with ledger.change(
@@ -60,7 +60,7 @@ def save_service(
 
 
 def declare(row: Service, capabilities: Capabilities) -> None:
-    """Makes exactly these capabilities the service's own; a cell whose value stays keeps where it came from."""
+    """Declare exactly these capabilities. A cell whose value does not change keeps its source."""
     wanted = [("input", name) for name in capabilities.input] + [("output", name) for name in capabilities.output]
     kept = {(cell.side, cell.name): cell for cell in row.capabilities.all()}
     for (side, name), cell in kept.items():
@@ -80,7 +80,6 @@ def declare(row: Service, capabilities: Capabilities) -> None:
 def set_cell(
     actor: Actor, row: Service, cell: Cell, *, supported: bool, source: Source = Source.DECLARED
 ) -> AuditedAction:
-    """Switches one cell of the matrix."""
     return set_capabilities(actor, {row: {cell: supported}}, source=source)
 
 
@@ -91,7 +90,7 @@ def set_capabilities(
     source: Source = Source.DECLARED,
     action: str = "service.capabilities",
 ) -> AuditedAction:
-    """Switches several cells, of one service or of many, as one revision; `action` is what the audit log calls it."""
+    """Set capabilities of one or more services as one revision. `action` is the audit log's code."""
     return set_sourced_capabilities(actor, {row: {source: cells} for row, cells in cells_by_service.items()}, action)
 
 
@@ -100,7 +99,7 @@ def set_sourced_capabilities(
     cells_by_service: Mapping[Service, Mapping[Source, Mapping[Cell, bool]]],
     action: str = "service.capabilities",
 ) -> AuditedAction:
-    """The same for cells that come from several sources."""
+    """Set capabilities that have several sources, as `set_capabilities` does."""
     names = ", ".join(row.service_id for row in cells_by_service)
     with ledger.change(actor, AuditedAction(action, "service", names[:300])) as act:
         for row, cells_by_source in cells_by_service.items():
@@ -111,7 +110,7 @@ def set_sourced_capabilities(
 
 
 def keep_default_text(row: Service) -> None:
-    """A service that declared nothing counts as text in, text out; its first declared cell must not take that away."""
+    # A service that declares nothing counts as text in, text out. Its first declared cell must not take that away.
     if row.declares_capabilities:
         return
     row.declares_capabilities = True
@@ -120,14 +119,14 @@ def keep_default_text(row: Service) -> None:
 
 
 def write_cells(row: Service, cells: Mapping[Cell, bool], source: Source) -> None:
-    """Writes some cells of a row; that it declares its capabilities from now on is not yet saved with it."""
+    """Write cells of a service. Saving the row's `declares_capabilities` is left to the caller."""
     keep_default_text(row)
     for cell, on in cells.items():
         write_cell(row, cell, supported=on, source=source)
 
 
 def write_cell(row: Service, cell: Cell, *, supported: bool, source: Source, position: int | None = None) -> None:
-    """Writes one cell; a new one goes to the end of its side."""
+    """Write one cell. A new one goes to the end of its side."""
     side, name = cell
     values: dict[str, object] = {"supported": supported, "source": source.value}
     if position is not None:
@@ -139,7 +138,7 @@ def write_cell(row: Service, cell: Cell, *, supported: bool, source: Source, pos
 
 
 def check_can_delete_service(row: Service) -> None:
-    """Raises `InUseError` naming the agents that use the service, or the aliases that lead to it."""
+    """Raise `InUseError` naming the agents or aliases that use the service."""
     agents = [agent.agent_id for agent in row.agents.all()]
     check_unused(agents, _("Agents still use this service: %(users)s. Give them another one first."))
     aliases = list_aliases_of(row.service_id)
@@ -147,7 +146,7 @@ def check_can_delete_service(row: Service) -> None:
 
 
 def delete_service(actor: Actor, row: Service, *, expected: int | None = None) -> AuditedAction:
-    """Deletes a service that no agent and no alias uses. Its provider and model stay callable, as text only."""
+    """Delete a service that no agent or alias uses. Its provider and model remain callable, as text only."""
     with ledger.change(actor, AuditedAction("service.delete", "service", row.service_id)) as act:
         check_version(Service.objects.filter(pk=row.pk).first(), expected)
         check_can_delete_service(row)
@@ -155,30 +154,29 @@ def delete_service(actor: Actor, row: Service, *, expected: int | None = None) -
     return act
 
 
-# Taking over what the catalogue says: for services that are there, and for models about to become services.
+# Filling from the catalogue: existing services, and models that are about to become services.
 
 FIRMER = (Source.DECLARED.value, Source.PROBED.value)
-"""Where a value comes from that the catalogue never overrules by itself."""
+"""Sources that the catalogue never overrides by itself."""
 UNKNOWN_MODEL: Mapping[Cell, tuple[bool, Source]] = dict.fromkeys(TEXT, (True, Source.UNKNOWN))
-"""What counts of a model that the catalogue does not know."""
+"""The cells of a model that the catalogue does not know."""
 
 
 def entry_for(provider: Provider, model: str) -> CatalogueEntry | None:
-    """What the catalogue knows of a model at a provider."""
     return snapshot.current().catalogue.entry_at(provider.name, provider.endpoint, model)
 
 
 def retirement_of(provider: Provider, model: str) -> Retirement | None:
-    """From which day the provider no longer serves a model; None when no source gives a day."""
     return snapshot.current().catalogue.retirement_at(provider.name, provider.endpoint, model)
 
 
 def cells_of(entry: CatalogueEntry) -> dict[Cell, tuple[bool, Source]]:
-    """Every usual cell, whether it counts as there, and why not where the catalogue has no firm word on it."""
+    """Return every usual cell with its value and source."""
     return {cell: _cell_of(entry.facts.get(cell)) for cell in CELLS}
 
 
 def _cell_of(fact: Fact | None) -> tuple[bool, Source]:
+    # Without a firm statement the cell is off, and its source tells why.
     if fact is None:
         return False, Source.UNKNOWN
     return fact.value, Source.CONTESTED if fact.verdict is FactVerdict.CONTESTED else Source.CATALOGUE
@@ -187,9 +185,9 @@ def _cell_of(fact: Fact | None) -> tuple[bool, Source]:
 def fill_from_catalogue(
     actor: Actor, rows: Iterable[Service], *, insist: bool = False, catalogue: Catalogue | None = None
 ) -> BulkChange:
-    """Fills what is unknown from the catalogue, as one revision; how many services it knew something new about.
+    """Fill unknown cells from the catalogue as one revision. Return the number of services with changes.
 
-    What was declared or probed stays, unless `insist` says that the catalogue is right.
+    Declared and probed values stay, unless `insist` is set.
     """
     cells_by_service = list_open_cells(catalogue or snapshot.current().catalogue, rows, insist=insist)
     if not cells_by_service:
@@ -200,7 +198,6 @@ def fill_from_catalogue(
 def list_open_cells(
     catalogue: Catalogue, rows: Iterable[Service], *, insist: bool = False
 ) -> dict[Service, dict[Source, dict[Cell, bool]]]:
-    """The cells that a catalogue would fill, of each service that has any."""
     cells_by_service = {}
     for row in rows:
         entry = catalogue.entry_at(row.provider.name, row.provider.endpoint, row.model)
@@ -211,8 +208,9 @@ def list_open_cells(
 
 
 def open_cells(row: Service, entry: CatalogueEntry, *, insist: bool) -> dict[Source, dict[Cell, bool]]:
-    """Of what the catalogue says, the cells that it may fill, by source: those that nobody knows for sure; all that it
-    has a firm word on when insisting.
+    """Return the cells that the catalogue may fill, by source.
+
+    These are cells without a firm value, and with `insist` all cells on which the catalogue's sources agree.
     """
     there = {(cell.side, cell.name): cell for cell in row.capabilities.all()}
     knows_the_rest = row.knows_the_rest
@@ -221,6 +219,7 @@ def open_cells(row: Service, entry: CatalogueEntry, *, insist: bool) -> dict[Sou
         have = there.get(cell)
         firm = have.source in FIRMER if have else knows_the_rest
         wanted = not firm or (insist and source is Source.CATALOGUE)
+        # What already has this value and source would only make an empty revision.
         if wanted and not (have and have.supported == on and have.source == source):
             fillable.setdefault(source, {})[cell] = on
     return fillable
@@ -228,7 +227,7 @@ def open_cells(row: Service, entry: CatalogueEntry, *, insist: bool) -> dict[Sou
 
 @dataclass(frozen=True, slots=True)
 class NewModel:
-    """A model about to become a service: `chosen` are the cells switched on, `alias` a name callers use, or empty."""
+    """A model about to become a service: `cells` are those switched on, `alias` is a name for callers, or empty."""
 
     model: str
     service_id: str
@@ -237,7 +236,6 @@ class NewModel:
 
 
 def add_models(actor: Actor, provider: Provider, models: Sequence[NewModel]) -> AuditedAction:
-    """Makes a service (and an alias) of each model, all as one revision."""
     names = ", ".join(model.service_id for model in models)
     act = AuditedAction("service.add", "provider", provider.name, {"services": names[:300]})
     with ledger.change(actor, act):
@@ -247,7 +245,7 @@ def add_models(actor: Actor, provider: Provider, models: Sequence[NewModel]) -> 
 
 
 def add_model(actor: Actor, provider: Provider, new: NewModel) -> Service:
-    """One service; a cell that says what the catalogue says comes from there, any other is declared."""
+    """Add one service. Cells that equal the catalogue's have it as their source, the others are declared."""
     entry = entry_for(provider, new.model)
     row = Service(
         service_id=new.service_id,
@@ -273,13 +271,14 @@ def add_model(actor: Actor, provider: Provider, new: NewModel) -> Service:
     return row
 
 
-# Keeping what speaks against what a model is said to read, and an administrator's decision about it.
+# Drifts: evidence against what a model is said to read, and an administrator's decision about it.
 
 
 def record_drift(row: Service, capability: str, kind: DriftKind, revision: int | None = None) -> None:
-    """Keeps what was just found of a service's model, in place of what was kept of that capability before."""
+    """Store new evidence about a model, in place of earlier evidence about the same capability."""
     now = timezone.now()
     place: dict[str, Any] = {"provider": row.provider.name, "model": row.model, "capability": capability}
+    # A dismissed drift stays quiet for a week, even if it is seen again.
     if Drift.objects.filter(**place, kind=kind, dismissed_at__gt=now - QUIET).exists():
         return
     found = {"kind": kind, "at": now, "request": "", "status": None, "revision": revision, "dismissed_at": None}
@@ -287,18 +286,18 @@ def record_drift(row: Service, capability: str, kind: DriftKind, revision: int |
 
 
 def settle_doubts(row: Service, capabilities: Iterable[str]) -> None:
-    """Forgets the doubts about these capabilities: a probe decided."""
+    """Delete the doubts about these capabilities, which a probe has settled."""
     rows = Drift.objects.filter(provider=row.provider.name, model=row.model, kind__in=DOUBTS)
     rows.filter(capability__in=list(capabilities)).delete()
 
 
 def dismiss_drift(actor: Actor, row: Service, capability: str) -> None:
-    """Tells the same no more for a week; what the model is said to read stays as it is."""
+    """Dismiss a drift for a week. The capability does not change."""
     with ledger.audit(actor, AuditedAction("drift.dismiss", "service", row.service_id, {"capability": capability})):
         rows = Drift.objects.filter(provider=row.provider.name, model=row.model, capability=capability)
         rows.update(dismissed_at=timezone.now())
 
 
 def accept_doubt(actor: Actor, row: Service, capability: str) -> AuditedAction:
-    """Declares that the model does not read it; Undo brings back what was said, and the doubt with it."""
+    """Declare that the model does not read it. Undo restores the value, and with it the doubt."""
     return set_cell(actor, row, ("input", capability), supported=False)

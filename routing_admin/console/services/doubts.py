@@ -1,4 +1,4 @@
-"""Doubts about what models read, in words."""
+"""Sentences for doubts about what models read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SENTENCES: Mapping[str, str | Promise] = {
 
 @dataclass(frozen=True, slots=True)
 class DriftView:
-    """One thing that was seen of a model, with its sentence."""
+    """A drift with its sentence."""
 
     line: DriftLine
     sentence: str
@@ -35,12 +35,11 @@ class DriftView:
 
     @property
     def tone(self) -> str:
-        """The tone of its note: what a model reads beside what it did is good news."""
+        # A capability that was found in addition is good news.
         return "info" if self.line.row.kind == DriftKind.STARTED else "warn"
 
 
 def render_drifts(lines: Iterable[DriftLine]) -> list[DriftView]:
-    """What was seen, as pages show it."""
     return [_render(line) for line in lines]
 
 

@@ -1,4 +1,4 @@
-"""The form of a model service: which model at which provider, and how content is given to it."""
+"""The forms of a model service and of its price."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ else:
     ServiceModelForm = forms.ModelForm
 
 
-# The fields of a model's own price: amounts for a million tokens of each sort, in a currency.
+# A model's own price: amounts per million tokens of each sort, in a currency.
 
 
 class PriceForm(forms.Form):
-    """A price that the administrator sets; all fields empty for the listed one. `was` is what is stored."""
+    """A price that replaces the listed one; all fields empty for the listed one. `was` is the stored price."""
 
     currency = forms.CharField(label=gettext_lazy("Currency"), max_length=3, required=False)
 
@@ -49,7 +49,7 @@ class PriceForm(forms.Form):
             )
 
     def clean(self) -> dict[str, Any]:
-        """The price as JSON, empty where nothing is filled in; what is wrong with it stands at its field."""
+        """Return the price as JSON, empty if nothing is filled in. Problems are added to their fields."""
         data = self.cleaned_data
         price: dict[str, Any] = {name: _plain(data[name]) for name in FIELDS if data.get(name) is not None}
         if currency := str(data.get("currency") or "").strip().upper():
@@ -59,53 +59,49 @@ class PriceForm(forms.Form):
         return price
 
     def build_price(self) -> dict[str, Any]:
-        """The price, with the fields that this form does not know as they were."""
+        """Return the price to store."""
         price = dict(self.cleaned_data)
+        # Fields of a price that this form does not show are kept.
         unknown = {name: value for name, value in self._was.items() if name not in FIELDS and name != "currency"}
         return {**price, **unknown} if price else {}
 
     @property
     def main_fields(self) -> list[forms.BoundField]:
-        """Those that every price has."""
         return [self["currency"], *(self[name] for name in ("input", "output", "cacheRead", "cacheWrite"))]
 
     @property
     def further_fields(self) -> list[forms.BoundField]:
-        """Those of few models."""
         return [self[name] for name in FIELDS if name not in ("input", "output", "cacheRead", "cacheWrite")]
 
     @property
     def has_further(self) -> bool:
-        """Whether one of those is set or wrong, so that they are shown."""
         return any(each.value() not in (None, "") or each.errors for each in self.further_fields)
 
 
 def _plain(amount: float) -> float | int:
-    """2 for 2.0, as a person writes it."""
+    # Written 2, not 2.0, as a person would.
     return int(amount) if amount.is_integer() else amount
 
 
 SWITCHES = ("switch", "cell", "custom", "side")
-"""The fields about capabilities; a service that is not there yet has none."""
+"""The fields about capabilities, which the form of a new service does not have."""
 
 
 def limits_text(value: Any) -> str:
-    """Limits as an administrator edits them; nothing for none."""
     return json.dumps(value, ensure_ascii=False, indent=2) if value else ""
 
 
 class CellsField(forms.MultipleChoiceField):
-    """Switches of capabilities as `side:name`; one that the row does not have means nothing."""
+    """Switches of capabilities as `side:name`. Switches that the row does not have are ignored."""
 
     def valid_value(self, value: object) -> bool:
-        """Every text, since which capabilities there are is data of the row."""
         return True
 
 
 class ServiceForm(ServiceModelForm):
-    """A model service; its id is its identity in files and at agents, and stays once it is made.
+    """A model service. Its id identifies it in files and at agents, and cannot change later.
 
-    `switch` are the switches of the page that was sent, `cell` those of them that are on.
+    `switch` holds the switches of the posted page, `cell` those that are on.
     """
 
     provider = forms.ModelChoiceField(select_providers(), label=gettext_lazy("Provider"))
@@ -177,16 +173,13 @@ class ServiceForm(ServiceModelForm):
         self.price = PriceForm(self.data if self.is_bound else None, was=row.price)
 
     def is_valid(self) -> bool:
-        """Whether every field can be taken, those of the price too."""
         return all([super().is_valid(), not self.is_bound or self.price.is_valid()])
 
     @property
     def timeout_fields(self) -> list[forms.BoundField]:
-        """The timeouts."""
         return timeout_fields(self)
 
     def clean_limits_json(self) -> str:
-        """JSON that says limits; every problem is named with its path."""
         text = str(self.cleaned_data["limits_json"]).strip()
         if not text:
             return text
@@ -200,14 +193,15 @@ class ServiceForm(ServiceModelForm):
         return text
 
     def apply_switches(self, squares: Iterable[Square]) -> list[Square]:
-        """The row's capabilities as this form has them: as they are stored, or as they were just sent."""
+        """Return the row's capabilities as stored, or as posted if the form is bound."""
         if not self.is_bound:
             return list(squares)
         switches, on = set(self["switch"].value() or ()), set(self["cell"].value() or ())
+        # A switch that the page did not have keeps its stored value: it was added meanwhile.
         return [replace(each, on=each.key in on) if each.key in switches else each for each in squares]
 
     def cells(self, squares: Iterable[Square]) -> dict[tuple[str, str], bool]:
-        """The capabilities that the form changes, and the one that it adds."""
+        """Return the capabilities that the form changes or adds."""
         stored = list(squares)
         pairs = zip(stored, self.apply_switches(stored), strict=True)
         found = {(each.side, each.name): new.on for each, new in pairs if new.on != each.on}
@@ -215,15 +209,16 @@ class ServiceForm(ServiceModelForm):
         return found | ({(self.cleaned_data["side"] or "input", custom): True} if custom else {})
 
     def build_row(self) -> Service:
-        """The row with everything from the form, not yet saved."""
+        """Return the row with the form's values, unsaved."""
         row = self.save(commit=False)
         data = self.cleaned_data
         tags = [word.strip() for word in data["tags"].split(",") if word.strip()]
+        # Tags from a file may be other than text. Unless they change, they are kept as they are.
         if tags != [str(tag) for tag in row.capability_tags]:
             row.capability_tags = tags
         row.limits = read_mended_json(data["limits_json"]) if data["limits_json"] else {}
         row.price = self.price.build_price()
-        if "extra_body_json" in self.data:  # a page of an earlier version has neither
+        if "extra_body_json" in self.data:  # pages of earlier versions post neither
             row.extra_body = data["extra_body_json"]
             row.timeouts = timeouts_in(data, row.timeouts)
         if data["policy"] != policy_word(row.content):

@@ -1,4 +1,4 @@
-"""Probing chosen services every night, by one process: who is chosen, whose turn it is, what changed."""
+"""The nightly probe: which services are chosen, which are due, and the thread that probes them."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from routing_admin.platform.databases.router import renew_connections
 from routing_admin.platform.server.repeating_thread import RepeatingThread
 
 FIRST_HOUR = 3
-"""When a night's probes may begin, in the installation's time zone."""
+"""The hour after which a night's probes begin, in the installation's time zone."""
 NIGHT = Actor("system", "nightly probe")
 
 
 def night_of(now: datetime) -> date:
-    """The last night whose probes may have begun."""
+    """Return the latest night whose probes may have begun."""
     return (timezone.localtime(now) - timedelta(hours=FIRST_HOUR)).date()
 
 
 def set_nightly(actor: Actor, row: Service, on: bool, now: datetime) -> None:
-    """Chooses the service for the nights from the next one on, or no longer."""
+    """Choose a service for the nightly probe, starting with the next night, or end the choice."""
     with ledger.audit(actor, AuditedAction("service.nightly", "service", row.service_id, {"on": on})):
         if on:
             NightlyProbe.objects.get_or_create(service_id=row.service_id, defaults={"last_night": night_of(now)})
@@ -41,9 +41,10 @@ def set_nightly(actor: Actor, row: Service, on: bool, now: datetime) -> None:
 
 
 def claim_due(now: datetime) -> Iterator[Service]:
-    """The chosen services that were not probed this night, each claimed for whoever asks: no other process gets it."""
+    """Claim and yield the chosen services that were not probed this night."""
     night = night_of(now)
     for name in list(NightlyProbe.objects.filter(last_night__lt=night).values_list("service_id", flat=True)):
+        # A conditional update claims the service: of several processes, one changes the row.
         mine = NightlyProbe.objects.filter(service_id=name, last_night__lt=night).update(last_night=night)
         row = find_live(name) if mine else None
         if row is not None:
@@ -51,7 +52,7 @@ def claim_due(now: datetime) -> Iterator[Service]:
 
 
 def claim_all(now: datetime) -> Iterator[Service]:
-    """Every chosen service, whether its turn has come or not; this night counts as done for them."""
+    """Claim and yield every chosen service, due or not."""
     night = night_of(now)
     for name in list(NightlyProbe.objects.order_by("service_id").values_list("service_id", flat=True)):
         NightlyProbe.objects.filter(service_id=name).update(last_night=night)
@@ -61,20 +62,19 @@ def claim_all(now: datetime) -> Iterator[Service]:
 
 
 def find_live(service_id: str) -> Service | None:
-    """The service, where it and its provider are enabled."""
     rows = Service.objects.select_related("provider").prefetch_related("capabilities")
     return rows.filter(service_id=service_id, enabled=True, provider__enabled=True).first()
 
 
 def probe_nightly(row: Service) -> ProbeResult:
-    """Probes a service as the nightly probe does: what changed is kept, so that somebody sees it in the morning."""
+    """Probe a service as the nightly probe does. Changes are stored as drifts, to be seen in the morning."""
     found = probe_service(NIGHT, row, "service.probe_nightly")
     for name, on in found.changed.items():
         record_drift(row, name, DriftKind.STARTED if on else DriftKind.STOPPED, found.revision)
     return found
 
 
-# The nightly probes of this process: begun by whichever process of the server comes first, once a night.
+# One process of the server probes per night, whichever claims a service first.
 
 log = logging.getLogger(__name__)
 
@@ -83,24 +83,22 @@ PAUSE_SECONDS = 60.0
 
 @dataclass(slots=True)
 class NightlyProbes:
-    """The rounds, in a thread of their own: a probe waits for models, and nothing else shall wait for it."""
+    """The rounds of probes, in a thread of their own since a probe waits for models."""
 
     _thread: RepeatingThread = field(init=False)
 
     def __post_init__(self) -> None:
-        """Nothing runs before `start`."""
         self._thread = RepeatingThread("nightly probes", PAUSE_SECONDS, self.round, connections.close_all)
 
     def start(self) -> None:
-        """Starts the rounds; once per process."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the rounds, once the probe that is being made is done."""
+        """Stop after the probe in progress."""
         self._thread.stop()
 
     def round(self) -> None:
-        """Probes every service whose turn it is; what goes wrong is told in the server's log, and waits for a night."""
+        """Probe every service that is due. Errors are logged, and the service is due again the next night."""
         renew_connections()
         try:
             for row in claim_due(timezone.now()):

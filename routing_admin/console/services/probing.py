@@ -1,4 +1,4 @@
-"""Asking the real model what it reads, and recording what it proved."""
+"""Probing what a model reads with real requests, and recording the result."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ from routing_admin.dispatch.provider_checks import CheckResult
 from routing_admin.limits.prices.sheet import price_for
 
 ANSWER_BYTES = 2048
-"""The most that is kept of one answer."""
+"""Bytes of an answer that are kept."""
 NOT_KNOWN = (Source.UNKNOWN, Source.CONTESTED)
-"""Where a value comes from that nobody knew: another one is no change of the model."""
+"""Sources of values that were not known: replacing such a value is not a change of the model."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """What probing found: by capability, what was proved, what an administrator's word kept from being recorded, what
-    stayed unclear, and the revision that made (None when nothing changed).
+    """The result of a probe, by capability.
 
-    `changed` are the values that were known otherwise before. `failed` is the call that did not answer words alone;
-    then nothing else was asked. A capability in none of them stays as unknown as it was.
+    `answers` are the proved values. `contradicted` are those that were declared otherwise, and so not recorded;
+    `unclear` those that the probe could not decide. `changed` are values that were known otherwise before. `failed` is
+    the plain text call that got no answer, after which nothing else was asked. `revision` is None if nothing changed.
     """
 
     answers: Mapping[str, bool] = field(default_factory=dict)
@@ -58,12 +58,12 @@ class ProbeResult:
 
 
 def probe_service(actor: Actor, row: Service, action: str = "service.capabilities") -> ProbeResult:
-    """Sends the model files that hold a word, keeps what was said, and records what it proved, in one revision.
+    """Send the model files that hold a word, store the transcripts, and record what was proved in one revision.
 
-    A cell that was declared stays as it is: an administrator's word wins, and where it says that the model reads what
-    it does not, that is a doubt. Calls are made before anything is written.
+    Declared cells do not change: where the probe contradicts one, it is recorded as a doubt.
     """
     provider = row.provider
+    # All calls are made before anything is written, since a transaction must not wait for a model.
     greeting = dial.provider_checker().test(provider.name, row.model)
     if greeting.fault:
         return ProbeResult(failed=greeting)
@@ -87,6 +87,7 @@ def _record(
     act = set_capabilities(actor, {row: cells}, source=Source.PROBED, action=action) if cells else None
     against = tuple(sorted(name for name in declared if answers[name] != before.get(name, False)))
     settle_doubts(row, [name for name in answers if name not in against])
+    # A model that reads more than declared is no doubt: nothing is lost by it.
     for name in against:
         if not answers[name]:
             record_drift(row, name, DriftKind.DENIED)
@@ -95,7 +96,6 @@ def _record(
 
 
 def is_decided(finding: ProbeFinding) -> bool:
-    """Whether a probe proved something."""
     return finding.outcome is not ProbeOutcome.UNCLEAR
 
 
@@ -114,7 +114,6 @@ def _ask_each(row: Service, chats: Sequence[ChatRequest]) -> list[ProbeAnswer]:
 
 
 def keep_transcripts(actor: Actor, row: Service, findings: Iterable[ProbeFinding]) -> None:
-    """Keeps what was asked and answered; what decides takes the place of all before, the rest only of its like."""
     now = timezone.now()
     price = price_for(row.price, row.provider.endpoint, row.model)
     with transaction.atomic():
@@ -124,6 +123,7 @@ def keep_transcripts(actor: Actor, row: Service, findings: Iterable[ProbeFinding
                 "model": row.model,
                 "capability": each.probe.capability,
             }
+            # A decided probe replaces all earlier transcripts of the capability, an unclear one only an unclear one.
             decided = is_decided(each)
             if decided:
                 ProbeTranscript.objects.filter(**place, decided=False).delete()
@@ -140,7 +140,6 @@ def keep_transcripts(actor: Actor, row: Service, findings: Iterable[ProbeFinding
 
 
 def _exchange_data(exchange: Exchange, price: Price | None) -> dict[str, Any]:
-    """One question as its column keeps it; what looks like a key is masked."""
     answer = exchange.answer
     cost = cost_of(Usage(answer.prompt_tokens, answer.completion_tokens), price) if price else None
     return {
@@ -157,7 +156,7 @@ def _exchange_data(exchange: Exchange, price: Price | None) -> dict[str, Any]:
 
 
 def summarize_probe(row: Service, probe: ProbeResult) -> str:
-    """What probing found, in one sentence."""
+    """Return the result of a probe in one sentence."""
     if probe.failed:
         return f"{row.service_id}: {dialling.explain_answer(row.provider.name, probe.failed).sentence}"
     reads = [str(capability_label(name)) for name, on in probe.answers.items() if on]

@@ -1,4 +1,4 @@
-"""What the model services' pages show: each with what it reads and writes, and who uses it."""
+"""Queries for model services: services with their users, drifts, transcripts, and the cost of a nightly probe."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PER_PAGE = 50
 
 @dataclass(frozen=True, slots=True)
 class ServiceLine:
-    """One service of the list: what it reads and writes, as it counts, and how many agents use it."""
+    """A service in the list: its effective capabilities, and the number of agents that use it."""
 
     row: Service
     reads: tuple[str, ...]
@@ -32,93 +32,84 @@ class ServiceLine:
 
 
 def select_services() -> QuerySet[Service]:
-    """All services in their order, not read yet: what a form offers."""
     return Service.objects.all()
 
 
 def list_choices() -> list[tuple[int, str]]:
-    """The key and the id of every service in their order, which is all that a form writes of them; one query."""
+    """Return the key and the id of every service, which is all that a form shows. One query."""
     return list(Service.objects.values_list("pk", "service_id"))
 
 
 def list_services(q: str, number: str | None) -> Page[Service]:
-    """That page of the services whose id holds the words, the first or last where there is no such; four queries."""
+    """Return a page of the services whose id contains the words. Four queries."""
     rows = Service.objects.select_related("provider").prefetch_related("capabilities", "agents")
     return Paginator(rows.filter(service_id__icontains=q) if q else rows, PER_PAGE).get_page(number)
 
 
 def describe_service(row: Service) -> ServiceLine:
-    """One service with what it reads and writes; no query where cells and agents were read with the row."""
     squares = list_squares(row)
     reads, writes = (tuple(each.name for each in squares if each.on and each.side == side) for side in (INPUT, OUTPUT))
     return ServiceLine(row, reads, writes, len(row.agents.all()))
 
 
 def find_service(service_id: str) -> Service | None:
-    """The service with that id, its provider, cells and agents; None for none. Three queries."""
+    """Return the service with its provider, cells and agents. Three queries."""
     rows = Service.objects.select_related("provider").prefetch_related("capabilities", "agents")
     return rows.filter(service_id=service_id).first()
 
 
 def find_row(pk: int) -> Service | None:
-    """The service of a row of the matrix, with its provider; None for none."""
     return Service.objects.select_related("provider").filter(pk=pk).first()
 
 
 def find_rows(pks: Iterable[str]) -> list[Service]:
-    """The services of rows of the matrix, with provider and cells; what is no number is passed over."""
+    """Return the services with these keys. Values that are no numbers are ignored."""
     rows = Service.objects.filter(pk__in=[pk for pk in pks if pk.isdecimal()])
     return list(rows.select_related("provider").prefetch_related("capabilities"))
 
 
 def list_service_ids() -> set[str]:
-    """The ids that are taken."""
     return set(Service.objects.values_list("service_id", flat=True))
 
 
 def map_models(provider: Provider) -> dict[str, str]:
-    """The models of a provider that are services already: by model, the service's id."""
+    """Map the models of a provider that have a service to the service's id."""
     return dict(Service.objects.filter(provider=provider).values_list("model", "service_id"))
 
 
 def has_services(provider: Provider) -> bool:
-    """Whether any service belongs to the provider."""
     return provider.services.exists()
 
 
 def list_services_at(provider: Provider) -> list[Service]:
-    """The services that belong to the provider."""
     return list(provider.services.all())
 
 
 def list_agents_using(row: Service) -> list[Agent]:
-    """The agents that use the service."""
     return list(row.agents.all())
 
 
-# What speaks against what models are said to read, or has changed of it.
+# Drifts: evidence against what models are said to read, or changes of it.
 
 
 @dataclass(frozen=True, slots=True)
 class DriftLine:
-    """One thing that was seen of a service's model and still matters."""
+    """A drift that is still relevant for a service."""
 
     row: Drift
     service: Service
 
     @property
     def is_doubt(self) -> bool:
-        """Whether somebody has to decide."""
         return self.row.kind in DOUBTS
 
 
 def list_open_drifts() -> list[Drift]:
-    """Everything that nobody dismissed, the newest first; one query."""
     return list(Drift.objects.filter(dismissed_at=None))
 
 
 def map_drifts() -> Mapping[tuple[str, str], Mapping[str, DriftKind]]:
-    """What nobody dismissed, by provider and model, then by capability; one query."""
+    """Map provider and model to the drifts that are not dismissed, by capability. One query."""
     found: dict[tuple[str, str], dict[str, DriftKind]] = {}
     for row in list_open_drifts():
         found.setdefault((row.provider, row.model), {})[row.capability] = DriftKind(row.kind)
@@ -126,7 +117,7 @@ def map_drifts() -> Mapping[tuple[str, str], Mapping[str, DriftKind]]:
 
 
 def list_drifts() -> list[DriftLine]:
-    """What still matters of all services; one query, and two more where there is something."""
+    """List the relevant drifts of all services. One query, and two more if there are any."""
     open_drifts = list_open_drifts()
     if not open_drifts:
         return []
@@ -136,13 +127,11 @@ def list_drifts() -> list[DriftLine]:
 
 
 def list_drifts_of(service: Service) -> list[DriftLine]:
-    """What still matters of one service; one query beside its own."""
     rows = Drift.objects.filter(dismissed_at=None, provider=service.provider.name, model=service.model)
     return match_drifts(list(rows), [service])
 
 
 def match_drifts(rows: Iterable[Drift], services: Iterable[Service]) -> list[DriftLine]:
-    """Each with the services that it is about, as far as it still matters there."""
     by_place: dict[tuple[str, str], list[tuple[Service, set[str]]]] = {}
     for service in services:
         reads = {square.name for square in list_squares(service) if square.side == INPUT and square.on}
@@ -151,22 +140,24 @@ def match_drifts(rows: Iterable[Drift], services: Iterable[Service]) -> list[Dri
         DriftLine(row, service)
         for row in rows
         for service, reads in by_place.get((row.provider, row.model), ())
+        # A drift is dropped once the service is recorded to read what makes it pointless, as after Undo.
         if is_current(DriftKind(row.kind), row.capability in reads)
     ]
 
 
-# What models were asked about what they read, and what they answered.
+# Transcripts of probes.
 
 
 def list_transcripts(row: Service) -> list[ProbeTranscript]:
-    """The last probes of a service's model, by capability, the newest first; one query."""
     return list(ProbeTranscript.objects.filter(provider=row.provider.name, model=row.model))
 
 
 @dataclass(frozen=True, slots=True)
 class Night:
-    """What a night's probes of a service take: calls, tokens, the capabilities of whose tokens nobody knows, and what
-    the known ones cost; `measured` says that the last probe took that, `last` the last night there was.
+    """What a night's probes of a service take.
+
+    `unknown` are capabilities whose tokens cannot be estimated. `measured` is true if the numbers are those of the last
+    probe. `cost` is that of the known tokens, `last` the last night probed.
     """
 
     calls: int
@@ -178,9 +169,10 @@ class Night:
 
 
 def estimate_night(row: Service, transcripts: Iterable[ProbeTranscript]) -> Night:
-    """By what the last probes took, as the provider counted, else by the vendors' formulas; one query."""
+    """Estimate a night from the tokens that the last probes took, or else from the vendors' formulas. One query."""
     provider = row.provider
     probes = list_probes(provider.protocol, provider.endpoint, provider.quirks, row.limits)
+    # Newest last, so that of several transcripts of a capability the newest one counts.
     counted = {each.capability: sum_usage(each.exchanges) for each in reversed(list(transcripts))}
     usages = {each.capability: counted.get(each.capability) or estimate_usage(row.model, each) for each in probes}
     known = [usage for usage in usages.values() if usage is not None]
@@ -196,16 +188,16 @@ def estimate_night(row: Service, transcripts: Iterable[ProbeTranscript]) -> Nigh
 
 
 def sum_costs(row: Service, usages: Iterable[Usage]) -> Cost | None:
-    """What these usages cost at the price of the service's model; None where it has none."""
+    """Return what these usages cost at the price of the service's model. None without a price."""
     price = price_for(row.price, row.provider.endpoint, row.model)
     costs = [cost_of(usage, price) for usage in usages] if price else []
-    if price is None or not costs or None in costs:
+    if price is None or not costs or None in costs:  # a sum without one of its parts would be too low
         return None
     return Cost(sum(cost.nanos for cost in costs if cost), price.currency)
 
 
 def sum_usage(exchanges: Iterable[Mapping[str, Any]]) -> Usage | None:
-    """The tokens of all answers that came; None where one of them does not tell its own."""
+    """Return the tokens of all answers. None if the provider did not report those of one."""
     counts = [(each["promptTokens"], each["completionTokens"]) for each in exchanges if not each["fault"]]
     if any(None in pair for pair in counts):
         return None

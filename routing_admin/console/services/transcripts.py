@@ -1,4 +1,4 @@
-"""Probes in words: what was asked, what the file held, what came back, and what that proves."""
+"""Transcripts of probes in words: the question, the file's content, the answer, and what it proves."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OUTCOMES: Mapping[str, tuple[str, str, Text]] = {
     ProbeOutcome.NO: ("bad", "x", gettext_lazy("Does not read it")),
     ProbeOutcome.UNCLEAR: ("warn", "warn", gettext_lazy("Unclear")),
 }
-"""Tone, icon and word of each outcome."""
+"""Outcome → tone, icon, label."""
 REASONS: Mapping[str, Text] = {
     ProbeReason.READ_BOTH: gettext_lazy(
         "It named exactly what both files contain, and found nothing in the empty one."
@@ -54,7 +54,7 @@ READINGS: Mapping[str, Text] = {
 
 @dataclass(frozen=True, slots=True)
 class ExchangeView:
-    """One question: what the file held (empty: the control), the answer or what went wrong, and how that counts."""
+    """One exchange: the word in the file (empty for the control), the answer or the problem, and how it counts."""
 
     word: str
     text: str
@@ -64,7 +64,7 @@ class ExchangeView:
 
 @dataclass(frozen=True, slots=True)
 class TranscriptView:
-    """One probe of a capability; `tokens` None where the provider did not tell all, `cost` empty where nobody knows."""
+    """A probe of a capability. `tokens` is None if not all were reported, `cost` is empty if unknown."""
 
     capability: str
     tone: str
@@ -81,7 +81,6 @@ class TranscriptView:
 
 
 def render_transcripts(rows: Iterable[ProbeTranscript]) -> list[TranscriptView]:
-    """The probes as the page of a service shows them."""
     return [_render(row) for row in rows]
 
 

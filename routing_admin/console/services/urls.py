@@ -1,4 +1,4 @@
-"""The addresses of the pages of services."""
+"""URLs of the model services."""
 
 from __future__ import annotations
 

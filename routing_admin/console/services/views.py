@@ -1,4 +1,4 @@
-"""Model services: the list, and one page each with what it reads, its limits, and what the catalogue says."""
+"""Pages of model services: the list, one service, probes, doubts, and the catalogue's values."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ if TYPE_CHECKING:
 
 @require_POST
 def service_drift(request: HttpRequest, service_id: str) -> HttpResponse:
-    """Decides about a doubt: `off` declares that the model does not read it, `dismiss` tells it no more for a week."""
+    """Decide a doubt: `off` declares that the model does not read it, `dismiss` hides the doubt for a week."""
     row = require_found(find_service(service_id))
     capability, act = request.POST.get("capability", "")[:100], request.POST.get("act", "")
     facts = {"service": service_id, "capability": capability_label(capability)}
@@ -92,7 +92,6 @@ def service_drift(request: HttpRequest, service_id: str) -> HttpResponse:
 
 @require_POST
 def service_nightly(request: HttpRequest, service_id: str) -> HttpResponse:
-    """Chooses the service for the nightly probe, or no longer."""
     row = require_found(find_service(service_id))
     on = "on" in request.POST
     set_nightly(actor_of(request), row, on, timezone.now())
@@ -105,7 +104,6 @@ PLACES = {"serviceId": "service_id"}
 
 
 def services(request: HttpRequest) -> HttpResponse:
-    """Every model service with what it reads and writes."""
     q = request.GET.get("q", "").strip()
     page = list_services(q, request.GET.get("page"))
     lines = [describe_service(row) for row in page]
@@ -114,7 +112,6 @@ def services(request: HttpRequest) -> HttpResponse:
 
 
 def service_new(request: HttpRequest) -> HttpResponse:
-    """A new model service; what it reads is filled from the catalogue where that knows the model."""
     provider = find_provider(request.GET.get("provider", ""))
     form = ServiceForm(request.POST or None, initial={"provider": provider})
     status = 200
@@ -133,7 +130,6 @@ def service_new(request: HttpRequest) -> HttpResponse:
 
 
 def service(request: HttpRequest, service_id: str) -> HttpResponseBase:
-    """One model service."""
     row = require_found(find_service(service_id))
     if request.method != "POST":
         return service_page(request, row, ServiceForm(instance=row))
@@ -141,9 +137,10 @@ def service(request: HttpRequest, service_id: str) -> HttpResponseBase:
 
 
 def save(request: HttpRequest, row: Service) -> HttpResponse:
-    """Saves the form; 422 with its errors, 409 with both versions."""
+    """Save the form. 422 with its errors, 409 with both versions."""
     form = ServiceForm(request.POST, instance=row)
     if not form.is_valid():
+        # Validation has changed `row` already: the page around the form shows the stored service.
         return service_page(request, require_found(find_service(row.service_id)), form, UNPROCESSABLE)
     effects = find_unconfirmed(request, form, "service", row.service_id)
     if effects:
@@ -163,7 +160,7 @@ def save(request: HttpRequest, row: Service) -> HttpResponse:
 
 
 def find_switch_differences(form: ServiceForm, current: Service) -> list[Difference]:
-    """The sides whose switches the form has otherwise than the row now does."""
+    """Return the sides whose switches differ between the form and the stored row."""
     stored = list_squares(current)
     chosen = form.apply_switches(stored)
     found = []
@@ -179,7 +176,7 @@ def find_switch_differences(form: ServiceForm, current: Service) -> list[Differe
 
 @dataclass(frozen=True, slots=True)
 class SlotLine:
-    """One slot of a service: its limits, whether the model has the capability for it, and who says so."""
+    """A slot of a service: its limits, and whether they are the service's own."""
 
     name: str
     slot: Slot | None
@@ -187,7 +184,6 @@ class SlotLine:
 
 
 def list_slots(row: Service) -> list[SlotLine]:
-    """Where content goes in a request to this service, and how much of it."""
     provider = row.provider
     quirks = quirks_for(provider.endpoint, provider.quirks)
     template = limits_template(provider.endpoint, provider.protocol)
@@ -199,7 +195,7 @@ def list_slots(row: Service) -> list[SlotLine]:
 
 @dataclass(frozen=True, slots=True)
 class TokenLimitLine:
-    """How many tokens the service reads or writes at most, and who says so; the limit is None where nobody does."""
+    """The most tokens that a service reads or writes, and the source. `limit` is None if unknown."""
 
     label: str
     limit: TokenLimit | None
@@ -207,12 +203,10 @@ class TokenLimitLine:
 
     @property
     def count(self) -> str:
-        """The number in groups of three; empty where it is not known."""
         return f"{self.limit.tokens:,}" if self.limit else ""
 
 
 def list_token_limits(row: Service, entry: CatalogueEntry | None) -> list[TokenLimitLine]:
-    """What fits into one request to this service and into one answer of it."""
     limits = token_limits(row.limits, entry)
     stated = (entry.max_input, entry.max_output) if entry else (None, None)
     return [
@@ -223,7 +217,7 @@ def list_token_limits(row: Service, entry: CatalogueEntry | None) -> list[TokenL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedPrice:
-    """The price of a list as the page writes it: amounts for a million tokens."""
+    """The listed price as the page writes it: amounts per million tokens."""
 
     input: str
     output: str
@@ -233,17 +227,14 @@ class ListedPrice:
 
     @property
     def is_contested(self) -> bool:
-        """Whether lists contradict each other about it."""
         return bool(find_contested(self.price))
 
     @property
     def is_free(self) -> bool:
-        """Whether it costs nothing by nature."""
         return self.currency == NO_CURRENCY
 
 
 def describe_list_price(row: Service) -> ListedPrice | None:
-    """What a list says that the service's model costs; None where none does."""
     price = price_today(row.provider.endpoint, row.model)
     if price is None:
         return None
@@ -254,7 +245,6 @@ def describe_list_price(row: Service) -> ListedPrice | None:
 
 
 def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: int = 200, **more: Any) -> HttpResponse:
-    """The page of a model service around a form."""
     stored = list_squares(row)
     switches = form.apply_switches(stored)
     entry = entry_for(row.provider, row.model)
@@ -285,7 +275,7 @@ def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: 
 
 
 def find_disagreements(stored: Iterable[Square], entry: CatalogueEntry) -> list[Square]:
-    """The cells where the catalogue firmly says otherwise, as the catalogue has them."""
+    """Return the cells on which the catalogue's sources agree and differ from the stored value."""
     there = {(each.side, each.name): each.on for each in stored}
     return [
         Square(*cell, on, source.value)
@@ -296,7 +286,7 @@ def find_disagreements(stored: Iterable[Square], entry: CatalogueEntry) -> list[
 
 @require_POST
 def service_catalogue(request: HttpRequest, service_id: str) -> HttpResponse:
-    """Takes the catalogue's word for everything it knows of this model."""
+    """Set everything that the catalogue knows about this model, declared values included."""
     row = require_found(find_service(service_id))
     changed = fill_from_catalogue(actor_of(request), [row], insist=True)
     if changed.count:
@@ -308,7 +298,7 @@ def service_catalogue(request: HttpRequest, service_id: str) -> HttpResponse:
 
 @require_POST
 def service_forget(request: HttpRequest, service_id: str) -> HttpResponse:
-    """Forgets that the model refused a parameter: the next request sends it as usual."""
+    """Forget that the model refused a parameter. The next request sends it as usual."""
     row, name = require_found(find_service(service_id)), request.POST.get("name", "")
     forget_refusal(row.provider.name, row.model, name)
     add_toast(request, _("%(name)s is sent as usual again") % {"name": name})
@@ -317,7 +307,6 @@ def service_forget(request: HttpRequest, service_id: str) -> HttpResponse:
 
 @require_POST
 def service_probe(request: HttpRequest, service_id: str) -> HttpResponse:
-    """Asks the real model what it reads, and records the answer as probed."""
     row = require_found(find_service(service_id))
     probed = probe_service(actor_of(request), row)
     if probed.failed:
@@ -329,7 +318,6 @@ def service_probe(request: HttpRequest, service_id: str) -> HttpResponse:
 
 @require_POST
 def service_delete(request: HttpRequest, service_id: str) -> HttpResponse:
-    """Deletes a model service that no agent uses."""
     row = require_found(find_service(service_id))
     try:
         made = delete_service(actor_of(request), row)
