@@ -1,6 +1,7 @@
-"""What belongs to the installation: languages (configuration, one revision each), and how much and how long is kept.
+"""Actions on the installation: languages, exchange rates, content policy, retention and recording.
 
-Retention and recording are no configuration: they are audited, and neither exported nor taken back with a revision.
+Retention and recording are no configuration: they are audited, but not exported, and restoring a revision does not
+change them.
 """
 
 from __future__ import annotations
@@ -23,18 +24,17 @@ from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, match_lang
 from routing_admin.models import Installation, Language
 
 CODE = re.compile(r"[A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8})*")
-"""What a language code looks like: `en`, `zh-Hans`, `pt_BR`."""
+"""Language codes such as `en`, `zh-Hans` or `pt_BR`."""
 
 
 def create_installation() -> None:
-    """Makes the installation's one row where there is none yet."""
     Installation.objects.get_or_create(id=1)
 
 
 def set_default_language(actor: Actor, code: str) -> AuditedAction:
-    """Makes a language the one for requests that name none; empty takes the default away (then `en`).
+    """Set the language of requests that name none; empty for none, which means `en`.
 
-    Raises `InvalidError` for a language that has no directive.
+    Raise `InvalidError` for a language without a directive.
     """
     check_default_language(code)
     act = AuditedAction("installation.default_language", "language", code)
@@ -46,9 +46,9 @@ def set_default_language(actor: Actor, code: str) -> AuditedAction:
 
 
 def set_content_policy(actor: Actor, word: str) -> AuditedAction:
-    """Makes a content policy the one where neither a route nor a service says; empty takes it away.
+    """Set the content policy where neither route nor service has one; empty for none.
 
-    Raises `InvalidError` for a word that is none of `POLICY_WORDS`.
+    Raise `InvalidError` for a word that is not in `POLICY_WORDS`.
     """
     check_content_policy(word)
     act = AuditedAction("installation.content_policy", "installation")
@@ -60,14 +60,12 @@ def set_content_policy(actor: Actor, word: str) -> AuditedAction:
 
 
 def check_default_language(code: str) -> None:
-    """Raises `InvalidError` for a language that has no directive."""
     if code and match_language(code, directives()) is None:
         message = _("There is no language %(code)s. Add it with its directive first.") % {"code": code}
         raise InvalidError([Problem("default_language", message, "reference")])
 
 
 def check_content_policy(word: str) -> None:
-    """Raises `InvalidError` for a word that is none of `POLICY_WORDS`."""
     if word and word not in POLICY_WORDS:
         message = _("There is no content policy %(word)s. It is one of: %(words)s.")
         text = message % {"word": word, "words": join_words(POLICY_WORDS)}
@@ -75,9 +73,9 @@ def check_content_policy(word: str) -> None:
 
 
 def save_language(actor: Actor, code: str, directive: str) -> AuditedAction:
-    """Adds a language, or gives one (a built-in one, too) another directive.
+    """Add a language, or change the directive of one, built-in ones included.
 
-    Raises `InvalidError` for a code that is none, and for a directive that is empty or has several lines.
+    Raise `InvalidError` for a malformed code, and for a directive that is empty or has several lines.
     """
     if not CODE.fullmatch(code):
         message = _("A language code has letters, with optional parts after hyphens: en, zh, pt-BR.")
@@ -92,13 +90,14 @@ def save_language(actor: Actor, code: str, directive: str) -> AuditedAction:
 
 
 def check_can_remove_language(code: str, default: str, others: dict[str, str]) -> None:
-    """Raises `InUseError` when the default language would mean nothing without this one; `others` is what stays."""
+    """Raise `InUseError` if the default language needs this one. `others` are the languages that remain."""
+    # The default may be more specific than the language it falls back to, as `pt-BR` is than `pt`.
     if match_language(default, {**others, code: ""}) == code and match_language(default, others) is None:
         raise InUseError(_("%(code)s is the default language. Choose another default first.") % {"code": code})
 
 
 def remove_language(actor: Actor, code: str) -> AuditedAction:
-    """Removes an added language; a built-in one has its own directive again."""
+    """Remove an added language. A built-in one returns to its own directive."""
     act = AuditedAction("language.remove", "language", code)
     with ledger.change(actor, act):
         kept = {**LANGUAGE_DIRECTIVES, **dict(Language.objects.exclude(code=code).values_list("code", "directive"))}
@@ -108,8 +107,9 @@ def remove_language(actor: Actor, code: str) -> AuditedAction:
 
 
 def keep(actor: Actor, keeping: Keeping, *, expected: Keeping | None = None) -> None:
-    """Changes retention; `expected` is what the page showed. Raises `ConflictError` when it is no longer so."""
+    """Change retention. Raise `ConflictError` if it is no longer `expected`, the values that the page showed."""
     with ledger.audit(actor, AuditedAction("installation.retention", "installation")) as act:
+        # Locked, since two saves at the same time would otherwise both find what they expect.
         row = Installation.objects.select_for_update().get_or_create(id=1)[0]
         now = keeping_of(row)
         if expected is not None and now != expected:
@@ -122,16 +122,14 @@ def keep(actor: Actor, keeping: Keeping, *, expected: Keeping | None = None) -> 
 
 
 def record_bodies(actor: Actor, on: bool) -> None:
-    """Starts or stops keeping the bodies of requests; what was recorded stays until it expires."""
     with ledger.audit(actor, AuditedAction("installation.record_bodies", "installation", details={"on": on})):
         Installation.objects.update_or_create(id=1, defaults={"record_bodies": on})
 
 
-# Exchange rates: one revision for each that is set or removed.
+# Exchange rates. Each change is a revision.
 
 
 def set_rate(actor: Actor, rate: ExchangeRate) -> AuditedAction:
-    """Sets a currency's rate, instead of the one it had. Raises `InvalidError`."""
     act = AuditedAction("exchange_rate.set", "exchange_rate", rate.currency)
     with ledger.change(actor, act):
         row = Installation.current()
@@ -145,7 +143,7 @@ def set_rate(actor: Actor, rate: ExchangeRate) -> AuditedAction:
 
 
 def remove_rate(actor: Actor, currency: str) -> AuditedAction:
-    """Removes a currency's rate. Raises `NotFoundError` where it has none."""
+    """Remove a currency's rate. Raise `NotFoundError` if it has none."""
     message = _("Removed the exchange rate of %(currency)s") % {"currency": currency}
     act = AuditedAction("exchange_rate.remove", "exchange_rate", currency, message=message)
     with ledger.change(actor, act):

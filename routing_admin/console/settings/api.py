@@ -1,4 +1,4 @@
-"""What holds for the whole installation: languages, what is tried for files, how long and how much is kept."""
+"""Settings and languages in the administrators' API."""
 
 from __future__ import annotations
 
@@ -38,11 +38,10 @@ KEEPING = {
     "quotaBytes": "quota_bytes",
     "agentQuotaBytes": "agent_quota_bytes",
 }
-"""The fields of what is kept, and how long, as JSON and as `Keeping` call them."""
+"""JSON field → field of `Keeping`."""
 
 
 def settings_out() -> SettingsThing:
-    """The settings as they are now."""
     row = find_installation()
     keeping = keeping_of(row)
     return SettingsThing(
@@ -59,7 +58,6 @@ def answer_settings() -> HttpResponse:
 
 
 def language_out(code: str) -> LanguageThing | None:
-    """A language; None for one that was not added."""
     found = directives().get(code)
     if found is None:
         return None
@@ -68,13 +66,13 @@ def language_out(code: str) -> LanguageThing | None:
 
 @router.get("/settings", response=SettingsOut)
 def admin_get_settings(request: HttpRequest) -> HttpResponse:
-    """The settings of the settings page, without those of the environment."""
+    """Get the settings of the settings page, without those of the environment."""
     return answer_settings()
 
 
 @router.put("/settings", response=SettingsOut, openapi_extra=takes(SettingsIn))
 def admin_put_settings(request: HttpRequest) -> HttpResponse:
-    """Changes what is named; each change is in the audit as one of the page, language and content policy with Undo."""
+    """Change the named settings. Each change is audited; changes of language and content policy can be undone."""
     body = read_as(request, SettingsIn)
     with ledger.exclusive():
         write_settings(request, body)
@@ -82,12 +80,13 @@ def admin_put_settings(request: HttpRequest) -> HttpResponse:
 
 
 def write_settings(request: HttpRequest, body: SettingsIn) -> None:
-    """Change what is named. Raise `ConflictError` where the settings are not what is expected, `InvalidError`."""
+    """Write the settings that differ. Raise `ConflictError` if they are not those expected, and `InvalidError`."""
     before, actor = settings_out().model_dump(), script_actor(request)
     check_expectation(expectation_in(request), before)
     wanted = {**before, **body.model_dump(include=body.model_fields_set)}
     changed = {name for name in wanted if wanted[name] != before[name]}
     language, policy = wanted["defaultLanguage"] or "", wanted["contentPolicy"] or ""
+    # Checked first: the settings are written one by one, and an invalid one must not leave half of them changed.
     installation.check_default_language(language)
     installation.check_content_policy(policy)
     if "defaultLanguage" in changed:
@@ -103,20 +102,20 @@ def write_settings(request: HttpRequest, body: SettingsIn) -> None:
 
 @router.get("/languages", response=LanguagesOut)
 def admin_list_languages(request: HttpRequest) -> HttpResponse:
-    """Built-in languages and added ones."""
+    """List built-in and added languages."""
     return answer_at_revision(LanguagesOut(languages=[found for code in directives() if (found := language_out(code))]))
 
 
 @router.get("/languages/{code}", response=LanguageOut)
 def admin_get_language(request: HttpRequest, code: str) -> HttpResponse:
-    """One language."""
+    """Get one language."""
     found: LanguageThing = require(language_out(code), "language", code)
     return answer_entry(LanguageOut(language=found), found.model_dump())
 
 
 @router.put("/languages/{code}", response={200: ChangedOut, 201: ChangedOut}, openapi_extra=takes(LanguageIn))
 def admin_put_language(request: HttpRequest, code: str) -> HttpResponse:
-    """Adds a language, or changes the directive of an existing one."""
+    """Add a language, or change the directive of an existing one."""
     body, told = read_as(request, LanguageIn), list[str]()
     with ledger.exclusive():
         before = language_out(code)
@@ -131,7 +130,7 @@ def admin_put_language(request: HttpRequest, code: str) -> HttpResponse:
 
 @router.delete("/languages/{code}", response={204: None})
 def admin_delete_language(request: HttpRequest, code: str) -> HttpResponse:
-    """Removes an added language; a built-in one gets its original directive back. A missing one is no error."""
+    """Remove an added language. A built-in one gets its original directive back. A missing one is no error."""
     with ledger.exclusive():
         found = language_out(code)
         check_expectation(expectation_in(request), found.model_dump() if found else None)

@@ -1,4 +1,4 @@
-"""Every setting of the environment, its value in force and where it comes from; of secrets only that they are set."""
+"""The settings of the environment with their values in force and sources. Secrets are never shown."""
 
 from __future__ import annotations
 
@@ -16,24 +16,21 @@ from routing_admin.environment import BASE_DIR, SETTINGS, Setting
 
 ASSIGNMENT = re.compile(r"^[ \t]*(?:export[ \t]+)?(\w+)[ \t]*=[ \t]*+(\S*(?:[ \t]+\S+)*)", re.MULTILINE)
 KEPT = {"ROUTING_ADMIN_SECRET_KEY": "secret_key", "ROUTING_ADMIN_KEYS": "keys"}
-"""Secrets that are generated into a file of the data directory."""
+"""Secrets that are generated into files of the data directory."""
 
 DEFAULT = "default"
-"""The source of a value that nobody set."""
+"""The source of a value that was not set."""
 
 WORDED = {
     "files in the data directory": gettext_lazy("files in the data directory"),
     "single sign-on": gettext_lazy("single sign-on"),
 }
-"""Defaults that are words for people: they are shown in the reader's language."""
+"""Defaults that are words rather than values, in the reader's language."""
 
 
 @dataclass(frozen=True, slots=True)
 class SettingRow:
-    """A setting as the page shows it.
-
-    `source` is environment, dotenv, generated or default; `value` is empty for a secret, which is only `is_set`.
-    """
+    """A setting as shown. `source` is environment, dotenv, generated or default; a secret's `value` is empty."""
 
     setting: Setting
     value: str
@@ -42,7 +39,7 @@ class SettingRow:
 
 
 def values_in_force() -> dict[str, list[SettingRow]]:
-    """Every setting, in the order of routing_admin/environment.py: the `explicit` ones, and the `default` ones."""
+    """Return every setting in the order of routing_admin/environment.py: `explicit` ones, and those by `default`."""
     rows = setting_rows(os.environ, read_dotenv(BASE_DIR / ".env"), settings.DATA_DIR)
     return {
         "explicit": [row for row in rows if row.source != DEFAULT],
@@ -51,7 +48,6 @@ def values_in_force() -> dict[str, list[SettingRow]]:
 
 
 def read_dotenv(path: Path) -> dict[str, str]:
-    """The assignments of a `.env` file, quotes removed; nothing when there is none."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
@@ -60,7 +56,7 @@ def read_dotenv(path: Path) -> dict[str, str]:
 
 
 def setting_rows(environment: Mapping[str, str], dotenv: Mapping[str, str], data_dir: Path) -> list[SettingRow]:
-    """The settings as this environment, this file and this data directory give them."""
+    """Return the settings as this environment, `.env` file and data directory define them."""
     found: list[SettingRow] = []
     for setting in SETTINGS:
         names = variables(setting, environment)
@@ -72,7 +68,6 @@ def setting_rows(environment: Mapping[str, str], dotenv: Mapping[str, str], data
 
 
 def variables(setting: Setting, environment: Mapping[str, str]) -> list[str]:
-    """The variables that are set for this setting; for `LLM_PROVIDER_{NAME}_API_KEY` there may be several."""
     pattern = re.compile(re.escape(setting.name).replace(re.escape("{NAME}"), r"\w+"))
     return sorted(name for name, value in environment.items() if value and pattern.fullmatch(name))
 
@@ -80,7 +75,7 @@ def variables(setting: Setting, environment: Mapping[str, str]) -> list[str]:
 def setting_row(
     setting: Setting, names: list[str], environment: Mapping[str, str], dotenv: Mapping[str, str]
 ) -> SettingRow:
-    """A setting that somebody set; a secret one shows at most the names of its variables."""
+    # The file is loaded into the environment at start, so an equal value there came from it.
     source = "dotenv" if all(dotenv.get(name) == environment[name] for name in names) else "environment"
     value = environment[names[0]]
     if setting.secret:
@@ -89,9 +84,9 @@ def setting_row(
 
 
 def build_unset_row(setting: Setting, data_dir: Path) -> SettingRow:
-    """A setting nobody set: what holds instead."""
     if setting.name in KEPT:
         return SettingRow(setting, "", "generated", is_set=(data_dir / KEPT[setting.name]).exists())
+    # These have no constant default: their values are worked out at start.
     in_force = {
         "ROUTING_ADMIN_DATA_DIR": str(data_dir),
         "ROUTING_ADMIN_PUBLIC_URL": settings.PUBLIC_URL,
@@ -102,12 +97,10 @@ def build_unset_row(setting: Setting, data_dir: Path) -> SettingRow:
 
 
 def strip_password(value: str) -> str:
-    """An address without the user and password it may carry."""
     return re.sub(r"(?<=://)[^/@\s]+@", "", value)
 
 
 def sizes(paths: Iterable[Path]) -> int:
-    """Bytes of these files; those that are gone count nothing."""
     total = 0
     for path in paths:
         try:

@@ -1,4 +1,4 @@
-"""The fields of the settings page."""
+"""Forms of the settings page."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class DefaultLanguageForm(forms.Form):
 
 
 class ContentPolicyForm(forms.Form):
-    """What may be tried for a file that a model cannot take as it is."""
+    """What is done about a file that a model cannot read."""
 
     content_policy = forms.ChoiceField(label=_("Files that a model cannot read"), choices=policy_choices())
 
 
 class LanguageForm(forms.Form):
-    """A language and what a model is told for it."""
+    """A language and the directive that models get for it."""
 
     code = forms.CharField(
         label=_("Code"),
@@ -53,7 +53,7 @@ class LanguageForm(forms.Form):
 
 
 class ExchangeRateForm(forms.Form):
-    """What one unit of a currency is in another, since when and by whom."""
+    """The value of one unit of a currency in another, with its day and source."""
 
     currency = forms.CharField(label=_("1 of"), max_length=3, widget=forms.TextInput(attrs=CURRENCY))
     rate = forms.CharField(label=_("is"), max_length=20, widget=forms.TextInput(attrs=AMOUNT))
@@ -67,16 +67,14 @@ class ExchangeRateForm(forms.Form):
     )
 
     def clean_currency(self) -> str:
-        """In capital letters."""
         return str(self.cleaned_data["currency"]).upper()
 
     def clean_into(self) -> str:
-        """In capital letters."""
         return str(self.cleaned_data["into"]).upper()
 
 
 class KeepingForm(forms.Form):
-    """How long and how much is kept; an empty field is without end. `expected` is what the page showed."""
+    """How long and how much is kept. Empty fields mean no limit. `expected` holds the values that the page showed."""
 
     request_days = forms.IntegerField(
         label=_("Days requests are kept"), min_value=1, max_value=CENTURY_DAYS, widget=forms.TextInput(attrs=PLAIN)
@@ -109,7 +107,6 @@ class KeepingForm(forms.Form):
 
     @classmethod
     def from_keeping(cls, keeping: Keeping) -> KeepingForm:
-        """The form with what is kept now."""
         return cls(
             initial={
                 "request_days": keeping.request_days,
@@ -121,7 +118,6 @@ class KeepingForm(forms.Form):
         )
 
     def to_keeping(self) -> Keeping:
-        """What was asked for, once the form is valid."""
         quota, own = self.cleaned_data["quota"], self.cleaned_data["agent_quota"]
         return Keeping(
             self.cleaned_data["request_days"],
@@ -132,5 +128,4 @@ class KeepingForm(forms.Form):
 
 
 def write_keeping(keeping: Keeping) -> str:
-    """Retention as the hidden field carries it, to be compared when it comes back."""
     return f"{keeping.request_days} {keeping.artifact_days} {keeping.quota_bytes} {keeping.agent_quota_bytes}"

@@ -1,7 +1,7 @@
-"""What the retention settings mean when they are carried out: old requests, expired artifacts, ended sessions go.
+"""Pruning by the retention settings: old requests, expired artifacts, ended sessions.
 
-Work goes in small transactions, so that nobody waits for it, and what was begun and not finished is begun again the
-next time. The audit log and the history stay whole; where the log ends is noted.
+Rows are deleted in small transactions so that requests do not wait, and an interrupted run is completed by the next.
+The audit log and the history are never pruned.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 from routing_admin.platform.databases.sqlite.base import roomy
 
 BATCH, MANY = 500, 1000
-"""Rows that go in one transaction: of the log more, since neighbors share pages of its indexes (about 25 ms)."""
+"""Rows per transaction: more for the log, since neighbours share pages of its indexes (about 25 ms)."""
 PAUSE_SECONDS = 0.01
-"""After each of those, so that a writer that waits for SQLite's lock finds it free."""
+"""Pause after each transaction, so that a writer that waits for SQLite's lock gets it."""
 HOURS_STAY, DAYS_STAY = timedelta(days=7), timedelta(days=396)
 UNDO = timedelta(days=1)
-"""How long a deleted artifact's bytes stay, so that its deletion can be taken back."""
+"""How long the bytes of a deleted artifact are kept for Undo."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pruned:
-    """How much went; `bytes` are of files that no artifact needs any more, `forgotten` those that never had a row."""
+    """What was removed. `bytes` belonged to artifacts, `forgotten` counts stored files that never had a row."""
 
     requests: int = 0
     artifacts: int = 0
@@ -60,11 +60,11 @@ class Pruned:
 
 
 def prune(actor: Actor, now: datetime, *, request_days: float | None = None, undo: timedelta = UNDO) -> Pruned:
-    """Removes what is past its time, and says how much it was; audited.
+    """Remove everything past its retention, and audit how much it was.
 
-    `request_days` stands for the setting, `undo` is how long ago something must have been deleted. Files that no row
-    speaks of go first: on a full disk they make the room that the rows' deletion needs.
+    `request_days` overrides the setting. `undo` is how long ago something must have been deleted.
     """
+    # First files without a row: on a full disk they make the room that deleting rows needs.
     leftovers, thumbnails = byte_store().sweep(), sweep_thumbnails()
     SignInAttempt.objects.filter(at__lt=now - ADDRESS.window).delete()
     prune_outcomes(now)
@@ -101,11 +101,9 @@ def prune(actor: Actor, now: datetime, *, request_days: float | None = None, und
 
 
 def prune_requests(before: datetime) -> int:
-    """Removes requests that began before that moment, with their attempts and bodies; how many.
-
-    Where each day has tables of its own those are dropped, up to a day later.
-    """
+    """Remove requests that began before a moment, with their attempts and bodies. Return how many."""
     if connections[LOGS].vendor == POSTGRESQL:
+        # PostgreSQL has a partition per day, which is dropped as a whole, up to a day later.
         return drop_days(before)
     old = RequestLog.objects.using(LOGS).filter(started_at__lt=before)
     total = 0
@@ -113,6 +111,7 @@ def prune_requests(before: datetime) -> int:
         for ids in batches(old.order_by("started_at"), MANY):
             with transaction.atomic(using=LOGS):
                 for rows in (AttemptLog.objects.filter(request_id__in=ids), RequestLog.objects.filter(pk__in=ids)):
+                    # Django's delete would read every row to look for relations and signals, and there are none.
                     rows.using(LOGS)._raw_delete(LOGS)
             total += len(ids)
             counter.advance(len(ids))
@@ -121,20 +120,19 @@ def prune_requests(before: datetime) -> int:
 
 
 def prune_usage(now: datetime) -> None:
-    """Removes sums that no page reads any more: hours after a week, days after a year and a month."""
+    """Remove sums that no page reads any more: hours after a week, days after 13 months."""
     for span, kept in ((UsageSum.HOUR, HOURS_STAY), (UsageSum.DAY, DAYS_STAY)):
         for table in (UsageRollup, UsageSum):
             table._base_manager.filter(span=span, start__lt=now - kept).delete()
 
 
 def prune_outcomes(now: datetime) -> None:
-    """Removes what was kept of answers, for calls with an idempotency key or for references, and has expired."""
     for model in (IdempotencyRecord, KeptAnswer):
         model.objects.filter(expires_at__lte=now).delete()
 
 
 def prune_artifacts(now: datetime, undo: timedelta = UNDO) -> tuple[int, int]:
-    """Removes artifacts that have expired, or were deleted so long ago, and their bytes; (how many, bytes)."""
+    """Remove artifacts that expired or were deleted long enough ago. Return their number and bytes."""
     total, size = 0, 0
     past = Artifact.objects.filter(Q(expires_at__lte=now) | Q(deleted_at__lte=now - undo)).order_by("created_at")
     for ids in batches(past):
@@ -147,10 +145,9 @@ def prune_artifacts(now: datetime, undo: timedelta = UNDO) -> tuple[int, int]:
 
 
 def drop_bytes(sha256: str, size: int) -> int:
-    """Removes stored bytes unless an artifact needs them; how many went. Rows go first: bytes may outlive them.
-
-    No transaction is open meanwhile: the store may be slow, and no lock would keep equal bytes from being stored.
-    """
+    """Remove stored bytes that no artifact needs. Return how many."""
+    # Rows are deleted first, since bytes may outlive their rows but not the other way round. No transaction is open
+    # here: the store may be slow, and a lock would not keep equal bytes from being stored meanwhile.
     if Artifact.objects.filter(sha256=sha256).exists():
         return 0
     forget_content(sha256)
@@ -158,12 +155,11 @@ def drop_bytes(sha256: str, size: int) -> int:
 
 
 def prune_sessions(now: datetime) -> int:
-    """Removes sessions that have ended, and where those were seen that are gone for sure; how many ended."""
     SessionSighting.objects.filter(last_seen__lt=now - timedelta(seconds=settings.SESSION_COOKIE_AGE)).delete()
     return Session.objects.filter(expire_date__lt=now).delete()[0]
 
 
 def batches(rows: QuerySet[RequestLog] | QuerySet[Artifact], most: int = BATCH) -> Iterator[list[str]]:
-    """The keys of these rows, some at a time, until there are none; each batch is gone before the next is asked for."""
+    """Yield the keys of rows in batches until none are left. The caller deletes each batch before the next."""
     while ids := list(rows.values_list("pk", flat=True)[:most]):
         yield ids

@@ -1,4 +1,4 @@
-"""What does the settings page need to know? The installation's row, the space that artifacts take, the database."""
+"""Queries for the settings page: the installation, the space of artifacts, the database."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from routing_admin.models import Installation
 
 
 def find_installation() -> Installation:
-    """The one row of installation-wide settings, unsaved with its defaults when there is none yet."""
+    """Return the installation's row, unsaved and with defaults if there is none yet."""
     return Installation.current()
 
 
 def sum_artifact_sizes() -> int:
-    """The size of all artifacts together, in bytes; deleted ones count until they are pruned."""
+    """Return the bytes of all artifacts. Deleted ones count until they are pruned."""
     return Artifact.objects.aggregate(total=Sum("size"))["total"] or 0
 
 
 def measure_database() -> int | None:
-    """The bytes of a database that a server keeps; None where its files lie in the data directory."""
+    """Return the bytes of the database on its server. None for SQLite, whose files are in the data directory."""
     if connection.vendor != "postgresql":
         return None
     with connection.cursor() as cursor:
@@ -29,5 +29,4 @@ def measure_database() -> int | None:
 
 
 def find_database_name() -> str:
-    """The database engine with its version: `SQLite 3.45.1`."""
     return f"{connection.display_name} {'.'.join(map(str, connection.get_database_version()))}"

@@ -1,4 +1,4 @@
-"""Addresses of the settings page and its forms."""
+"""URLs of the settings page and its forms."""
 
 from __future__ import annotations
 

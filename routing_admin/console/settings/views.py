@@ -1,4 +1,4 @@
-"""Settings: languages, retention, recording, and what is in force from the environment. One form per question."""
+"""The settings page: a form per subject, and the values in force from the environment."""
 
 from __future__ import annotations
 
@@ -56,13 +56,11 @@ if TYPE_CHECKING:
 
 @require_safe
 def page(request: HttpRequest) -> HttpResponse:
-    """All of it."""
     return render(request, "settings/settings.html", context())
 
 
 @require_POST
 def default_language(request: HttpRequest) -> HttpResponse:
-    """Sets the language of requests that name none."""
     form = DefaultLanguageForm(request.POST, codes=list(directives()))
     if form.is_valid():
         made = actions.set_default_language(actor_of(request), form.cleaned_data["default_language"])
@@ -72,7 +70,6 @@ def default_language(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def content_policy(request: HttpRequest) -> HttpResponse:
-    """Sets what is tried for a file where neither a route nor a model service says."""
     form = ContentPolicyForm(request.POST)
     if form.is_valid():
         made = actions.set_content_policy(actor_of(request), form.cleaned_data["content_policy"])
@@ -82,7 +79,6 @@ def content_policy(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def language_save(request: HttpRequest) -> HttpResponse:
-    """Adds a language or changes a directive."""
     form = LanguageForm(request.POST)
     if form.is_valid():
         code = form.cleaned_data["code"]
@@ -98,7 +94,6 @@ def language_save(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def language_remove(request: HttpRequest) -> HttpResponse:
-    """Removes an added language, or a built-in one's other directive."""
     code = request.POST.get("code", "")
     try:
         made = actions.remove_language(actor_of(request), code)
@@ -109,11 +104,12 @@ def language_remove(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def retention(request: HttpRequest) -> HttpResponse:
-    """Saves how long and how much is kept; 409 shows both versions when somebody else did meanwhile."""
+    """Save retention. 409 with both versions if it was changed meanwhile."""
     form = KeepingForm(request.POST)
     if not form.is_valid():
         return section(request, "retention", 422, keeping_form=form)
     now = read_retention_settings()
+    # Compared here as well as in the action, to show both versions rather than an error.
     if form.cleaned_data["expected"] not in ("", write_keeping(now)):
         return section(request, "retention", 409, keeping_form=form, theirs=now, expected=write_keeping(now))
     try:
@@ -126,7 +122,6 @@ def retention(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def bodies(request: HttpRequest) -> HttpResponse:
-    """Starts or stops recording request bodies."""
     on = bool(request.POST.get("record_bodies"))
     actions.record_bodies(actor_of(request), on)
     said = _("Request bodies are recorded from now on") if on else _("Request bodies are no longer recorded")
@@ -135,30 +130,29 @@ def bodies(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def demo_remove(request: HttpRequest) -> HttpResponse:
-    """Takes the demo's configuration away as one revision, with Undo, and returns to the page that asked."""
+    """Remove the demo's configuration as one revision."""
     made = demo.remove(actor_of(request))
     add_toast(request, _("Demo data removed"), made.revision)
     return redirect(find_return_url(request))
 
 
 def answer_saved(request: HttpRequest, name: str, message: str, revision: int | None = None) -> HttpResponse:
-    """The section as it is now, or the page again, with a toast and Undo where a revision was made."""
+    """Show the section or the page again with a toast, and with Undo if a revision was made."""
     add_toast(request, message, revision)
     return section(request, name, 200) if getattr(request, "htmx", None) else redirect("settings")
 
 
 def section(request: HttpRequest, name: str, status: int, **more: Any) -> HttpResponse:
-    """One section for htmx, else the whole page, with what was typed."""
     template = f"settings/{name}.html" if getattr(request, "htmx", None) else "settings/settings.html"
     return render(request, template, {**context(), **more}, status=status)
 
 
 def context() -> dict[str, Any]:
-    """Everything the page shows."""
     row = find_installation()
     keeping = keeping_of(row)
     languages = language_lines(row.default_language)
     codes = [line["code"] for line in languages]
+    # The default may have no directive of its own, as `pt-BR` beside `pt`. It must remain selectable all the same.
     if row.default_language and row.default_language not in codes:
         codes.append(row.default_language)
     return {
@@ -181,14 +175,12 @@ def context() -> dict[str, Any]:
 
 
 def sentence(row: Installation) -> str:
-    """What is so, in one sentence."""
     days = ngettext("Requests are kept for %(count)s day", "Requests are kept for %(count)s days", row.request_days)
     bodies = _("with their bodies") if row.record_bodies else _("without their bodies")
     return _("%(requests)s, %(bodies)s.") % {"requests": days % {"count": row.request_days}, "bodies": bodies}
 
 
 def language_lines(default: str) -> list[dict[str, Any]]:
-    """Built-in languages and added ones, with the reason why one cannot be removed."""
     added = added_languages()
     lines = []
     for code, directive in {**LANGUAGE_DIRECTIVES, **added}.items():
@@ -207,7 +199,6 @@ def language_lines(default: str) -> list[dict[str, Any]]:
 
 
 def describe_runtime() -> dict[str, Any]:
-    """What runs here: versions, who detects file types, and how much space is used; no file's content is read."""
     files = settings.DATA_DIR.glob("*.sqlite3*")
     return {
         "version": program_version(),
@@ -223,12 +214,11 @@ def describe_runtime() -> dict[str, Any]:
     }
 
 
-# The exchange rates of the settings page: one is set or removed, each as a revision with Undo.
+# Exchange rates. Each change is a revision with Undo.
 
 
 @require_POST
 def rate_set(request: HttpRequest) -> HttpResponse:
-    """Sets what one unit of a currency is in another."""
     form = ExchangeRateForm(request.POST)
     if form.is_valid():
         rate = ExchangeRate(**form.cleaned_data)
@@ -244,7 +234,6 @@ def rate_set(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def rate_remove(request: HttpRequest) -> HttpResponse:
-    """Removes a currency's rate; sums are then shown by currency alone."""
     currency = request.POST.get("currency", "")
     try:
         made = actions.remove_rate(actor_of(request), currency)
