@@ -1,4 +1,4 @@
-"""The panel of a simulation: what the page sent as values, and the request that they make."""
+"""The panel of a simulation: the posted fields as values, and the request they make."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from artifacts.models import Artifact
 
 LONGEST = 20_000
-"""Characters of a message; what is longer is cut."""
+"""Characters of a message; a longer one is cut."""
 KIBIBYTE = 1024
 LARGEST = 25 * 1024 * KIBIBYTE
-"""Bytes of the largest stand-in."""
+"""Bytes of the largest placeholder file."""
 MAX_OF_A_KIND = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunView:
-    """A run as the page shows it: one sentence, chips, and every candidate; `answer` is what was really said."""
+    """A run as the page shows it. `answer` is a model's real answer, empty for a simulation."""
 
     sentence: str
     tone: str
@@ -46,7 +46,7 @@ class RunView:
 
     @property
     def chips(self) -> list[dict[str, str]]:
-        """The candidates reached, as a chain of chips."""
+        """The candidates that were reached, as a chain of chips."""
         return [
             {"name": stop.name, "code": stop.code, "tone": stop.tone}
             for stop in self.stops
@@ -56,7 +56,7 @@ class RunView:
 
 @dataclass(slots=True)
 class Panel:
-    """The panel's fields and, once asked for, its run."""
+    """The panel's fields, and its run once one was asked for."""
 
     message: str
     language: str
@@ -72,26 +72,24 @@ class Panel:
 
     @property
     def words(self) -> list[tuple[str, Any]]:
-        """The outcomes there are to choose."""
         return list(OUTCOMES.items())
 
     @property
     def chosen(self) -> int:
-        """How many stored files are attached."""
         return len(self.artifact_ids)
 
     @property
     def stand_in_fields(self) -> list[tuple[str, Any, str]]:
-        """Each kind that a stand-in can be of, what it is called, and the sizes that were written for it."""
+        """Each kind of placeholder file with its label and the sizes typed for it."""
         return [(kind.value, KINDS[kind], self.stand_ins.get(kind.value, "")) for kind in TYPES]
 
     def script(self) -> Mapping[int, Sequence[str]]:
-        """The chosen outcome of each place."""
+        """The chosen outcome of each place of the chain."""
         return {at: (word,) for at, (_card, _name, word) in enumerate(self.outcomes)}
 
 
 def panel_in(data: QueryDict, configuration: Configuration, *, may_attach: bool) -> Panel:
-    """The panel as the page sent it, with its defaults where it was not."""
+    """Return the panel as posted, or with its defaults."""
     is_sent = "sim-message" in data
     panel = Panel(
         message=str(data.get("sim-message", "")) if is_sent else _("What is in this file?"),
@@ -108,14 +106,15 @@ def panel_in(data: QueryDict, configuration: Configuration, *, may_attach: bool)
 
 
 def set_outcomes(panel: Panel, data: QueryDict, places: Sequence[tuple[str, str]]) -> Panel:
-    """The panel with an outcome for each (card, name) of a chain: what was chosen before, else an answer."""
+    """Set an outcome for each (card, name) of a chain: the one posted, an answer by default."""
     outcomes = [(card, name, str(data.get(f"out-{card}", "200"))) for card, name in places]
     panel.outcomes = [(card, name, word if word in SCRIPTED else "200") for card, name, word in outcomes]
     return panel
 
 
 def read_sizes(text: str) -> list[int]:
-    """Sizes in bytes of what was written in KiB, several with commas. Raises `ValueError` for what is none."""
+    """Return typed KiB, separated by commas, in bytes. Raise `ValueError` if invalid."""
+    # Chinese keyboards type a full-width comma.
     sizes = [round(float(word) * KIBIBYTE) for word in text.replace("，", ",").split(",") if word.strip()]
     if len(sizes) > MAX_OF_A_KIND or any(not 0 < size <= LARGEST for size in sizes):
         raise ValueError(text)
@@ -123,12 +122,11 @@ def read_sizes(text: str) -> list[int]:
 
 
 def write_size(size: int) -> str:
-    """So many bytes as they are written for a stand-in, never less than they are."""
     return f"{-(-size * 10 // KIBIBYTE) / 10:g}"
 
 
 def stand_ins_of(panel: Panel) -> list[FilePart]:
-    """The stand-ins that were written; a line that cannot be read is the panel's problem, and stands for none."""
+    """Return the placeholder files. An invalid line sets the panel's problem."""
     parts: list[FilePart] = []
     for kind, text in panel.stand_ins.items():
         try:
@@ -141,10 +139,7 @@ def stand_ins_of(panel: Panel) -> list[FilePart]:
 
 
 def chat_of(panel: Panel) -> ChatRequest:
-    """The request: the message, the artifacts that are attached, and the stand-ins.
-
-    Raises `Http404` for an artifact that never was.
-    """
+    """Return the request: the message, the attached artifacts and the placeholders. Raise `Http404`."""
     rows = {row.pk: row for row in panel.artifacts}
     parts: list[FilePart] = []
     for pk in panel.artifact_ids:

@@ -1,4 +1,4 @@
-"""A run in words: outcomes to choose, what became of each candidate, what each receives."""
+"""Sentences for a run: outcomes to choose, the result of each candidate, and what each receives."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ OUTCOMES: Mapping[str, Text] = {
     "parameter": gettext_lazy("parameter refused"),
     "cannot_read": gettext_lazy("cannot read images"),
 }
-"""The outcomes a candidate can be given, in the order of the choice; every word of the simulation is here."""
+"""The outcomes to choose from, in this order. They are those of the simulation, every one."""
 
 SKIPPED: Mapping[str, Text] = {
     SkipReason.MISSING.value: gettext_lazy("skipped: provider is gone"),
@@ -83,15 +83,15 @@ DESCRIPTIONS: Mapping[DescriptionState, Text] = {
     DescriptionState.BY_MODEL: gettext_lazy("%(file)s described by %(describer)s"),
     DescriptionState.FAILED: gettext_lazy("%(file)s not described: %(describer)s failed (%(code)s)"),
 }
-"""What is said of a file that a model was asked about."""
+"""State of a description → its sentence."""
 
 EstimateDescribing = Callable[[str, FilePart], Estimate | None]
-"""About how many tokens a describer, by its name, reads to describe a file."""
+"""Estimates the tokens that a describer, by its name, reads for a file; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class StopView:
-    """One candidate of a run as the page shows it."""
+    """A candidate of a run as shown."""
 
     place: int
     name: str
@@ -110,7 +110,7 @@ class StopView:
 
 
 def code_of(outcome: str, attempt: Attempt | None) -> str:
-    """What a chip says: the status where there was one, how often it was tried, else the fault's or the skip's word."""
+    """Return the text of a chip: the status, or the word of a fault or skip, with the number of tries."""
     if attempt is None or outcome in SKIPPED:
         return str(SKIPPED.get(outcome, outcome))
     code = "200" if outcome == OK else str(attempt.status_code or outcome)
@@ -118,16 +118,16 @@ def code_of(outcome: str, attempt: Attempt | None) -> str:
 
 
 def tone_of(outcome: str, *, last: bool) -> tuple[str, str]:
-    """Colour and icon of a stop; `last` is one that nothing came after."""
     if outcome == OK:
         return "ok", "check"
     if outcome in SKIPPED:
         return "", "right"
+    # Only the last failure is what the caller gets. The earlier ones led to a fallback.
     return ("bad", "stop") if last else ("warn", "refresh")
 
 
 def tell_delivery(one: PartDelivery, estimate: EstimateDescribing) -> str:
-    """How one file went; where a model describes it, who, about how many tokens that takes, and whether it is there."""
+    """Return how a file is delivered: by which describer, if any, and for about how many tokens."""
     found, names = one.delivery.description, {"file": FILES[one.file.kind]}
     if found is None:
         return insert_facts(str(WAYS[one.delivery.form]), names)
@@ -144,7 +144,6 @@ def tell_delivery(one: PartDelivery, estimate: EstimateDescribing) -> str:
 def details(
     outcome: str, attempt: Attempt | None, deliveries: Sequence[PartDelivery], estimate: EstimateDescribing
 ) -> list[str]:
-    """The line under a candidate's name: how each file went, what its failure means, how long it waited."""
     said = [tell_delivery(one, estimate) for one in deliveries]
     if outcome in TABLE:
         said.append(translate_sentence(TABLE[outcome].meaning))
@@ -157,7 +156,7 @@ def details(
 
 
 def render_received(chat: ChatRequest, deliveries: Sequence[PartDelivery]) -> str:
-    """The words a candidate reads, message by message; what it gets as a file is named in angle brackets."""
+    """Return the text that a candidate reads. Files are named in angle brackets."""
     went = {(one.message, one.part): one for one in deliveries}
     blocks = []
     for at, message in enumerate(chat.messages):
@@ -171,5 +170,4 @@ def render_received(chat: ChatRequest, deliveries: Sequence[PartDelivery]) -> st
 
 
 def complete() -> bool:
-    """Whether every word of the simulation can be chosen."""
     return set(OUTCOMES) == set(SCRIPTED)

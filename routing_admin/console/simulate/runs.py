@@ -1,4 +1,4 @@
-"""A request along a chain, as the page shows it: with scripted outcomes, or really sent."""
+"""Runs of a request along a chain: simulated with scripted outcomes, or sent for real."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from routing_admin.request_log.sentences import render_sentence
 
 
 def run(panel: Panel, state: Snapshot, route: RouteSpec) -> None:
-    """Simulates the run on that route, stored or a draft; the result stands in the panel."""
+    """Simulate a run on a stored or drafted route. The result is set on the panel."""
     if not route.candidates:
         panel.problem = _("There is no candidate to ask yet.")
         return
@@ -49,6 +49,7 @@ def run(panel: Panel, state: Snapshot, route: RouteSpec) -> None:
         chat,
         panel.script(),
         language=panel.language or None,
+        # A stream can only be cut off if the request streams.
         stream=panel.stream or "cut" in {word for _card, _name, word in panel.outcomes},
         assume_usable=panel.assume_usable,
     )
@@ -56,7 +57,7 @@ def run(panel: Panel, state: Snapshot, route: RouteSpec) -> None:
 
 
 def run_view(simulated: Simulated) -> RunView:
-    """A simulated run as the page shows it."""
+    # Candidates after this one were not asked, so it is the one that decided.
     last = max((at for at, stop in enumerate(simulated.stops) if stop.attempt), default=-1)
     stops = [
         stop_view(
@@ -86,7 +87,6 @@ def run_view(simulated: Simulated) -> RunView:
 
 
 def sentence(simulated: Simulated) -> str:
-    """Who answers, or what the caller gets instead."""
     if simulated.answered_by is None:
         return _("No candidate answers: the caller gets %(status)s %(code)s") % {
             "status": simulated.status,
@@ -108,7 +108,6 @@ def stop_view(
     *,
     last: bool,
 ) -> StopView:
-    """One candidate without its payload."""
     tone, icon = words.tone_of(outcome, last=last)
     described = any(one.delivery.form is DeliveryForm.DESCRIBED for one in deliveries)
     return StopView(
@@ -133,10 +132,11 @@ def _add_payload(view: StopView, payload: Any, wire: str, size: int, reason: str
 
 
 def send(request: HttpRequest, panel: Panel, state: Snapshot, route: RouteSpec) -> None:
-    """Sends for real, with the person as actor: it is in the request log and the audit log, and may cost money."""
+    """Send the request for real as the signed-in user, logged and audited. It may cost money."""
     if not route.candidates:
         panel.problem = _("There is no candidate to ask yet.")
         return
+    # A placeholder has a kind and a size, but no content.
     if panel.stand_ins:
         panel.problem = _("A placeholder has no content to send. Attach a stored file instead.")
         return
@@ -145,6 +145,7 @@ def send(request: HttpRequest, panel: Panel, state: Snapshot, route: RouteSpec) 
     recorder = RequestRecorder(request_id_of(request), "page")
     recorder.add_facts(asked_model=task_name(route.task_type))
     record_plan(recorder, planned, route.task_type)
+    # Audited before the call, which may fail or be cut off.
     with ledger.audit(actor_of(request), AuditedAction("request.send", "route", route.task_type)):
         pass
     try:
@@ -166,7 +167,6 @@ def send(request: HttpRequest, panel: Panel, state: Snapshot, route: RouteSpec) 
 def _build_sent_view(
     request: HttpRequest, headline: str, tone: str, attempts: Sequence[Attempt], dispatch: Dispatch, answer: str
 ) -> RunView:
-    """What really happened, in the same shape as a simulation."""
     stops = []
     for at, attempt in enumerate(attempts):
         name = f"{attempt.provider}/{attempt.model}"

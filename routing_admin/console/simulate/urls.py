@@ -1,4 +1,4 @@
-"""The address of Simulate."""
+"""URL of the simulation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Simulate, and send for real: the page for any stored route, or for a request of the log again."""
+"""The page that simulates or sends a request on a stored route, or repeats a logged one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @require_http_methods(["GET", "POST"])
 def simulate_page(request: HttpRequest) -> HttpResponse:
-    """Simulate on any stored route; `?request=` repeats what became of a request of the log."""
+    """Show the simulation of a stored route. `?request=` repeats a logged request with its outcomes."""
     state = snapshot.current()
     data = request.POST if request.method == "POST" else request.GET
     may_read = may(request.user, PagePart.RECORDED_BODIES)
@@ -39,6 +39,7 @@ def simulate_page(request: HttpRequest) -> HttpResponse:
     if logged is not None:
         note_body_read(actor_of(request), logged)
     task = data.get("task") or (logged.task_type if logged else "") or DEFAULT_ROUTE
+    # The logged request's route may have been deleted since.
     route = state.configuration.route(task) or state.configuration.route(DEFAULT_ROUTE)
     panel = panel_in(data, state.configuration, may_attach=may(request.user, PagePart.ARTIFACT_BYTES))
     if route is not None:
@@ -56,10 +57,7 @@ def simulate_page(request: HttpRequest) -> HttpResponse:
 
 
 def ask_again(panel: Panel, logged: LoggedRequest, *, may_read: bool) -> None:
-    """Puts a logged request's files into the panel, and its question where it was recorded and may be read.
-
-    For a file that is not stored, or that this person may not attach, one of its kind and size stands in.
-    """
+    """Put a logged request's files and its recorded question into the panel."""
     question, recorded = question_of(logged.row.body) if may_read else ("", [])
     files = list_sent_files(logged.attempts)
     ids = recorded or [file["artifactId"] for file in files if may_read and file.get("artifactId")]
@@ -68,6 +66,7 @@ def ask_again(panel: Panel, logged: LoggedRequest, *, may_read: bool) -> None:
     if ids:
         panel.artifacts = list_attachable(ids)
         panel.artifact_ids = [row.pk for row in panel.artifacts if row.pk in ids]
+    # A file that is not stored, or that the user may not attach, is replaced by a placeholder of its kind and size.
     for file in files:
         if file.get("artifactId") not in panel.artifact_ids and file.get("size"):
             sizes = (panel.stand_ins.get(file["kind"]), write_size(file["size"]))
@@ -75,14 +74,15 @@ def ask_again(panel: Panel, logged: LoggedRequest, *, may_read: bool) -> None:
 
 
 def list_sent_files(attempts: Sequence[AttemptLog]) -> list[dict[str, Any]]:
-    """The files that the newest message held, as the first candidate that got files was sent them."""
+    """Return the files of the newest message, as the first candidate with files received them."""
     files: list[dict[str, Any]] = next((attempt.deliveries for attempt in attempts if attempt.deliveries), [])
+    # Earlier messages are not repeated, so neither are their files.
     newest = max((file.get("message", 0) for file in files), default=0)
     return [file for file in files if file.get("message", 0) == newest]
 
 
 def replay_outcomes(data: QueryDict, logged: LoggedRequest | None, route: RouteSpec) -> QueryDict:
-    """The page's data with the outcomes of a logged request, where the page has not chosen others."""
+    """Return the form data with a logged request's outcomes where none were chosen."""
     outcomes = data.copy()
     if logged is None:
         return outcomes
@@ -97,7 +97,8 @@ def replay_outcomes(data: QueryDict, logged: LoggedRequest | None, route: RouteS
 
 
 def word_of(one: AttemptLog) -> str:
-    """The scripted outcome nearest to what became of an attempt: by its fault, else by its status, else an answer."""
+    """Return the scripted outcome closest to an attempt's: by fault, then by status, else an answer."""
+    # Reversed, so that of several outcomes with the same fault the first one is chosen.
     by_fault = {word.failure.fault.value: key for key, word in reversed(list(SCRIPTED.items())) if word.failure}
     if one.outcome in by_fault:
         return by_fault[one.outcome]

@@ -1,4 +1,4 @@
-"""Changing the budgets of labels."""
+"""Actions on the budgets of labels."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from routing_admin.models import LabelBudget
 
 
 def save_budget(actor: Actor, kind: LabelKind, name: str, limits: Mapping[str, Any]) -> AuditedAction:
-    """Sets what a team or a project may use, or each end user of the agent `name`; it holds at once.
+    """Save the budget of a team, a project, or each end user of the agent `name`. It applies at once.
 
-    Raises `InvalidError` for a budget without a limit, and for an agent that is not there.
+    Raise `InvalidError` for a budget without a limit, and for an unknown agent.
     """
     if not limits:
         raise InvalidError(
@@ -36,7 +36,7 @@ def save_budget(actor: Actor, kind: LabelKind, name: str, limits: Mapping[str, A
 
 
 def delete_budget(actor: Actor, label: str) -> AuditedAction:
-    """Takes a budget away; calls with the label are counted no longer."""
+    """Delete a budget. Calls with its label are no longer counted."""
     with ledger.change(actor, AuditedAction("budget.delete", "budget", label)) as act:
         LabelBudget.objects.filter(label=label).delete()
     return act

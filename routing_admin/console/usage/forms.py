@@ -20,7 +20,7 @@ METERS = (
     Meter.MONEY_PER_DAY,
     Meter.MONEY_PER_MONTH,
 )
-"""What is counted of labels."""
+"""The limits that labels can have."""
 KINDS = {
     LabelKind.TEAM: gettext_lazy("Team"),
     LabelKind.PROJECT: gettext_lazy("Project"),
@@ -30,7 +30,7 @@ MAX_NAME = 120
 
 
 class BudgetForm(forms.Form):
-    """Whose calls are counted, and how much they may use."""
+    """The label whose calls are counted, and its limits."""
 
     kind = forms.ChoiceField(label=gettext_lazy("For"), choices=[(kind.value, text) for kind, text in KINDS.items()])
     name = forms.CharField(
@@ -46,24 +46,21 @@ class BudgetForm(forms.Form):
 
     @property
     def limit_fields(self) -> list[forms.BoundField]:
-        """The fields of the amounts, in their order."""
         return [self[name] for name in self.amounts]
 
     @property
     def label_kind(self) -> LabelKind:
-        """What sort of label it is for."""
         return LabelKind(self.cleaned_data["kind"])
 
     @property
     def limits(self) -> dict[str, Any]:
-        """The amounts as a row keeps them."""
         return amounts_in(self.cleaned_data)
 
     def clean(self) -> dict[str, Any]:
-        """The name as labels are kept: one that no call could have is refused."""
         data = super().clean() or {}
         check_unpriced(self, data)
         kind, name = data.get("kind"), data.get("name", "")
+        # A name that no request could send would make a budget that never applies.
         if kind in (LabelKind.TEAM, LabelKind.PROJECT) and clean_label(LabelKind(kind), name) != name:
             most = {"most": LONGEST[LabelKind(kind)]}
             self.add_error("name", _("A label is one line of at most %(most)s characters.") % most)

@@ -1,4 +1,4 @@
-"""The budgets of labels, and what is used of them."""
+"""Queries for the budgets of labels and their use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from routing_admin.request_log.limit_uses import LimitUse, find_limit_uses
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetLine:
-    """One budget; `uses` are empty where every end user has one of their own."""
+    """A budget. `uses` is empty if every end user has a budget of their own."""
 
     label: str
     kind: LabelKind
@@ -27,12 +27,12 @@ class BudgetLine:
 
     @property
     def percent(self) -> int:
-        """Of the limit that is used most."""
+        """The share of the limit that is used most."""
         return max((each.percent for each in self.uses), default=0)
 
 
 def list_budgets() -> list[BudgetLine]:
-    """Every budget, teams and projects with what is used; two queries."""
+    """List all budgets; those of teams and projects with their use. Two queries."""
     lines = [_line_of(row) for row in LabelBudget.objects.all()]
     shared = {id_of_label(each.kind, each.name): each.limits for each in lines if each.kind is not LabelKind.USER}
     uses = find_limit_uses(shared)
@@ -45,7 +45,7 @@ def _line_of(row: LabelBudget) -> BudgetLine:
 
 
 def find_agent_uses(agents: Collection[str]) -> Mapping[str, Sequence[LimitUse]]:
-    """Return what the agents with these ids used of each of their limits."""
+    """Return what the agents with these ids have used of each of their limits."""
     rows = Agent.objects.filter(agent_id__in=agents) if agents else ()
     names = {id_of_agent(row.agent_id): row.agent_id for row in rows}
     uses = find_limit_uses({id_of_agent(row.agent_id): limits_of(row.limits) for row in rows}) if names else {}

@@ -1,4 +1,4 @@
-"""Addresses of usage."""
+"""URLs of usage and budgets."""
 
 from __future__ import annotations
 

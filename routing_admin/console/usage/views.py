@@ -1,4 +1,4 @@
-"""The page of usage and its CSV: both show the same sums."""
+"""The page of usage and its CSV, which show the same sums, and the page of budgets."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PERIODS: Mapping[str, tuple[timedelta, str | Promise]] = {
     "90": (timedelta(days=90), gettext_lazy("90 days")),
     "365": (timedelta(days=365), gettext_lazy("a year")),
 }
-"""How far back the page looks."""
+"""Days → the period that the page covers."""
 GROUP_LABELS: Mapping[str, str | Promise] = {
     "agent": gettext_lazy("Agent"),
     "route": gettext_lazy("Task route"),
@@ -54,22 +54,22 @@ GROUP_LABELS: Mapping[str, str | Promise] = {
     "day": gettext_lazy("Day"),
 }
 LABELS: Mapping[str, str | Promise] = {name: GROUP_LABELS[name] for name in USAGE_LABELS}
-"""What the page can be limited to one of."""
+"""The groups that the page can be limited to one value of."""
 MAX_LABEL = 200
 DEFAULT_PERIOD, DEFAULT_GROUP = "30", "agent"
 CHART_HEIGHT = 96
-"""Pixels."""
+"""In pixels."""
 
 
 class UsageRow(TypedDict):
-    """One group as the table writes it; `share` is its part of the dearest one, or of the busiest, in percent.
+    """A group as a row of the table.
 
-    `unpriced` is empty where every request has a price or none has. `address` leads to the page limited to it; empty
-    for what it cannot be limited to. `searches` find its requests in the log, by their ending.
-
-    A dictionary, since templates are quickest with these and rows may be a thousand.
+    `share` is its part of the most expensive group, or of the busiest one, in percent. `unpriced` is empty if all
+    requests have a price or none has. `address` leads to the page limited to this group; empty if it cannot be.
+    `searches` find its requests in the log, by their ending.
     """
 
+    # A dictionary, since these are the fastest in templates, and there may be a thousand rows.
     name: str
     requests: str
     failures: str
@@ -85,7 +85,7 @@ class UsageRow(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageBar:
-    """One hour or day of the chart; x and width in percent, y and height in pixels."""
+    """An hour or a day of the chart. `x` and `width` are percentages, `y` and `height` are pixels."""
 
     x: str
     width: str
@@ -96,7 +96,6 @@ class UsageBar:
 
 @require_GET
 def usage(request: HttpRequest) -> HttpResponse:
-    """The page: sums of the chosen time, a chart of it, and a table of what it is grouped by."""
     period, group, only = _choices(request)
     exchange = snapshot.current().exchange
     found = _sums(period, group, exchange, only)
@@ -130,11 +129,11 @@ def usage(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def usage_csv(request: HttpRequest) -> HttpResponse:
-    """The table as CSV: a line per group and currency, amounts exact, times of days as dates."""
+    """Send the table as CSV: a line per group and currency, exact amounts, days as dates."""
     period, group, only = _choices(request)
     answer = HttpResponse(content_type="text/csv; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="usage-by-{group}-{period}-days.csv"'
-    answer.write("\ufeff")  # so that spreadsheets read it as UTF-8
+    answer.write("\ufeff")  # the byte order mark makes spreadsheets read it as UTF-8
     writer = csv.writer(answer)
     money = ("currency", "cost", "saved_by_cache", "paid_for_failed_attempts", "total_currency", "total_cost")
     writer.writerow([group, *PLAIN_COUNTS, *money])
@@ -146,6 +145,7 @@ def usage_csv(request: HttpRequest) -> HttpResponse:
             amounts = [
                 exact_amount(sums.get(currency, 0)) for sums in (counts.costs, counts.savings, counts.fallback_costs)
             ]
+            # Counts are written on a group's first line only, so that adding up the column is right.
             line = plain if at == 0 else [""] * len(plain)
             whole = ("", "") if total is None or at else (exchange.into, exact_amount(total))
             paid = amounts if currency else ("", "", "")
@@ -154,14 +154,13 @@ def usage_csv(request: HttpRequest) -> HttpResponse:
 
 
 def _choices(request: HttpRequest) -> tuple[str, str, dict[str, str]]:
-    """How far back, grouped by what, and limited to which labels."""
     period, group = request.GET.get("days", ""), request.GET.get("by", "")
     only = {name: request.GET[name][:MAX_LABEL] for name in LABELS if request.GET.get(name)}
     return (period if period in PERIODS else DEFAULT_PERIOD), (group if group in GROUPS else DEFAULT_GROUP), only
 
 
 def total_text(sums: Mapping[str, int], exchange: ExchangeTable) -> str:
-    """Sums of several currencies as one; empty where one has no rate, or there is nothing to add up."""
+    """Return sums of several currencies as one; empty if one has no rate, or nothing needs converting."""
     total = exchange.total(sums)
     plain = {NO_CURRENCY, exchange.into}.issuperset(sums)
     return "" if total is None or plain else money_text(total, exchange.into)
@@ -170,12 +169,12 @@ def total_text(sums: Mapping[str, int], exchange: ExchangeTable) -> str:
 def _sums(period: str, group: str, exchange: ExchangeTable, only: Mapping[str, str]) -> UsageReport:
     journal().flush()
     span = PERIODS[period][0]
-    whole_days = span if span <= HOURS_UP_TO else span - timedelta(days=1)  # today is one of them
+    whole_days = span if span <= HOURS_UP_TO else span - timedelta(days=1)  # today is one of the days
     return sum_usage(timezone.now() - whole_days, group, exchange, until=None, **only)
 
 
 def list_rows(report: UsageReport, group: str, choices: Mapping[str, str], exchange: ExchangeTable) -> list[UsageRow]:
-    """The groups as the table writes them, the dearest first, days the newest first."""
+    """Return the groups as rows of the table, the most expensive first, days newest first."""
     _currency, weigh = weight_in(report.total, exchange)
     weights = [weigh(counts) for _, counts in report.groups]
     top = max(weights, default=0)
@@ -198,7 +197,7 @@ def list_rows(report: UsageReport, group: str, choices: Mapping[str, str], excha
 
 
 def list_bars(report: UsageReport, exchange: ExchangeTable) -> list[UsageBar]:
-    """The hours or days of the time as bars, of money where there is some, else of requests; none for nothing."""
+    """Return the hours or days as bars of money, or of requests if nothing cost money; empty if there is nothing."""
     currency, weigh = weight_in(report.total, exchange)
     by_hour = timezone.now() - report.since <= HOURS_UP_TO + timedelta(hours=1)
     step = timedelta(hours=1) if by_hour else timedelta(days=1)
@@ -222,7 +221,6 @@ def _steps(start: datetime, step: timedelta) -> list[datetime]:
 def _bar(
     x: float, width: float, start: datetime, measure: tuple[int, int], currency: str, *, by_hour: bool
 ) -> UsageBar:
-    """The bar of a moment; `measure` is its weight and the largest one."""
     weight, top = measure
     height = CHART_HEIGHT * weight / top
     when = start.strftime("%H:%M" if by_hour else "%Y-%m-%d")
@@ -237,27 +235,25 @@ def _bar(
 
 
 def _address(name: str, group: str, choices: Mapping[str, str]) -> str:
-    """The page of one label's requests, by model; empty for any other group, and for what has no such label."""
     return f"?{urlencode({**choices, 'by': 'model', group: name})}" if name and group in LABELS else ""
 
 
 SEARCH_KEYS = {"agent": "agent", "route": "task", **{name: name for name in USAGE_LABELS}}
-"""What the log's search calls a group; those of provider and model find every request that reached them."""
+"""Group → its key in the log's search. Those of provider and model find every request that reached them."""
 
 
 def _searches_of(name: Any, group: str, since: datetime, choices: Mapping[str, str]) -> Mapping[str, str]:
-    """The searches that find a group's requests; none where the log cannot be asked for them alone."""
     only = {each: choices[each] for each in USAGE_LABELS if each in choices}
     if group == "day":
         following = name + timedelta(days=1)
         return _searches(max(name, since), following if following <= timezone.localtime() else None, only)
+    # Some groups have no search of their own: the unnamed one, and the sum of the others.
     if group not in SEARCH_KEYS or name in ("", OTHERS):
         return {}
     return _searches(since, None, {**only, SEARCH_KEYS[group]: name})
 
 
 def _searches(since: datetime, until: datetime | None, only: Mapping[str, str]) -> Mapping[str, str]:
-    """What finds the requests of a time in the log: all, and those of each ending and fallback."""
     times = {"since": moment_text(since), **({"until": moment_text(until)} if until else {})}
     plain = Search(tuple({**only, **times}.items()))
     found = {word: plain.having("status", word).to_text() for word in ("failed", "refused", "cancelled", "fallback")}
@@ -270,12 +266,12 @@ def _name(name: Any, group: str) -> str:
     return str(_("others")) if name == OTHERS else str(name) or str(_("(none)"))
 
 
-# The page of labels' budgets: what teams, projects and end users may use, and what they used.
+# The page of budgets of labels: what teams, projects and end users may use, and have used.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetCard:
-    """One budget as the page writes it: its limits with what is used, or the bare amounts where each user has them."""
+    """A budget as shown: its limits with their use, or only the amounts if each end user has their own."""
 
     line: BudgetLine
     kind: str | Promise
@@ -286,19 +282,17 @@ class BudgetCard:
 
 @require_GET
 def budgets(request: HttpRequest) -> HttpResponse:
-    """Every budget, and a form for a new one."""
     return budgets_page(request)
 
 
 def budgets_page(request: HttpRequest, *, form: BudgetForm | None = None, status: int = 200) -> HttpResponse:
-    """The page, with the form that was refused where there is one."""
     cards = [make_card(number, line) for number, line in enumerate(list_budgets())]
     context = {"cards": cards, "form": form or BudgetForm(), "kinds": KINDS}
     return render(request, "usage/budgets.html", context, status=status)
 
 
 def make_card(number: int, line: BudgetLine) -> BudgetCard:
-    """One budget; `number` tells its form from others on the page."""
+    """Return a budget's card. `number` makes the ids of its form unique on the page."""
     form = BudgetForm(auto_id=f"id_{number}_%s", initial={"kind": line.kind, "name": line.name}, limits=line.stored)
     uses = [(LIMITS[use.meter][0], use) for use in line.uses]
     amounts = [(LIMITS[meter][0], write_amount(meter, line.stored)) for meter in METERS if meter in line.stored]
@@ -306,13 +300,11 @@ def make_card(number: int, line: BudgetLine) -> BudgetCard:
 
 
 def write_amount(meter: Meter, stored: Mapping[str, Any]) -> str:
-    """A limit as people read it, money with its currency."""
     return f"{stored[meter]} {stored[CURRENCY]}" if meter in MONEY else f"{stored[meter]:,}"
 
 
 @require_POST
 def budget_save(request: HttpRequest) -> HttpResponse:
-    """Sets a budget, a new one or another amount."""
     form = BudgetForm(request.POST)
     if not form.is_valid():
         return budgets_page(request, form=form, status=UNPROCESSABLE)
@@ -327,7 +319,6 @@ def budget_save(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def budget_delete(request: HttpRequest) -> HttpResponse:
-    """Takes a budget away."""
     label = request.POST.get("label", "")
     made = delete_budget(actor_of(request), label)
     add_toast(request, _("Budget of %(name)s removed") % {"name": label.partition(":")[2]}, made.revision)
