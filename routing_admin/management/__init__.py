@@ -1,1 +1,1 @@
-"""What can you do in a shell? The project's commands."""
+"""The project's management commands."""

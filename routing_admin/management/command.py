@@ -1,4 +1,4 @@
-"""What every command shares: errors are one clear line on stderr and exit status 1, nothing half done."""
+"""The base of the commands: an error is one clear line on stderr with exit status 1, and nothing is half done."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from routing_admin.platform.databases.schema import NewerSchemaError, refuse_new
 
 
 def command_actor() -> Actor:
-    """The person at the terminal, as the audit log names them."""
+    """Return the user at the terminal as the audit log's actor."""
     try:
         return Actor("command", getpass.getuser())
     except (KeyError, OSError):
@@ -35,17 +35,17 @@ SERVICES_FILE = "llmservices.json"
 class Command(BaseCommand):
     """A command whose `run` may raise `ActionError`."""
 
-    requires_system_checks = ()  # they import every page and find what is wrong with the program: `make lint` asks
+    requires_system_checks = ()  # they import every page to find faults of the program: `make lint` runs them
     requires_migrations_checks = False
     refuses_newer_schema = True
-    """Whether the command has nothing to do with rows that a newer program wrote."""
+    """Whether the command must not work on rows that a newer version of the program has written."""
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Runs it, in English. Raises `CommandError` for a refusal: a line for each problem."""
+        """Run the command in English. Raise `CommandError` for a refusal, with a line per problem."""
         try:
             with override("en"), shown_on(self.stdout):
                 if connection.vendor == POSTGRESQL:
-                    connection.ensure_connection()  # nothing is half done before it is known that there is none
+                    connection.ensure_connection()  # fail before anything is half done
                 if self.refuses_newer_schema:
                     refuse_newer_schema()
                 self.run(**options)
@@ -69,14 +69,14 @@ class Command(BaseCommand):
             raise CommandError(f"{where}{problem.strerror or problem}") from problem
 
     def read(self, paths: Iterable[Path]) -> list[bytes]:
-        """What stands in these files, each read once; for `llmservices.json` its local one is read (decision 5)."""
+        """Return the content of these files. A local variant of `llmservices.json` is read in its place."""
         asked = list(paths)
         read = [document_path(path) if path.name == SERVICES_FILE else path for path in asked]
         for path, instead in zip(asked, read, strict=True):
             if instead != path:
                 self.stderr.write(f"Reading {instead} instead of {path}.")
+        # Both names may lead to the same local file, which counts once.
         return [path.read_bytes() for path in dict.fromkeys(read)]
 
     def run(self, **options: Any) -> None:
-        """What the command does; here nothing: raises `CommandError`."""
         raise CommandError("This command does nothing.")

@@ -46,7 +46,6 @@ class RunView:
 
     @property
     def chips(self) -> list[dict[str, str]]:
-        """The candidates that were reached, as a chain of chips."""
         return [
             {"name": stop.name, "code": stop.code, "tone": stop.tone}
             for stop in self.stops
@@ -84,7 +83,6 @@ class Panel:
         return [(kind.value, KINDS[kind], self.stand_ins.get(kind.value, "")) for kind in TYPES]
 
     def script(self) -> Mapping[int, Sequence[str]]:
-        """The chosen outcome of each place of the chain."""
         return {at: (word,) for at, (_card, _name, word) in enumerate(self.outcomes)}
 
 
@@ -113,7 +111,7 @@ def set_outcomes(panel: Panel, data: QueryDict, places: Sequence[tuple[str, str]
 
 
 def read_sizes(text: str) -> list[int]:
-    """Return typed KiB, separated by commas, in bytes. Raise `ValueError` if invalid."""
+    """Parse sizes in KiB, separated by commas, into bytes. Raise `ValueError` if one is invalid."""
     # Chinese keyboards type a full-width comma.
     sizes = [round(float(word) * KIBIBYTE) for word in text.replace("，", ",").split(",") if word.strip()]
     if len(sizes) > MAX_OF_A_KIND or any(not 0 < size <= LARGEST for size in sizes):
@@ -139,7 +137,7 @@ def stand_ins_of(panel: Panel) -> list[FilePart]:
 
 
 def chat_of(panel: Panel) -> ChatRequest:
-    """Return the request: the message, the attached artifacts and the placeholders. Raise `Http404`."""
+    """Return the request with message, artifacts and placeholders. Raise `Http404` for an unknown artifact."""
     rows = {row.pk: row for row in panel.artifacts}
     parts: list[FilePart] = []
     for pk in panel.artifact_ids:

@@ -49,7 +49,7 @@ OUTCOMES: Mapping[str, Text] = {
     "parameter": gettext_lazy("parameter refused"),
     "cannot_read": gettext_lazy("cannot read images"),
 }
-"""The outcomes to choose from, in this order. They are those of the simulation, every one."""
+"""The outcomes to choose from, in this order: all those that the simulation knows."""
 
 SKIPPED: Mapping[str, Text] = {
     SkipReason.MISSING.value: gettext_lazy("skipped: provider is gone"),
@@ -127,7 +127,6 @@ def tone_of(outcome: str, *, last: bool) -> tuple[str, str]:
 
 
 def tell_delivery(one: PartDelivery, estimate: EstimateDescribing) -> str:
-    """Return how a file is delivered: by which describer, if any, and for about how many tokens."""
     found, names = one.delivery.description, {"file": FILES[one.file.kind]}
     if found is None:
         return insert_facts(str(WAYS[one.delivery.form]), names)

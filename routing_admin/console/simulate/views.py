@@ -82,7 +82,6 @@ def list_sent_files(attempts: Sequence[AttemptLog]) -> list[dict[str, Any]]:
 
 
 def replay_outcomes(data: QueryDict, logged: LoggedRequest | None, route: RouteSpec) -> QueryDict:
-    """Return the form data with a logged request's outcomes where none were chosen."""
     outcomes = data.copy()
     if logged is None:
         return outcomes

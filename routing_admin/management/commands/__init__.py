@@ -1,1 +1,1 @@
-"""What does each command do? One module per command; `--help` says it."""
+"""One module per command. `manage.py COMMAND --help` describes it."""

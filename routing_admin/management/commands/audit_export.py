@@ -1,4 +1,4 @@
-"""Writes the audit log, or a part of it, as JSON lines or CSV."""
+"""Write the audit log, or a part of it, as JSON lines or CSV."""
 
 from __future__ import annotations
 
@@ -19,12 +19,9 @@ NARROWING = ("action", "actor", "object", "since", "until")
 
 
 class Command(command.Command):
-    """The export."""
-
     help = "Write the audit log, oldest first. JSON lines contain everything that the hash chain covers."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """In which form, what of it, and where to."""
         forms = [form.value for form in AuditForm]
         parser.add_argument("--form", choices=forms, default=AuditForm.JSON_LINES.value, help="default: jsonl")
         parser.add_argument("--action", default="", help="only this act, such as key.issue")
@@ -35,8 +32,8 @@ class Command(command.Command):
         parser.add_argument("--output", type=Path, help="write to this file, which must not exist, instead of stdout")
 
     def run(self, **options: Any) -> None:
-        """The lines; the export itself is the newest of them."""
         wanted = {name: options[name] for name in NARROWING if options[name]}
+        # Audited before the log is read, so that the export contains its own event as the newest.
         note_audit_export(
             command.command_actor(), {"form": options["form"], **{name: str(each) for name, each in wanted.items()}}
         )
@@ -45,6 +42,7 @@ class Command(command.Command):
             for line in lines:
                 self.stdout.write(line, ending="")
             return
+        # It never overwrites a file, and only its owner may read it: the log names people and addresses.
         with open(os.open(options["output"], os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", newline="") as file:
             file.writelines(lines)
         sys.stderr.write(f"Saved to {options['output']}\n")

@@ -1,4 +1,4 @@
-"""Says whether the audit log is whole: every line as it was written, none missing, none added in between."""
+"""Verify the audit log's hash chain: no line was changed, removed or inserted."""
 
 from __future__ import annotations
 
@@ -14,15 +14,12 @@ from routing_admin.management import command
 
 
 class Command(command.Command):
-    """The examination of the chain."""
-
     help = (
         "Check the audit log's hash chain. The newest head is saved in the data directory and printed. Keep a copy "
         "elsewhere and pass it with --head to detect removed lines at the end. Exit status 1 if the log is damaged."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Heads that were noted elsewhere."""
         parser.add_argument(
             "--head",
             action="append",
@@ -32,7 +29,6 @@ class Command(command.Command):
         )
 
     def run(self, **options: Any) -> None:
-        """One line for each thing that is wrong, else one with the newest number and its hash."""
         verdict = verify_audit([self._head(text) for text in options["head"]])
         for problem in verdict.problems:
             self.stderr.write(problem)

@@ -1,4 +1,4 @@
-"""Saves the installation into a new folder, while it is served."""
+"""Back up the installation into a new folder, while it is being served."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from routing_admin.management import command
 
 
 class Command(command.Command):
-    """The backup."""
-
     help = (
         "Save databases, artifacts and configuration, as of one moment, to a new folder. The server can keep "
         "running. Secrets are not included: save secret_key and keys from the data directory elsewhere, or use "
@@ -24,7 +22,6 @@ class Command(command.Command):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Where to, and whether with secrets."""
         parser.add_argument("out", type=Path, nargs="?", help="the folder to write; it must not exist yet")
         parser.add_argument(
             "--record",
@@ -38,7 +35,6 @@ class Command(command.Command):
         )
 
     def run(self, **options: Any) -> None:
-        """What is in it, and what is not. Raises `CommandError` where none can be made."""
         if options["record"]:
             record_backup(command.command_actor(), {"record": True})
             self.stdout.write("Noted: another tool has made a backup.")

@@ -1,6 +1,6 @@
-"""Makes an installation ready: tables, administrator, and on an empty database its first configuration.
+"""Prepare an installation: tables, the administrator, and a first configuration for an empty database.
 
-Safe to run as often as one likes: what is there stays as it is.
+Safe to run repeatedly: it changes nothing that exists.
 """
 
 from __future__ import annotations
@@ -35,14 +35,11 @@ from routing_admin.platform.databases.schema import migrate
 
 
 class Command(command.Command):
-    """The first start, and every one after it."""
-
     help = (
         "Migrate, create the administrator, and load the demo into an empty database. Running it again changes nothing."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """With or without the demo."""
         parser.add_argument("--demo", dest="demo", action="store_true", default=True, help="load the demo (default)")
         parser.add_argument("--no-demo", dest="demo", action="store_false", help="start with an empty configuration")
         parser.add_argument(
@@ -50,9 +47,9 @@ class Command(command.Command):
         )
 
     def run(self, **options: Any) -> None:
-        """Migrations, administrator, configuration; then what a person needs to get in.
+        """Migrate, create what is missing, and print how to sign in.
 
-        Raises `CommandError` when there is no room for the backup before pending migrations.
+        Raise `CommandError` if there is no room for the backup that precedes pending migrations.
         """
         saved = self.backup() if options["backup"] else None
         migrate()
@@ -75,23 +72,23 @@ class Command(command.Command):
             self.stdout.write(f"  {self.way_to_a_key()}")
 
     def check_store(self) -> None:
-        """Says what is wrong with the artifact store. Raises it where an installation would begin half done."""
+        """Report what is wrong with the artifact store. Raise `StoreAwayError` on an installation's first start."""
         try:
             byte_store().check()
         except StoreAwayError as failure:
+            # A running installation can do without its store for a while, but a new one would be begun half done.
             if newest_number() is None:
                 raise
             self.stderr.write(f"  {failure.details}")
 
     def backup(self) -> Path | None:
-        """The backup before pending migrations. Raises `CommandError` without room for it."""
         try:
             return back_up_before_migrating(self.stdout.write)
         except BackupError as refusal:
             raise CommandError(str(refusal)) from refusal
 
     def way_to_a_key(self) -> str:
-        """The command that gives one: for an agent that is there, else for a new one."""
+        """Return the command that issues an agent's key, for an existing agent if there is one."""
         agents = list_agent_ids()
         if not agents:
             return "An agent and its key: python manage.py create_agent NAME --key"
@@ -99,14 +96,14 @@ class Command(command.Command):
         return f"An agent key: python manage.py issue_agent_key {named}"
 
     def administrator(self) -> str:
-        """Creates the first administrator; the password when it was generated or given just now, else empty."""
+        """Create the first administrator. Return what to print as the password, empty if there was one already."""
         password = settings.ADMIN_PASSWORD or secrets.token_urlsafe(12)
         if not create_first_administrator(settings.ADMIN_USER, password):
             return ""
         return "as set in ROUTING_ADMIN_ADMIN_PASSWORD" if settings.ADMIN_PASSWORD else password
 
     def configuration(self, *, demo_wanted: bool) -> str:
-        """The first configuration of an empty database; the demo agent's key when one was issued."""
+        """Load the first configuration into an empty database. Return the demo agent's key if one was issued."""
         if newest_number() is not None:
             return ""
         files = [
@@ -123,6 +120,7 @@ class Command(command.Command):
         if not demo_wanted:
             return ""
         demo.load_files()
-        logging.getLogger("routing_admin.routing").setLevel(logging.ERROR)  # the example fails on purpose
+        # The demo's request fails on some candidates on purpose, which is no news on a first start.
+        logging.getLogger("routing_admin.routing").setLevel(logging.ERROR)
         record_demo_request()
         return demo.issue_demo_key()

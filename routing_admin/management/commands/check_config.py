@@ -1,4 +1,4 @@
-"""Says what is wrong with configuration files, or with what is stored."""
+"""Check configuration files, or the stored configuration."""
 
 from __future__ import annotations
 
@@ -16,16 +16,12 @@ from routing_admin.management import command
 
 
 class Command(command.Command):
-    """The check."""
-
     help = "Check configuration files, or without FILE the stored configuration. Exit status 1 if there is an error."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """The files, none for what is stored."""
         parser.add_argument("files", nargs="*", type=Path, metavar="FILE")
 
     def run(self, **options: Any) -> None:
-        """A line per problem; the number of errors decides the exit status."""
         files = self.read(options["files"])
         stored = rows.read()
         problems = [*check(stored), *check_describers(stored, stored)]
@@ -34,6 +30,7 @@ class Command(command.Command):
         for problem in problems:
             self.stderr.write(f"{problem.severity}: {problem.line}")
         if not files:
+            # Keys belong to the stored configuration, so files are not warned about.
             for state in snapshot.current().keys.values():
                 if state.reason:
                     self.stderr.write(f"warning: {state.reason}")

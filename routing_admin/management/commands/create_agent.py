@@ -1,4 +1,4 @@
-"""Makes an agent without the browser, and with `--key` its first key, which it prints, and only that, on stdout."""
+"""Create an agent, and with `--key` print its first key, and nothing else, on stdout."""
 
 from __future__ import annotations
 
@@ -15,12 +15,9 @@ from routing_admin.management import command
 
 
 class Command(command.Command):
-    """The making of an agent."""
-
     help = "Create an agent. --key also prints its key, once. For another key: issue_agent_key."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Its id, the one thing that it uses, and whether a key is wanted."""
         parser.add_argument("name", help="the agent's id")
         uses = parser.add_mutually_exclusive_group()
         uses.add_argument("--service", metavar="ID", help="the model service it uses")
@@ -28,13 +25,13 @@ class Command(command.Command):
         parser.add_argument("--key", action="store_true", help="also issue a key with the default scopes")
 
     def run(self, **options: Any) -> None:
-        """The agent, and its key on stdout. Raises `ConflictError` where it is there, `InvalidError` for bad words."""
         name = options["name"]
         if agent_exists(name):
             raise ConflictError(f"The agent {name} already exists. For another key: manage.py issue_agent_key {name}")
         actor = command.command_actor()
         row = read_form(name, options["service"]).save(commit=False)
-        row.task_type = options["route"] or ""  # past the form's choices: the action says what is missing
+        # Set past the form and its choices: the action reports a route that does not exist.
+        row.task_type = options["route"] or ""
         save_agent(actor, row)
         if not options["key"]:
             self.stdout.write(f"Created the agent {name}. For a key: python manage.py issue_agent_key {name}")
@@ -44,7 +41,7 @@ class Command(command.Command):
 
 
 def read_form(name: str, service_id: str | None) -> AgentForm:
-    """The form of a new agent. Raises `InvalidError` for an id that none can have and a service that is not there."""
+    """Return the valid form of a new agent. Raise `InvalidError` for a malformed id or an unknown service."""
     service = find_service(service_id)
     form = AgentForm({"agent_id": name, "service": service.pk if service else ""})
     if not form.is_valid():

@@ -1,4 +1,4 @@
-"""Says whether the installation is whole."""
+"""Check whether the installation is intact."""
 
 from __future__ import annotations
 
@@ -30,16 +30,15 @@ from routing_admin.request_log.limit_uses import list_uncounted
 
 
 class Command(command.Command):
-    """The examination."""
-
     help = "Check databases, configuration, history, keys and every artifact's content. Exit status 1 if one fails."
 
     def run(self, **options: Any) -> None:
-        """A line per check, a line per problem; changes nothing."""
+        """Print a line per check and per problem. Changes nothing."""
         bad = 0
         for name, check in integrity.CHECKS.items():
             try:
                 problems = check()
+            # A check that cannot run is a problem of its own, and the others still run.
             except DatabaseError as failure:
                 problems = [f"cannot be checked: {explain_failure(failure) or failure}"]
             except StoreAwayError as failure:
@@ -62,7 +61,6 @@ class Command(command.Command):
             sys.exit(1)
 
     def _look_at_redis(self) -> bool:
-        """Whether a Redis is named that is not there."""
         outage = link().look() if link().is_set else None
         found = f"responds at {place_of(link().url)}" if link().is_set else "not set, and not needed"
         self.stdout.write("bad  redis" if outage else f"ok   redis: {found}")
@@ -71,9 +69,7 @@ class Command(command.Command):
         return outage is not None
 
     def _name_retired_models(self) -> None:
-        """A line for each model that is no longer served, or has a last day; none of them makes the examination fail,
-        since the catalogue may be wrong.
-        """
+        # A line per model that is or will be retired. None makes the checks fail, since the catalogue may be wrong.
         today = timezone.localdate()
         ends = _configured_ends()
         if not ends:
@@ -83,13 +79,12 @@ class Command(command.Command):
             self.stdout.write(f"{word} models: {describe_end(where, end, gone=word == 'late')}")
 
     def _warn_of_routes_and_budgets(self) -> None:
-        """Lines for routes that cannot answer and budgets that do not count, which are no damage."""
         try:
             state = snapshot.current()
             standings = list_standings(state)
             uncounted = list_uncounted(state.configuration, state.exchange)
         except DatabaseError:
-            return  # a check above has said so
+            return  # a check above has reported it
         unable = list_unable(standings)
         names = f": {', '.join(unable)}" if unable else ""
         word = "warn" if unable else "ok  "
@@ -129,7 +124,6 @@ def _configured_ends() -> list[tuple[str, ModelEnd]]:
 
 
 def describe_end(where: str, end: ModelEnd, *, gone: bool) -> str:
-    """One sentence: the model, its day, who says so, and what its vendor names instead."""
     retirement, name = end.retirement, f"{where} " if where else ""
     verb = "was retired on" if gone else "is served until"
     text = f"{name}{end.provider}/{end.model} {verb} {retirement.day} ({retirement.source})"

@@ -1,4 +1,4 @@
-"""Writes one of the two configuration files, without any key."""
+"""Write one of the two configuration files, without any key."""
 
 from __future__ import annotations
 
@@ -16,12 +16,9 @@ from routing_admin.management import command
 
 
 class Command(command.Command):
-    """The export."""
-
     help = "Write llm-routing.json or llmservices.json. Provider keys appear only as ${LLM_PROVIDER_{NAME}_API_KEY}."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Which file, for whom, and where to."""
         parser.add_argument("file", choices=[name.value for name in FileFormat])
         parser.add_argument(
             "--for",
@@ -33,7 +30,6 @@ class Command(command.Command):
         parser.add_argument("--output", type=Path, help="write to this file instead of standard output")
 
     def run(self, **options: Any) -> None:
-        """The file on stdout or in its place; what it could not say on stderr."""
         made = exports.export(FileFormat(options["file"]), Mode(options["mode"]))
         note_configuration_export(command.command_actor(), options["file"], options["mode"])
         for sentence in made.left_out:

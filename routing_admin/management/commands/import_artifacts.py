@@ -1,4 +1,4 @@
-"""`manage.py import_artifacts DIR`: keeps every file below a directory as an artifact."""
+"""Store every file below a directory as an artifact."""
 
 from __future__ import annotations
 
@@ -26,20 +26,19 @@ ACTOR = Actor("command", "import_artifacts")
 
 
 class Command(BaseCommand):
-    """Imports files; a file that is there already, by name and bytes, stays the one artifact it is."""
+    """Imports files. A file that exists already with the same name and bytes is not stored again."""
 
     requires_system_checks = ()
     help = "Store every file below a directory as an artifact. Running it again changes nothing."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """The directory, and whose the artifacts shall be."""
         parser.add_argument("directory", type=Path, metavar="DIR", help="the directory to read")
         parser.add_argument("--owner", default="", metavar="AGENT", help="id of the agent they belong to")
 
     def handle(self, *args: Any, directory: Path, owner: str, **options: Any) -> None:
-        """Imports, and prints one line per new file.
+        """Import the files, and print a line per new one.
 
-        Raises `CommandError` without such a folder or agent, and at the end, a line per file that could not be kept.
+        Raise `CommandError` for an unknown folder or agent, and at the end with a line for each file that was not stored.
         """
         if not directory.is_dir():
             raise CommandError(f"{directory} is not a directory.")
@@ -60,21 +59,21 @@ class Command(BaseCommand):
 
 
 def escape_path(path: Path) -> str:
-    """The path in one line that every terminal takes; what is no text in a name is escaped."""
+    """Return the path as one printable line, with other characters escaped."""
     return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in str(path))
 
 
 def list_files(directory: Path) -> Iterator[Path]:
-    """Plain files in a stable order; links are not followed, so that nothing outside comes in."""
+    # Symbolic links are not followed, so that nothing outside the directory is imported.
     for path in sorted(directory.rglob("*")):
         if not path.is_symlink() and path.is_file():
             yield path
 
 
 def keep(path: Path, owner: str) -> Artifact | None:
-    """The new artifact; None when one with this name and these bytes is there already.
+    """Store a file. Return its artifact, or None if there is one with this name and these bytes.
 
-    Raises `TooLargeError` beyond the limit on uploads.
+    Raise `TooLargeError` beyond the limit on uploads.
     """
     if path.stat().st_size > upload_limit():
         raise TooLargeError(upload_limit())

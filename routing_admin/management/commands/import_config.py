@@ -1,4 +1,4 @@
-"""Imports llm-routing.json and llmservices.json, after saying in words what changes."""
+"""Import llm-routing.json and llmservices.json, and print what changes."""
 
 from __future__ import annotations
 
@@ -14,20 +14,16 @@ from routing_admin.management import command
 
 
 class Command(command.Command):
-    """The import."""
-
     help = (
         "Import llm-routing.json and/or llmservices.json. A file with errors changes nothing; all problems are listed."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """The files, and whether to write."""
         parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
         parser.add_argument("--dry-run", action="store_true", help="show what would change without changing anything")
         parser.add_argument("--prune", action="store_true", help="remove what the files do not mention")
 
     def run(self, **options: Any) -> None:
-        """The difference in words, then the import. Raises `InvalidError` when the preview finds errors."""
         texts = self.read(options["files"])
         if options["dry_run"]:
             preview = preview_import(texts, prune=options["prune"])
@@ -42,7 +38,6 @@ class Command(command.Command):
         self.stdout.write(made)
 
     def tell(self, preview: ImportPreview) -> None:
-        """Warnings, changes and unknown fields, a line each."""
         for problem in preview.imported.problems:
             self.stderr.write(f"warning: {problem.line}")
         for change in preview.changes:

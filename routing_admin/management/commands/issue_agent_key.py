@@ -1,4 +1,4 @@
-"""Issues a key for an agent and prints it, and only that, on stdout."""
+"""Issue a key for an agent and print it, and nothing else, on stdout."""
 
 from __future__ import annotations
 
@@ -16,12 +16,9 @@ from routing_admin.management import command
 
 
 class Command(command.Command):
-    """The issue of a key."""
-
     help = "Issue a key for an agent. It is shown only once."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Whose key, what it may do, and until when."""
         parser.add_argument("agent", help="the agent's id")
         parser.add_argument(
             "--scope",
@@ -34,7 +31,6 @@ class Command(command.Command):
         )
 
     def run(self, **options: Any) -> None:
-        """The key on stdout. Raises `NotFoundError` when there is no such agent, and says which there are."""
         agent = find_agent(options["agent"])
         if agent is None:
             known = ", ".join(list_agent_ids()) or "none yet"

@@ -1,4 +1,4 @@
-"""Carries the installation to another database and another store of artifacts, and leaves the source as it is."""
+"""Copy the installation to another database and another artifact store. The source does not change."""
 
 from __future__ import annotations
 
@@ -32,22 +32,18 @@ BROKEN_OFF = "The move was interrupted. Run it again to continue where it stoppe
 
 
 class Command(command.Command):
-    """The move."""
-
     help = (
         "Copy every row, and with --artifacts every file, to another database and store. The source does not change. "
         "Run it again to continue an interrupted move."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Where to."""
         parser.add_argument("--to", required=True, metavar="DATABASE_URL", help="postgres://… or sqlite:////path")
         parser.add_argument(
             "--artifacts", default="", metavar="URL", help="s3://bucket/prefix?…, or files; without it they stay"
         )
 
     def run(self, **options: Any) -> None:
-        """Checks, carries, compares, and says what to set. Raises `CommandError`."""
         if is_in_use():
             raise CommandError(IN_USE)
         target = Destination(options["to"])
@@ -65,7 +61,7 @@ class Command(command.Command):
         self.tell_settings(options["to"], options["artifacts"])
 
     def move(self, tables: list[Table], target: Destination, store: ByteStore | None) -> None:
-        """The move itself. Raises `MoveError`."""
+        """Copy and verify everything. Raise `MoveError`."""
         target.open()
         if target.check(tables):
             self.stdout.write("Continuing an interrupted move to this target.")
@@ -74,6 +70,7 @@ class Command(command.Command):
                 check_store(store)
             target.claim()
         target.prepare(tables)
+        # Files before rows: a row must not name a file that is not there yet.
         self.move_files(store)
         places = {alias: alias for alias in ALIASES}
         total = count_all(tables, places)
@@ -81,6 +78,7 @@ class Command(command.Command):
         if not target.is_done:
             with progress_of("Rows copied", total) as counter:
                 digests = {table: copy_rows(target, table, counter) for table in tables}
+        # Tables copied by an earlier run have no digest of this one, and are read again for the comparison.
         again = count_all([table for table, digest in digests.items() if digest is None], places)
         with progress_of("Rows verified", total + again) as counter:
             count = sum(verify_rows(table, digest, counter) for table, digest in digests.items())
@@ -90,7 +88,6 @@ class Command(command.Command):
         )
 
     def move_files(self, store: ByteStore | None) -> None:
-        """The artifacts' bytes come before their rows. Raises `MoveError`."""
         if store is None:
             return
         with progress_of("Files copied") as counter:
@@ -100,9 +97,9 @@ class Command(command.Command):
             self.stderr.write(f"The file with SHA-256 {sha256} is also missing or damaged here. Run: doctor")
 
     def tell_settings(self, url: str, artifacts: str) -> None:
-        """What to set so that the next start is there."""
         password = urlsplit(url).password
         self.stdout.write("\nThe source has not changed. Set these and start:")
+        # The URL without its password, which is never printed.
         self.stdout.write(f"  DATABASE_URL={url.replace(f':{password}@', ':…@', 1) if password else url}")
         if artifacts == FILES:
             self.stdout.write("  ROUTING_ADMIN_ARTIFACTS_URL unset")

@@ -1,4 +1,4 @@
-"""Probes services now as the server does at night: by hand, or from cron where the server runs elsewhere."""
+"""Probe services as the server does at night: by hand, or from cron where the server runs elsewhere."""
 
 from __future__ import annotations
 
@@ -13,16 +13,12 @@ from routing_admin.management import command
 
 
 class Command(command.Command):
-    """The command."""
-
     help = "Ask the models of services what they read, and record the results. Run it daily if no server does."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Which services."""
         parser.add_argument("service", nargs="*", help="model services; default: those probed every night")
 
     def run(self, **options: Any) -> None:
-        """One line for each service. Raises `CommandError` for an id that no enabled service has."""
         names: list[str] = options["service"]
         found = {name: find_live(name) for name in names}
         missing = [name for name, row in found.items() if row is None]
@@ -34,7 +30,6 @@ class Command(command.Command):
 
 
 def describe(result: ProbeResult) -> str:
-    """What came of a probe, in one line."""
     if result.failed:
         return f"not probed: it does not answer plain text ({result.failed.fault})"
     parts = [

@@ -1,4 +1,4 @@
-"""Carries out the retention that the settings page says; to be run daily."""
+"""Remove what is past the retention of the settings page. To be run daily."""
 
 from __future__ import annotations
 
@@ -15,15 +15,12 @@ from routing_admin.management import command
 
 
 class Command(command.Command):
-    """The command."""
-
     help = (
         "Remove expired requests, artifacts and sessions, as set on the settings page. Run it daily. If the disk is "
         "full, the options free more space."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """What goes before its time."""
         parser.add_argument(
             "--deleted",
             action="store_true",
@@ -37,7 +34,6 @@ class Command(command.Command):
         )
 
     def run(self, **options: Any) -> None:
-        """One line: what went."""
         undo = timedelta(0) if options["deleted"] else UNDO
         done = prune(command.command_actor(), timezone.now(), request_days=options["requests"], undo=undo)
         self.stdout.write(

@@ -1,4 +1,4 @@
-"""Refreshes the catalogue of models from a file or from a provider's own list, after saying what changes."""
+"""Refresh the catalogue of models from a file or a provider's own list, and print what changes."""
 
 from __future__ import annotations
 
@@ -15,22 +15,18 @@ from routing_admin.management import command
 
 
 class Command(command.Command):
-    """The refresh."""
-
     help = (
         "Refresh the catalogue of models from a build's models.json.gz, models.dev's api.json, LiteLLM's map, or "
         "a provider's own list."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """The file or the provider, and whether to write."""
         parser.add_argument("file", nargs="?", type=Path, metavar="FILE")
         parser.add_argument("--provider", help="fetch the model list of this provider instead")
         parser.add_argument("--dry-run", action="store_true", help="show what would change without changing anything")
         parser.add_argument("--drop", action="store_true", help="go back to the shipped catalogue")
 
     def run(self, **options: Any) -> None:
-        """The difference in lines, then the change. Raises `CommandError` unless one thing is asked for."""
         asked = [options["file"], options["provider"], options["drop"] or None]
         if sum(each is not None for each in asked) != 1:
             raise CommandError("Give a file, --provider NAME or --drop.")
@@ -45,13 +41,13 @@ class Command(command.Command):
         self.tell_revision(editions.take_edition(command.command_actor(), pk).revision)
 
     def read_file(self, path: Path) -> int:
-        """The edition that a file makes. Raises `CommandError` for one that is too large."""
+        """Return the version of the catalogue in a file. Raise `CommandError` if the file is too large."""
         if path.stat().st_size > LARGEST:
             raise CommandError(f"{path}: the file is too large to be a catalogue.")
         return editions.keep_file(path.read_bytes())
 
     def ask(self, name: str) -> int:
-        """The edition that a provider's own list makes. Raises `CommandError` where it gives none."""
+        """Return the version of the catalogue from a provider's own list. Raise `CommandError` without a list."""
         row = find_called_provider(name)
         if row is None:
             raise CommandError(f"There is no enabled provider {name} that can be called.")
@@ -61,15 +57,14 @@ class Command(command.Command):
         return editions.keep_provider_list(row, answer.entries)
 
     def tell(self, preview: editions.EditionPreview) -> None:
-        """What the edition changes: of our services each cell, of the models how many."""
         change = preview.change
         counts = f"{len(change.added)} added, {len(change.removed)} removed, {len(change.changed)}"
         self.stdout.write(preview.name)
         self.stdout.write(f"models: {counts} with other capabilities")
+        # Cells of our own services are listed one by one, and the catalogue's many models only counted.
         for each in preview.cells:
             value = "yes" if each.on else "no"
             self.stdout.write(f"{each.service_id}: {each.side} {each.name} {value} ({each.source.value})")
 
     def tell_revision(self, number: int | None) -> None:
-        """Whether anything was written."""
         self.stdout.write(f"Applied as revision {number}." if number else "Nothing changed.")

@@ -1,4 +1,4 @@
-"""Makes the installation what it was when a backup was made."""
+"""Restore an installation from a backup."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from routing_admin.management import command
 
 
 class Command(command.Command):
-    """The restore."""
-
     help = (
         "Restore a backup after checking all of it. Stop the server first. --replace moves the existing "
         "installation aside; without it, nothing existing is changed."
@@ -24,14 +22,12 @@ class Command(command.Command):
     refuses_newer_schema = False
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Which backup, and whether it takes the place of what is there."""
         parser.add_argument("folder", type=Path, help="a folder created by backup")
         parser.add_argument(
             "--replace", action="store_true", help="move the existing installation aside and take its place"
         )
 
     def run(self, **options: Any) -> None:
-        """What is back, and what is to be done still. Raises `CommandError` where it cannot be brought back."""
         try:
             done = restore(command.command_actor(), options["folder"].absolute(), replace=options["replace"])
         except BackupError as refusal:

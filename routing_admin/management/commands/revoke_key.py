@@ -1,4 +1,4 @@
-"""Ends an agent's key, a token or a link to an agent's page at once, by the text that leaked or its public part."""
+"""Revoke an agent's key, a token or a page link, given the leaked text or its public part."""
 
 from __future__ import annotations
 
@@ -23,19 +23,16 @@ if TYPE_CHECKING:
     from capabilities.models import AgentKey
 
 KEY = re.compile(r"\b(ra|rat|rap)_([0-9a-z]{8})(?:_[A-Za-z0-9_-]+)?")
-"""A key, a token or a link, whole or its beginning; whatever stands around it."""
+"""A key, token or link, whole or only its beginning, within any text."""
 
 
 class Command(command.Command):
-    """The end of a key."""
-
     help = (
         "Revoke a leaked agent key (ra_…), administrator's token (rat_…) or link to an agent's page (rap_…). The "
         "first part, as shown on pages and in the audit log, is enough. Servers refuse it within a second."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Which key, and whether the agent gets another."""
         parser.add_argument("key", help="the key or its first part, ra_xxxxxxxx; - reads it from standard input")
         parser.add_argument(
             "--replace",
@@ -44,7 +41,6 @@ class Command(command.Command):
         )
 
     def run(self, **options: Any) -> None:
-        """Says what was ended, on stderr. Raises `NotFoundError` for a key there is not, `CommandError` for no key."""
         text = sys.stdin.read() if options["key"] == "-" else options["key"]
         found = KEY.search(text)
         if found is None:
@@ -60,7 +56,6 @@ class Command(command.Command):
             self.revoke_key(public, replace=options["replace"])
 
     def revoke_key(self, public: str, *, replace: bool) -> None:
-        """Ends an agent's key. Raises `NotFoundError`."""
         row = find_key_by_public_id(public)
         if row is None:
             raise NotFoundError(f"There is no key ra_{public}. Each agent's page lists its keys.")
@@ -74,12 +69,11 @@ class Command(command.Command):
             self.stdout.write(successor)
 
     def replace_key(self, row: AgentKey) -> str:
-        """The key that takes its place."""
+        # No overlap: a leaked key must not remain valid for a while.
         key, _row = roll_key(command.command_actor(), row, overlap=timedelta(0))
         return key
 
     def revoke_token(self, public: str, *, replace: bool) -> None:
-        """Ends a token. Raises `NotFoundError`, and `CommandError` where a successor is wanted."""
         if replace:
             raise CommandError("Tokens are only created on the page Users → Tokens for scripts. Leave out --replace.")
         row = find_token(public)
@@ -91,7 +85,6 @@ class Command(command.Command):
         self.stderr.write(f"The token {row.name} of {row.owner.get_username()} (rat_{public}) {sentence}.")
 
     def revoke_link(self, public: str, *, replace: bool) -> None:
-        """Ends a link to an agent's page. Raises `NotFoundError`, and `CommandError` where a successor is wanted."""
         if replace:
             raise CommandError("Links can only be created on the agent's page. Leave out --replace.")
         row = find_link_by_public_id(public)

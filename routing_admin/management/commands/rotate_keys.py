@@ -1,4 +1,4 @@
-"""Changes the secrets of the installation: the keys that encrypt provider keys, and the secret that signs."""
+"""Rotate the installation's secrets: the encryption keys of provider keys, and the signing secret."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ from routing_admin.management import command
 
 
 class Command(command.Command):
-    """The command."""
-
     help = (
         "Re-encrypt every stored provider key with the first of ROUTING_ADMIN_KEYS. --new first creates new "
         "versions of both secrets in the data directory; older ones stay valid until --drop-old. The server can keep "
@@ -29,7 +27,6 @@ class Command(command.Command):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """A new pair of secrets, or the end of the old ones."""
         parser.add_argument("--new", action="store_true", help="create new secrets of both kinds first")
         parser.add_argument("--drop-old", action="store_true", help="keep only the newest secret of each kind")
         parser.add_argument(
@@ -39,11 +36,11 @@ class Command(command.Command):
         )
 
     def run(self, **options: Any) -> None:
-        """What was encrypted anew, and what still needs an older secret. Raises `CommandError` for what cannot be."""
         actor = command.command_actor()
         try:
             if options["new"]:
                 add_secrets(actor)
+            # Refuse before anything is re-encrypted.
             elif options["drop_old"]:
                 check_files()
             count = rotate_stored_keys(actor)

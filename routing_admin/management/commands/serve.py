@@ -1,4 +1,4 @@
-"""Serves the installation: ASGI, any number of processes, an orderly end on SIGTERM."""
+"""Serve the installation over ASGI with any number of processes, and stop gracefully on SIGTERM."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from routing_admin.platform.server.workers import Workers
 log = logging.getLogger(__name__)
 
 KEEP_ALIVE_SECONDS = 75
-"""Longer than nginx and load balancers keep a connection (60 s): it is for them to close one that nobody uses, since a
-request that meets our closing cannot be sent to another server."""
+"""Seconds that idle connections stay open: longer than in nginx and load balancers (60 s).
+
+They have to close idle connections. If we closed one while they send a request on it, the request would be lost,
+since it cannot be sent to another server.
+"""
 
 
 class Command(command.Command):
-    """The server."""
-
     help = "Serve the installation until SIGTERM or Ctrl-C; requests in flight are finished first."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Where to listen, and with how many processes."""
         parser.add_argument("--host", default=settings.HOST, help=f"address to listen on (default {settings.HOST})")
         parser.add_argument("--port", type=int, default=settings.PORT, help=f"port (default {settings.PORT})")
         parser.add_argument("--workers", type=int, default=1, help="processes (default 1)")
 
     def run(self, **options: Any) -> None:
-        """Runs until it is told to stop. Raises `CommandError` where the database has not this version's tables."""
+        """Serve until stopped. Raise `CommandError` if the database lacks tables of this version."""
         if missing := integrity.migrations():
             raise CommandError(f"{missing[0]} (and {len(missing) - 2} more). {missing[-1]}")
         for path in integrity.take_back_rights():
@@ -46,8 +46,8 @@ class Command(command.Command):
         raise_descriptor_limit()
         if shortage := find_descriptor_shortage():
             log.warning("%s", shortage)
-        connections.close_all()  # processes that begin here must not share them
-        # WhiteNoise gives small static files as a plain iterator, which costs nothing worth a line in the log.
+        connections.close_all()  # worker processes must not share them
+        # WhiteNoise streams small static files from a plain iterator, which is not worth a line in the log.
         warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous iterators")
         config = uvicorn.Config(
             "routing_admin.asgi:application",
@@ -72,15 +72,15 @@ class Command(command.Command):
             self.serve(uvicorn.Server(config), [config.bind_socket(), *sockets] if sockets else None)
 
     def serve(self, server: uvicorn.Server, sockets: list[socket] | None) -> None:
-        """Serves in this process. Raises `CommandError` when it cannot begin to."""
-        with suppress(KeyboardInterrupt):  # it has ended in order by then
+        """Serve in this process. Raise `CommandError` if the server cannot start."""
+        with suppress(KeyboardInterrupt):  # the server has shut down gracefully by then
             server.run(sockets)
         if not server.started:
             raise CommandError("The server could not start. The log names the cause.", returncode=3)
 
 
 def metrics_sockets(port: int) -> list[socket]:
-    """Return the socket at which `/metrics` is served by itself, if any. Raise `CommandError` where it cannot be."""
+    """Return the socket on which `/metrics` is also served, if any. Raise `CommandError` if it cannot be bound."""
     if settings.METRICS_PORT is None:
         return []
     found = socket(AF_INET6 if ":" in settings.METRICS_HOST else AF_INET)

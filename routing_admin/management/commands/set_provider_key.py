@@ -1,4 +1,4 @@
-"""Gives a provider another key, without the browser."""
+"""Set a provider's key without the browser."""
 
 from __future__ import annotations
 
@@ -16,23 +16,20 @@ from routing_admin.management import command
 
 
 class Command(command.Command):
-    """The command."""
-
     help = (
         "Set a provider's key (the first, if it has several). It is read from standard input and never printed. "
         "Calls use it within a second. Then revoke the old key at the vendor."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Whose key."""
         parser.add_argument("provider", help="the provider's name")
 
     def run(self, **options: Any) -> None:
-        """Says which key is in use, by its last four characters. Raises `NotFoundError`, `CommandError`."""
         name = options["provider"]
         row = find_provider(name)
         if row is None:
             raise NotFoundError(f"There is no provider {name}. There are: {', '.join(list_provider_names())}.")
+        # Never an argument: those are visible to all processes of the machine.
         text = (getpass("Key: ") if sys.stdin.isatty() else sys.stdin.read()).strip()
         if not text:
             raise CommandError("No key on standard input. Nothing was changed.")
