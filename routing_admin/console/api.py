@@ -1,4 +1,4 @@
-"""The agents' API put together from the apps' routers; its document says how every refusal looks (CONTRACT §4)."""
+"""The agents' API, composed of the routers of its subjects; every operation documents how a refusal looks."""
 
 from __future__ import annotations
 
@@ -22,18 +22,15 @@ from routing_admin.console.base.api import AdminTokenAuth
 from routing_admin.console.exchange.agent_api import router as configuration_router
 
 SUBJECTS = ("exchange", "routes", "settings", "agents", "people", "requests", "history", "alerts", "drills")
-"""Subjects with an administrators' API, in the order of the document; of calls that overlap the first one counts."""
+"""Subjects with an administrators' API, in the order of the document; the first of overlapping routes wins."""
 
 
 class AgentsApi(NinjaAPI):
-    """The API, whose description says of every call how a refusal looks."""
-
     def get_openapi_operation_id(self, operation: Operation) -> str:
-        """The function's name: generated clients call it so, wherever the module lies."""
+        # Generated clients are named by function, so moving a module does not rename their methods.
         return operation.view_func.__name__
 
     def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
-        """The OpenAPI document."""
         document = super().get_openapi_schema(**options)
         refused = {"description": "Refused, or failed", **json_of(ErrorOut)}
         for item in document["paths"].values():
@@ -43,7 +40,7 @@ class AgentsApi(NinjaAPI):
 
 
 def agents_api() -> NinjaAPI:
-    """The API of all apps; docs at /api/v1/docs."""
+    """Build the API; its documentation is at /api/v1/docs."""
     api = AgentsApi(
         title="Agents' API",
         version="1",

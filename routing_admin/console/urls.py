@@ -1,4 +1,4 @@
-"""The addresses of every page, subject by subject."""
+"""URLs of all pages, by subject."""
 
 from __future__ import annotations
 
