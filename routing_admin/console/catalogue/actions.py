@@ -1,4 +1,4 @@
-"""Renewing the catalogue: an edition is read and kept, looked at, and then taken or not."""
+"""Refresh the catalogue: an edition is stored, previewed, and then taken or not."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from routing_admin.models import Candidate, Installation, TaskRoute
 
 @dataclass(frozen=True, slots=True)
 class CellChange:
-    """A cell of a service that would count otherwise, or become contested."""
+    """A cell of a service whose effective value would change, or become contested."""
 
     service_id: str
     side: str
@@ -45,7 +45,7 @@ class CellChange:
 
 @dataclass(frozen=True, slots=True)
 class EditionPreview:
-    """An edition that is looked at: its name, what it changes, and which cells of our services."""
+    """An edition before it is taken: its name, its changes, and the changed cells of our services."""
 
     name: str
     change: EditionChange
@@ -53,7 +53,7 @@ class EditionPreview:
 
 
 def keep_file(data: bytes) -> int:
-    """Keeps the edition that a file makes; its number. Raises `InvalidError` for a file that is no catalogue."""
+    """Store the edition in a file and return its number; raise `InvalidError` for any other file."""
     current = snapshot.current().catalogue.document
     try:
         return keep_edition(read_edition(data, current, timezone.localdate()))
@@ -62,9 +62,9 @@ def keep_file(data: bytes) -> int:
 
 
 def keep_provider_list(row: Provider, entries: Iterable[Any]) -> int:
-    """Keeps the edition that a provider's own list makes, of its entries as they came; its number.
+    """Store the edition made of a provider's own list of models and return its number.
 
-    Raises `InvalidError` for a list that says nothing but names.
+    Raises `InvalidError` for a list that contains only names.
     """
     current, host = snapshot.current().catalogue.document, list_host(row.name, row.endpoint)
     try:
@@ -74,7 +74,7 @@ def keep_provider_list(row: Provider, entries: Iterable[Any]) -> int:
 
 
 def preview_edition(pk: int) -> EditionPreview:
-    """What an edition changes against the catalogue in use. Raises `NotFoundError` for a number there is not."""
+    """Compare an edition with the catalogue in use; raise `NotFoundError` for an unknown number."""
     name, document = _require(pk)
     change = compare_editions(snapshot.current().catalogue.document, document)
     cells_by_service = list_open_cells(with_own_tables(document), _services())
@@ -86,21 +86,22 @@ def _cell_changes(row: Service, cells_by_source: Mapping[Source, Mapping[Cell, b
     there = {(each.side, each.name): each.supported for each in row.capabilities.all()}
     for source, cells in cells_by_source.items():
         for cell, on in cells.items():
+            # A contested cell is listed even if its effective value stays the same.
             if on != there.get(cell, False) or source is Source.CONTESTED:
                 yield CellChange(row.service_id, *cell, on, source)
 
 
 def take_edition(actor: Actor, pk: int) -> AuditedAction:
-    """Puts an edition in use, and fills from it what nobody declared or probed: one revision.
+    """Put an edition in use, and fill what was neither declared nor probed from it, as one revision.
 
-    Raises `NotFoundError` for a number there is not.
+    Raises `NotFoundError` for an unknown number.
     """
     name, _document = _require(pk)
     return _use(actor, AuditedAction("catalogue.take", "installation", name), name)
 
 
 def drop_edition(actor: Actor) -> AuditedAction:
-    """Goes back to the catalogue that came with the program, and fills from that: one revision."""
+    """Return to the shipped catalogue, and fill from that, as one revision."""
     return _use(actor, AuditedAction("catalogue.drop", "installation"), "")
 
 
@@ -124,17 +125,18 @@ def _require(pk: int) -> tuple[str, CatalogueDocument]:
     return found
 
 
-# Putting a model's successor in its place: in its services, in chains, and as its provider's default.
+# Replacing a retired model by its successor: in services, in chains, and as its provider's default.
 
 
 def replace_model(actor: Actor, provider: Provider, model: str, successor: str) -> AuditedAction:
-    """Puts the successor that the catalogue names in the model's place everywhere, as one revision.
+    """Replace a model everywhere by the successor that the catalogue names, as one revision.
 
-    What an administrator declared that a service reads stays; what was looked up or probed is the catalogue's word on
-    the successor now, and a price of the model's own is gone with it. Raises `ActionError` when the catalogue names
-    another one, or none.
+    Declared capabilities of a service stay. Probed ones and those from the catalogue are replaced by the successor's,
+    and
+    the model's own price is removed. Raises `ActionError` if the catalogue names another successor, or none.
     """
     retirement = retirement_of(provider, model)
+    # The catalogue may have changed since the page was rendered.
     if retirement is None or not successor or (retirement.model, retirement.successor) != (model, successor):
         raise ActionError(_("The catalogue does not name this successor. Choose a model on the service's page."))
     act = AuditedAction("model.replace", "provider", provider.name, {"model": model, "by": successor})

@@ -1,4 +1,4 @@
-"""What the page of the catalogue shows of our own rows."""
+"""Find providers for the page of the catalogue, and models in use that are about to be retired."""
 
 from __future__ import annotations
 
@@ -19,35 +19,34 @@ from routing_admin.dispatch.decisions import unusable_of
 
 
 def list_called_providers() -> list[str]:
-    """The names of the providers that can be asked for a list of models."""
     return list(_called().values_list("name", flat=True))
 
 
 def find_called_provider(name: str) -> Provider | None:
-    """The enabled provider of that name; None for none."""
     return _called().filter(name=name).first()
 
 
 def _called() -> QuerySet[Provider]:
+    # The built-in echo has no list of models.
     return Provider.objects.filter(enabled=True).exclude(protocol="echo")
 
 
-# Which models in use are about to go, or gone? By the catalogue's days, of the newest snapshot.
+# Models in use that are retired or soon will be, by the catalogue of the newest snapshot.
 
 
 def list_endings() -> tuple[ModelEnding, ...]:
-    """The models of the snapshot in use whose end changes something for a route or an agent, the earliest first."""
+    """Return the endings of models that affect a route or an agent, the earliest first."""
     return _list_endings(snapshot.current(), timezone.localdate())
 
 
 def list_endings_of(task_type: str) -> tuple[ModelEnding, ...]:
-    """Those that change something for that route, with what they mean for it alone."""
+    """Return the endings that affect a route, with the consequences for it alone."""
     found = (_for_route(each, task_type) for each in list_endings())
     return tuple(each for each in found if each.consequences)
 
 
 def foresee_ending(provider: str, model: str) -> tuple[Consequence, ...]:
-    """What the end of a model means for routes and agents; nothing where it is not near or nobody is concerned."""
+    """Return what the end of a model means for routes and agents; empty if it is not near or affects none."""
     return next(
         (each.consequences for each in list_endings() if (each.end.provider, each.end.model) == (provider, model)), ()
     )
@@ -58,6 +57,7 @@ def _for_route(ending: ModelEnding, task_type: str) -> ModelEnding:
     return replace(ending, consequences=own)
 
 
+# A snapshot does not change, so the result holds for it and the day.
 @lru_cache(maxsize=2)
 def _list_endings(state: Snapshot, today: date) -> tuple[ModelEnding, ...]:
     configuration = with_runtime_agents(state, state.configuration)

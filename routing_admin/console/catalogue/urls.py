@@ -1,4 +1,4 @@
-"""Addresses of the catalogue and its editions."""
+"""URLs of the catalogue and its editions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalogue of models: its sources, and an edition that is looked at before it is taken."""
+"""Pages of the catalogue: its sources, and the preview of an edition."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MAX_LINES = 200
 
 
 def catalogue(request: HttpRequest) -> HttpResponse:
-    """Where the catalogue comes from; a file or a provider's list that is sent makes an edition to look at."""
+    """Show the catalogue; an uploaded file or a provider's list becomes an edition to preview."""
     if request.method != "POST":
         return show(request)
     try:
@@ -45,7 +45,7 @@ def catalogue(request: HttpRequest) -> HttpResponse:
 
 
 def read_edition(request: HttpRequest) -> int:
-    """The number of the edition that was sent or asked for. Raises `NotFoundError` where nothing was chosen or sent."""
+    """Return the number of the edition that was sent; raise `NotFoundError` if nothing was chosen."""
     if request.POST.get("act") == "ask":
         row = find_called_provider(request.POST.get("provider", ""))
         if row is None:
@@ -64,7 +64,6 @@ def read_edition(request: HttpRequest) -> int:
 
 
 def show(request: HttpRequest, *, problem: str = "", status: int = 200) -> HttpResponse:
-    """The page of the catalogue in use."""
     state = snapshot.current()
     document = state.catalogue.document
     context = {
@@ -83,7 +82,7 @@ def show(request: HttpRequest, *, problem: str = "", status: int = 200) -> HttpR
 
 @dataclass(frozen=True, slots=True)
 class CellLine:
-    """One capability that changes: of a service of ours, or of a model at a host, in words."""
+    """A changed capability, of a service or of a model at a host, in words."""
 
     place: str
     side: str
@@ -92,7 +91,7 @@ class CellLine:
 
 
 def catalogue_edition(request: HttpRequest, pk: int) -> HttpResponse:
-    """What an edition changes; sent back, it is taken. Raises `Http404` for a number there is not."""
+    """Show what an edition changes; a POST takes it."""
     try:
         if request.method == "POST":
             act = editions.take_edition(actor_of(request), pk)
@@ -118,7 +117,6 @@ def catalogue_edition(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def service_lines(cells: Iterable[CellChange]) -> Iterator[CellLine]:
-    """The cells of our services that would change."""
     for each in cells:
         text = {
             Source.CONTESTED: _("contested, and counts as no"),
@@ -128,7 +126,7 @@ def service_lines(cells: Iterable[CellChange]) -> Iterator[CellLine]:
 
 
 def fact_lines(change: EditionChange) -> Iterator[CellLine]:
-    """The facts of models that differ: those of a host before those of all together, silence last."""
+    """Yield the changed facts of models: those of a host first, then of any host, removed ones last."""
     facts = [(model, cell, after) for model in change.changed for cell, (_before, after) in model.cells.items()]
     for model, (side, name), after in sorted(facts, key=lambda each: (each[2] is None, each[0].host == ANY_HOST)):
         text = explain_fact(after)
