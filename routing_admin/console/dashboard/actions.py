@@ -1,4 +1,4 @@
-"""Having providers tried again at once that are left alone after failures, in every process. Audited."""
+"""End providers' cooldowns at once, in every process; audited."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from routing_admin.dispatch.send import process_run_context
 
 
 def try_again(actor: Actor, names: Sequence[str] = ()) -> list[str]:
-    """Ends the cooldowns of these providers and of their keys, or of all; which. Other processes follow in a second.
+    """End the cooldowns of these providers and their keys, or of all, and return their names.
 
-    Raises `NotFoundError` for a name that no provider has.
+    Other processes follow within a second. Raises `NotFoundError` for an unknown name.
     """
     known = [each.name for each in snapshot.current().configuration.providers]
     missing = [name for name in names if name not in known]
@@ -26,6 +26,7 @@ def try_again(actor: Actor, names: Sequence[str] = ()) -> list[str]:
         text = _("There is no provider %(name)s. There are: %(names)s.")
         raise NotFoundError(text % {"name": missing[0], "names": join_words(known)})
     wanted = [name for name in known if not names or name in names]
+    # The audit log is also how other processes learn of it.
     with ledger.audit(
         actor, AuditedAction(FRESH_START, "provider", wanted[0] if len(wanted) == 1 else "", {"providers": wanted})
     ):

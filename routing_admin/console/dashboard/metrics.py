@@ -1,4 +1,4 @@
-"""What does somebody ask at night who reads `/metrics`? Numbers of the moment that the pages of docs/runbook name."""
+"""Numbers of `/metrics` that describe the present state, as the pages of docs/runbook use them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ POOL = {
 
 
 def list_process_numbers() -> Iterator[MetricFamily]:
-    """Return what this process alone knows; no database is asked."""
+    """Yield what only this process knows; no database is queried."""
     yield cooling_family(process_run_context().cooldowns)
     yield MetricFamily(
         name=LOG_WAITING,
@@ -69,7 +69,7 @@ def list_process_numbers() -> Iterator[MetricFamily]:
 
 
 def list_families() -> Iterator[MetricFamily]:
-    """Return what every process knows; rows are left out while the database does not answer, a number itself."""
+    """Yield what every process knows; without the database, its rows are missing but not `database_up`."""
     yield number("disk_free_bytes", "Free on the disk of the data directory.", free_bytes())
     waiting: dict[tuple[str, ...], int] = {("disk",): journal().spool.waiting()}
     yield MetricFamily(name=LOG_WAITING, explanation="", values=waiting, labels=("place",))
@@ -80,6 +80,7 @@ def list_families() -> Iterator[MetricFamily]:
     yield number("artifact_store_up", "Whether the bucket with the artifacts answers, where there is one.", is_store_up)
     found, is_up = list[MetricFamily](), True
     try:
+        # A locked database must not delay the answer.
         with lock_timeout(WAIT_SECONDS):
             found += _of_rows()
             found += _of_agents()
@@ -88,12 +89,11 @@ def list_families() -> Iterator[MetricFamily]:
         is_up = False
     yield number("database_up", "Whether the database answers and takes writes.", is_up)
     yield from found
-    with suppress(DatabaseError, InterfaceError):  # none was ever read
+    with suppress(DatabaseError, InterfaceError):  # no configuration was ever read
         yield from [*configuration_families(snapshot.current())]
 
 
 def configuration_families(state: Snapshot) -> Iterator[MetricFamily]:
-    """Return how much of what is configured."""
     usable = sum(key.usable for key in state.keys.values())
     yield number("revision", "Newest revision of the configuration.", state.revision or 0)
     yield number("providers", "Providers configured.", len(state.configuration.providers))
@@ -105,7 +105,7 @@ def configuration_families(state: Snapshot) -> Iterator[MetricFamily]:
 
 
 def pool_families() -> Iterator[MetricFamily]:
-    """Return how much of this process's pools of database connections is in use, for an engine that has them."""
+    """Yield the use of this process's pools of database connections; nothing for an engine without pools."""
     found: dict[str, dict[tuple[str, ...], int]] = {"connections": {}, "connections_limit": {}, "waiting": {}}
     for alias in connections:
         pool = getattr(connections[alias], "pool", None)
@@ -124,12 +124,11 @@ def pool_families() -> Iterator[MetricFamily]:
 
 
 def free_bytes() -> int:
-    """What is free where the databases, or what waits for them, and files are written."""
     return shutil.disk_usage(settings.DATA_DIR).free
 
 
 def cooling_family(cooldowns: Cooldowns) -> MetricFamily:
-    """For how long yet this process leaves whom alone, and after which fault; a provider as a whole has no model."""
+    """Return the remaining seconds of cooldowns by provider, model and fault; no model means all of them."""
     found: dict[tuple[str, ...], float] = {
         (provider, model or "", cooling.failure.fault.value): round(cooling.seconds, 1)
         for (provider, model), cooling in cooldowns.list_cooling()
@@ -144,7 +143,6 @@ def cooling_family(cooldowns: Cooldowns) -> MetricFamily:
 
 
 def info_family() -> MetricFamily:
-    """Which program runs, up to which migration it knows, and where rows and files are."""
     store = "s3" if settings.ARTIFACTS_BUCKET else "files"
     labels = (program_version(), newest_migration(), connection.vendor, store)
     return MetricFamily(
@@ -156,7 +154,6 @@ def info_family() -> MetricFamily:
 
 
 def routes_family(state: Snapshot) -> MetricFamily:
-    """How many task routes can answer, cannot, and are disabled."""
     routes = list_standings(state)
     unable, disabled = len(list_unable(routes)), len(state.configuration.routes) - len(routes)
     found: dict[tuple[str, ...], float] = {("working",): len(routes) - unable, ("unable",): unable}
@@ -190,7 +187,6 @@ def _of_rows() -> Iterator[MetricFamily]:
 
 
 def _of_agents() -> Iterator[MetricFamily]:
-    """What is left of the limits of those agents that have series of their own."""
     uses = find_agent_uses(names_now(OTHER).agents)
     yield MetricFamily(
         name="routing_admin_agent_limit_remaining_ratio",

@@ -1,6 +1,6 @@
-"""What does the dashboard need to know? The newest trouble, the newest revision, and how far an installation has come.
+"""Find what the dashboard shows: recent failures, low budgets and quotas, and the day's figures.
 
-The numbers of the day and the health of providers are `request_log.health`'s.
+The numbers of the day and the health of providers are in `request_log.health`.
 """
 
 from __future__ import annotations
@@ -35,13 +35,16 @@ from routing_admin.request_log.search_words import Search, moment_text
 from routing_admin.request_log.time_ranges import back_from, window_start, within
 
 TROUBLED = 8
-"""How many requests that fell back or failed are shown."""
+"""Requests with a fallback or a failure that are shown."""
 DEMO = "demo"
-"""The surface of the request that the demo brings, which proves nothing about anybody's program."""
+"""Surface of the demo's request, which does not count as an answered call of a program."""
 
 
 def list_troubled_requests(now: datetime) -> list[RequestLog]:
-    """The newest requests of a day that fell back or failed, without their bodies; two queries of an index each."""
+    """Return the newest requests of a day that fell back or failed, without their bodies.
+
+    Two queries, each served by an index.
+    """
     rows = RequestLog.objects.defer("body", "error", "sentence", "token_details", "answer", "prefix")
     rows = rows.filter(started_at__gte=window_start(now)).order_by("-started_at", "-pk")
     fell_back = rows.filter(fell_back_condition())[:TROUBLED]
@@ -51,13 +54,12 @@ def list_troubled_requests(now: datetime) -> list[RequestLog]:
 
 
 def find_newest_revision() -> Revision | None:
-    """The newest revision without what it changed; None before the first."""
     return Revision.objects.only("number", "created_at", "actor", "message").first()
 
 
 @dataclass(frozen=True, slots=True)
 class Beginnings:
-    """What somebody has done on a new installation, as far as rows know it."""
+    """What has been done so far on a new installation."""
 
     has_demo: bool
     had_demo: bool
@@ -68,7 +70,7 @@ class Beginnings:
 
 
 def find_beginnings(user: str) -> Beginnings:
-    """How far the installation has come, for the user of that name; six queries at most."""
+    """Return how far the installation has come, with the steps of the given user. Six queries at most."""
     chosen = AuditEvent.objects.filter(action__in=("user.password", "user.join"), object_name=user)
     used = Q(last_used_at__isnull=False) | Q(public_id__in=last_uses().list_noted())
     has_demo = Installation.current().has_demo
@@ -77,25 +79,26 @@ def find_beginnings(user: str) -> Beginnings:
         had_demo=has_demo or AuditEvent.objects.filter(action="demo.load").exists(),
         chose_password=chosen.exists(),
         used_key=AgentKey.objects.filter(used).exists(),
-        uploaded_file=Artifact.objects.filter(owner="").exclude(uploaded_by="").exists(),  # no agent's: by the index
+        # An empty owner is asked for first, since that is indexed.
+        uploaded_file=Artifact.objects.filter(owner="").exclude(uploaded_by="").exists(),
         answered_request=_was_answered(),
     )
 
 
 def _was_answered() -> bool:
-    """Whether a program was; the newest days are asked first, since mostly one was then."""
     answered = RequestLog.objects.filter(outcome=OK).exclude(surface=DEMO)
+    # The newest days first: mostly they have an answer, and the older ones need not be searched.
     return any(within(answered, each, "started_at").exists() for each in back_from(timezone.now()))
 
 
-# Whose budgets run out.
+# Budgets above the warning threshold.
 
 
 @dataclass(frozen=True, slots=True)
 class LowBudget:
-    """A budget of an agent or a label that is used up but for little, or wholly; it begins anew at `resets_at`.
+    """A budget of an agent or a label above the warning threshold; it is reset at `resets_at`.
 
-    `agent` is empty for a label's, whose name is in `label`.
+    `agent` is empty for a label's budget, whose name is in `label`.
     """
 
     agent: str
@@ -106,10 +109,11 @@ class LowBudget:
 
 
 def list_low_budgets(configuration: Configuration) -> list[LowBudget]:
-    """The budgets that callers are warned of, those that are used most first; queries only where there are any."""
+    """Return the budgets above the warning threshold, the most used first; no query if there are none."""
     limited = {(each.id, ""): (id_of_agent(each.id), limits_of(each.limits)) for each in configuration.agents}
     for label, limits in configuration.limits_by_label.items():
         kind, _, name = label.partition(":")
+        # A limit of kind `user` holds for each end user of an agent, so there is no one count to show.
         if kind != LabelKind.USER:
             limited["", name] = id_of_label(LabelKind(kind), name), limits
     counted = {whose: (holder, each.most) for whose, (holder, each) in limited.items() if each and each.most}
@@ -125,17 +129,17 @@ def list_low_budgets(configuration: Configuration) -> list[LowBudget]:
     return sorted((each for each in low if each.percent >= WARN_PERCENT), key=lambda each: -each.percent)
 
 
-# Which quotas of stored bytes are nearly used up?
+# Quotas of stored bytes that are nearly used up.
 
 NEAR = 0.9
-"""From this part of a quota on it is told of."""
+"""Share of a quota from which on it is shown."""
 MOST = 5
-"""So many agents are named."""
+"""Agents that are named."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaUse:
-    """How many bytes of a quota are used, by an agent or, with an empty name, by all together."""
+    """The used bytes of a quota, of an agent or, if `agent` is empty, of the installation."""
 
     agent: str
     used: int
@@ -143,7 +147,7 @@ class QuotaUse:
 
 
 def list_low_quotas() -> list[QuotaUse]:
-    """The installation's quota first, then agents', where nine tenths are used; one query where there is none."""
+    """Return the installation's quota and then agents', if nine tenths are used; one query if there are none."""
     keeping = read_retention_settings()
     return [*_of_all(keeping), *_of_agents(keeping)]
 
@@ -155,24 +159,24 @@ def _of_all(keeping: Keeping) -> Iterator[QuotaUse]:
 
 
 def _of_agents(keeping: Keeping) -> Iterator[QuotaUse]:
-    """Agents by the sum of their files, then exactly: equal ones count once."""
     quota = keeping.agent_quota_bytes
     if quota is None:
         return
+    # The sum is an upper bound, since equal files count once. Only agents above it are counted exactly.
     sums = Artifact.objects.exclude(owner="").order_by().values("owner").annotate(total=Sum("size"))
     for row in sums.filter(total__gte=quota * NEAR).order_by("-total")[:MOST]:
         if (used := count_used_bytes(row["owner"])) >= quota * NEAR:
             yield QuotaUse(row["owner"], used, quota)
 
 
-# The four numbers of the dashboard with their sparklines, in words that say nothing where nothing was.
+# The four figures of the dashboard with their sparklines.
 
 NOTHING = "–"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One number as it is written, what stands beside it, its hours, and the requests it counts as a search."""
+    """A figure as text, its comparison, its hourly series, and a search for the requests it counts."""
 
     label: str
     value: str
@@ -184,7 +188,7 @@ class Figure:
 
 
 def figures_of(today: Day, yesterday: Day, first: FirstContent, now: datetime) -> tuple[Figure, ...]:
-    """Requests, fallbacks, failures and the time to first content of a day, each with what it is compared to."""
+    """Return requests, fallbacks, failures and the time to first content of a day, each with a comparison."""
     start = window_start(now)
     since = ("since", moment_text(start))
     return (
@@ -210,7 +214,6 @@ def figures_of(today: Day, yesterday: Day, first: FirstContent, now: datetime) -
 
 
 def _share_figure(label: str, part: str, today: Day, yesterday: Day, look: tuple[str, str, tuple[str, str]]) -> Figure:
-    """A share with its count; `look` is its tone, and the status and time of the search that finds those requests."""
     hours, before = getattr(today, part), yesterday.share(getattr(yesterday, part))
     said = _("%(before)s the day before") % {"before": percent_text(before)}
     beside = _("no request the day before") if before is None else said
@@ -229,7 +232,7 @@ def _share_figure(label: str, part: str, today: Day, yesterday: Day, look: tuple
 
 
 def percent_text(share: float | None) -> str:
-    """A share as `4.3%`, `<0.1%`, `0%` where there was none, and a dash where there was nothing to have a share of."""
+    """Return a share as `4.3%`, `<0.1%`, `0%`, or a dash if there was nothing to share."""
     if share is None:
         return NOTHING
     if share == 0:

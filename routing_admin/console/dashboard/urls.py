@@ -1,4 +1,4 @@
-"""The addresses of the dashboard and of what is done from it."""
+"""URLs of the dashboard and its actions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dashboard: whether every route can answer, how providers do, what fell back or failed, what to do first."""
+"""The dashboard: whether every route can answer, the health of providers, recent failures, and first steps."""
 
 from __future__ import annotations
 
@@ -52,20 +52,18 @@ from routing_admin.request_log import health
 from routing_admin.request_log.health import Health
 from routing_admin.request_log.journal import journal
 
-# The tiles of providers on the dashboard: the worst first, so that trouble is seen without looking for it.
+# Tiles of providers, the worst first, so that a problem is visible without searching.
 
 SHOWN = 12
-"""Tiles on the page; the others are those that do best, and the providers' own page has all."""
+"""Tiles on the page; the healthiest are left out, since the page of providers has all."""
 
 WORST_FIRST = ("down", "cooling", "slow", "no_key", "ok", "unknown", "unneeded", "disabled")
-"""The statuses in the order of the tiles. `unneeded` is a provider without a key that no enabled route leads to."""
+"""Statuses in the order of the tiles; `unneeded` is a provider without a key that no enabled route uses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tile:
-    """One provider: its health, whether it can be called, for how many seconds it is left alone, whether a route
-    leads to it.
-    """
+    """One provider: its health, why it cannot be called, seconds of cooldown, and whether a route uses it."""
 
     name: str
     label: str
@@ -77,20 +75,18 @@ class Tile:
 
     @property
     def status(self) -> str:
-        """The badge: what stands in the way first, then how it did."""
+        """The badge: an obstacle to calling the provider, else its health."""
         if not self.is_enabled:
             return "disabled"
         return "no_key" if self.reason else "cooling" if self.cooling is not None else self.health.status
 
     @property
     def rank(self) -> int:
-        """Its place among the tiles; those of one rank stay in the configuration's order."""
         unneeded = self.status == "no_key" and not self.is_used
         return WORST_FIRST.index("unneeded" if unneeded else self.status)
 
 
 def tiles_of(state: Snapshot, health: Mapping[str, Health]) -> tuple[Tile, ...]:
-    """Every provider of the configuration, the worst first."""
     cooldowns = process_run_context().cooldowns
     used = {each.provider for route in state.configuration.routes if route.enabled for each in route.candidates}
     tiles = []
@@ -110,11 +106,12 @@ def tiles_of(state: Snapshot, health: Mapping[str, Health]) -> tuple[Tile, ...]:
                 is_used=spec.name in used,
             )
         )
+    # The sort is stable: tiles of one rank keep the configuration's order.
     return tuple(sorted(tiles, key=lambda tile: tile.rank))
 
 
 def configured_models(configuration: Configuration) -> frozenset[tuple[str, str]]:
-    """Every model that the configuration names, with its provider: defaults, services and candidates."""
+    """Return (provider, model) of every default, service and candidate."""
     defaults = {spec.name: spec.default_model for spec in configuration.providers}
     services = {(spec.provider, spec.model) for spec in configuration.services}
     chains = (each for route in configuration.routes for each in route.candidates)
@@ -123,16 +120,16 @@ def configured_models(configuration: Configuration) -> frozenset[tuple[str, str]
 
 
 NAMED = 4
-"""So many providers in trouble are called by their names."""
+"""Providers with problems that are named in the sentence."""
 MAX_BUDGETS = 5
-"""So many budgets that run out."""
+"""Low budgets that are listed."""
 MAX_DRIFTS = 5
-"""So many doubts about models, and changes of them, stand here whole."""
+"""Doubts about models, and changes of them, that are listed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One line of the checklist: what, why, its icon, and the page where it is done."""
+    """One step of the checklist, and the page where it is done."""
 
     name: str
     title: str | Promise
@@ -180,12 +177,12 @@ TASKS = (
         *("list", "agents", gettext_lazy("See the snippet")),
     ),
 )
-"""What turns a fresh installation into one that works for somebody, in the order it is best done."""
+"""The steps from a fresh installation to one in use, in their best order."""
 
 
 @require_GET
 def dashboard(request: HttpRequest) -> HttpResponse:
-    """The page; its living part asks for itself again every 30 seconds."""
+    """Show the dashboard; its live part is reloaded every 30 seconds."""
     state, now = snapshot.current(), timezone.now()
     standings = list_standings(state)
     tiles = tiles_of(state, health.provider_health(now, configured_models(state.configuration)))
@@ -224,7 +221,7 @@ def dashboard(request: HttpRequest) -> HttpResponse:
 
 
 def sentence_of(standings: Sequence[Standing], tiles: Sequence[Tile]) -> str:
-    """Whether the routes can answer, and which providers are in trouble."""
+    """Return a sentence: whether the routes can answer, and which providers have problems."""
     if not standings:
         return _("No task route yet, so no request can be answered.")
     blocked = list_unable(standings)
@@ -249,19 +246,16 @@ def sentence_of(standings: Sequence[Standing], tiles: Sequence[Tile]) -> str:
 
 
 def _count_alerts() -> dict[str, Any]:
-    """How many alerts last, and whether one of them is worth getting up for."""
     counted = count_open()
     critical = any(count for kind, count in counted.items() if KINDS[kind].severity is Severity.CRITICAL)
     return {"alerts_open": sum(counted.values()), "alerts_tone": "bad" if critical else "warn"}
 
 
 def _troubled_rows(now: datetime) -> list[dict[str, Any]]:
-    """The newest requests of a day that fell back or failed."""
     return [build_row(row) for row in list_troubled_requests(now)]
 
 
 def _checklist(state: Snapshot, standings: Sequence[Standing], user: str) -> dict[str, Any]:
-    """What is done and what is left on a new installation, read from the rows; it goes once all is done."""
     beginnings = find_beginnings(user)
     keyed = (KeyFrom.STORED, KeyFrom.ENVIRONMENT, KeyFrom.OVERRIDE)
     is_done = {
@@ -274,6 +268,7 @@ def _checklist(state: Snapshot, standings: Sequence[Standing], user: str) -> dic
     }
     finished = [task for task in TASKS if is_done[task.name]]
     open_tasks = [task for task in TASKS if not is_done[task.name]]
+    # Removing the demo is a step, too, on installations that had one.
     demo_gone = beginnings.had_demo and not beginnings.has_demo
     finished_count, total = len(finished) + demo_gone, len(TASKS) + beginnings.had_demo
     return {
@@ -288,13 +283,11 @@ def _checklist(state: Snapshot, standings: Sequence[Standing], user: str) -> dic
     }
 
 
-# Providers that are left alone after failures: the dashboard says for how long, and has them tried again at once.
+# Providers that cool down after failures, and the button that ends their cooldowns.
 
 
 @dataclass(frozen=True, slots=True)
 class CoolingLine:
-    """A provider, or a model of it, for how many seconds it is left alone, and after which fault."""
-
     provider: str
     model: str
     seconds: int
@@ -302,12 +295,10 @@ class CoolingLine:
 
     @property
     def name(self) -> str:
-        """The provider, and where only a model of it is meant that."""
         return f"{self.provider}/{self.model}" if self.model else self.provider
 
 
 def list_cooling_lines(cooldowns: Cooldowns) -> list[CoolingLine]:
-    """Everybody who is left alone by this process, the longest first."""
     found = [
         CoolingLine(provider, model or "", round(cooling.seconds), cooling.failure.fault.value)
         for (provider, model), cooling in cooldowns.list_cooling()
@@ -317,7 +308,6 @@ def list_cooling_lines(cooldowns: Cooldowns) -> list[CoolingLine]:
 
 @require_POST
 def providers_try_again(request: HttpRequest) -> HttpResponse:
-    """Ends the cooldowns of the named providers in every process."""
     try:
         names = try_again(actor_of(request), list(dict.fromkeys(request.POST.getlist("name"))))
     except ActionError as refusal:
@@ -330,12 +320,12 @@ def providers_try_again(request: HttpRequest) -> HttpResponse:
     return redirect("dashboard")
 
 
-# Models that end: what the dashboard says of them, and putting a successor in a model's place.
+# Models about to be retired.
 
 
 @require_POST
 def model_replace(request: HttpRequest, name: str) -> HttpResponse:
-    """Puts the successor in the place of a provider's model, wherever it stands; Undo takes it back."""
+    """Replace a provider's model everywhere by its successor; Undo reverts it."""
     provider = require_found(find_provider(name))
     model, successor = request.POST.get("model", ""), request.POST.get("successor", "")
     try:
