@@ -1,1 +1,1 @@
-"""What does a new installation contain? A demo: every page shows something, and no key is needed."""
+"""The demo of a new installation: every page has content, and no key is needed."""

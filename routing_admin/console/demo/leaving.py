@@ -1,4 +1,4 @@
-"""What stays when the demo goes: everything that is not exactly as the demo brought it, and what that uses."""
+"""Work out which part of the configuration stays when the demo is removed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from routing_admin.core.configuration.specs import DEFAULT_ROUTE, Configuration
 
 
 def subtract_demo(now: Configuration, demo: Configuration) -> Configuration:
-    """The configuration without what it has in common with the demo; what remaining things use stays with them."""
+    """Remove what is exactly as in the demo, except what the rest uses."""
     theirs = {agent.id for agent in demo.agents}
     agents = tuple(agent for agent in now.agents if agent.id not in theirs)
     known_routes = {route.task_type: route for route in demo.routes}

@@ -1,4 +1,4 @@
-"""Loading the demo, and taking it away again."""
+"""Load the demo and remove it."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ AGENTS = (
     ("multimodal-agent", "Reads images, audio and files.", "multimodal-model"),
 )
 ECHO = ProviderSpec("echo", "echo://local", "echo-text", "echo", display_name="Echo")
-"""The embedded provider that answers with what it received."""
+"""The built-in provider that answers with the request it received."""
 
 SAMPLES = Path(__file__).parent / "files"
 OWNER = "vision-agent"
 KEYED_AGENT = "text-agent"
-"""Whose key `make run` prints the first time."""
+"""The agent whose key `make run` prints at first."""
 
 
 def load() -> None:
-    """Fills an empty installation: providers, services, routes, agents, as one revision."""
+    """Fill an empty installation with providers, services, routes and agents, as one revision."""
     with ledger.change(SYSTEM, AuditedAction("demo.load")):
         import_configuration(SYSTEM, [path.read_bytes() for path in FILES])
         for agent_id, description, service in AGENTS:
@@ -62,24 +62,24 @@ def load() -> None:
 
 
 def load_files() -> None:
-    """Stores the sample files, as the vision agent would have: a text, a picture, a report and a sound."""
+    """Store the sample files, owned by the vision agent: a text, a picture, a report and a sound."""
     for path in sorted(SAMPLES.iterdir()):
         store_bytes(SYSTEM, path.read_bytes(), once=True, owner=OWNER, filename=path.name)
 
 
 def issue_demo_key() -> str:
-    """A key of the demo's first agent, shown this once."""
     return issue_key(SYSTEM, Agent.objects.get(agent_id=KEYED_AGENT), label="demo")[0]
 
 
 def load_single(env: Mapping[str, str], *, demo_too: bool) -> None:
-    """The one provider that the environment names, as the default route with echo as its fallback (decision 13)."""
+    """Load the provider that the environment names as the default route, with echo as its fallback."""
     with ledger.change(SYSTEM, AuditedAction("environment.load", message="LLM_API_KEY")):
         if demo_too:
             load()
         single, now = configuration_from_env(env), rows.read()
         chain = (*single.routes[0].candidates, CandidateSpec(ECHO.name))
         default = replace(single.routes[0], candidates=chain)
+        # Providers of the same names are replaced.
         kept = tuple(
             provider for provider in now.providers if provider.name not in (ECHO.name, single.providers[0].name)
         )
@@ -89,14 +89,13 @@ def load_single(env: Mapping[str, str], *, demo_too: bool) -> None:
 
 @cache
 def demo_configuration() -> Configuration:
-    """The configuration as the demo brings it to an empty installation."""
     files = [path.read_bytes() for path in FILES]
     agents = tuple(AgentSpec(agent_id, agent_id, text, service) for agent_id, text, service in AGENTS)
     return replace(import_files(EMPTY, files).configuration, agents=agents)
 
 
 def sample_ids() -> list[str]:
-    """The ids of the sample files that are still there."""
+    """Return the ids of the sample files that still exist."""
     names = [path.name for path in SAMPLES.iterdir()]
     hashes = [hashlib.sha256(path.read_bytes()).hexdigest() for path in SAMPLES.iterdir()]
     found = Artifact.objects.living().filter(owner=OWNER, filename__in=names, sha256__in=hashes)
@@ -105,14 +104,13 @@ def sample_ids() -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class RemovalPreview:
-    """What removing the demo would take away, by kind, and what that means for what stays."""
+    """What removing the demo would delete, by kind, and the consequences for the rest."""
 
     names: Mapping[str, tuple[str, ...]]
     effects: tuple[Consequence, ...]
 
 
 def preview_removal() -> RemovalPreview:
-    """What removing the demo would do now; nothing is written."""
     now = snapshot.current().configuration
     after = subtract_demo(now, demo_configuration())
     names = removed_names(now, after)
@@ -120,9 +118,9 @@ def preview_removal() -> RemovalPreview:
 
 
 def remove(actor: Actor) -> AuditedAction:
-    """Takes the demo away as one revision, so that Undo brings it back, its sample files too.
+    """Remove the demo as one revision; Undo restores it with its sample files.
 
-    What somebody added to it stays: only what is exactly as the demo brought it, and unused, goes.
+    Only what is unchanged and unused is removed.
     """
     act = AuditedAction("demo.remove")
     with ledger.change(actor, act):
@@ -132,7 +130,7 @@ def remove(actor: Actor) -> AuditedAction:
     return act
 
 
-# What removing the demo takes away and degrades, as the pages that offer it say it beforehand.
+# The preview of the removal on pages.
 
 LABELS: Mapping[str, str | Promise] = {
     "provider": gettext_lazy("Providers"),
@@ -146,13 +144,12 @@ LABELS: Mapping[str, str | Promise] = {
 
 @dataclass(frozen=True, slots=True)
 class RemovalView:
-    """The names that go under the label of their kind, and what that means for those who stay."""
+    """The names to be removed by label of their kind, and the consequences for the rest."""
 
     lists: Sequence[tuple[str | Promise, tuple[str, ...]]]
     effects: tuple[Consequence, ...]
 
 
 def describe_removal() -> RemovalView:
-    """What removing the demo would do now."""
     preview = preview_removal()
     return RemovalView([(LABELS[kind], names) for kind, names in preview.names.items()], preview.effects)

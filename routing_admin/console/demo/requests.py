@@ -1,4 +1,4 @@
-"""The request that the demo's log begins with: really walked, so that its timeline is true."""
+"""Record the demo's first request: it is really dispatched, so that its timeline is true."""
 
 from __future__ import annotations
 
@@ -37,22 +37,21 @@ SIDE = 16
 
 @dataclass(frozen=True, slots=True)
 class OneDown(NetworkTransport):
-    """The way out on a day on which one model does not answer."""
+    """A transport over which one model fails."""
 
     model: str
 
     async def call(self, prepared: Prepared, to: ModelEndpoint, timeouts: Timeouts, proxy: str) -> Answer | Failure:
-        """That model's failure, or whatever the others say."""
         if to.target.model == self.model:
             return Failure(Fault.HTTP_503, translatable(SWITCHED_OFF, model=self.model), 503, "unavailable")
         return await NetworkTransport.call(self, prepared, to, timeouts, proxy)
 
 
 def record_demo_request() -> str | None:
-    """Walks the route `design` with a picture while its seeing model is down, and logs it; the request's id.
+    """Dispatch a picture over the route `design` while one model is down, log it, and return its id.
 
-    So the timeline shows the picture sent as it is twice, and the third candidate getting its description. None where
-    there is no such route. Waits are not waited for, and the process's cooldowns stay as they are.
+    The timeline shows the picture sent unchanged twice, and then as a description to the third candidate. Returns None
+    without such a route.
     """
     state = snapshot.current()
     route = state.configuration.route(TASK_TYPE)
@@ -69,15 +68,16 @@ def _send(planned: PlannedRequest) -> str:
     recorder = RequestRecorder(request_id, "demo")
     recorder.add_facts(agent=AGENT, asked_model=task_name(TASK_TYPE))
     record_plan(recorder, planned, TASK_TYPE)
+    # A context of its own: delays between tries are skipped, and the process's cooldowns stay as they are.
     dispatch = Dispatch(planned, OneDown(DOWN), local_context(time.monotonic, lambda: 0.0))
-    with suppress(RouterError):  # the log says that nobody answered
+    with suppress(RouterError):  # the log records that no candidate answered
         record_answer_sync(dispatch, recorder)
     journal().flush()
     return request_id
 
 
 def _picture() -> Artifact:
-    """A small picture made here: a blue square that grows lighter to the right."""
+    # A blue square that grows lighter to the right, as a PNG written by hand.
     rows = b"".join(b"\0" + b"".join(bytes((16 * x, 64 + 8 * y, 200)) for x in range(SIDE)) for y in range(SIDE))
     head = _chunk(b"IHDR", struct.pack(">IIBBBBB", SIDE, SIDE, 8, 2, 0, 0, 0))
     data = b"\x89PNG\r\n\x1a\n" + head + _chunk(b"IDAT", zlib.compress(rows)) + _chunk(b"IEND", b"")
