@@ -1,4 +1,4 @@
-"""Letting a provider fail for a while: begun and ended by an administrator, over by itself; audited, no revision."""
+"""Start and stop fire drills, during which a provider counts as down; audited, without a revision."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from routing_admin.request_log.drill_results import find_result
 
 log = logging.getLogger(__name__)
 
+# By then the request log has every request the drill affected.
 NOTE_AFTER = timedelta(seconds=3)
-"""How long after a drill its end is noted: by then the log has what met it."""
 
 
 class DrillRefusedError(ActionError):
-    """A drill cannot begin now."""
+    """A drill cannot start now."""
 
     code = "drill_refused"
     status = 409
 
 
 class _NotedError(Exception):
-    """Another process has noted the end."""
+    """Another process has recorded the end."""
 
 
 def start_drill(actor: Actor, provider: str, seconds: int) -> DrillWindow:
-    """Lets a provider fail for so many seconds, from the next call on here and within a second elsewhere.
+    """Let a provider fail for `seconds`, from the next request on here and within a second elsewhere.
 
-    Raises `NotFoundError` without such a provider, `InvalidError` for a time there is no choice of, and
-    `DrillRefusedError` where one goes on already, or nobody calls the provider since it is disabled.
+    Raises `NotFoundError` for an unknown provider, `InvalidError` for another duration than those offered, and
+    `DrillRefusedError` while a drill is running or if the provider is disabled.
     """
     spec = snapshot.current().configuration.provider(provider)
     if spec is None:
@@ -69,9 +69,9 @@ def _refuse_second(now: datetime) -> None:
 
 
 def stop_drill(actor: Actor, provider: str | None = None) -> str:
-    """Ends the drill that goes on, of whichever provider where none is named; of which it was.
+    """End the running drill, of any provider by default, and return the provider's name.
 
-    Raises `NotFoundError` where none goes on.
+    Raises `NotFoundError` if none is running.
     """
     with ledger.audit(actor, act := AuditedAction(DRILL_STOP, "provider")):
         now = timezone.now()
@@ -86,10 +86,8 @@ def stop_drill(actor: Actor, provider: str | None = None) -> str:
 
 
 def note_drill_ends(clock: Callable[[], datetime] = timezone.now) -> None:
-    """Has the audit log say of every drill that is over what came of it: once, whoever comes first.
-
-    Nothing is asked of the database as long as the newest configuration knows of no drill.
-    """
+    """Record the result of every ended drill in the audit log, once across all processes."""
+    # No query while the newest configuration knows of no drill.
     state = snapshot.newest().fresh()
     if state is None or state.drill is None:
         return
@@ -101,7 +99,7 @@ def note_drill_ends(clock: Callable[[], datetime] = timezone.now) -> None:
             _note_end(row, clock())
         except _NotedError:
             continue
-        except (DatabaseError, InterfaceError) as error:  # busy for the moment: the next round tries again
+        except (DatabaseError, InterfaceError) as error:  # busy: the next round tries again
             log.debug("the end of the fire drill of %s is not noted yet: %s", row.provider, error)
             return
 
@@ -112,4 +110,5 @@ def _note_end(row: FireDrill, now: datetime) -> None:
         SYSTEM, AuditedAction(DRILL_END, "provider", row.provider, result.as_json(row.started_at, row.ends_at))
     ):
         if not FireDrill.objects.filter(pk=row.pk, noted_at=None).update(noted_at=now):
+            # Rolls the audit entry back.
             raise _NotedError

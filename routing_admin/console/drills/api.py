@@ -1,4 +1,4 @@
-"""Fire drills: a provider let fail for a while, and ended before its time."""
+"""Administrators' API of fire drills."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ router = Router(tags=[TAG])
 
 
 class DrillIn(Body):
-    """For how many seconds: 30, 60 or 300."""
+    """How many seconds the drill lasts: 30, 60 or 300."""
 
     seconds: Annotated[int, Field(ge=min(CHOICES), le=max(CHOICES))] = USUAL_SECONDS
 
 
 class DrillThing(BaseModel):
-    """A running drill, and its remaining seconds."""
+    """A running drill and its remaining seconds."""
 
     provider: str
     actor: str
@@ -34,14 +34,14 @@ class DrillThing(BaseModel):
 
 
 class DrillOut(BaseModel):
-    """The drill that was begun."""
+    """The drill that was started."""
 
     drill: DrillThing
 
 
 @router.post("/providers/{provider}/drill", response={201: DrillOut}, openapi_extra=takes(DrillIn))
 def admin_start_drill(request: HttpRequest, provider: str) -> HttpResponse:
-    """Simulates an outage: the provider is not called until the drill ends. 409 while any drill is running."""
+    """Simulate an outage: the provider is not called until the drill ends; 409 while any drill is running."""
     seconds = read_as(request, DrillIn).seconds
     begun = start_drill(script_actor(request), provider, seconds)
     return answer(DrillOut(drill=DrillThing(provider=begun.provider, actor=begun.actor, seconds=seconds)), 201)
@@ -49,7 +49,7 @@ def admin_start_drill(request: HttpRequest, provider: str) -> HttpResponse:
 
 @router.delete("/providers/{provider}/drill", response={204: None})
 def admin_stop_drill(request: HttpRequest, provider: str) -> HttpResponse:
-    """Ends the provider's drill early; none running is no error."""
+    """End the provider's drill early; none running is no error."""
     with suppress(NotFoundError):
         stop_drill(script_actor(request), provider)
     return HttpResponse(status=204)

@@ -1,4 +1,4 @@
-"""What came of a fire drill, in sentences."""
+"""Describe the result of a fire drill in sentences."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from routing_admin.request_log.drill_results import DrillResult
 
 
 def describe_window(started_at: datetime, ends_at: datetime) -> str:
-    """From when until when, in the installation's time zone: `14:05:00–14:06:00`."""
+    """Return start and end in the installation's time zone: `14:05:00–14:06:00`."""
     began, ended = timezone.localtime(started_at), timezone.localtime(ends_at)
     return f"{began:%H:%M:%S}–{ended:%H:%M:%S}"
 
 
 def describe_result(result: DrillResult) -> list[str]:
-    """What came of a drill, a sentence for each fact."""
     if not result.met:
         return [_("No call was affected.")]
     told = [
@@ -48,7 +47,7 @@ def _describe_delay(ms: int) -> str:
 
 
 def describe_noted_end(details: Mapping[str, Any]) -> str:
-    """The same of a drill's end as the audit log has it; empty for details that are none."""
+    """Describe a drill's end by its entry in the audit log; empty for other details."""
     try:
         window = describe_window(datetime.fromisoformat(details["from"]), datetime.fromisoformat(details["until"]))
         delay = details["delayMs"]

@@ -1,4 +1,4 @@
-"""Which fire drills were there, what came of each, and what would one mean now?"""
+"""Find fire drills and their results, and foresee those of a drill."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from routing_admin.models import FireDrill
 from routing_admin.request_log.drill_results import DrillResult, answers_per_minute, find_result
 
 MAX_DRILLS = 5
-"""Drills of a provider that its page has, the newest first."""
+"""Drills that a provider's page lists, the newest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrillLine:
-    """A drill and what came of it so far."""
+    """A drill and its result so far."""
 
     row: FireDrill
     result: DrillResult
@@ -30,20 +30,20 @@ class DrillLine:
 
 @dataclass(frozen=True, slots=True)
 class DrillForecast:
-    """What a drill would mean: for routes and agents, the gravest first, and how many calls a minute would meet it."""
+    """The consequences of a drill, the gravest first, and the affected requests per minute."""
 
     effects: tuple[Consequence, ...]
     per_minute: float
 
 
 def find_running_drill(now: datetime | None = None) -> DrillWindow | None:
-    """The drill that goes on, from memory; None where none does."""
+    """Return the running drill, from the snapshot."""
     drill = snapshot.current().drill
     return drill if drill is not None and drill.lasts((now or timezone.now()).timestamp()) else None
 
 
 def list_drills(provider: str) -> list[DrillLine]:
-    """The newest drills of a provider, each with its result; two queries for each that somebody met."""
+    """Return the newest drills of a provider with their results; two queries for each that affected requests."""
     now = timezone.now()
     rows = FireDrill.objects.filter(provider=provider).order_by("-id")[:MAX_DRILLS]
     return [
@@ -52,12 +52,10 @@ def list_drills(provider: str) -> list[DrillLine]:
 
 
 def foresee_drill(provider: str) -> DrillForecast:
-    """What it would mean if that provider failed now."""
     return DrillForecast(foresee_disabling("provider", [provider]), answers_per_minute(provider, timezone.now()))
 
 
 def banner_context() -> dict[str, Any]:
-    """The drill that goes on, and for how many seconds yet."""
     now = timezone.now()
     running = find_running_drill(now)
     return {"running_drill": running, "drill_seconds": running.seconds_left(now.timestamp()) if running else 0}

@@ -1,4 +1,4 @@
-"""Addresses of fire drills."""
+"""URLs of fire drills."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A provider's fire drills: what one would mean, begun, announced on every page, ended, and what came of it."""
+"""The page of a provider's fire drills, and the banner on every page while one is running."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from routing_admin.core.fallback.scripts import CHOICES, USUAL_SECONDS
 
 @dataclass(frozen=True, slots=True)
 class DrillView:
-    """A drill as the page has it: its time, and what came of it in sentences."""
+    """A drill with its window and its result in sentences."""
 
     line: DrillLine
     window: str
@@ -29,13 +29,12 @@ class DrillView:
 
 
 def view_of(line: DrillLine) -> DrillView:
-    """A drill in the reader's words."""
     window = describe_window(line.row.started_at, line.row.ends_at)
     return DrillView(line, window, describe_result(line.result))
 
 
 def drill(request: HttpRequest, name: str) -> HttpResponse:
-    """What a drill of that provider would mean, and what came of earlier ones; begins one when it is sent."""
+    """Show what a drill would mean and the results of earlier ones; a POST starts one."""
     row = require_found(find_provider(name))
     if request.method == "POST":
         seconds = request.POST.get("seconds", "")
@@ -56,7 +55,6 @@ def drill(request: HttpRequest, name: str) -> HttpResponse:
 
 @require_POST
 def drill_end(request: HttpRequest) -> HttpResponse:
-    """Ends the drill that goes on, before its time."""
     try:
         name = stop_drill(actor_of(request))
     except ActionError as refusal:
@@ -68,5 +66,5 @@ def drill_end(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def drill_banner(request: HttpRequest) -> HttpResponse:
-    """What stands above every page while a drill goes on; empty while none does."""
+    """Render the banner above every page; empty if no drill is running."""
     return render(request, "drills/banner.html", banner_context())
