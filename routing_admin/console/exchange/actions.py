@@ -1,4 +1,4 @@
-"""Importing both JSON files: what would change, and doing it as one revision."""
+"""Preview and apply imports of the configuration files."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ STILL_USED = {
         gettext_noop("Aliases still lead to this service: %(users)s. Change them first."),
     ),
 }
-"""What DELETE says, too: of agents, of aliases."""
+"""Why a route or service in use cannot be removed, for agents and for aliases; DELETE says the same."""
 
+# Agents' keys with the scope `config:write` may import only these.
 AGENT_KINDS = frozenset({"provider", "service", "route", "configuration"})
-"""What agents' keys with the scope config:write may import."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportPreview:
-    """What an import would do to the configuration of `revision`; nothing is written."""
+    """What an import would change in the configuration of `revision`."""
 
     imported: Imported
     before: Configuration
@@ -64,14 +64,14 @@ class ImportPreview:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What an import did: the revision it made (None when nothing changed) and what it was."""
+    """An applied import: its revision, None if nothing changed, and its preview."""
 
     revision: int | None
     preview: ImportPreview
 
 
 def key_context() -> KeyContext:
-    """What validation knows of this machine: its variables, and which origins may be called."""
+    """Return what validation knows of this machine: its environment and the origins it may call."""
     policy = policy_of(",".join(settings.ALLOWED_ORIGINS))
     return KeyContext(
         env=os.environ,
@@ -81,10 +81,10 @@ def key_context() -> KeyContext:
 
 
 def preview_import(files: Sequence[bytes | str], *, prune: bool = False) -> ImportPreview:
-    """What importing these files would change, and every problem in them."""
+    """Return what importing these files would change, and every problem in them."""
     before = rows.read()
     imported = import_files(before, files, prune=prune, around=key_context(), fingerprint_at=fingerprint)
-    if imported.accepted:  # the same last word as the ledger's, so that a dry run promises nothing it cannot keep
+    if imported.accepted:  # the same checks as on saving, or a dry run could promise too much
         after = imported.configuration
         found = [*check(after, before), *check_describers(before, after), *check_removals(before, after)]
         found += missing_catalogue(before, after)
@@ -93,10 +93,8 @@ def preview_import(files: Sequence[bytes | str], *, prune: bool = False) -> Impo
 
 
 def check_removals(before: Configuration, after: Configuration) -> Iterator[Problem]:
-    """What DELETE refuses, of routes and services that are missing after an import: those that are still used.
-
-    Agents that administrators made are checked with the references of the configuration.
-    """
+    """Yield a problem for each removed route or service that run-time agents or aliases still use."""
+    # Agents made by administrators are part of the configuration, whose own references are checked with it.
     made = Agent.objects.filter(origin=Agent.Origin.RUNTIME).order_by("agent_id")
     for kind, names in removed_names(before, after).items():
         for name in names:
@@ -113,7 +111,8 @@ def check_removals(before: Configuration, after: Configuration) -> Iterator[Prob
 
 
 def missing_catalogue(before: Configuration, after: Configuration) -> Iterator[Problem]:
-    """A warning where the files name an edition of the catalogue that is not here; editions are in no file."""
+    """Yield a warning if the files name an edition of the catalogue that is missing here."""
+    # Editions are in no file, so another installation may not have the one it names.
     name = after.catalogue
     if name and name != before.catalogue and not CatalogueEdition.objects.filter(name=name).exists():
         words = translatable(
@@ -125,9 +124,10 @@ def missing_catalogue(before: Configuration, after: Configuration) -> Iterator[P
 
 
 def check_may_import(actor: Actor, preview: ImportPreview) -> None:
-    """Raises `ForbiddenError` where an agent's key would change what only administrators do: its own limits, say."""
+    """Raise `ForbiddenError` if an agent's key would change what only administrators may."""
     if actor.kind != "agent":
         return
+    # Otherwise an agent could raise its own limits.
     if any(change.kind not in AGENT_KINDS or change.field == "catalogue" for change in preview.changes):
         raise ForbiddenError(
             _("Only an administrator can import aliases, agents, languages, budgets, exchange rates or a catalogue.")
@@ -135,15 +135,16 @@ def check_may_import(actor: Actor, preview: ImportPreview) -> None:
 
 
 def fingerprint(key: str, endpoint: str) -> str:
-    """Names a key that stands in a file just as its stored form is named: the same key again is no change."""
+    """Return the fingerprint of a key in a file, the same as of its stored form: importing it again is no change."""
     return fingerprint_of(key, origin_of(endpoint))
 
 
 def import_configuration(
     actor: Actor, files: Sequence[bytes | str], *, prune: bool = False, expected: int | None = None, message: str = ""
 ) -> Applied:
-    """Imports the files as one revision. Raises `InvalidError` with every problem, `ConflictError` when `expected`
-    is not the newest revision any more; then nothing is written.
+    """Import the files as one revision, or write nothing and raise.
+
+    Raises `InvalidError` with every problem, and `ConflictError` if `expected` is not the newest revision.
     """
     act, now = AuditedAction("configuration.import", message=message or _("Import")), timezone.now()
     with telling_of_rejection(actor, now), ledger.change(actor, act):
@@ -162,12 +163,13 @@ def import_configuration(
 
 @contextmanager
 def telling_of_rejection(actor: Actor, now: datetime) -> Iterator[None]:
-    """Notes what is refused in here, once it is undone; a database that is away keeps nobody from it."""
+    """Raise an alert if the block refuses an import."""
     try:
         yield
     except InvalidError as refusal:
         first = next((problem.message for problem in refusal.problems), str(refusal))
         trouble = condition_of(AlertKind.CONFIGURATION_REJECTED, f"{actor.kind} {actor.name}", problem=first)
+        # Outside the transaction, which is rolled back. Without the database the refusal is still returned.
         with suppress(DatabaseError, InterfaceError):
             note_trouble(trouble, now)
         raise
@@ -176,9 +178,9 @@ def telling_of_rejection(actor: Actor, now: datetime) -> Iterator[None]:
 def with_keys(
     configuration: Configuration, keys: Mapping[str, str], further: Mapping[str, Sequence[str]]
 ) -> Configuration:
-    """The configuration with the keys that came in the files stored, each for its provider's origin.
+    """Store the keys of the files, each for its provider's origin, and return the configuration with them.
 
-    The `further` ones stand in it under the fingerprints that they are stored by.
+    `further` keys are already in it by their fingerprints.
     """
     for provider in configuration.providers:
         for text in further.get(provider.name, ()):

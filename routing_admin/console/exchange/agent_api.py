@@ -1,4 +1,4 @@
-"""The agents' API: routes, providers, and the configuration out and in (CONTRACT §4)."""
+"""The agents' API of routes, providers, and the configuration as files."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from routing_admin.core.files.importing import FileFormat
 from routing_admin.core.files.llm_routing import write_route
 
 MAX_WAIT = 60.0
+# Longest wait for a new revision, and how often it is looked for, in seconds.
 LOOK_EVERY = 0.25
 
 router = Router()
@@ -41,12 +42,12 @@ FILE_BODY: dict[str, Any] = {
     }
 }
 FILE_OUT: dict[str, Any] = {"responses": {200: {"content": {"application/json": {"schema": {"type": "object"}}}}}}
-"""The OpenAPI words for a file of the configuration, in and out."""
+"""OpenAPI schemas of a configuration file in requests and responses."""
 
 
 @router.get("/routes", tags=["configuration"], response=RoutesOut)
 def list_routes(request: HttpRequest) -> HttpResponse:
-    """Task routes in their order, written as in llm-routing.json."""
+    """List the task routes in their order, written as in llm-routing.json."""
     configuration = snapshot.current().configuration
     names = {provider.name for provider in configuration.providers}
     routes = [
@@ -58,12 +59,11 @@ def list_routes(request: HttpRequest) -> HttpResponse:
 
 @router.get("/providers", tags=["configuration"], response=ProvidersOut)
 def list_providers(request: HttpRequest) -> HttpResponse:
-    """Providers in their order, and whether each can be called; never a key."""
+    """List the providers in their order and whether each can be called; keys are never returned."""
     return answer(ProvidersOut(providers=list_providers_out(snapshot.current())))
 
 
 def list_providers_out(state: Snapshot) -> list[ProviderOut]:
-    """Every provider; `reason` says why one is not usable."""
     found = []
     for provider in state.configuration.providers:
         key = state.keys[provider.name]
@@ -89,7 +89,8 @@ def list_providers_out(state: Snapshot) -> list[ProviderOut]:
     openapi_extra=FILE_BODY,
 )
 def import_config(request: HttpRequest, dryRun: bool = False, prune: bool = False) -> HttpResponse:  # noqa: N803
-    """Imports a file as one revision, or with `dryRun` returns what would change, including for routes and agents.
+    """Import a file as one revision or, with `dryRun`, return what would change, also for routes and agents.
+
     `If-Match` names the revision the caller has seen; 409 if there is a newer one. A file with an error changes
     nothing: 422 with every problem.
     """
@@ -100,9 +101,9 @@ def import_config(request: HttpRequest, dryRun: bool = False, prune: bool = Fals
 def answer_import(
     request: HttpRequest, actor: Actor, expected: int | None, *, dry_run: bool, prune: bool
 ) -> HttpResponse:
-    """What an import of the files in the body did, or in a dry run would do.
+    """Import the files of the body, or preview that, and return the response.
 
-    Raises `InvalidError` with every problem, `ConflictError` where `expected` is not the newest revision.
+    Raises `InvalidError` with every problem, and `ConflictError` if `expected` is not the newest revision.
     """
     files = files_of(request)
     if not dry_run:
@@ -130,7 +131,7 @@ async def export_config(
     wait: Annotated[float, Query(ge=0, description=f"Seconds, of which {MAX_WAIT:g} are waited at most.")] = 0,
     since: int | None = None,
 ) -> HttpResponse:
-    """A file of the configuration, keys only as `${…}`; its ETag is the revision.
+    """Return a file of the configuration, keys only as `${…}`; its ETag is the revision.
 
     With `since` it answers at once unless that is the current revision; then it waits up to `wait` seconds for the
     next one. `If-None-Match` with the current ETag gives 304.
@@ -140,7 +141,7 @@ async def export_config(
 
 
 def answer_file(request: HttpRequest, file: FileFormat, mode: Mode, state: Snapshot) -> HttpResponse:
-    """A file as it is in that snapshot; 304 for whoever has it."""
+    """Return a file of that snapshot, or 304 if the request names its ETag."""
     tag = f'"{state.revision or 0}"'
     if request.headers.get("if-none-match") == tag:
         response = HttpResponse(status=304)
@@ -153,7 +154,7 @@ def answer_file(request: HttpRequest, file: FileFormat, mode: Mode, state: Snaps
 
 
 async def newer_than(since: int | None, wait: float) -> Snapshot:
-    """The snapshot as soon as its revision is not `since`, else the one there is after so many seconds."""
+    """Return a snapshot of another revision than `since`, or the current one after `wait` seconds."""
     look, end = sync_to_async(snapshot.current), time.monotonic() + wait
     state = await look()
     while since is not None and (state.revision or 0) == since and time.monotonic() < end:
@@ -163,7 +164,6 @@ async def newer_than(since: int | None, wait: float) -> Snapshot:
 
 
 def named_file(name: str) -> FileFormat:
-    """The file of that name. Raises `NotFoundError`."""
     try:
         return FileFormat(name.removesuffix(".json"))
     except ValueError:
@@ -171,7 +171,6 @@ def named_file(name: str) -> FileFormat:
 
 
 def import_out(preview: ImportPreview, revision: int | None, **dry_run: Any) -> ImportOut:
-    """What an import did or would do."""
     return ImportOut(
         revision=revision,
         changes=[
@@ -191,9 +190,9 @@ def import_out(preview: ImportPreview, revision: int | None, **dry_run: Any) -> 
 
 
 def files_of(request: HttpRequest) -> list[bytes]:
-    """The files in a body: the body itself, or every multipart part named file.
+    """Return the files of a body: the body itself, or every multipart part named `file`.
 
-    Raises `InvalidError` when there is none, or one that is too large to be read at once.
+    Raises `InvalidError` if there is none, or one too large for memory.
     """
     if request.content_type != "multipart/form-data":
         return [checked_text(read_body(request))]
@@ -205,7 +204,7 @@ def files_of(request: HttpRequest) -> list[bytes]:
 
 
 def checked_text(data: bytes) -> bytes:
-    """The file, where it may be parsed. Raises `CallError` 413 where it has too many values."""
+    """Return the file unchanged; raise `CallError` 413 if it has too many JSON values."""
     try:
         check_json(data)
     except JsonTooLargeError as error:

@@ -1,4 +1,4 @@
-"""The configuration for administrators' scripts: both files, and providers, services and routes by name."""
+"""Administrators' API of the configuration: both files, and providers, services and routes by name."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def admin_import_config(
     dryRun: bool = False,  # noqa: N803
     prune: bool = False,
 ) -> HttpResponse:
-    """Imports a file as one revision, or with `dryRun` returns what would change; 409 for a stale If-Match."""
+    """Import a file as one revision or, with `dryRun`, return what would change; 409 for a stale If-Match."""
     return answer_import(request, script_actor(request), revision_seen(request), dry_run=dryRun, prune=prune)
 
 
@@ -72,7 +72,7 @@ def admin_import_config(
 def admin_export_config(
     request: HttpRequest, name: str, mode: Annotated[Mode, Query(alias="for")] = Mode.FULL
 ) -> HttpResponse:
-    """A file of the configuration, keys only as `${…}`; its ETag is the revision."""
+    """Return a file of the configuration, keys only as `${…}`; its ETag is the revision."""
     return answer_file(request, named_file(name), mode, snapshot.current())
 
 
@@ -80,26 +80,24 @@ def admin_export_config(
 
 
 def entries_of(kind: EntryKind, names: list[str]) -> list[dict[str, Any]]:
-    """The entries of these names; every one is there."""
     configuration = snapshot.current().configuration
     return [entry for name in names if (entry := write_entry(configuration, kind, name)) is not None]
 
 
 def entry_of(kind: EntryKind, name: str) -> dict[str, Any]:
-    """The entry of that name. Raises `NotFoundError`."""
     found: dict[str, Any] = require(write_entry(snapshot.current().configuration, kind, name), kind.value, name)
     return found
 
 
 def put(request: HttpRequest, kind: EntryKind, name: str, schema: type[BaseModel]) -> HttpResponse:
-    """Writes an entry: 201 where it is new. The body has the schema's fields, and the files' others."""
+    """Write an entry; 201 if it is new."""
     value = read_json(request)
+    # Only checked: the schema has the required fields, while the entry may have any field of the files.
     parse_as(value, schema)
     return changed(put_entry(script_actor(request), kind, name, value, expected=expectation_in(request)))
 
 
 def changed(write: EntryChange) -> HttpResponse:
-    """What a write did."""
     changes, warnings = [sentence(change) for change in write.changes], details_of(write.warnings)
     done = ChangedOut(created=write.is_new, changes=changes, warnings=warnings)
     return answer_entry(done, write.entry, 201 if write.is_new else 200)
@@ -108,7 +106,7 @@ def changed(write: EntryChange) -> HttpResponse:
 def delete(
     request: HttpRequest, kind: EntryKind, name: str, find: Callable[[str], Any], act: Callable[..., Any]
 ) -> HttpResponse:
-    """Deletes a row that is there; one that is not is no error. 409 for a stale If-Match, or where it is used."""
+    """Delete a row; a missing one is no error. 409 for a stale If-Match, or if it is in use."""
     with ledger.exclusive():
         check_entry(kind, name, expectation_in(request))
         row = find(name)
@@ -119,14 +117,14 @@ def delete(
 
 @router.get("/providers", response=AdminProvidersOut)
 def admin_list_providers(request: HttpRequest) -> HttpResponse:
-    """Providers in their order; never a key."""
+    """List the providers in their order; keys are never returned."""
     names = [each.name for each in snapshot.current().configuration.providers]
     return answer_at_revision(AdminProvidersOut(providers=entries_of(EntryKind.PROVIDER, names)))
 
 
 @router.get("/providers/{provider}", response=AdminProviderOut)
 def admin_get_provider(request: HttpRequest, provider: str) -> HttpResponse:
-    """One provider, and whether it can be called."""
+    """Return one provider, and whether it can be called."""
     entry = entry_of(EntryKind.PROVIDER, provider)
     state = next(each for each in list_providers_out(snapshot.current()) if each.providerName == provider)
     return answer_entry(AdminProviderOut(provider=entry, usable=state.usable, reason=state.reason), entry)
@@ -134,13 +132,13 @@ def admin_get_provider(request: HttpRequest, provider: str) -> HttpResponse:
 
 @router.put("/providers/{provider}", response={200: ChangedOut, 201: ChangedOut}, openapi_extra=takes(ProviderIn))
 def admin_put_provider(request: HttpRequest, provider: str) -> HttpResponse:
-    """Adds or replaces a provider. A stored key stays unless another is given or the origin changes."""
+    """Add or replace a provider; a stored key stays unless another is given or the origin changes."""
     return put(request, EntryKind.PROVIDER, provider, ProviderIn)
 
 
 @router.put("/providers/{provider}/key", response=ChangedOut, openapi_extra=takes(KeyTextIn))
 def admin_set_provider_key(request: HttpRequest, provider: str) -> HttpResponse:
-    """Sets a provider's key, which can never be read back."""
+    """Set a provider's key, which can never be read back."""
     key = KeyChange(KeyAct.SET, read_as(request, KeyTextIn).apiKey)
     with ledger.exclusive():
         row = require(find_provider(provider), "provider", provider)
@@ -152,57 +150,57 @@ def admin_set_provider_key(request: HttpRequest, provider: str) -> HttpResponse:
 
 @router.delete("/providers/{provider}", response={204: None})
 def admin_delete_provider(request: HttpRequest, provider: str) -> HttpResponse:
-    """Deletes a provider that nothing uses; a missing one is no error."""
+    """Delete a provider that nothing uses; a missing one is no error."""
     return delete(request, EntryKind.PROVIDER, provider, find_provider, delete_provider)
 
 
 @router.get("/services", response=AdminServicesOut)
 def admin_list_services(request: HttpRequest) -> HttpResponse:
-    """Model services in their order, with their declared capabilities."""
+    """List the model services in their order, with their declared capabilities."""
     names = [each.id for each in snapshot.current().configuration.services]
     return answer_at_revision(AdminServicesOut(services=entries_of(EntryKind.SERVICE, names)))
 
 
 @router.get("/services/{path:service_id}", response=AdminServiceOut)
 def admin_get_service(request: HttpRequest, service_id: str) -> HttpResponse:
-    """One model service."""
+    """Return one model service."""
     entry = entry_of(EntryKind.SERVICE, service_id)
     return answer_entry(AdminServiceOut(service=entry), entry)
 
 
 @router.put("/services/{path:service_id}", response={200: ChangedOut, 201: ChangedOut}, openapi_extra=takes(ServiceIn))
 def admin_put_service(request: HttpRequest, service_id: str) -> HttpResponse:
-    """Adds or replaces a model service; what was probed or looked up for the same model stays."""
+    """Add or replace a model service; what was probed or looked up for the same model stays."""
     return put(request, EntryKind.SERVICE, service_id, ServiceIn)
 
 
 @router.delete("/services/{path:service_id}", response={204: None})
 def admin_delete_service(request: HttpRequest, service_id: str) -> HttpResponse:
-    """Deletes a model service that no agent uses; a missing one is no error."""
+    """Delete a model service that no agent uses; a missing one is no error."""
     return delete(request, EntryKind.SERVICE, service_id, find_service, delete_service)
 
 
 @router.get("/routes", response=AdminRoutesOut)
 def admin_list_routes(request: HttpRequest) -> HttpResponse:
-    """Task routes in their order, each with its whole chain."""
+    """List the task routes in their order, each with its complete chain."""
     names = [each.task_type for each in snapshot.current().configuration.routes]
     return answer_at_revision(AdminRoutesOut(routes=entries_of(EntryKind.ROUTE, names)))
 
 
 @router.get("/routes/{path:task_type}", response=AdminRouteOut)
 def admin_get_route(request: HttpRequest, task_type: str) -> HttpResponse:
-    """One task route."""
+    """Return one task route."""
     entry = entry_of(EntryKind.ROUTE, task_type)
     return answer_entry(AdminRouteOut(route=entry), entry)
 
 
 @router.put("/routes/{path:task_type}", response={200: ChangedOut, 201: ChangedOut}, openapi_extra=takes(RouteIn))
 def admin_put_route(request: HttpRequest, task_type: str) -> HttpResponse:
-    """Adds or replaces a task route with its whole chain; 409 if it does not match If-Match."""
+    """Add or replace a task route with its complete chain; 409 if it does not match If-Match."""
     return put(request, EntryKind.ROUTE, task_type, RouteIn)
 
 
 @router.delete("/routes/{path:task_type}", response={204: None})
 def admin_delete_route(request: HttpRequest, task_type: str) -> HttpResponse:
-    """Deletes a task route that nothing uses; a missing one is no error."""
+    """Delete a task route that nothing uses; a missing one is no error."""
     return delete(request, EntryKind.ROUTE, task_type, find_route, delete_route)

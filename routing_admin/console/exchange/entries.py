@@ -1,4 +1,4 @@
-"""Writing one provider, service or route whole, as a script does: one revision, and the act that a page would make."""
+"""Write one provider, service or route as a whole: one revision, with the same audit entry as from a page."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ from routing_admin.core.files.importing import Imported
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryChange:
-    """What writing an entry did: whether it is new, what differs, what is to be known, the revision it made, and the
-    entry as it is now.
-    """
+    """A written entry: whether it is new, its changes, warnings, the revision, and the entry as it is now."""
 
     is_new: bool
     changes: tuple[Change, ...]
@@ -38,9 +36,9 @@ class EntryChange:
 def put_entry(
     actor: Actor, kind: EntryKind, name: str, value: object, *, expected: Expectation = NO_EXPECTATION
 ) -> EntryChange:
-    """Makes the entry of that name this value; the same value again does nothing.
+    """Set the entry of that name to `value`; an equal value does nothing.
 
-    Raises `InvalidError` with every problem, `ConflictError` where the entry is not what is expected.
+    Raises `InvalidError` with every problem, and `ConflictError` if the entry is not as expected.
     """
     with ledger.exclusive():
         before = rows.read()
@@ -48,6 +46,7 @@ def put_entry(
         check_expectation(expected, entry)
         merged = _merge(before, kind, name, value)
         changes, is_new = diff(before, merged.configuration), entry is None
+        # Even without other changes, keys that were sent have to be stored.
         if not changes and not merged.keys:
             return EntryChange(is_new=is_new, changes=(), warnings=merged.problems, revision=None, entry=entry or {})
         act = AuditedAction(f"{kind}.{'add' if is_new else 'change'}", kind.value, name)
@@ -58,13 +57,13 @@ def put_entry(
 
 
 def check_entry(kind: EntryKind, name: str, expected: Expectation) -> None:
-    """Raises `ConflictError` where the entry of that name is not what is expected."""
+    """Raise `ConflictError` if the entry of that name is not as expected."""
     if expected.tags is not None:
         check_expectation(expected, write_entry(rows.read(), kind, name))
 
 
 def check_expectation(expected: Expectation, entry: Mapping[str, Any] | None) -> None:
-    """Raises `ConflictError` where the entry, None for none, is not what is expected."""
+    """Raise `ConflictError` if the entry, None for a missing one, is not as expected."""
     if not expected.allows(entry):
         raise ConflictError(_("Someone else changed this in the meantime. Check the new version, then save again."))
 

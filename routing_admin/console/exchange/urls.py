@@ -1,4 +1,4 @@
-"""Addresses of export and import."""
+"""URLs of export and import."""
 
 from __future__ import annotations
 

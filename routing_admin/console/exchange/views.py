@@ -1,4 +1,4 @@
-"""Configuration out and in: both files to download, and an import that is looked at before it is applied."""
+"""Pages of export and import; an import is previewed before it is applied."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from routing_admin.core.files.importing import FileFormat, format_of
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """One file to download in one mode, and what it cannot say."""
+    """A file to download in one mode, and what it leaves out."""
 
     name: str
     size: int
@@ -41,13 +41,12 @@ class Offered:
 
     @property
     def filename(self) -> str:
-        """What the download is called."""
         return f"{self.name}.json"
 
 
 @require_GET
 def config(request: HttpRequest) -> HttpResponse:
-    """Export and import on one page; without a known mode the full files."""
+    """Show export and import; without a known mode the full files."""
     asked = request.GET.get("for", Mode.FULL.value)
     mode = Mode(asked) if asked in set(Mode) else Mode.FULL
     state = snapshot.current()
@@ -72,7 +71,6 @@ def config(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def config_export(request: HttpRequest, name: str) -> HttpResponse:
-    """One file as a download; keys stand in it only as `${…}`. Raises `Http404` for a file or form there is not."""
     asked = request.GET.get("for", Mode.FULL.value)
     if name not in set(FileFormat) or asked not in set(Mode):
         raise Http404
@@ -85,10 +83,8 @@ def config_export(request: HttpRequest, name: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def config_import(request: HttpRequest) -> HttpResponse:
-    """What the files would change; with `apply` and no problem they are applied as one revision.
-
-    A reload or a bookmark has no files: it leads to the page where they are chosen.
-    """
+    """Show what the files would change or, with `act=apply` and no problem, apply them as one revision."""
+    # A reload or a bookmark has no files: back to the page where they are chosen.
     if request.method == "GET":
         return redirect("config")
     form = ImportForm(request.POST)
@@ -113,7 +109,6 @@ def config_import(request: HttpRequest) -> HttpResponse:
 
 
 def read_files(request: HttpRequest) -> list[ConfigFile]:
-    """Uploaded files first, then texts that are not empty."""
     files = [file for file in request.FILES.getlist("file") if isinstance(file, UploadedFile)]
     names = request.POST.getlist("name")
     pasted = [
@@ -126,12 +121,13 @@ def read_files(request: HttpRequest) -> list[ConfigFile]:
 
 def _read(file: UploadedFile) -> ConfigFile:  # type: ignore[type-arg]
     if (file.size or 0) > LARGEST_FILE:
+        # Too large to be read; only its size is needed, to refuse it.
         return ConfigFile(file.name or "", b" " * (LARGEST_FILE + 1))
     return read_upload(file)
 
 
 def apply(request: HttpRequest, form: ImportForm, files: list[ConfigFile]) -> HttpResponse:
-    """Writes what was looked at; 409 with the new difference when the configuration has changed since."""
+    """Apply the previewed import; 409 with the new difference if the configuration has changed since."""
     values = form.cleaned_data
     texts = [one.content for one in files]
     prune, expected = values.get("mode") == REPLACE, values.get("expected")
@@ -153,7 +149,7 @@ def apply(request: HttpRequest, form: ImportForm, files: list[ConfigFile]) -> Ht
 
 @dataclass(frozen=True, slots=True)
 class ProblemLine:
-    """A problem as the page shows it: in which file, and where there."""
+    """A problem with its file and its position there."""
 
     problem: Problem
     file: str
@@ -161,14 +157,13 @@ class ProblemLine:
 
     @property
     def message(self) -> str:
-        """The sentence without the path, which stands before it."""
         return translate_without_path(self.problem)
 
 
 def show(
     request: HttpRequest, form: ImportForm, files: list[ConfigFile], *, status: int = 200, note: str = ""
 ) -> HttpResponse:
-    """Problems, difference and the way on; a file with an error is 422."""
+    """Show problems and difference; 422 for a file with an error."""
     mode = form.cleaned_data.get("mode") or MERGE
     preview = preview_import([one.content for one in files], prune=mode == REPLACE)
     good = preview.imported.accepted
@@ -191,7 +186,6 @@ def show(
 
 
 def name_format(one: ConfigFile) -> str:
-    """Which file a text is, in words; empty where it is neither."""
     document = read_document(one.content)
     found = format_of(document.value) if document.readable else None
     if found is None:
@@ -207,22 +201,20 @@ def _read_places(files: list[ConfigFile]) -> FilePlaces:
 
 
 def problem_lines(preview: ImportPreview, files: list[ConfigFile], severity: str) -> list[ProblemLine]:
-    """The problems of one severity with their places."""
     found = [one for one in preview.imported.problems if one.severity == severity]
     places_by_file = _read_places(files)
     return [ProblemLine(problem, *_locate(problem.field, places_by_file, files)) for problem in first_problems(found)]
 
 
 def list_kept_fields(preview: ImportPreview, files: list[ConfigFile]) -> list[tuple[str, TextPlace | None]]:
-    """The unknown fields that are kept, with their places."""
     places_by_file = _read_places(files)
     return [(path, _locate(path, places_by_file, files)[1]) for path in preview.imported.kept_unknown]
 
 
 def _locate(path: str, places_by_file: FilePlaces, files: list[ConfigFile]) -> tuple[str, TextPlace | None]:
-    """File and place of a path: the first file that has it, else the first that has its beginning."""
     top = path.split(".")[0].split("[")[0]
     having = [(one, places) for one, places in places_by_file if path and top in places]
+    # The file that has the whole path, else the first that has its beginning.
     for one, places in sorted(having, key=lambda pair: path not in pair[1]):
         return one.name, find_place(places, path)
     unread = next((one for one in files if read_document(one.content).value is None), None)
