@@ -1,4 +1,4 @@
-"""What is there to be found beside pages and acts: the configuration in memory, and a few rows of what is stored."""
+"""What Find can find: pages, actions, the configuration in memory, and a few stored rows."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from routing_admin.core.ranking import Findable, FoundKind
 from routing_admin.request_log.search_words import quote
 
 SHORTEST_ID = 3
-"""Characters that are taken for the beginning of an id."""
+"""Length from which on a word may be the beginning of an id."""
+# Only the public part of an agent's key is searched for, even if a whole key was pasted.
 KEY_CHARACTERS = 8
-"""Of an agent's key no more than its public part is looked for, whatever was pasted."""
 
 ICONS = {
     FoundKind.ROUTE: "route",
@@ -41,7 +41,7 @@ ICONS = {
 
 
 def things_for(role: UserRole, typed: str, state: Snapshot) -> Iterator[Findable]:
-    """What may fit, of each kind whose page that role may see."""
+    """Yield what may match, of each kind whose page the role may see."""
     sources: dict[str, Any] = {
         "route": lambda: routes_of(state),
         "provider": lambda: providers_of(state),
@@ -57,23 +57,22 @@ def things_for(role: UserRole, typed: str, state: Snapshot) -> Iterator[Findable
 
 
 def thing(kind: FoundKind, label: str, url: str, names: Iterable[str], detail: str = "") -> Findable:
-    """Something of the installation."""
     return Findable(kind=kind, label=label, url=url, names=tuple(names), detail=detail, icon=ICONS[kind])
 
 
 def routes_of(state: Snapshot) -> Iterator[Findable]:
-    """Every task route and every other name of one."""
     for route in state.configuration.routes:
         url, names = reverse("route", args=[route.task_type]), (route.task_type, f"task:{route.task_type}")
         yield thing(FoundKind.ROUTE, route.task_type, url, names)
+    # An alias is another name of a route.
     for alias in state.configuration.aliases:
         yield thing(FoundKind.ALIAS, alias.name, reverse("routes"), (alias.name,), f"→ {alias.target}")
 
 
 def providers_of(state: Snapshot) -> Iterator[Findable]:
-    """Every provider, found by what its host is called in either language, too."""
     for provider in state.configuration.providers:
         preset = preset_for_endpoint(provider.endpoint)
+        # A provider is found by the name of its vendor in either language.
         known = (preset.label_en, preset.label_zh) if preset else ()
         label = provider.display_name or provider.name
         names = (provider.name, label, *known, provider.endpoint)
@@ -82,7 +81,6 @@ def providers_of(state: Snapshot) -> Iterator[Findable]:
 
 
 def services_of(state: Snapshot) -> Iterator[Findable]:
-    """Every model service, found by its model and provider."""
     for service in state.configuration.services:
         names = (service.id, service.name, service.model, f"{service.provider}/{service.model}")
         detail = f"{service.provider}/{service.model}"
@@ -90,13 +88,11 @@ def services_of(state: Snapshot) -> Iterator[Findable]:
 
 
 def agents_of(state: Snapshot) -> Iterator[Findable]:
-    """Every agent."""
     for agent in state.agents:
         yield thing(FoundKind.AGENT, agent.id, reverse("agent", args=[agent.id]), (agent.id, agent.name), agent.name)
 
 
 def keys_named(typed: str) -> Iterator[Findable]:
-    """Agents' keys by the beginning of what everybody may know of them, `ra_` and eight characters."""
     beginning = typed.removeprefix("ra_")[:KEY_CHARACTERS]
     if not _is_beginning(typed):
         return
@@ -107,21 +103,18 @@ def keys_named(typed: str) -> Iterator[Findable]:
 
 
 def people_named(typed: str) -> Iterator[Findable]:
-    """Users by their names."""
     for user in find_people(typed):
         name = user.get_username()
         yield thing(FoundKind.PERSON, name, reverse("user", args=[user.pk]), (name,))
 
 
 def requests_named(typed: str) -> Iterator[Findable]:
-    """Logged requests by the beginning of their id."""
     for row in find_requests(typed) if _is_beginning(typed) else ():
         detail = " · ".join(filter(None, (row.task_type, row.agent, row.outcome)))
         yield thing(FoundKind.REQUEST, row.pk, reverse("request", args=[row.pk]), (row.pk,), detail)
 
 
 def artifacts_named(typed: str) -> Iterator[Findable]:
-    """Stored files by the beginning of their name or id."""
     for row in find_artifacts_beginning(typed):
         names = (row.filename, row.pk, row.ref)
         label = row.filename or row.ref
@@ -129,7 +122,7 @@ def artifacts_named(typed: str) -> Iterator[Findable]:
 
 
 def searches(typed: str, state: Snapshot) -> tuple[Findable, ...]:
-    """Where else one can look: in the requests, where what was typed means something there, and in the files."""
+    """Return links to the search of requests, if the words mean something there, and of artifacts."""
     found = []
     if asked := requests_search(typed, state):
         label = _("Search requests for “%(words)s”") % {"words": asked}
@@ -144,7 +137,7 @@ def searches(typed: str, state: Snapshot) -> tuple[Findable, ...]:
 
 
 def requests_search(typed: str, state: Snapshot) -> str:
-    """How the search of requests asks for it: by the key whose name it is, else as an id; empty where it is neither."""
+    """Return the query for the search of requests: `key:name` for a known name, an id, or empty."""
     configuration = state.configuration
     named = {
         "task": [route.task_type for route in configuration.routes],
@@ -160,21 +153,20 @@ def requests_search(typed: str, state: Snapshot) -> str:
 
 
 def _is_beginning(typed: str) -> bool:
-    """Whether it may be the beginning of an id: one word, long enough to mean something."""
     return len(typed) >= SHORTEST_ID and not any(each.isspace() for each in typed)
 
 
-# Every page, act and section of settings that Find knows by heart, and who may see or do it.
+# Pages, actions and sections of settings, and who may see or use them.
 #
-# A row asks the one table of permissions by a URL name; `also` are words, in any language, by which it is found too.
-# An act leads to where it is done: nothing happens because somebody followed a link.
+# The table of permissions decides by a row's URL name. `also` are further words, in any language, to find it by.
+# An action links to the page where it is done: following a link never changes anything.
 
 ANYTHING = Right.SEE | Right.TRY | Right.CHANGE
 
 
 @dataclass(frozen=True, slots=True)
 class FindRow:
-    """Where it leads, the URL name and the right that a role needs there, and for some a part of the pages."""
+    """A page, action or section: its URL name and fragment, and the right or the part of pages it requires."""
 
     kind: FoundKind
     label: Any
@@ -187,12 +179,10 @@ class FindRow:
     part: PagePart | None = None
 
     def is_open_to(self, role: UserRole) -> bool:
-        """Whether that role may see or do it."""
         has_part = self.part is None or may_have(role, self.part)
         return has_part and bool(right_on_page(role, self.needs or self.page) & self.right)
 
     def to_findable(self) -> Findable:
-        """The same in the reader's language, found by its names in every one."""
         label = str(self.label)
         return Findable(
             kind=self.kind,
@@ -204,13 +194,13 @@ class FindRow:
 
 
 def act(label: Any, page: str, icon: str, *also: str, place: str = "", needs: str = "", **more: Any) -> FindRow:
-    """Something to do, which a role needs the right to send."""
+    """Return a row for an action, which requires the right to send it."""
     right = more.pop("right", Right.TRY | Right.CHANGE)
     return FindRow(FoundKind.ACT, label, page, icon, also, place, needs, right, **more)
 
 
 def section(label: Any, place: str, *also: str, page: str = "settings") -> FindRow:
-    """A part of a page that has an address of its own."""
+    """Return a row for a part of a page with a fragment of its own."""
     return FindRow(FoundKind.SETTING, label, page, "gear", also, place)
 
 
@@ -287,7 +277,7 @@ PAGES = (
     FindRow(FoundKind.PAGE, gettext_lazy("Users"), "users", "user", ("people", "roles", "角色")),
     FindRow(FoundKind.PAGE, gettext_lazy("Tokens for scripts"), "tokens", "key", ("admin token", "令牌")),
 )
-"""Pages that the navigation does not name, or not to every role."""
+"""Pages that are not in the navigation, or not for every role."""
 
 SECTIONS = (
     section(gettext_lazy("Languages of answers"), "#languages", "directive", "语言指令"),
@@ -316,12 +306,12 @@ ALSO: dict[str, tuple[str, ...]] = {
     "history": ("undo", "revisions", "restore", "撤销", "版本"),
     "settings": ("preferences", "configuration", "配置"),
 }
-"""Other words for the pages of the navigation."""
+"""Further words for the pages of the navigation."""
 
 
 @cache
 def names_of(way: FindRow) -> tuple[str, ...]:
-    """Its names in every language of the pages, and its other words."""
+    """Return a row's names in every language of the pages, and its further words."""
     names = []
     for code, _language in settings.LANGUAGES:
         with override(code):
@@ -331,7 +321,6 @@ def names_of(way: FindRow) -> tuple[str, ...]:
 
 @cache
 def pages_of_navigation() -> tuple[FindRow, ...]:
-    """The pages of the side navigation, in its order."""
     entries = [entry for _label, places in PLACES for entry in places if not entry.for_administrators]
     return tuple(
         FindRow(FoundKind.PAGE, each.label, each.name, each.icon, ALSO.get(each.name, ()), right=Right.SEE)
@@ -340,7 +329,7 @@ def pages_of_navigation() -> tuple[FindRow, ...]:
 
 
 def ways_for(role: UserRole, *, is_first: bool = False) -> Iterator[Findable]:
-    """What that role may go to and do; with `is_first` what is offered before anything is typed."""
+    """Return what the role may see and do; with `is_first` what is offered before anything is typed."""
     further = () if is_first else (*PAGES, *SECTIONS)
     acts = [each for each in ACTS if each.is_open_to(role)]
     pages = [each for each in (*pages_of_navigation(), *further) if each.is_open_to(role)]

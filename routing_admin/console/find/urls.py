@@ -1,4 +1,4 @@
-"""Address of Find."""
+"""URL of Find."""
 
 from __future__ import annotations
 

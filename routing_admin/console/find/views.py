@@ -1,4 +1,4 @@
-"""Find: a page with what fits the typed words, and the list of the same in every page's dialog."""
+"""Find: a page of matches, and the same list in the dialog of every page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from routing_admin.console.find.things import searches, things_for, ways_for
 from routing_admin.core.ranking import FoundKind, rank
 
 LONGEST = 100
-"""Characters of what is typed that are looked at; the field takes no more."""
+"""Characters of the input that are searched for; the field accepts no more."""
 
 KIND_NAMES: dict[FoundKind, Any] = {
     FoundKind.PAGE: gettext_lazy("Page"),
@@ -35,8 +35,9 @@ KIND_NAMES: dict[FoundKind, Any] = {
 
 @require_safe
 def find(request: HttpRequest) -> HttpResponse:
-    """What fits `q`, the best first, among all that the reader may see and do; before that, where one can go."""
+    """Show what matches `q`, best first, of all that the reader may see and do; suggestions without `q`."""
     typed = request.GET.get("q", "")[:LONGEST]
+    # PostgreSQL accepts no NUL in text.
     words, role = " ".join(typed.replace("\0", "").split()), role_of(request.user)
     state = snapshot.current()
     known = list(ways_for(role, is_first=not words))
