@@ -1,1 +1,1 @@
-"""What happened to each request? Written after the answer, searched, explained in a sentence, counted as health."""
+"""Write the request log after each answer, search it, and sum up usage and provider health."""

@@ -1,7 +1,4 @@
-"""What calls show of their providers: the newest refusal and the newest answer of each key and of each model.
-
-Those of this process are noted by the journal's writer, behind the answers.
-"""
+"""Latest error and latest success of each key and model, noted by the journal's thread after the answers."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from routing_admin.request_log.entries import Entry
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """One call of a model with a key, empty for a provider's only one: when it ended, how, and with which status."""
+    """One call of a model with a key (empty if the provider has one key): when it ended, how, and its status."""
 
     provider: str
     model: str
@@ -29,13 +26,13 @@ class CallOutcome:
     status: int | None = None
 
     def subject_of(self, kind: AlertKind) -> str:
-        """Whom it is a sign of: the model, the provider, or one of its keys."""
+        """Return what an alert of this kind would be about: the model, the provider, or one of its keys."""
         if kind is AlertKind.RETIRED_MODEL:
             return f"{self.provider}/{self.model}"
         return f"{self.provider} ({self.key})" if self.key else self.provider
 
     def trouble(self) -> Condition | None:
-        """The trouble that it shows; None for any other outcome."""
+        """Return the alert condition that this outcome indicates, if any."""
         kind = _kind_of(self.outcome)
         if kind is None:
             return None
@@ -53,14 +50,14 @@ KINDS_OF_CALLS = tuple(dict.fromkeys(row.alert_kind for row in TABLE.values() if
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What the newest signs come to: troubles, and what is mended, each with its moment."""
+    """Conditions that the latest outcomes show, and conditions that are resolved, each with its time."""
 
     troubles: tuple[tuple[Condition, datetime], ...]
     mended: Mapping[tuple[AlertKind, str], datetime]
 
 
 def evaluate(signs: Iterable[CallOutcome]) -> Findings:
-    """The newest sign of each subject decides; an answer mends, and every refusal is a trouble of its own kind."""
+    """Return conditions and recoveries by the latest outcome of each subject: an answer resolves all its conditions."""
     newest: dict[tuple[AlertKind, str], CallOutcome] = {}
     for sign in signs:
         for place in _places_of(sign):
@@ -77,33 +74,31 @@ def evaluate(signs: Iterable[CallOutcome]) -> Findings:
 
 
 def _places_of(sign: CallOutcome) -> Iterator[tuple[AlertKind, str]]:
-    """Whom a sign is about, by kind. An answer with one of several keys is also one of the provider as a whole."""
     kind = _kind_of(sign.outcome)
     if kind is not None:
         yield kind, sign.subject_of(kind)
     elif sign.outcome == OK:
+        # A success with one of several keys is also one of the provider as a whole.
         for each in KINDS_OF_CALLS:
             yield from dict.fromkeys(((each, sign.subject_of(each)), (each, replace(sign, key="").subject_of(each))))
 
 
 def moment_of(began: datetime, started_ms: float, duration_ms: float) -> datetime:
-    """When a call was over that began so long after its request."""
     return began + timedelta(milliseconds=started_ms + duration_ms)
 
 
 MOST = 2000
-"""Signs that wait for whoever takes them; callers may name any model, so there could be any number."""
+"""Outcomes held until they are taken; callers may name any model, so there is no natural limit."""
 
 
 class CallOutcomes:
-    """The newest sign of each outcome, key and model that nobody has taken yet."""
+    """The latest outcome by provider, model, key and outcome that has not been taken yet."""
 
     def __init__(self) -> None:
         self._noted: dict[tuple[str, str, str, str], CallOutcome] = {}
         self._lock = threading.Lock()
 
     def note(self, entries: Iterable[Entry]) -> None:
-        """Remembers what these requests show."""
         newest: dict[tuple[str, str, str, str], tuple[Entry, Try]] = {}
         for entry in entries:
             for attempt in entry.attempts:
@@ -117,13 +112,12 @@ class CallOutcomes:
                     self._noted[place] = CallOutcome(*place, at, one.status_code)
 
     def take(self) -> tuple[CallOutcome, ...]:
-        """All that is noted, which is forgotten here."""
         with self._lock:
             noted, self._noted = self._noted, {}
         return tuple(noted.values())
 
     def put_back(self, signs: Iterable[CallOutcome]) -> None:
-        """Signs that could not be used yet; newer ones stay."""
+        """Return outcomes that could not be processed yet; newer ones win."""
         with self._lock:
             for sign in signs:
                 self._noted.setdefault((sign.provider, sign.model, sign.key, sign.outcome), sign)

@@ -1,4 +1,4 @@
-"""What a request cost, as its rows keep it: by the price of the moment it was made, whatever prices become later."""
+"""Cost columns of requests and attempts, at the prices valid when the request was made."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ NOT_BILLED: Mapping[str, Any] = {"prompt_tokens": None, "completion_tokens": Non
 
 
 def cost_columns(entry: Entry) -> tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]:
-    """The columns of what its answer cost, and for each attempt those of what that used and cost.
+    """Return the cost columns of the request, and for each attempt its tokens and cost, failed calls included.
 
-    They say nothing where nobody answered, counted, or has a price. An attempt that answered after calls which did not
-    has those, too.
+    Values are None if no model answered, tokens were not counted, or the model has no price.
     """
     if entry.costs is None:
         entry.costs = _find_costs(entry)
@@ -58,15 +57,15 @@ def _attempt(attempt: Attempt, facts: RequestFacts, answer: Usage | None, cost: 
 
 
 SPENT = ("prompt_tokens", "completion_tokens", "cost_nanos")
-"""What rows of requests and attempts both say."""
+"""Columns that rows of requests and attempts share."""
 
 
 def list_waste(
     request: Mapping[str, Any], attempts: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
-    """The attempts that took more than the answer did, and how much of `SPENT`: calls that gave none are billed, too.
+    """Yield attempts that used more than the answer did, with the excess in the order of `SPENT`.
 
-    Takes the columns of a request's row and of its attempts'.
+    Providers bill failed calls, too. Takes the columns of a request's row and of its attempts' rows.
     """
     for at, row in enumerate(attempts, 1):
         answer = request if request["provider"] and at == len(attempts) else {}
@@ -76,7 +75,7 @@ def list_waste(
 
 
 def sum_waste(request: RequestLog, attempts: Sequence[AttemptLog]) -> dict[str, int]:
-    """What calls cost that gave no answer, by currency; only what there is."""
+    """Return the cost of calls without an answer by currency, in nanos."""
     found: dict[str, int] = {}
     for row, (*_tokens, nanos) in list_waste(vars(request), [vars(each) for each in attempts]):
         if nanos:

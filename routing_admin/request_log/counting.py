@@ -1,4 +1,4 @@
-"""Entries as numbers for a scraper: counted once, when the journal has taken them."""
+"""Count entries for metrics, once, when the journal has written them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from routing_admin.platform.server.metrics import OTHER, PLACE, MetricFamily, re
 from routing_admin.request_log.costs import cost_columns
 from routing_admin.request_log.entries import Entry, find_answering
 
-# Which routes and models have a name of their own in metrics and sums: callers make up names, and those count as one.
+# Names in metrics and sums. Callers can make up names, so only configured routes and models keep theirs, and all others
+# count as one.
 #
-# Only what is configured has its own, by the newest configuration: a model that becomes a service has its name at
-# once.
+# Names follow the newest configuration: a model added as a service keeps its name at once.
 
 
 class CountedNames:
-    """The names of one configuration; any other is `other`."""
+    """Names of one configuration; any other becomes `other`."""
 
     def __init__(self, configuration: Configuration, other: str, agents: tuple[str, ...] = ()) -> None:
         self._other, self.agents = other, agents
@@ -42,23 +42,19 @@ class CountedNames:
         }
 
     def model(self, provider: str, model: str) -> str:
-        """Return the name under which a provider's model is counted."""
         return model if not model or (provider, model) in self._models else self._other
 
     def place(self, provider: str, model: str) -> tuple[str, str]:
-        """Return the names under which a provider and its model are counted."""
         return (provider, self.model(provider, model)) if provider in self._providers else (self._other, self._other)
 
     def route(self, task_type: str) -> str:
-        """Return the name under which a route, or what was called without one, is counted."""
         return task_type if task_type in self._routes else self._other
 
     def agent(self, name: str) -> str:
-        """Return the name under which an agent is counted, where agents are."""
         return name if name in self.agents else self._other
 
     def is_known(self, route: str, provider: str, model: str) -> bool:
-        """Whether something could be counted under these names."""
+        """Return whether something could be counted under these names."""
         return self.route(route) == route and self.place(provider, model) == (provider, model)
 
 
@@ -81,7 +77,7 @@ _names_of: Callable[[Snapshot, str], CountedNames] = lru_cache(maxsize=4)(_build
 
 
 def names_now(other: str) -> CountedNames:
-    """Return the names of the newest configuration. Raises what reading it raises as long as none is known at all."""
+    """Return the names of the newest configuration. Raise what reading it raises if none has been read yet."""
     return _names_of(snapshot.current(), other)
 
 
@@ -96,23 +92,22 @@ KINDS = {
     "output_image": "completion_image_tokens",
     "reasoning": "reasoning_tokens",
 }
-"""What a sort of tokens is called, and its count."""
+"""Token types of the metrics and their fields in `Usage`."""
 _read_counts = attrgetter(*KINDS.values())
 OPERATIONS = {"v1/embeddings": "embeddings", "v1/completions": "text_completion", "v1/images": "generate_content"}
-"""What OpenTelemetry calls the work of a surface, by the name that the log has for it; all others are `chat`."""
+"""OpenTelemetry's operation names by surface; all others are `chat`."""
 
 
 NAMED = frozenset({"agent", "route", "provider", "model", *PLACE})
-"""Labels that name what is configured."""
+"""Labels that hold configured names."""
 
 
 def operation_of(surface: str) -> str:
-    """What OpenTelemetry calls the work of a surface."""
     return OPERATIONS.get(surface, "chat")
 
 
 def count_entries(entries: Iterable[Entry]) -> None:
-    """Adds requests, their attempts and their tokens to the counts of this process."""
+    """Add requests, attempts, tokens and costs to this process's metrics."""
     names = _names()
     for entry in entries:
         _count(entry, names)
@@ -121,12 +116,12 @@ def count_entries(entries: Iterable[Entry]) -> None:
 def _names() -> CountedNames:
     try:
         return names_now(OTHER)
-    except Exception:  # no configuration could be read yet: the log has said so
+    except Exception:  # no configuration could be read yet, which has been logged
         return CountedNames(EMPTY, OTHER)
 
 
 def without_former_names(family: MetricFamily) -> MetricFamily:
-    """Return a family without the series of routes, providers and models that are configured no more."""
+    """Return a family without the series of routes, providers and models that are no longer configured."""
     if NAMED.isdisjoint(family.labels):
         return family
     names, columns = _names(), family.labels
@@ -153,7 +148,7 @@ def _count(entry: Entry, names: CountedNames) -> None:
             error = "" if attempt.outcome == OK else attempt.outcome
             request_metrics().observe_call(operation, *place, error, attempt.duration_ms / 1000)
         for one in attempt.tries:
-            if one.usage is not None:  # billed, and no answer
+            if one.usage is not None:  # billed although it gave no answer
                 request_metrics().count_tokens(route, operation, *place, _tokens_of(one.usage))
     answered = find_answering(entry)
     if answered is not None:
@@ -166,10 +161,9 @@ def _count(entry: Entry, names: CountedNames) -> None:
 
 
 def _count_costs(entry: Entry, names: CountedNames) -> None:
-    """What each candidate's calls cost, whether they answered or not; what costs nothing is no amount."""
     try:
         rows = cost_columns(entry)[1]
-    except Exception:  # prices cannot be read just now: the log has said so
+    except Exception:  # prices cannot be read, which has been logged
         return
     for attempt, row in zip(entry.attempts, rows, strict=True):
         if row["cost_nanos"]:

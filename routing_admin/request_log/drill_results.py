@@ -1,4 +1,4 @@
-"""What came of a fire drill, read from the log: who met it, who answered instead, who got no answer, how much later."""
+"""Evaluate a fire drill from the log: calls that met it, who answered them, which failed, and the added delay."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from routing_admin.request_log.health import quantile
 from routing_admin.request_log.time_ranges import HOUR
 
 MOST = 5000
-"""Newest attempts that are looked at."""
+"""Newest attempts that are evaluated."""
 MAX_FAILED = 5
-"""Calls without an answer that are named."""
+"""Calls without an answer that are listed."""
 LATELY = timedelta(minutes=10)
 
 
@@ -34,10 +34,10 @@ class UnansweredCall:
 
 @dataclass(frozen=True, slots=True)
 class DrillResult:
-    """How many calls met a drill, who answered how many of them, and which got no answer.
+    """How many calls met a drill, which providers answered them, and which got no answer.
 
-    `others` are those that their callers left, or that were refused for what they ask. `delay_ms` is by how much the
-    median answer came later (or earlier) than the provider's own of the hour before; None where either is missing.
+    `others` were cancelled by their callers or rejected for what they ask. `delay_ms` is the median answer time minus
+    the provider's own median of the hour before, None if either is missing.
     """
 
     met: int = 0
@@ -49,11 +49,9 @@ class DrillResult:
 
     @property
     def answers(self) -> int:
-        """How many were answered."""
         return sum(count for _, count in self.answered)
 
     def as_json(self, started_at: datetime, ends_at: datetime) -> dict[str, Any]:
-        """The result as the audit log has it."""
         return {
             "from": started_at.isoformat(timespec="seconds"),
             "until": ends_at.isoformat(timespec="seconds"),
@@ -83,7 +81,7 @@ COLUMNS = (
 
 
 def find_result(provider: str, started_at: datetime, ends_at: datetime) -> DrillResult:
-    """What came of the drill of that provider in that time; two queries."""
+    """Return the result of the provider's drill in that time; two queries."""
     within = AttemptLog.objects.filter(provider=provider, outcome=Fault.FIRE_DRILL, at__gte=started_at)
     rows = within.filter(at__lte=ends_at).order_by("-at").values_list(*COLUMNS)
     calls = {
@@ -100,7 +98,7 @@ def _times_of(rows: QuerySet[AttemptLog]) -> list[float]:
 
 
 def judge_drill(calls: Iterable[_MetCall], usual: Sequence[float]) -> DrillResult:
-    """The result in calls that met a drill, newest first; `usual` are the provider's own times, sorted."""
+    """Return the result of calls that met a drill, newest first; `usual` are the provider's own times, sorted."""
     found = list(calls)
     ends = [ending_of(each.outcome) for each in found]
     answered = [each for each, end in zip(found, ends, strict=True) if end is RequestEnding.ANSWERED]
@@ -117,6 +115,6 @@ def judge_drill(calls: Iterable[_MetCall], usual: Sequence[float]) -> DrillResul
 
 
 def answers_per_minute(provider: str, now: datetime) -> float:
-    """How many calls a minute the provider answered in the last ten minutes."""
+    """Return how many calls per minute the provider answered in the last ten minutes."""
     count = AttemptLog.objects.filter(provider=provider, outcome=OK, at__gt=now - LATELY).count()
     return count / (LATELY / timedelta(minutes=1))

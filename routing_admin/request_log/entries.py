@@ -1,7 +1,7 @@
-"""What is kept of a request, as values: what is noted while it runs, and the columns that are made of it afterwards.
+"""Log entries: the facts noted while a request runs, and the columns made of them afterwards.
 
-Entries are values without content (unless recording is on): names, ids, times, outcomes. What is noted costs the
-request next to nothing; columns are made by whoever writes them.
+Unless recording is on, entries hold no content, only names, ids, times and outcomes. Noting facts has to be cheap for
+the request; the journal's thread makes the columns.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from routing_admin.request_log.sent_files import SentFile, delivery_column, sent
 
 MAX_NAMES = 100
 ERROR_BYTES = 2048
-"""The most that is kept of why something failed."""
+"""Bytes kept of an error message."""
 
 
 @dataclass(slots=True)
 class RequestFacts:
-    """What is known of a request besides its walk; times in milliseconds, `began` by the wall's clock.
+    """Facts about a request apart from its attempts; times in milliseconds, `began` in wall-clock time.
 
-    `begun_ms` is when the answer began with keep-alive comments, None where it did not. `path` and `trace`, the headers
-    of the caller's own trace, are known where traces are exported. `choice` is its number among several answers to one
-    request, how many these are, and the id of the first.
+    `begun_ms` is when keep-alive comments started the response, None if they did not. `path` and `trace` (the caller's
+    trace headers) are only set if traces are exported. `choice` is the number of this answer among several to one
+    request, how many there are, and the id of the first.
     """
 
     id: str
@@ -78,9 +78,9 @@ class RequestFacts:
 
 @dataclass(slots=True)
 class Entry:
-    """One request as it waits to be written; `sent` has the files that each candidate was sent, by its place.
+    """A request waiting to be written; `sent` has the files sent to each candidate, by position.
 
-    `costs` are the columns of what it cost, once somebody asked: rows and numbers go by the same prices.
+    `costs` caches the cost columns, so that rows and metrics use the same prices.
     """
 
     facts: RequestFacts
@@ -96,23 +96,24 @@ def entry_of(
     prepared: Mapping[int, Prepared] | None = None,
     chat: ChatRequest | None = None,
 ) -> Entry:
-    """What waits of a request, without its words and the bytes of its files.
+    """Return the entry of a request, without its text and the bytes of its files.
 
-    `prepared` is what each candidate was sent, `chat` the canonical request, of which digests are kept where files are.
+    `prepared` is what each candidate was sent. `chat` is the canonical request, of which digests are kept if files were
+    sent.
     """
     sent = {at: sent_files(each.deliveries) for at, each in prepared.items() if each.deliveries} if prepared else {}
     return Entry(facts, tuple(attempts), sent, digest_of(chat) if sent and chat else None)
 
 
 def bare_entry(entry: Entry) -> Entry:
-    """Return the entry of a request with what we know of it ourselves, and nothing that a provider said."""
+    """Return a copy of the entry without anything that a provider said."""
     known, names = entry.facts, ("agent", "key", "task_type", "language", "stream", "outcome", "status", "duration_ms")
     facts = RequestFacts(known.id, known.began, known.surface, **{name: getattr(known, name) for name in names})
     return Entry(facts)
 
 
 def request_columns(entry: Entry) -> dict[str, Any]:
-    """The columns of a request's row, by the names of its fields."""
+    """Return the columns of a request's row by field name."""
     facts, attempts = entry.facts, entry.attempts
     answered = find_answering(entry)
     return {
@@ -168,19 +169,17 @@ TOKEN_DETAILS: Mapping[str, str] = {
     "webSearchRequests": "web_search_requests",
     "webFetchRequests": "web_fetch_requests",
 }
-"""What log and API call the parts of `Usage` that say of what sort the tokens were, and the calls of web tools."""
+"""Names of the log and the API for the parts of `Usage` that break down tokens and count web tool calls."""
 
 _read_details = attrgetter(*TOKEN_DETAILS.values())
 
 
 def token_details(usage: Usage) -> dict[str, int]:
-    """Of what sort the tokens were, as far as the provider said it."""
     counts = zip(TOKEN_DETAILS, _read_details(usage), strict=True)
     return {name: count for name, count in counts if count is not None}
 
 
 def _answer_column(facts: RequestFacts) -> dict[str, Any]:
-    """What the provider said beside its words, by the names of the column; only what there is."""
     details = facts.details
     known: dict[str, Any] = {
         "finishReason": facts.finish_reason,
@@ -202,27 +201,27 @@ def _answer_column(facts: RequestFacts) -> dict[str, Any]:
 
 
 def _prefix_column(entry: Entry) -> dict[str, Any] | None:
-    """What a request's prefix is compared by, for each candidate the words in place of files; None without files."""
     digest = entry.conversation
     if digest is None:
         return None
+    # Prefixes are compared per candidate, by the text that replaced its files.
     words = {str(at): [file.digest for file in files] for at, files in entry.sent.items()}
     return {"continues": digest.continues, "opening": digest.opening, "past": digest.past, "words": words}
 
 
 def _media(media: Media) -> dict[str, Any]:
-    """What is known of something that a model made; neither bytes nor an address, which can hold a secret."""
     return {
         "kind": media.kind.value,
         "mimeType": media.mime_type,
         "size": media.size,
         "artifactId": media.artifact_id,
+        # The URL itself can contain a secret.
         "elsewhere": media.url is not None,
     }
 
 
 def find_answering(entry: Entry) -> Attempt | None:
-    """The attempt that answered, if only with the beginning of a stream; None where none did."""
+    """Return the attempt that answered, even if only with the start of a stream; None if none did."""
     facts, last = entry.facts, entry.attempts[-1] if entry.attempts else None
     if last is None or last.outcome == CANCELLED:
         return None
@@ -230,7 +229,7 @@ def find_answering(entry: Entry) -> Attempt | None:
 
 
 def attempt_columns(entry: Entry) -> list[dict[str, Any]]:
-    """The columns of its attempts' rows, in the order of the chain."""
+    """Return the columns of the attempts' rows, in the order of the chain."""
     rows = [_attempt(entry, at, attempt) for at, attempt in enumerate(entry.attempts)]
     first = entry.facts.first_content_ms
     if first is not None and find_answering(entry) is not None:
@@ -270,24 +269,23 @@ def _attempt(entry: Entry, at: int, attempt: Attempt) -> dict[str, Any]:
 
 
 def list_first(names: Sequence[str]) -> list[str]:
-    """Return the first names, and how many more there are: a call decides how many there can be."""
+    """Return the first `MAX_NAMES` names and how many more there are; callers choose the number of names."""
     more = len(names) - MAX_NAMES
     return [*names[:MAX_NAMES], f"… (+{more})"] if more > 0 else list(names)
 
 
 def _error_column(text: str | None) -> Any:
-    """Why something failed, as its column keeps it; None where it did not."""
     return data_of(brief(text, limit=ERROR_BYTES)) if text else None
 
 
 def replay_chips(request_id: str) -> list[dict[str, Any]]:
-    """What the chain of a request shows that was answered with the outcome of another one; nothing for any other."""
     return [{"name": request_id[:64], "code": "replay", "tone": "ok"}] if request_id else []
 
 
 def chip_of(attempt: Attempt) -> dict[str, Any]:
-    """An attempt as the chain of a list shows it: the candidate, `429` or a word, the colour of it, and how many calls
-    it took where that was more than one.
+    """Return an attempt as a list shows it in its chain: candidate, code, colour, and tries if more than one.
+
+    The code is a status such as `429` or an outcome.
     """
     name = f"{attempt.provider}/{attempt.model}" if attempt.model else attempt.provider
     if attempt.outcome == OK:
@@ -298,7 +296,7 @@ def chip_of(attempt: Attempt) -> dict[str, Any]:
     return {**chip, "tries": attempt.retry_attempts + 1} if attempt.retry_attempts else chip
 
 
-# What a request asked for, as the log knows it: a task route, a model service, a provider's model, or a wrong name.
+# What a request asked for: a task route, a model service, a provider's model, or an unknown name.
 
 KINDS: Mapping[str, str | Promise] = {
     "route": pgettext_lazy("asked for", "route"),
@@ -311,7 +309,7 @@ KINDS: Mapping[str, str | Promise] = {
 
 @dataclass(frozen=True, slots=True)
 class AskedFor:
-    """The name as it was asked for, its kind, and the route that it led to where that is called otherwise."""
+    """The requested name, its kind, and the route it led to if that has another name."""
 
     name: str
     kind: str
@@ -319,12 +317,11 @@ class AskedFor:
 
     @property
     def label(self) -> str:
-        """The kind in the reader's language."""
         return str(KINDS[self.kind])
 
 
 def asked_for(row: RequestLog) -> AskedFor:
-    """What stands first in a row of the list; the id where the request ended before it said anything."""
+    """Return what a row of the list shows first; the id if the request ended before it named a model."""
     name = row.asked_model.removeprefix(TASK)
     if row.task_type:
         other = row.task_type if name not in ("", AUTO, row.task_type) else ""
@@ -336,13 +333,13 @@ def asked_for(row: RequestLog) -> AskedFor:
     return AskedFor(name, "model" if "/" in name else "service")
 
 
-# Rows in the sizes for which a statement is prepared, as every other size would have to be prepared anew.
+# Batches of a few fixed sizes: each size needs its own prepared statement.
 
 Row = TypeVar("Row")
 
 
 def in_chunks(rows: Sequence[Row], sizes: Sequence[int]) -> Iterator[Sequence[Row]]:
-    """The rows in order, each chunk of the largest size that they still fill; fewer than the smallest go together."""
+    """Yield the rows in order, in chunks of the largest size they still fill; a smaller rest is one chunk."""
     at = 0
     while at < len(rows):
         left = len(rows) - at
@@ -351,13 +348,13 @@ def in_chunks(rows: Sequence[Row], sizes: Sequence[int]) -> Iterator[Sequence[Ro
         at += size
 
 
-# Which files a model refused in a request, though it was said to read them: found once the request is logged.
+# Files that a model refused although it was configured to read them; looked for once the request is logged.
 
 MISMATCH = Fault.CAPABILITY_MISMATCH.value
 
 
 def note_refused_files(entries: Iterable[Entry]) -> None:
-    """Remembers what models refused in these requests; nothing where no files were sent."""
+    """Record which files models refused in these requests."""
     for entry in entries:
         if entry.sent:
             for refused in find_refused_files(entry):
@@ -365,7 +362,7 @@ def note_refused_files(entries: Iterable[Entry]) -> None:
 
 
 def find_refused_files(entry: Entry) -> Iterator[RefusedFile]:
-    """The refusals of a request: a provider said, with a status, that its model takes no such content."""
+    """Yield the refused files: a provider answered with an error status that its model takes no such content."""
     for at, attempt in enumerate(entry.attempts):
         status = next((one.status_code for one in attempt.tries if one.outcome == MISMATCH and one.status_code), None)
         capabilities = _refused_kinds(attempt, entry.sent.get(at, ())) if status else frozenset[str]()
@@ -376,9 +373,8 @@ def find_refused_files(entry: Entry) -> Iterator[RefusedFile]:
 
 
 def _refused_kinds(attempt: Attempt, files: Iterable[SentFile]) -> frozenset[str]:
-    """What the refused files may have needed: those that were described instead, or, where nothing was tried instead,
-    what the provider named, else all that went as they are.
-    """
+    # If the attempt gave up: the capability named by the provider, or else all files sent as they were. If it went on,
+    # the files that were then described instead.
     gave_up = attempt.outcome == MISMATCH
     if gave_up and attempt.param:
         return frozenset({attempt.param})

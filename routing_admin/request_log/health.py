@@ -1,6 +1,6 @@
-"""What the last day's requests say: how each provider does, how many requests came, fell back and failed.
+"""Provider health of the last hour, and request counts and first-content times of the last day.
 
-Numbers are taken from the log by few queries over its indexes and judged here by plain functions of values.
+Few queries over the log's indexes fetch the numbers; plain functions of values judge them.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 from routing_admin.request_log.time_ranges import DAY, DAY_HOURS, HOUR, window_start
 
 BARS = DAY_HOURS + 1
-"""Hours that a window of 24 touches, the current one with them."""
+"""Hours that a window of 24 hours touches, the current one included."""
 BUCKETS = 12
-"""Stretches of five minutes in a provider's hour."""
+"""Five-minute buckets of a provider's hour."""
 
 MOST = 5000
-"""Newest attempts of the hour that are looked at."""
+"""Newest attempts of the hour that are read."""
 
 SLOW_MS = 10_000.0
-"""When half of the answers take longer until their first content, a provider counts as slow."""
+"""A provider counts as slow if the median time to first content is longer, in milliseconds."""
 
 DOWN_AFTER = 3
-"""When that many calls in a row, or all there were, failed, a provider counts as down."""
+"""A provider counts as down if this many calls in a row, or all there were, failed."""
 
 UNASKED = frozenset({*(reason.value for reason in SkipReason), CANCELLED, ABORTED, Fault.FIRE_DRILL, *CALLERS_FAULTS})
-"""Outcomes of attempts that say nothing about the provider, because it was not asked or not to blame."""
+"""Outcomes that say nothing about a provider, because it was not called or not at fault."""
 
 STREAMS_OF_AN_HOUR = 100
-"""The newest streamed answers of each hour whose time to first content is looked at."""
+"""Newest streamed answers of each hour whose time to first content is read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One call: when, what came of it, and how long until its first content, else its end (milliseconds)."""
+    """One call: its time, outcome, and milliseconds until its first content or else its end."""
 
     at: datetime
     outcome: str
@@ -54,7 +54,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """How a provider did in the last hour; `status` is ok, slow, down or unknown, times in milliseconds."""
+    """A provider's last hour; `status` is ok, slow, down or unknown, times in milliseconds."""
 
     status: str = "unknown"
     calls: int = 0
@@ -65,12 +65,11 @@ class Health:
 
     @property
     def tone(self) -> str:
-        """The colour of its sparkline."""
         return {"slow": "warn", "down": "bad", "ok": "ok"}.get(self.status, "")
 
 
 def judge(samples: Sequence[Sample], now: datetime) -> Health:
-    """The health in samples of one provider, newest first."""
+    """Return the health shown by samples of one provider, newest first."""
     if not samples:
         return Health()
     answered = sorted(each.ms for each in samples if each.outcome == OK)
@@ -89,15 +88,16 @@ def judge(samples: Sequence[Sample], now: datetime) -> Health:
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
-    """The value below which that share of the sorted values lies: one that occurred (nearest rank)."""
+    """Return the nearest-rank quantile of sorted values, one of the values itself."""
     rank = max(1, -(-len(ordered) * share // 1))
     return ordered[int(rank) - 1]
 
 
 def provider_health(now: datetime, models: Collection[tuple[str, str]] = ()) -> dict[str, Health]:
-    """Every provider that was called in the last hour, by name; one query.
+    """Return the health of every provider called in the last hour, by name; one query.
 
-    `models` are those that the configuration names, each with its provider: that there is no other says nothing of it.
+    `models` are the configured ones with their providers. A 404 for any other model does not count against its
+    provider.
     """
     columns = ("provider", "model", "moment", "outcome", "first_content_ms", "duration_ms")
     rows = AttemptLog.objects.filter(at__gt=now - HOUR).annotate(moment=Cast("at", CharField())).order_by("-at")
@@ -111,16 +111,14 @@ def provider_health(now: datetime, models: Collection[tuple[str, str]] = ()) -> 
 
 
 def _read_moment(text: str) -> datetime:
-    """A time of the log, read as a text: a tenth of what the ORM makes one for."""
+    # Reading times as text takes a tenth of the ORM's time for them.
     found = datetime.fromisoformat(text)
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """24 hours and what has passed of the current one, by the hour: requests, those another candidate answered, those
-    that failed.
-    """
+    """Counts by hour for 24 hours plus the current one: requests, fallbacks, failures."""
 
     requests: tuple[int, ...] = (0,) * BARS
     fell_back: tuple[int, ...] = (0,) * BARS
@@ -128,23 +126,22 @@ class Day:
 
     @classmethod
     def of_rows(cls, rows: Iterable[Sequence[Any]]) -> Day:
-        """The day of its hours, each with its three numbers."""
         return cls(*(tuple(column) for column in zip(*rows, strict=True)))
 
     @property
     def total(self) -> int:
-        """Requests of all hours."""
         return sum(self.requests)
 
     def share(self, part: Sequence[int]) -> float | None:
-        """Percent of all requests; None when there were none."""
+        """Return `part` as a percentage of all requests; None if there were none."""
         return 100 * sum(part) / self.total if self.total else None
 
 
 @dataclass(frozen=True, slots=True)
 class FirstContent:
-    """Milliseconds until the first content of streamed answers: the median and the 95th percentile, None where there
-    was none, and the median of each hour, the current one last.
+    """Milliseconds until the first content of streamed answers: percentiles, and the median of each hour.
+
+    Percentiles are None without streams; the current hour is the last.
     """
 
     p50: float | None = None
@@ -153,7 +150,7 @@ class FirstContent:
 
 
 def first_content(now: datetime) -> FirstContent:
-    """The last 24 hours, each by its newest streamed answers, so that a day of millions costs no more; one query."""
+    """Return the last 24 hours, each by its newest streams, so the cost has a bound; one query."""
     hours: dict[int, list[float]] = {}
     for place, ms in _newest_streams(window_start(now)):
         hours.setdefault(place, []).append(ms)
@@ -165,7 +162,6 @@ def first_content(now: datetime) -> FirstContent:
 
 
 def _newest_streams(start: datetime) -> list[tuple[int, float]]:
-    """The place of the hour and the milliseconds of up to so many streamed answers of each, read from an index."""
     connection = connections[LOGS]
     of_an_hour = (
         "SELECT * FROM (SELECT {place} AS place, first_content_ms FROM {table} WHERE started_at >= %s"
@@ -188,13 +184,16 @@ SELECT
     AND ending = 'failed')
 FROM hour ORDER BY start
 """
-"""A range of the index for each hour and number: a third of what grouping the same rows costs."""
+"""One index range per hour and number; grouping the same rows takes three times as long."""
 DAYS = "AND started_at >= %s AND started_at < %s"
-"""All hours together: PostgreSQL else plans for the tables of all days, SQLite would read the index by it."""
+"""The bounds of all hours together.
+
+Without them PostgreSQL plans for the tables of all days; with them SQLite would read the index by them.
+"""
 
 
 def two_days(now: datetime) -> tuple[Day, Day]:
-    """The last 24 hours (`window`) and the 24 before them; one query that reads indexes only."""
+    """Return the last 24 hours (`window_start`) and the 24 before; one query that reads only indexes."""
     connection = connections[LOGS]
     start, hours = window_start(now) - DAY, DAY_HOURS + BARS
     bounds = [connection.ops.adapt_datetimefield_value(start + place * HOUR) for place in range(hours + 1)]

@@ -1,6 +1,6 @@
-"""Entries become rows: few prepared statements for each of the two tables, as the ORM would cost several times as much.
+"""Insert entries with a few prepared statements per table; the ORM would cost several times as much.
 
-What stands in a row is what the ORM would have written.
+The rows hold the same values that the ORM would have written.
 """
 
 from __future__ import annotations
@@ -35,15 +35,16 @@ Rows = Sequence[Row]
 
 
 def write(entries: Iterable[Entry]) -> None:
-    """Writes entries in one transaction; an id that is taken gets a mark of its own, so that nothing is overwritten.
+    """Write entries in one transaction.
 
-    Raises what the database raises; then none of them is written.
+    An id that is taken gets a random suffix, so nothing is overwritten. Raise what the database raises; then no entry
+    is written.
     """
     write_rows(rows_of(entries))
 
 
 def rows_of(entries: Iterable[Entry]) -> Rows:
-    """The entries as rows; one of which no row can be made has at least what we know of it ourselves."""
+    """Return entries as rows; if a provider's values break a row, it keeps only what the gateway itself knows."""
     return [_row_of(entry) for entry in entries]
 
 
@@ -62,37 +63,37 @@ def _columns_of(entry: Entry) -> Row:
 
 
 def write_rows(rows: Rows) -> None:
-    """`write` for rows that are made already."""
+    """Write rows as `write` does."""
     if connections[LOGS].vendor == POSTGRESQL:
         rows = _unlike_other_days(rows)
     try:
         with transaction.atomic(using=LOGS):
             _insert_rows(rows)
-    except IntegrityError:  # rarely is an id taken: nobody looks before
+    except IntegrityError:  # a taken id is too rare to look for first
         with transaction.atomic(using=LOGS):
             _insert_rows(_under_free_ids(rows))
 
 
 OURS = re.compile(r"req_[0-9a-f]{24}")
-"""Ids that callers did not choose, and that no two requests have."""
+"""Ids generated here rather than chosen by callers; no two requests share one."""
 
 
 def _unlike_other_days(rows: Rows) -> Rows:
-    """The rows under ids that no other day has: where each has its own table, none sees another's."""
+    # With a table per day the primary key does not see the ids of other days.
     chosen = [request["id"] for request, _ in rows if not OURS.fullmatch(request["id"])]
     taken = chosen and RequestLog.objects.using(LOGS).filter(pk__in=chosen).exists()
     return _under_free_ids(rows) if taken else rows
 
 
 def write_missing(rows: Rows) -> None:
-    """The same for rows some of which may be there already: those are passed over."""
+    """Write rows, skipping those that the table already has."""
     with transaction.atomic(using=LOGS):
         there = _ids_there(rows)
         write_rows([complete(row) for row in rows if (row[0]["id"], str(row[0]["started_at"])) not in there])
 
 
 def complete(row: Row) -> Row:
-    """The row with what it does not say, as an earlier version did not know of it."""
+    """Return the row with defaults for missing columns: an earlier version may have spooled it."""
     request, attempts = row
     whole = {**_defaults(RequestLog), **request, "ending": ending_of(request["outcome"]).value}
     return whole, [{**_defaults(AttemptLog), **each} for each in attempts]
@@ -104,7 +105,7 @@ def _defaults(model: type[Model]) -> dict[str, Any]:
 
 
 def _ids_there(rows: Rows) -> set[tuple[str, str]]:
-    """The requests among these that are in the table; an id alone may be another request's."""
+    # An id alone may be another request's, so times are compared as well.
     found = RequestLog.objects.using(LOGS).filter(pk__in=[request["id"] for request, _ in rows])
     return {(key, str(began)) for key, began in found.values_list("pk", "started_at")}
 
@@ -116,7 +117,6 @@ def _insert_rows(rows: Rows) -> None:
 
 
 def _under_free_ids(rows: Rows) -> Rows:
-    """The same rows, no two requests of which have one id, nor one that is in the table."""
     ids = [request["id"] for request, _ in rows]
     taken = set(RequestLog.objects.using(LOGS).filter(pk__in=ids).values_list("pk", flat=True))
     free = []
@@ -130,16 +130,16 @@ def _under_free_ids(rows: Rows) -> Rows:
 
 
 CHUNKS = (100, 20)
-"""How many rows one statement writes; fewer go in one of their own.
+"""Rows per statement; a smaller rest goes in one statement of its own.
 
-While a statement runs the event loop has the interpreter, and who ends a statement waits until the loop lets go of it:
-row by row a busy process would write a few hundred rows a second.
+While a statement runs, the event loop takes the interpreter lock, and the writer then waits for it. Row by row, a busy
+process would write only a few hundred rows a second.
 """
 
 
 @cache
 def _fields(model: type[Model]) -> Sequence[Field[Any, Any]]:
-    """The columns of a table but for a key that counts itself, which is left to the database."""
+    # The database fills the automatic key.
     return [field for field in model._meta.concrete_fields if field is not model._meta.auto_field]
 
 
@@ -154,7 +154,6 @@ def _insert(model: type[Model], rows: Sequence[Columns]) -> None:
 
 @lru_cache(maxsize=256)
 def _statement(model: type[Model], names: tuple[str, ...], rows: int) -> str:
-    """The statement that inserts so many rows with those columns."""
     quote = connections[LOGS].ops.quote_name
     row = f"({', '.join(['%s'] * len(names))})"
     into = f"{quote(model._meta.db_table)} ({', '.join(map(quote, names))})"
@@ -162,10 +161,8 @@ def _statement(model: type[Model], names: tuple[str, ...], rows: int) -> str:
 
 
 def _columns(connection: Any, model: type[Model], rows: Sequence[Columns]) -> dict[str, list[Any]]:
-    """The values by column, as the database takes them; a column that no row fills is left out, and is NULL then.
-
-    Most rows fill two thirds of their columns, and every value that is handed over costs its part.
-    """
+    # A column that is empty in all rows is left out and becomes NULL: most rows fill two thirds of their columns, and
+    # each value passed to the driver costs time.
     adapters, columns = _adapters(connection), dict[str, list[Any]]()
     for field in _fields(model):
         values = [row[field.attname] for row in rows]
@@ -180,19 +177,17 @@ def _columns(connection: Any, model: type[Model], rows: Sequence[Columns]) -> di
 
 
 def _adapters(connection: Any) -> Mapping[type, Callable[[Any], Any]]:
-    """How the database takes values that are no plain ones, by the kind of their field."""
     if connection.vendor != POSTGRESQL:
         return SQLITE_ADAPTERS
     return {JSONField: json_text, DateTimeField: connection.ops.adapt_datetimefield_value}
 
 
 def _utc_text(moment: datetime) -> str:
-    """A moment as its column holds it, in UTC and without saying so."""
     return moment.astimezone(UTC).isoformat(" ")[: -len("+00:00")]
 
 
 def json_text(value: Any) -> str:
-    """A value as JSON, also where it holds what only Python's own module writes: half a surrogate, a huge number."""
+    """Return a value as JSON, including what only Python's own module can write: lone surrogates, huge integers."""
     try:
         text = orjson.dumps(value).decode()
     except TypeError:
@@ -205,4 +200,4 @@ SQLITE_ADAPTERS: Mapping[type, Callable[[Any], Any]] = {
     DateTimeField: _utc_text,
     BooleanField: int,
 }
-"""Python's module for it takes a bool as it is, too, but searches for an adapter each time."""
+"""Conversions for SQLite. Its driver accepts a bool, but searches for an adapter each time."""

@@ -1,7 +1,7 @@
-"""Writes the request log after the answers, in batches, in its own thread; it never fails or delays a request.
+"""Write the request log in batches, in a background thread that never fails or delays a request.
 
-`record` only queues; the writer is started with the server (routing_admin/asgi.py). Whoever wants to read what was
-just recorded flushes first. What the database does not take at once waits in files and is tried again.
+`record` only appends to a queue; routing_admin/asgi.py starts the writer with the server. Code that reads what was just
+recorded calls `flush` first. Rows that the database does not accept at once are kept in files (`Spool`) and retried.
 """
 
 from __future__ import annotations
@@ -36,28 +36,27 @@ from routing_admin.request_log.tracing import tracing
 log = logging.getLogger("routing_admin.request_log.journal")
 
 QUEUE = 10_000
-"""Entries that may wait in memory; further ones are dropped and counted. Only a full disk fills it."""
+"""Entries held in memory; further ones are dropped and counted. The queue only fills up while the disk is full."""
 BATCH = 200
 PAUSE_SECONDS = 0.09
-"""How long the first entry of a batch waits for others: with the writing it is in the log within 0.1 seconds."""
+"""How long the first entry of a batch waits for others; with the writing it is in the log within 0.1 seconds."""
 LOCK_SECONDS = 0.1
-"""How long a batch waits for a locked database before it goes to disk."""
+"""Lock timeout of a batch; if the database is still locked then, the batch goes to disk."""
 AGAIN_SECONDS = 1.0
-"""How long what is on disk waits before it is tried again."""
+"""Delay between attempts to write what is on disk."""
 
 
 def spool_folder() -> Path:
-    """Where entries wait that the database does not take."""
     return Path(settings.DATA_DIR) / "spool"
 
 
 @dataclass(slots=True)
 class Journal:
-    """Entries that wait, and who writes them.
+    """Queue of log entries and the thread that writes them.
 
-    `behind_since` is when the database first did not take one, None while it takes all; `disk_is_full` says that those
-    it did not take cannot go to disk either and wait in memory; `lost` counts those lost, the last of them at
-    `lost_at`, `repaired` those stored without values that the database refused.
+    `behind_since` is when the database first failed to take an entry, None while it takes all. `disk_is_full` says that
+    entries the database did not take cannot go to disk either and are held in memory. `lost` counts lost entries, the
+    last one at `lost_at`. `repaired` counts entries stored without values that the database rejected.
     """
 
     waiting: deque[Entry] = field(default_factory=deque)
@@ -76,18 +75,17 @@ class Journal:
     _thread: RepeatingThread = field(init=False)
 
     def __post_init__(self) -> None:
-        """Nothing is written before `start` or `flush`."""
+        # Nothing is written before `start` or `flush`.
         self._thread = RepeatingThread("journal", PAUSE_SECONDS, self.flush, close_connection, on_demand=True)
 
     @property
     def spool(self) -> Spool:
-        """The files in which entries wait."""
         if self._spool is None:
             self._spool = Spool(self.folder())
         return self._spool
 
     def waiting_seconds(self) -> float:
-        """Return since when the oldest request has waited for the log; 0 where none waits."""
+        """Return how long the oldest unwritten request has been waiting; 0 if there is none."""
         with suppress(IndexError):  # the writer has just taken it
             oldest = self.waiting[0].facts
             ended = oldest.began + timedelta(milliseconds=oldest.duration_ms)
@@ -96,7 +94,7 @@ class Journal:
         return (datetime.now(UTC) - self.behind_since).total_seconds() if self.behind_since else 0.0
 
     def record(self, entry: Entry) -> None:
-        """Queues an entry; never waits and never raises."""
+        """Queue an entry; never blocks and never raises."""
         if len(self.waiting) >= QUEUE:
             self._count_lost(1)
             if not self._overflowed:
@@ -107,14 +105,15 @@ class Journal:
         self._thread.demand()
 
     def flush(self) -> None:
-        """Writes everything that waits, here and now: into the log or, while that is locked, to disk.
+        """Write all queued entries now: to the log or, while the database is locked or unavailable, to disk.
 
-        What cannot be stored at all is counted as lost, and the server's log names it.
+        Entries that cannot be stored at all are counted as lost and named in the server's log.
         """
         with self._writing, lock_timeout(LOCK_SECONDS):
             if self.behind_since is not None and time.monotonic() >= self._retry_at:
                 self._drain()
             while self.waiting:
+                # The batch counts as waiting until `_let_go` removes it from the queue.
                 batch = self._next_batch()
                 if not self._write(batch):
                     break
@@ -128,7 +127,7 @@ class Journal:
             self._refused.clear()
 
     def start(self) -> None:
-        """Starts the writer, which looks first for what an earlier process left; once per process."""
+        """Start the writer, once per process; it first writes what an earlier process left on disk."""
         if self.spool.waiting():
             self._fall_behind()
         self._thread.start()
@@ -136,7 +135,7 @@ class Journal:
             self._thread.demand()
 
     def stop(self) -> None:
-        """Ends the writer; what waits is written first."""
+        """Write what is queued and stop the writer."""
         self._thread.stop()
         self._retry_at = 0.0
         self.flush()
@@ -146,8 +145,7 @@ class Journal:
             log.error("%s requests are not logged: neither the database nor the disk takes them", len(self.waiting))
 
     def _next_batch(self) -> list[Entry]:
-        """Return the first that wait; they count as waiting until `_let_go`."""
-        # by index: the deque grows meanwhile, which its iterators refuse
+        # By index: the deque grows meanwhile, and its iterators do not allow that.
         return [self.waiting[place] for place in range(min(BATCH, len(self.waiting)))]
 
     def _let_go(self, batch: Sequence[Entry]) -> None:
@@ -156,14 +154,12 @@ class Journal:
         _notify(batch)
 
     def _write(self, batch: Sequence[Entry]) -> bool:
-        """Whether the batch is out of memory: in the log, on disk, or given up."""
         done = (self.behind_since is None and self._insert(batch)) or self._keep(batch)
         if done:
             self._let_go(batch)
         return done
 
     def _insert(self, batch: Sequence[Entry]) -> bool:
-        """Whether the log has taken the batch; False while the database is unavailable."""
         try:
             self._store(rows_of(batch), write_rows)
         except Exception as error:
@@ -173,7 +169,6 @@ class Journal:
         return True
 
     def _keep(self, batch: Sequence[Entry]) -> bool:
-        """Whether the batch is on disk; where that cannot be, it waits on in memory."""
         try:
             self._store(rows_of(batch), self.spool.append, self.spool.append)
         except OSError as error:
@@ -187,9 +182,9 @@ class Journal:
     def _store(
         self, rows: Rows, write: Callable[[Rows], None], write_again: Callable[[Rows], None] = write_missing
     ) -> None:
-        """Write rows; those refused for a value are halved until only one row is refused, and that one is repaired.
+        """Write rows, halving a batch with a rejected value until one row is left, which is then repaired.
 
-        Raises what is not a row's own fault; what was written until then is passed over next time.
+        Raise errors that are not due to a row's values; on the next try, rows already written are skipped.
         """
         try:
             write(rows)
@@ -216,7 +211,7 @@ class Journal:
             log.error("%s had values that the log cannot hold (%s): it is logged without them", what, why)
 
     def _lose(self, what: str, why: str) -> None:
-        """Count one that cannot be stored; once, though a file is read from its start again after an outage."""
+        # After an outage a file is read from its start again, so the same row can be rejected twice.
         if what not in self._refused:
             self._refused.add(what)
             self._count_lost(1)
@@ -234,12 +229,12 @@ class Journal:
             drop_connections()  # the next try may be at another server
 
     def _drain(self) -> None:
-        """Writes what is on disk, and first of what is in memory; the log is up to date again when it takes both."""
         try:
             self.spool.drain(self._write_kept, lambda line: self._lose(line, "it is damaged"))
-        except Exception as error:  # it stays on disk, whatever is wrong
+        except Exception as error:  # it stays on disk
             self._fall_behind(error)
             return
+        # The log is up to date only if it takes the files and a batch from memory, too.
         batch = self._next_batch()
         if batch and not self._insert(batch):
             return
@@ -252,7 +247,7 @@ class Journal:
 
 
 def _notify(batch: Sequence[Entry]) -> None:
-    """Hand requests that the log or the disk has taken to all that counts them; the failure of one is its own."""
+    # Each observer is independent: if one fails, the others still get the batch.
     for observe in (count_entries, call_outcomes().note, note_refused_files, kept_answers().write, tracing().export):
         try:
             observe(batch)
@@ -261,7 +256,6 @@ def _notify(batch: Sequence[Entry]) -> None:
 
 
 def close_connection() -> None:
-    """Lets go of this thread's connection to the log."""
     connections[LOGS].close()
 
 

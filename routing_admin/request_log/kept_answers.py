@@ -1,10 +1,11 @@
-"""Answers that `item_reference` and `previous_response_id` may name, kept for their agent, in every process.
+"""Store answers that `item_reference` and `previous_response_id` may name, per agent, for all processes.
 
-The items of an answer are in one row, under the key that their ids begin with; each that has another id, as OpenAI's
-own tools' have, is in a row of its own, too. What the answer was given to is in a further one: the input of its request
-alone, and the keys of the answers that this continued, so that a conversation grows by what is new in each turn. They
-wait in memory until the request log is written, so that no answer waits for it; like outcomes of calls with an
-idempotency key they are encrypted, under names that cannot be read back. The oldest make room.
+The items of an answer are in one row, under the key that their ids begin with. Items with other ids, such as those of
+OpenAI's own tools, also have a row each. A further row has the answer's input: the items of its request alone and the
+keys of the answers it continues, so a conversation grows only by what is new in each turn.
+
+Rows are held in memory until the request log is written, so answers do not wait for them. Like outcomes of calls with
+an idempotency key they are encrypted, under keyed digests. The oldest are deleted when space runs out.
 """
 
 from __future__ import annotations
@@ -35,41 +36,41 @@ from routing_admin.platform.databases.router import LOGS
 log = logging.getLogger(__name__)
 
 AGENT_BYTES, ALL_BYTES = 32 * 1024 * 1024, 512 * 1024 * 1024
-"""What is kept of one agent's answers, of its inputs, and of all agents', as stored."""
+"""Stored bytes kept of one agent's answers, of one agent's inputs, and of all agents together."""
 MAX_BYTES = 8 * 1024 * 1024
-"""The largest answer, and the largest input, that is kept."""
+"""Largest answer and largest input that are kept."""
 MAX_TURNS = 100
-"""The most answers that an input continues; of a longer conversation the next one has all of it."""
+"""Most answers that an input continues; in a longer conversation the next input is stored whole."""
 WAITING_BYTES = 32 * 1024 * 1024
-"""What waits in memory to be written."""
+"""Bytes held in memory until they are written."""
 CHECK_SHARE = 16
-"""A process sums up what is kept whenever it wrote that part of the bound."""
+"""A process sums up stored bytes whenever it has written this fraction of the limit."""
 ROWS = 200
-"""Rows that one statement names, and expired ones that go with each writing."""
+"""Rows per statement, and expired rows deleted with each write."""
 
 INPUT = "input "
-"""Before the key of an answer: the name of what it was given to."""
+"""Prefix of an answer's key in the name of its input."""
 OURS, MAX_ID = re.compile(r"[a-z]+_[0-9a-f]{26,28}"), 256
-"""Ids that say under which key their items are kept; others are names themselves, up to a length."""
+"""Ids that contain the key of their answer; other ids are names themselves, up to a length."""
 
 Place = tuple[str, str]
-"""An agent and the name of what is kept for it: the key of an answer, or `INPUT` and that, or an item's id."""
+"""An agent and a name: the key of an answer, `INPUT` plus that key, or an item's id."""
 
 
 class KeptTooLargeError(ValueError):
-    """The answers that are asked for have more bytes than one request may have."""
+    """The requested answers have more bytes than one request may have."""
 
 
 @value_class
 class Turn:
-    """The input of a request as JSON, and the keys of the answers that it continues, the first one's first."""
+    """The input of a request as JSON, and the keys of the answers that it continues, oldest first."""
 
     before: tuple[str, ...]
     input: bytes
 
     @classmethod
     def of(cls, items: Sequence[Any], before: Sequence[str] = (), new: int | None = None) -> Turn | None:
-        """Return the turn of an input with these items, the last `new` of them its own; None where it is too large."""
+        """Return the turn of an input, of whose items the last `new` are its own; None if it is too large."""
         is_long = len(before) >= MAX_TURNS
         try:
             data = orjson.dumps(items if is_long or new is None else items[len(items) - new :])
@@ -90,7 +91,7 @@ _NOTHING = _Kept(datetime.min.replace(tzinfo=UTC), b"")
 
 @dataclass(slots=True)
 class KeptAnswers:
-    """This process's: what waits to be written, and how much was written since the sums were last looked at."""
+    """Answers of this process that are not written yet, and bytes written since the last check of the limits."""
 
     _waiting: dict[Place, _Kept] = field(default_factory=dict)
     _bytes: int = 0
@@ -99,7 +100,7 @@ class KeptAnswers:
     _writing: threading.Lock = field(default_factory=threading.Lock)
 
     def keep(self, agent: str, turn: Turn | None, key: str, items: Sequence[Mapping[str, Any]]) -> None:
-        """Keep the items of an answer, if they have no more than `MAX_BYTES`, and the turn that it was given to."""
+        """Queue the items of an answer, unless they exceed `MAX_BYTES`, and the turn it answers."""
         data = orjson.dumps(items)
         if len(data) > MAX_BYTES:
             return
@@ -126,9 +127,9 @@ class KeptAnswers:
         self._bytes -= len(found.data) if found else 0
 
     def find_conversation(self, agent: str, key: str, max_bytes: int) -> tuple[list[str], list[Any]] | None:
-        """Return the keys of the answers of an agent's conversation up to that one, and all items asked and answered.
+        """Return the keys of an agent's answers up to that one, and all items of the conversation.
 
-        None where one of them is not kept. Raises as `find` does.
+        None if one of them is not stored. Raise as `find` does.
         """
         last = self.find(agent, (INPUT + key,), max_bytes)
         if not last:
@@ -142,9 +143,9 @@ class KeptAnswers:
         return keys, [item for each in keys for item in (*found[INPUT + each]["input"], *found[each])]
 
     def find(self, agent: str, keys: Iterable[str], max_bytes: int) -> dict[str, Any]:
-        """Return what is kept for an agent under those names: the items of answers by key, single ones by id.
+        """Return what is stored for an agent under those names: items by the key of their answer, or by their id.
 
-        Raises `KeptTooLargeError` and what the database raises.
+        Raise `KeptTooLargeError` and what the database raises.
         """
         wanted, now = set(keys), datetime.now(UTC)
         with self._lock:
@@ -166,7 +167,7 @@ class KeptAnswers:
         return {key: orjson.loads(each) for key, each in data.items()}
 
     def write(self, _batch: object = None) -> None:
-        """Write what waits; what the database does not take now waits on."""
+        """Write queued answers; those that the database does not take remain queued."""
         with self._writing:
             with self._lock:
                 waiting = dict(self._waiting)
@@ -207,6 +208,7 @@ class KeptAnswers:
                 batch_size=ROWS,
             )
             for (agent, _), each in waiting.items():
+                # Earlier answers of a conversation live as long as its newest one.
                 renewed = sorted(_digest(agent, name) for key in each.before for name in (key, INPUT + key))
                 for some in _batches(renewed):
                     KeptAnswer.objects.filter(pk__in=some, expires_at__lt=each.ends).update(expires_at=each.ends)
@@ -224,21 +226,21 @@ def _digest(agent: str, key: str) -> str:
 
 
 def _owner(agent: str, name: str) -> str:
-    """Whose bytes it counts among: inputs among others than answers, for these are small and referred to by item."""
+    # Inputs have a limit of their own: answers are small and are referred to by item.
     kind = "input" if name.startswith(INPUT) else "item_reference"
     return sign_lastingly(f"{kind}\n{agent}".encode())
 
 
 def _open(ciphertext: bytes | memoryview, max_bytes: int) -> bytes | None:
-    """The items in a row, cut behind `max_bytes`; None where they were encrypted with a key that is gone."""
     try:
+        # One byte more than allowed shows the caller that the limit is exceeded.
         return zlib.decompressobj().decompress(cipher().decrypt(bytes(ciphertext)), max(max_bytes, 0) + 1)
     except InvalidToken:
+        # It was encrypted with a key that has been removed.
         return None
 
 
 def _trim(rows: QuerySet[KeptAnswer], most: int) -> None:
-    """Remove the oldest until no more than `most` bytes are left."""
     surplus = (rows.aggregate(total=Sum("size"))["total"] or 0) - most
     surplus_names = []
     for name, size in rows.order_by("expires_at").values_list("pk", "size").iterator() if surplus > 0 else ():

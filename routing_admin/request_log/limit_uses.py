@@ -1,4 +1,4 @@
-"""What agents, keys, teams and projects used of their limits, and how many calls a budget of money could not count."""
+"""Usage of the limits of agents, keys, teams and projects, and calls that a money budget could not count."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ PREFIXES = {
     "team": id_of_label(LabelKind.TEAM, ""),
     "project": id_of_label(LabelKind.PROJECT, ""),
 }
-"""What the ids of holders begin with whose calls have sums; keys and end users have none of their own."""
+"""Id prefixes of the holders whose calls are summed; keys and end users have no sums."""
 
 
 @dataclass(frozen=True, slots=True)
 class LimitUse:
-    """How much of a limit is used: `used` of `limit`, and when that begins anew; None for what ends with the calls.
+    """Usage of one limit: `used` of `limit`, and when it resets; None for a limit on running calls.
 
-    Money is in nanos of `currency`, which is empty for everything else. `uncounted` are the calls that a budget of
-    money let pass since then without a price that it could count.
+    Money is in nanos of `currency`, which is empty for everything else. `uncounted` are calls since the last reset that
+    a money budget allowed without a price it could count.
     """
 
     meter: Meter
@@ -46,24 +46,21 @@ class LimitUse:
 
     @property
     def percent(self) -> int:
-        """The same in whole percent, 100 at most."""
         return min(100, self.used * 100 // self.limit)
 
     @property
     def remaining(self) -> int:
-        """What is left."""
         return max(0, self.limit - self.used)
 
     @property
     def text(self) -> str:
-        """How much of how much, as people read it."""
         if self.currency:
             return f"{amount_text(self.used)} / {amount_text(self.limit)} {self.currency}"
         return f"{self.used:,} / {self.limit:,}"
 
 
 def find_limit_uses(limits: Mapping[str, AgentLimits | None]) -> Mapping[str, Sequence[LimitUse]]:
-    """Return what each holder used of each of its limits, in the order of `Meter`; one query if any has limits."""
+    """Return each holder's usage of each of its limits, in the order of `Meter`; one query if any has limits."""
     counted = {holder: each for holder, each in limits.items() if each is not None and each.most}
     used = find_uses(counted) if counted else {}
     uncounted = count_uncounted(counted, snapshot.current().exchange)
@@ -87,9 +84,9 @@ def find_limit_uses(limits: Mapping[str, AgentLimits | None]) -> Mapping[str, Se
 def count_uncounted(
     limits: Mapping[str, AgentLimits | None], exchange: ExchangeTable
 ) -> Mapping[tuple[str, Meter], int]:
-    """Return how many calls passed uncounted in the window of now, by holder and limit; only those above 0.
+    """Return how many calls passed uncounted in the current window, by holder and limit, if any.
 
-    A query for each sort of holder that has a budget of money and lets such calls pass.
+    One query per type of holder that has a money budget and allows such calls.
     """
     allowing = {
         holder: each
@@ -106,7 +103,7 @@ def count_uncounted(
 
 
 def list_uncounted(configuration: Configuration, exchange: ExchangeTable) -> Mapping[tuple[str, Meter], int]:
-    """Return the same for every agent, team and project with a budget."""
+    """Return `count_uncounted` of every agent, team and project with a budget."""
     limits = {id_of_agent(each.id): limits_of(each.limits) for each in configuration.agents}
     for label, each in configuration.limits_by_label.items():
         kind, _, name = label.partition(":")

@@ -1,4 +1,4 @@
-"""What a request asked for beside a chat, in the reader's language, by the surface that it came through."""
+"""Translated names of what requests ask for other than a chat, by surface."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ OPERATION_NAMES: Mapping[str, str | Promise] = {
     "v1/image-edits": gettext_lazy("Image editing"),
     "v1/image-variations": gettext_lazy("Image variation"),
 }
-"""The operations by surface; a chat has no name of its own."""
+"""Names by surface; a chat has none."""
 
 DESCRIBE = "describe"
-"""The surface of what is asked by nobody outside: one model about a file, for another that cannot read it."""
+"""Surface of the gateway's own calls: one model describes a file for another that cannot read it."""
 DESCRIPTION_NAME = gettext_lazy("Description of a file")
 
 
 def operation_name(surface: str) -> str:
-    """What the request was for; empty for a chat."""
+    """Return the name of the operation; empty for a chat."""
     return str(DESCRIPTION_NAME if surface == DESCRIBE else OPERATION_NAMES.get(surface, ""))

@@ -1,7 +1,7 @@
-"""What came of calls with an idempotency key: who may answer one, and the outcome that its repetitions get for a day.
+"""Store outcomes of calls with an idempotency key, for a day, and decide which process answers a call.
 
-A key is claimed by inserting its row, so that of any number of processes one answers. Who claims it says again and
-again that it is at it; one that is killed says nothing more, and the next call with the key takes its place.
+Inserting a row claims a key, so only one of any number of processes answers. The claim is renewed while the call runs.
+If its process is killed, the lease ends, and the next call with the key takes over.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from routing_admin.platform.databases.router import LOGS
 from routing_admin.request_log.journal import journal
 
 LIFETIME = timedelta(days=1)
-"""How long the same key gets the same outcome, from the call's beginning."""
+"""How long a key gets the same outcome, from the start of the call."""
 LEASE = timedelta(seconds=60)
-"""How long a process that says nothing more of a call counts as being at it."""
+"""How long a claim is valid without renewal."""
 OUTCOME_BYTES = 8 * 1024 * 1024
-"""The largest body that is stored."""
+"""Largest stored body."""
 TRIES = 5
-"""How often a key is tried that others claim and let go of at the same moment."""
+"""Tries to claim a key that other calls claim and release at the same time."""
 SWEEP = 100
-"""Expired outcomes that a new claim removes, so that they go where nobody runs `prune`, too."""
+"""Expired outcomes deleted with each new claim, for installations that never run `prune`."""
 
 
 class ClaimRefusal(StrEnum):
-    """Why a call with a key is neither to be answered nor repeated."""
+    """Why a call with a key can neither be answered nor replayed."""
 
     OTHER_CALL = "other_call"
     RUNNING = "running"
@@ -47,7 +47,7 @@ class ClaimRefusal(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConflictingCall:
-    """The call that the key belongs to, and how it stands in the way."""
+    """The call that owns the key, and why it conflicts."""
 
     reason: ClaimRefusal
     request_id: str
@@ -55,7 +55,7 @@ class ConflictingCall:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The right to answer the call with a key, held by whoever has it."""
+    """The right to answer the call with a key; `holder` is a random token."""
 
     digest: str
     holder: str
@@ -63,7 +63,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """What a call was answered with; `streamed` says that its body came in events."""
+    """The response to a call; `streamed` says that its body was a stream of events."""
 
     status: int
     headers: Mapping[str, str]
@@ -73,7 +73,7 @@ class CallOutcome:
 
 @dataclass(frozen=True, slots=True)
 class StoredOutcome:
-    """The outcome of a call that came with this key before, the id it had, and what the log says of it."""
+    """The outcome of an earlier call with the same key, its request id, and its facts from the log."""
 
     outcome: CallOutcome
     request_id: str
@@ -81,14 +81,17 @@ class StoredOutcome:
 
 
 def digest_of(*words: str) -> str:
-    """A digest under the installation's own secret: the same for the same words, and nothing that can be read back."""
+    """Return a keyed digest of the words: stable for this installation and not reversible."""
     return sign_lastingly("\n".join(words).encode())
 
 
 def claim_key(
     digest: str, fingerprint: str, request_id: str, now: datetime | None = None
 ) -> Claim | StoredOutcome | ConflictingCall:
-    """The right to answer the call, or what came of the one that has it. Raises what the database raises."""
+    """Return the right to answer the call, or the outcome or conflict of the call that owns the key.
+
+    Raise what the database raises.
+    """
     now = now or timezone.now()
     _sweep(now)
     row = None
@@ -113,17 +116,17 @@ def claim_key(
 
 
 def renew_claim(claim: Claim) -> bool:
-    """Says that the call is still being answered; whether it still is by whoever has this claim."""
+    """Extend the lease. Return False if another call has taken over."""
     return bool(_running(claim).update(held_until=timezone.now() + LEASE))
 
 
 def release_key(claim: Claim) -> None:
-    """Lets go of a key whose call came to nothing that is stored: the next one with it is answered anew."""
+    """Delete the claim of a call that ended without an outcome to store; the next call with the key is answered."""
     _running(claim).delete()
 
 
 def store_outcome(claim: Claim, outcome: CallOutcome) -> bool:
-    """Stores what the call was answered with, encrypted; False, and only that there was one, where it is too large."""
+    """Store the outcome, encrypted. Return False if the body is too large; then only the status is stored."""
     fits = len(outcome.body) <= OUTCOME_BYTES
     _running(claim).update(status=outcome.status, ciphertext=_seal(outcome) if fits else None)
     return fits
@@ -134,7 +137,6 @@ def _running(claim: Claim) -> Any:
 
 
 def _insert(claim: Claim, fingerprint: str, request_id: str, now: datetime) -> bool:
-    """Whether the key was free."""
     try:
         with transaction.atomic(using=LOGS):
             IdempotencyRecord.objects.create(
@@ -151,7 +153,7 @@ def _insert(claim: Claim, fingerprint: str, request_id: str, now: datetime) -> b
 
 
 def _take_over(row: IdempotencyRecord, claim: Claim, request_id: str, now: datetime) -> bool:
-    """Whether the claim of a process that is gone is now this one; of several who try it is one."""
+    # If several calls try this at once, the filter lets one succeed.
     gone = _running(Claim(row.digest, row.holder)).filter(held_until=row.held_until)
     ends = {"held_until": now + LEASE, "expires_at": now + LIFETIME}
     return bool(gone.update(holder=claim.holder, request_id=request_id[:64], **ends))
@@ -169,23 +171,22 @@ def _seal(outcome: CallOutcome) -> bytes:
 
 
 def _open(row: IdempotencyRecord) -> StoredOutcome | ConflictingCall:
-    """The outcome in a row; it cannot be had where it was too large, or encrypted with a key that is gone."""
     if row.ciphertext is None:
         return ConflictingCall(ClaimRefusal.NOT_STORED, row.request_id)
     try:
         head, _, body = zlib.decompress(cipher().decrypt(bytes(row.ciphertext))).partition(b"\n")
     except InvalidToken:
+        # It was encrypted with a key that has been removed.
         return ConflictingCall(ClaimRefusal.NOT_STORED, row.request_id)
     status, headers, streamed = orjson.loads(head)
     return StoredOutcome(CallOutcome(status, headers, body, streamed), row.request_id, _facts_of(row.request_id))
 
 
 def _facts_of(request_id: str) -> Mapping[str, Any]:
-    """What the log says was asked for, and how it ended; nothing where it does not have the request."""
     names = ("asked_model", "task_type", "matched", "language", "stream", "outcome")
     rows = RequestLog.objects.filter(pk=request_id).values(*names)
     facts = rows.first()
     if facts is None:
-        journal().flush()  # it has just ended, and waits to be written
+        journal().flush()  # it may have just ended and still be in the queue
         facts = rows.first()
     return facts or {}

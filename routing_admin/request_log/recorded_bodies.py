@@ -1,6 +1,6 @@
-"""What an administrator may ask the log to keep of a request's words; off unless the settings page says otherwise.
+"""Request bodies that the log may keep, if the setting is on; and digests that identify a conversation.
 
-Words are kept, with everything that looks like a key taken out; of files only what is known about them, never bytes.
+Text is kept with everything that looks like a key removed. Of files only metadata is kept, never bytes.
 """
 
 from __future__ import annotations
@@ -25,29 +25,30 @@ from capabilities.core.providers.redaction import name_base64, redact
 from capabilities.core.wire import Answer
 
 BODY_BYTES = 256 * 1024
-"""The most of a request's words that is kept, in bytes; the newest messages come first."""
+"""Bytes of text kept of a request; the newest messages have priority."""
 MESSAGE_COST = 200
-"""Bytes counted for a message or a part beside its words."""
+"""Bytes counted for a message or a part in addition to its text."""
 
 
 @dataclass(slots=True)
 class Space:
-    """The bytes that are left for words."""
+    """The bytes left for text, and whether any was cut."""
 
     remaining: int = BODY_BYTES
     cut: bool = False
 
     def words(self, text: str) -> str:
-        """As much of a text as fits, without what no column takes."""
+        """Return as much of a text as fits, without NUL characters."""
         data = text[: max(0, self.remaining)].encode("utf-8", "replace")
         kept = data[: max(0, self.remaining)].decode("utf-8", "ignore")
         self.cut = self.cut or kept != text
         self.remaining -= len(data)
+        # PostgreSQL stores no NUL characters.
         return kept.replace("\0", "")
 
 
 def body_of(chat: ChatRequest, answer: Answer | None = None) -> dict[str, Any]:
-    """The canonical request as JSON, and under `answer` what was said to it, cut to size but not yet `clean_body`."""
+    """Return the canonical request as JSON, with the answer under `answer`, cut to size but not yet `clean_body`."""
     space = Space()
     told = {"answer": _answer(answer, space)} if answer else {}
     kept: list[dict[str, Any]] = []
@@ -63,7 +64,10 @@ def body_of(chat: ChatRequest, answer: Answer | None = None) -> dict[str, Any]:
 
 
 def clean_body(body: Any) -> Any:
-    """The body without keys and without base64; searching costs too much for the event loop."""
+    """Return the body without keys and base64.
+
+    The search for them takes too long for the event loop.
+    """
     if isinstance(body, dict):
         return {name: clean_body(value) for name, value in body.items()}
     if isinstance(body, list):
@@ -72,7 +76,6 @@ def clean_body(body: Any) -> Any:
 
 
 def _answer(answer: Answer, space: Space) -> dict[str, Any]:
-    """What was said, and what is known of what was made beside it."""
     made = [
         {
             "kind": each.kind.value,
@@ -87,7 +90,7 @@ def _answer(answer: Answer, space: Space) -> dict[str, Any]:
 
 
 def question_of(body: Any) -> tuple[str, list[str]]:
-    """Of a recorded body the words of its last user message, and the ids of the artifacts it held."""
+    """Return the text of a recorded body's last user message, and the ids of its artifacts."""
     messages = body.get("messages") if isinstance(body, dict) else None
     asked: dict[str, Any] = next((one for one in reversed(messages or []) if one.get("role") == Role.USER.value), {})
     parts = asked.get("content", [])
@@ -135,7 +138,6 @@ def _file_facts(file: FilePart) -> dict[str, Any]:
 
 
 def _wishes(chat: ChatRequest) -> dict[str, Any]:
-    """The parameters that were asked for, and the names of the tools offered."""
     asked = {
         "temperature": chat.temperature,
         "maxTokens": chat.max_tokens,
@@ -145,20 +147,19 @@ def _wishes(chat: ChatRequest) -> dict[str, Any]:
     return {key: value for key, value in asked.items() if value is not None}
 
 
-# How a conversation is known again in the log: by digests, never by its words.
-#
-# Only requests with files have them: without files nothing of a request depends on who reads it, or on its past.
+# Digests identify a conversation in the log without its text. Only requests with files have them: without files nothing
+# about a request depends on the model that reads it, or on its past.
 
 DIGEST_BYTES = 8
 END_BYTES = 64
-"""Of a file that came inside a request, so many bytes at its beginning and its end are looked at beside its size."""
+"""Bytes compared at the start and the end of a file sent inline, in addition to its size."""
 
 
 class ConversationDigest(NamedTuple):
-    """What was said up to the end of a request, and up to the end of the one it continues; None where it begins one.
+    """Digests of a request's messages, and of those up to the end of the request it continues, if any.
 
-    `opening` is of the system messages before the first answer and of the tools, which stand before all that was said.
-    `past` is how many messages the earlier request had.
+    `opening` covers the tools and the system messages before the first answer, which precede the conversation. `past`
+    is the number of messages in the earlier request.
     """
 
     whole: int
@@ -168,13 +169,13 @@ class ConversationDigest(NamedTuple):
 
 
 def digest_of(chat: ChatRequest) -> ConversationDigest:
-    """The digests of a request in its canonical form."""
     opening, said = blake2b(digest_size=DIGEST_BYTES), blake2b(digest_size=DIGEST_BYTES)
     opening.update(repr(chat.tools).encode("utf-8", "replace"))
     continues, past, is_answered, was_answer = None, 0, False, False
     for at, message in enumerate(chat.messages):
         is_answer = message.role is Role.ASSISTANT
         if is_answer and not was_answer:
+            # What comes before the last answer is what the earlier request sent.
             continues, past = _number(said.digest()), at
         is_answered, was_answer = is_answered or is_answer, is_answer
         heard = opening if message.role is Role.SYSTEM and not is_answered else said
@@ -187,7 +188,7 @@ def _number(digest: bytes) -> int:
 
 
 def _identity(message: Message) -> bytes:
-    """What tells a message from others; a model's reasoning is left out, as many callers leave it out, too."""
+    # A model's reasoning is left out, because many callers leave it out.
     parts = [_part_identity(part) for part in message.parts]
     calls = [(call.id, call.name, call.arguments) for call in message.tool_calls]
     return repr((message.role.value, parts, calls, message.tool_call_id)).encode("utf-8", "replace")
@@ -202,7 +203,6 @@ def _part_identity(part: Part) -> object:
 
 
 def _ends(file: FilePart) -> bytes:
-    """The first and last bytes of a file that is in memory; nothing of one that cannot be read."""
     try:
         data = next(iter(file.content.blob().blocks()), b"") if file.content else b""
     except UnreadableError:

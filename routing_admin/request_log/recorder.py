@@ -1,4 +1,4 @@
-"""What becomes known of a request on its way, until its end is told to the journal, once."""
+"""Collect what becomes known about a request until it ends, then hand one entry to the journal."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from routing_admin.request_log.recorded_bodies import body_of
 
 TRACE_HEADERS = ("traceparent", "tracestate")
 LEFT_STATUS = 499
-"""What the log says of a caller that went away before its answer; nobody receives this status."""
+"""Status logged when the caller disconnected before the answer; it is never sent."""
 
 
 class RequestRecorder:
-    """One request as it will stand in the log; `end` writes it, once."""
+    """Recorder of one request; `end` writes it, once."""
 
     __slots__ = ("_began", "_chat", "_ended", "_facts", "_journal", "_words")
 
@@ -39,13 +39,13 @@ class RequestRecorder:
         self._chat: ChatRequest | None = None
 
     def beside(self, request_id: str, surface: str) -> RequestRecorder:
-        """A request that is made for this one: by the same agent and key, for the same labels."""
+        """Return a recorder for a request made on behalf of this one, with the same agent, key and labels."""
         other = RequestRecorder(request_id, surface, self._journal)
         other.add_facts(agent=self._facts.agent, key=self._facts.key, labels=self._facts.labels)
         return other
 
     def add_facts(self, **facts: Any) -> None:
-        """Further facts, by the names of `RequestFacts`; nothing after the end."""
+        # After the end, the facts belong to the queued entry.
         if not self._ended:
             self._set(facts)
 
@@ -59,30 +59,25 @@ class RequestRecorder:
         words: ChatRequest | None,
         chat: ChatRequest | None = None,
     ) -> None:
-        """What was decided about it; `words` is the request where its words are recorded, else None.
-
-        `chat` is the request, of which digests are kept where it has files.
-        """
+        """Add the plan. `words` is the request if its text is recorded, `chat` the request for digests of its files."""
         self._words, self._chat = words, chat
         self.add_facts(
             task_type=task_type, matched=plan.matched, language=plan.language, stream=stream, revision=revision
         )
 
     def add_trace(self, path: str, headers: Mapping[str, str]) -> None:
-        """Where it came in and the trace it belongs to, as its caller says; for traces that are exported."""
+        """Add the path and the caller's trace headers, for exported traces."""
         said = {name: headers[name] for name in TRACE_HEADERS if name in headers}
         self.add_facts(path=path, trace=said)
 
     def mark_first_content(self) -> None:
-        """The first content is there, now."""
         self.add_facts(first_content_ms=self.elapsed_ms())
 
     def mark_early_begin(self) -> None:
-        """Note that the answer has begun without content: whatever comes of it, its status is 200."""
+        """Note that the response has started without content; its status is 200 whatever follows."""
         self.add_facts(begun_ms=self.elapsed_ms())
 
     def elapsed_ms(self) -> float:
-        """Milliseconds since the request came in."""
         return (time.monotonic() - self._began) * 1000
 
     def end(
@@ -92,7 +87,7 @@ class RequestRecorder:
         answer: Answer | None = None,
         **facts: Any,
     ) -> None:
-        """Queues the entry; only the first end counts. `prepared` is what each candidate was sent, by its place."""
+        """Queue the entry; only the first call counts. `prepared` is what each candidate was sent, by position."""
         if self._ended:
             return
         self._ended = True
@@ -110,7 +105,7 @@ class RequestRecorder:
 
 
 def facts_of_fault(error: Exception) -> dict[str, Any]:
-    """How a request ended that a fault of ours ended: 503 where database or artifacts do not answer, else 500."""
+    """Return how an internal error ends a request: 503 if database or artifact store is unavailable, else 500."""
     if is_unavailable(error):
         return {"outcome": UNAVAILABLE, "status": 503, "error": explain(error)}
     if isinstance(error, StoreAwayError):

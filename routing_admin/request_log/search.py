@@ -1,7 +1,7 @@
-"""The search box of the request log: `status:failed task:planning provider:openai since:1h`, and pages by keyset.
+"""Search the request log: `status:failed task:planning provider:openai since:1h`, with keyset pagination.
 
-What is typed becomes a value with its problems; the value becomes one query that the log's indexes answer, so that the
-page is as quick at a million rows as at a hundred.
+The text becomes a `Search` with its problems, and that becomes one query that the log's indexes answer, so that a page
+is as fast with a million rows as with a hundred.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from routing_admin.request_log.time_ranges import EVER, DayRange, back_from, on_
 
 PAGE = 50
 MAX_COUNTED = 10_000
-"""So many matches are counted; of more only that is said."""
+"""Matches counted exactly; above it, pages only say that there are more."""
 MAX_NEW = 100
-"""So many new rows are counted; of more only that is said."""
+"""New rows counted exactly; above it, pages only say that there are more."""
 
 LONGEST = timedelta(days=1)
-"""No attempt begins that much later than its request."""
+"""No attempt starts this much later than its request."""
 LAST_CHARACTER = "\U0010ffff"
-"""Stands behind every id with the same beginning, so that a range of the primary key finds them."""
+"""Sorts after every id with the same prefix, so a range of the primary key finds them all."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestPage:
-    """A page of requests, newest first, and the cursors of its neighbours; empty where there is none."""
+    """A page of requests, newest first, and the cursors of its neighbours; empty if there is none."""
 
     rows: tuple[RequestLog, ...]
     newer: str = ""
@@ -54,7 +54,7 @@ class RequestPage:
 def find(
     search: Search, before: str = "", after: str = "", now: datetime | None = None, size: int = PAGE
 ) -> RequestPage:
-    """The page that ends before, or begins after, a cursor; without one, or with one that is none, the newest."""
+    """Return the page before or after a cursor; the newest page without a valid cursor."""
     now = now or timezone.now()
     rows_of = _rows_by_stretch(search, now)
     place = read_cursor(after)
@@ -68,7 +68,7 @@ def find(
 
 
 def _take(size: int, parts: Iterable[QuerySet[RequestLog]]) -> list[RequestLog]:
-    """The rows of a page and one more, of so many of the parts as have them."""
+    # One row more than the page has shows whether another page follows.
     found: list[RequestLog] = []
     for rows in parts:
         found += rows[: size + 1 - len(found)]
@@ -88,7 +88,7 @@ def _later(rows: QuerySet[RequestLog], place: tuple[datetime, str]) -> QuerySet[
 
 
 def count_newer(search: Search, after: str, now: datetime | None = None) -> int:
-    """How many rows that match came behind a cursor, at most `MAX_NEW`; 0 for a cursor that is none."""
+    """Return how many matching rows follow a cursor, at most `MAX_NEW`; 0 for an invalid cursor."""
     place = read_cursor(after)
     if place is None:
         return 0
@@ -98,7 +98,7 @@ def count_newer(search: Search, after: str, now: datetime | None = None) -> int:
 
 
 def count_matches(search: Search, now: datetime) -> int | None:
-    """Return how many rows match, at most `MAX_COUNTED` + 1; None where no index alone could say it."""
+    """Return how many rows match, at most `MAX_COUNTED` + 1; None if no index alone can count them."""
     keys = {key for key, _ in search.values}
     if search.text or not keys or keys - COUNTED_KEYS:
         return None
@@ -114,12 +114,12 @@ def _page(rows: list[RequestLog], *, has_newer: bool, has_older: bool) -> Reques
 
 
 def filter_rows(search: Search, now: datetime) -> QuerySet[RequestLog]:
-    """The rows a search asks for, in no order, without their bodies."""
+    """Return the rows a search matches, unordered and without bodies."""
     return _rows_by_stretch(search, now)(EVER)
 
 
 def _rows_by_stretch(search: Search, now: datetime) -> Callable[[DayRange], QuerySet[RequestLog]]:
-    """The rows a search asks for of each stretch of the log; what is rare is collected once."""
+    # Columns that a list of requests does not show.
     rows = RequestLog.objects.defer("body", "error", "sentence", "token_details", "answer", "prefix")
     equal = {"task": "task_type", "agent": "agent", **LABELS}
     rows = rows.filter(**{column: search.get(key) for key, column in equal.items() if search.get(key)})
@@ -134,24 +134,25 @@ def _rows_by_stretch(search: Search, now: datetime) -> Callable[[DayRange], Quer
 
 
 def unanswered_condition() -> RawSQL:
-    """Requests that got no answer; written out, because the partial index `request_failed` is found by its text."""
+    """Return the condition for requests without an answer."""
+    # Written out, because the partial index `request_failed` is matched by its text.
     return RawSQL("NOT (outcome = 'ok')", (), output_field=BooleanField())
 
 
 def failed_condition() -> Q:
-    """Requests that should have had an answer (`RequestEnding.FAILED`), found through `request_failed`."""
+    """Return the condition for `RequestEnding.FAILED`, which uses the index `request_failed`."""
     return Q(unanswered_condition(), ending=RequestEnding.FAILED)
 
 
 def fell_back_condition() -> RawSQL:
-    """Requests that another than the first candidate answered; found through `request_fell_back`."""
+    """Return the condition for requests answered by a later candidate, for the index `request_fell_back`."""
     return RawSQL("fell_back", (), output_field=BooleanField())
 
 
 def _filter_id(rows: QuerySet[RequestLog], beginning: str) -> QuerySet[RequestLog]:
-    """Requests whose id begins so: few are collected first, of many the newest are soon met on the way."""
     if not beginning:
         return rows
+    # A few ids are collected first; if there are many, a scan from the newest row meets a page of them soon.
     few = list_few(RequestLog.objects.filter(pk__gte=beginning, pk__lt=beginning + LAST_CHARACTER), "pk")
     if few is not None:
         return rows.filter(pk__in=few)
@@ -159,12 +160,12 @@ def _filter_id(rows: QuerySet[RequestLog], beginning: str) -> QuerySet[RequestLo
 
 
 def _filter_key(rows: QuerySet[RequestLog], key: str) -> QuerySet[RequestLog]:
-    """Requests made with an agent's key, by its first part `ra_xxxxxxxx`: among those of whom it could act as."""
     if not key:
         return rows
     public = key.removeprefix("ra_")[:8]
     row = AgentKey.objects.select_related("agent").filter(public_id=public).first()
     if row is not None:
+        # A key can act as its agent and as the agents that this one owns.
         made = Agent.objects.filter(owner=row.agent).values_list("agent_id", flat=True)
         names = [row.agent.agent_id, *made]
         rows = rows.filter(agent__in=names) if made else rows.filter(agent=names[0])
@@ -172,19 +173,19 @@ def _filter_key(rows: QuerySet[RequestLog], key: str) -> QuerySet[RequestLog]:
 
 
 def _filter_surface(rows: QuerySet[RequestLog], surface: str) -> QuerySet[RequestLog]:
-    """Requests of that door: nearly all come through one, and hardly any through another."""
     if not surface:
         return rows
+    # Nearly all requests have one surface, and hardly any have another.
     few = list_few(RequestLog.objects.filter(surface=surface), "pk")
     return rows.filter(surface=surface) if few is None else rows.filter(pk__in=few)
 
 
 def _filter_status(rows: QuerySet[RequestLog], status: str) -> QuerySet[RequestLog]:
-    """What succeeded has 200, so that every other number and code is looked for among what failed."""
     if status == "fallback":
         return rows.filter(fell_back_condition())
     if status.isdecimal():
         rows = rows.filter(status=int(status))
+        # Successful requests have status 200, so other numbers only occur among unanswered ones.
         return rows if int(status) == HTTPStatus.OK else rows.filter(unanswered_condition())
     if status in (OK, RequestEnding.ANSWERED):
         return rows.filter(outcome=OK)
@@ -196,10 +197,6 @@ def _filter_status(rows: QuerySet[RequestLog], status: str) -> QuerySet[RequestL
 
 
 def _chain_condition(provider: str, model: str) -> Callable[[DayRange], Q]:
-    """Of requests in whose chain that provider or model was reached, whether it answered or not.
-
-    The attempts are looked at where there was more than the one that the row itself names.
-    """
     named = {name: value for name, value in (("provider", provider), ("model", model)) if value}
     if not named:
         return lambda _: Q()
@@ -207,25 +204,24 @@ def _chain_condition(provider: str, model: str) -> Callable[[DayRange], Q]:
     few = list_few(attempts, "request_id")
     if few is not None:
         return lambda _: Q(pk__in=few)
+    # Attempts are only read if there was more than the one that the row itself names.
     has_others = Q(fell_back_condition()) | Q(unanswered_condition()) | Q(provider="")
     own = attempts.filter(request=OuterRef("pk"))
-    if connections[LOGS].vendor == POSTGRESQL:  # which then looks into the tables of two days instead of all
+    if connections[LOGS].vendor == POSTGRESQL:  # reads the tables of two days instead of all
         own = own.filter(at__gte=OuterRef("started_at"), at__lt=OuterRef("started_at") + LONGEST)
     return lambda stretch: Q(**named) | has_others & Q(Exists(within(own, stretch, "at", LONGEST)))
 
 
 def write_cursor(row: RequestLog) -> str:
-    """A row's place in the order of time."""
     return write_place(row.started_at, row.pk)
 
 
 def write_place(moment: datetime, key: str) -> str:
-    """A place in the order of time."""
     return base64.urlsafe_b64encode(f"{moment.isoformat()} {key}".encode()).decode().rstrip("=")
 
 
 def read_cursor(text: str) -> tuple[datetime, str] | None:
-    """The place in a cursor; None when it is none of ours."""
+    """Return the time and id in a cursor; None if it is invalid."""
     try:
         moment, _sep, last = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode().partition(" ")
         started_at = datetime.fromisoformat(moment)
@@ -234,7 +230,7 @@ def read_cursor(text: str) -> tuple[datetime, str] | None:
     return (started_at, last) if started_at.tzinfo and last and "\0" not in last else None
 
 
-# What do the pages of requests need to know? One request of the log with its attempts; the list is `search`'s.
+# Single requests with their attempts, for the pages of a request.
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +242,7 @@ class LoggedRequest:
 
 
 def find_earlier_request(row: RequestLog) -> RequestLog | None:
-    """The newest request of the same agent that this one continues, its attempts at hand; two queries, or none."""
+    """Return the newest request of the same agent that this one continues, if any; at most two queries."""
     continues = (row.prefix or {}).get("continues")
     if continues is None:
         return None
@@ -256,28 +252,27 @@ def find_earlier_request(row: RequestLog) -> RequestLog | None:
 
 
 def find_logged_requests(keys: Iterable[str]) -> dict[str, RequestLog]:
-    """The requests of those ids that the log has, by id, without bodies. One query."""
     return RequestLog.objects.defer("body").in_bulk(list(keys))
 
 
 def find_logged_request(key: str, *, body: bool = False) -> LoggedRequest | None:
-    """The request of that id; its recorded body only where it is asked for, which is for administrators alone.
+    """Return the request with that id, with its recorded body only if asked for; two queries.
 
-    Without it the column is not read, now or later: `body` is None, whoever names it. Two queries.
+    Only administrators may read bodies. Otherwise `body` is None, and the column is not read later either.
     """
     rows = RequestLog.objects.all() if body else RequestLog.objects.defer("body")
     row = rows.filter(pk=key).first()
     if row is None:
         return None
     if not body:
-        row.body = None  # a column that is only put off would be fetched by the first template that names it
+        row.body = None  # a deferred column would be fetched by the first template that names it
     return LoggedRequest(row, tuple(row.attempts.order_by("position")))
 
 
 def list_files_of(rows: Sequence[RequestLog]) -> dict[str, list[dict[str, Any]]]:
-    """The files of those requests, newest request first, as they went to the last candidate that got any, by id.
+    """Return the files of requests, newest first, as sent to the last candidate that got any, by request id.
 
-    One query, none where no request had a file.
+    One query, none if no request had a file.
     """
     adapted = [row for row in rows if row.adaptation]
     if not adapted:
@@ -288,7 +283,7 @@ def list_files_of(rows: Sequence[RequestLog]) -> dict[str, list[dict[str, Any]]]
     return {request: deliveries for request, deliveries in found if deliveries}
 
 
-# What the search box of the log offers while somebody types: keys, and the values that there are for a key.
+# Suggestions of the search box: keys, and the values of a key.
 
 MOST = 20
 """Suggestions at a time."""
@@ -303,7 +298,7 @@ FIXED: Mapping[str, Sequence[str]] = {
 
 
 def suggest(typed: str, values: Mapping[str, Sequence[str]]) -> list[str]:
-    """The whole text with its last word completed, up to `MOST` times; `values` are this installation's, by key."""
+    """Return the text with its last word completed, up to `MOST` variants; `values` are this installation's, by key."""
     head, _space, word = typed.rpartition(" ")
     before = f"{head} " if head else ""
     return [before + each for each in _completions(word, {**FIXED, **values})][:MOST]
@@ -321,14 +316,14 @@ def _completions(word: str, values: Mapping[str, Sequence[str]]) -> Iterator[str
     yield from (f"{key}:{quote(each)}" for each in sorted(found, key=lambda each: not each.lower().startswith(wanted)))
 
 
-# How are the few rows collected that one rare word of a search stands for?
+# Rows matching a rare word are collected first, and the search continues among them.
 
 RARE = 2000
-"""Rows of one provider, model, surface or beginning of an id up to which they are collected first, not looked for."""
+"""Up to this many rows of one provider, model, surface or id prefix are collected first."""
 
 
 def list_few(rows: QuerySet[Any], column: str) -> set[str] | None:
-    """That column of the rows, found along their own index; None where there are more than `RARE`."""
+    """Return that column of the rows, found by their own index; None if there are more than `RARE`."""
     connection, found = connections[LOGS], rows.order_by().values_list(column)
     if connection.vendor != POSTGRESQL:
         few = {name for (name,) in found[: RARE + 1]}
@@ -337,7 +332,7 @@ def list_few(rows: QuerySet[Any], column: str) -> set[str] | None:
         sql, values = found.query.sql_with_params()
     except EmptyResultSet:
         return set()
-    with connection.cursor() as cursor:  # planned as if all were wanted: else it reads whole tables for the first few
+    with connection.cursor() as cursor:  # MATERIALIZED: planned for the first few rows only, it would read whole tables
         cursor.execute(f"WITH few AS MATERIALIZED ({sql}) SELECT * FROM few LIMIT {RARE + 1}", values)  # noqa: S608
         few = {name for (name,) in cursor.fetchall()}
         return few if cursor.rowcount <= RARE else None

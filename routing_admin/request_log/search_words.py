@@ -1,4 +1,4 @@
-"""What is typed into the search of the request log, as a value with its problems, and back as text."""
+"""Parse the search text of the request log into a value with its problems, and write it back."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from routing_admin.request_log.time_ranges import window_start
 AGO = re.compile(r"(\d{1,6})([smhdw])")
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 LABELS = {"team": "team", "project": "project", "user": "end_user"}
-"""Labels, and their columns."""
+"""Labels and their columns."""
 MAX_CHARACTERS = 2_000
-"""How much of a search is read."""
+"""Longer search texts are cut."""
 KEYS = ("status", "task", "provider", "model", "agent", "key", *LABELS, "surface", "since", "until")
 ENDED = {each.value for each in RequestEnding}
 COUNTED_KEYS = frozenset({"status", "task", "agent", *LABELS, "since", "until"})
@@ -28,41 +28,39 @@ STATUSES = ("ok", "failed", "refused", "cancelled", "error", "fallback")
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What was asked for: values by key, `text` as the beginning of an id, and what could not be understood."""
+    """A parsed search: values by key, `text` as the prefix of an id, and what could not be parsed."""
 
     values: tuple[tuple[str, str], ...] = ()
     text: str = ""
     problems: tuple[str, ...] = ()
 
     def get(self, key: str) -> str:
-        """The value of a key; empty when it was not given."""
         return dict(self.values).get(key, "")
 
     def to_text(self) -> str:
-        """The search as it is typed."""
         words = [f"{key}:{quote(value)}" for key, value in self.values]
         return " ".join([*words, *([self.text] if self.text else [])])
 
     def having(self, key: str, value: str) -> Search:
-        """The same search with this key, without it when the value is empty."""
+        """Return the search with this key set, or without it if the value is empty."""
         rest = tuple((name, old) for name, old in self.values if name != key)
         return replace(self, values=(*rest, (key, value)) if value else rest)
 
 
 def moment_text(moment: datetime) -> str:
-    """Return a minute as `since:` and `until:` take it, in the installation's time zone."""
+    """Return a time as `since:` and `until:` take it, in the installation's time zone."""
     return f"{timezone.localtime(moment):%Y-%m-%dT%H:%M}"
 
 
 def quote(value: str) -> str:
-    """A value as it is typed: in quotes when it holds a blank."""
     return f'"{value}"' if re.search(r"\s", value) else value
 
 
 def parse(text: str, now: datetime | None = None) -> Search:
-    """The search somebody typed; what makes no sense is named and left out. The last word for a key wins."""
+    """Parse a search text, listing and dropping what is invalid. The last word for a key wins."""
     text = text[:MAX_CHARACTERS]
     try:
+        # An apostrophe is a character here, not a quote.
         words = shlex.split(text.replace("'", "\\'"))
     except ValueError:
         words = text.replace('"', "").split()
@@ -94,12 +92,15 @@ def _problem(key: str, value: str, now: datetime) -> str:
 
 
 def is_status(text: str) -> bool:
-    """Whether that is a word for how requests end: one of ours, a number or a code."""
+    """Return whether a text names how requests end: a word of ours, a status code or an error code."""
     return text in STATUSES or bool(re.fullmatch(r"[1-5]\d\d|[a-z][a-z0-9_]*", text))
 
 
 def moment(text: str, now: datetime) -> datetime | None:
-    """`1h` ago, or a date or time; None when it is neither. Hours and longer are whole hours (`window`)."""
+    """Return the time `1h` ago, or a date or time; None if it is neither.
+
+    Hours and longer units start at a full hour (`window_start`).
+    """
     match = AGO.fullmatch(text)
     try:
         if match:

@@ -1,4 +1,4 @@
-"""How the files of a request went, as the log keeps it: names and decisions, neither bytes nor words."""
+"""Log how the files of a request were sent: names and decisions, neither bytes nor text."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from capabilities.core.message import FilePart
 from capabilities.core.translatable import data_of
 
 MAX_FILES = 100
-"""Files of a candidate that the log keeps one by one; the last of them has how many `more` there were."""
+"""Files of a candidate listed in the log; the last one has the number of `more`."""
 
 
 class SentFile(NamedTuple):
-    """How one file of a request went to one candidate: what is known of the file, and the decision; no content.
+    """How one file of a request was sent to one candidate: metadata and the decision, without content.
 
-    `digest` is that of the words in its place, None where there are none.
+    `digest` is that of the text sent instead of the file, None without such text.
     """
 
     message: int
@@ -35,7 +35,7 @@ class SentFile(NamedTuple):
 
 
 def sent_files(deliveries: Sequence[PartDelivery]) -> tuple[SentFile, ...]:
-    """What the log keeps of deliveries; a file's bytes and its text are left behind."""
+    """Return what the log keeps of deliveries, without bytes and text."""
     kept = [_sent_file(each, each.file) for each in deliveries[:MAX_FILES]]
     if len(deliveries) > MAX_FILES:
         kept[-1] = kept[-1]._replace(more=len(deliveries) - MAX_FILES)
@@ -57,7 +57,7 @@ def _sent_file(each: PartDelivery, file: FilePart) -> SentFile:
 
 
 def delivery_column(file: SentFile) -> dict[str, Any]:
-    """How a file went, as its column keeps it: which file, as what, and why."""
+    """Return the column's form of a delivery: which file, sent as what, and why."""
     delivery = file.delivery
     described = {"description": _description(delivery.description)} if delivery.description else {}
     return {
@@ -79,9 +79,8 @@ def delivery_column(file: SentFile) -> dict[str, Any]:
 
 
 def _description(description: ModelDescription) -> dict[str, Any]:
-    """What came of having a model describe a file; `call` names the request by which it was asked, where this one had
-    that made: its row says who answered, with how many tokens and at which cost. Times from this request's beginning.
-    """
+    # Set if this request had the file described. The call is logged as a request of its own, with candidate, tokens and
+    # cost. Times are relative to the start of this request.
     call = description.call
     made = call and {
         "requestId": call.request_id,

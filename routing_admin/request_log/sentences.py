@@ -1,7 +1,7 @@
-"""Why a request or an attempt failed: kept as code and facts, rendered once in the language of whoever reads it.
+"""Messages of failed requests and attempts, stored as code and facts, rendered in the reader's language.
 
-Our sentences know their templates (`Translatable`), so English text is never recognised (docs/decisions/0007); any
-other text is a provider's or caller's and stays as it came.
+Own messages are stored with their template (`Translatable`), so English text never has to be recognised
+(docs/decisions/0007). Any other text is a provider's or caller's and is shown unchanged.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ QUOTING: Mapping[str, str | Promise] = {
     WEB_PAGE: gettext_lazy("The provider returned a web page instead of an answer."),
     LEFT_ALONE: gettext_lazy("Cooling down for %(seconds)s s after %(fault)s."),
 }
-"""Sentences that hold another's words as `said`, without them."""
+"""Messages that quote another one as `said`, without the quote."""
 LISTS = frozenset({EXHAUSTED, LONE_FAILED, OUT_OF_TIME, NOBODY_TAKES, NOBODY_HAS})
 """Those whose `said` only repeats the attempts."""
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedSentence:
-    """Our sentence in the reader's language, and somebody else's words; either may be empty.
+    """The gateway's own message in the reader's language, and a quoted one; either may be empty.
 
-    `earlier` is English text of which a row by an earlier version does not say whose words it is.
+    `earlier` is English text from a row of an earlier version, which does not say whose text it is.
     """
 
     ours: str = ""
@@ -58,23 +58,23 @@ class RenderedSentence:
 
 
 def logged_text(row: RequestLog | AttemptLog) -> str:
-    """Why it failed, in plain English; empty where it did not. Our sentences still know their facts."""
+    """Return the error in plain English, with template and facts if it is a message of ours; empty without an error."""
     return row.error if row.sentence is None else text_of(row.sentence)
 
 
 def render_logged(row: RequestLog | AttemptLog) -> RenderedSentence:
-    """Why it failed, for a person who reads it now."""
+    """Return the error of a row, rendered for its reader."""
     return RenderedSentence(earlier=row.error) if row.sentence is None else render_sentence(logged_text(row))
 
 
 def render_reason(data: Any) -> RenderedSentence:
-    """Why a file went as it did, as a delivery of the log keeps it."""
+    """Return the reason why a file was sent as it was, from a delivery column."""
     text = text_of(data)
     return render_sentence(text) if isinstance(text, Translatable) else RenderedSentence(earlier=text)
 
 
 def render_sentence(text: str | None) -> RenderedSentence:
-    """A failure's message, for a person who reads it now."""
+    """Return an error message rendered for its reader."""
     if not isinstance(text, Translatable):
         return RenderedSentence(quoted=text or "")
     if text.template not in QUOTING:

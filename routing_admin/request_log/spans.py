@@ -1,7 +1,7 @@
-"""One trace per request: a span of the request, and below it one for each candidate that was called.
+"""Export one trace per request: a span of the request, and a child span per candidate called.
 
-Names are OpenTelemetry's, those of generative AI among them; ours begin with `routing_admin`. No words of a request, no
-file and no key is in one. This is the only module that imports OpenTelemetry's SDK.
+Names follow OpenTelemetry and its conventions for generative AI; our own start with `routing_admin`. Spans contain no
+text of requests, no files and no keys. Only this module imports OpenTelemetry's SDK.
 """
 
 from __future__ import annotations
@@ -34,17 +34,16 @@ Attributes = Mapping[str, Any]
 
 
 class QuietExporter(SpanExporter):
-    """Sends spans on; a collector that is away is one line of the log, and so is its return."""
+    """Exporter that logs once when the collector becomes unavailable and once when it is back."""
 
     def __init__(self, exporter: SpanExporter) -> None:
         self._exporter = exporter
         self._away = False
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Whether the collector took them; those it does not take are lost."""
         try:
             result = self._exporter.export(spans)
-        except Exception:  # whatever its transport trips over
+        except Exception:  # any error of its transport
             result = SpanExportResult.FAILURE
         away = result is not SpanExportResult.SUCCESS
         if away != self._away:
@@ -55,19 +54,17 @@ class QuietExporter(SpanExporter):
         return result
 
     def shutdown(self) -> None:
-        """Gives up what is being sent."""
         self._exporter.shutdown()
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Nothing waits here."""
         return self._exporter.force_flush(timeout_millis)
 
 
 class SpanWriter:
-    """Makes spans of entries and queues them for the collector; a full queue drops what is new."""
+    """Turns entries into spans and queues them for the collector; a full queue drops new spans."""
 
     def __init__(self, exporter: SpanExporter | None = None) -> None:
-        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # it says every lost batch; we say it once
+        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # logs each lost batch; `QuietExporter` logs once
         resource = Resource.create()
         if str(resource.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
             resource = resource.merge(Resource({SERVICE_NAME: "routing_admin"}))
@@ -77,7 +74,7 @@ class SpanWriter:
         self._propagator = TraceContextTextMapPropagator()
 
     def write(self, entry: Entry) -> None:
-        """Queues the trace of a request; nothing where the sampler, or the caller's own decision, says so."""
+        """Queue the trace of a request, unless the sampler or the caller's own sampling decision excludes it."""
         facts = entry.facts
         request = self._tracer.start_span(
             f"POST {facts.path}" if facts.path else facts.surface,
@@ -98,7 +95,6 @@ class SpanWriter:
         request.end(_moment(entry, facts.duration_ms))
 
     def close(self) -> None:
-        """Sends what waits, and ends."""
         self._provider.shutdown()
 
     def _write_attempt(self, context: Context, entry: Entry, at: int, attempt: Attempt) -> None:
@@ -171,7 +167,6 @@ def _of_attempt(entry: Entry, at: int, attempt: Attempt) -> Iterator[tuple[str, 
 
 
 def _server_of(provider: str) -> Iterator[tuple[str, Any]]:
-    """Where the provider is called, as the newest configuration says; nothing for one that is gone."""
     found = snapshot.current().configuration.provider(provider)
     parts = urlsplit(found.endpoint) if found is not None else None
     if parts is not None and parts.hostname:
@@ -192,6 +187,6 @@ def _add_skip(request: Span, entry: Entry, at: int, attempt: Attempt) -> None:
 
 
 def _moment(entry: Entry, milliseconds: float) -> int:
-    """So many milliseconds behind the request's beginning, in nanoseconds since 1970."""
     moment = entry.facts.began + timedelta(milliseconds=max(milliseconds, 0.0))
+    # Nanoseconds since 1970.
     return int(moment.timestamp() * 1_000_000) * 1000

@@ -1,7 +1,7 @@
-"""Rows of the request log that the database would not take, in files beside it until it does.
+"""Keep rows that the request log's database did not accept in files until it does.
 
-Each process appends to a file of its own, one request a line, and holds it locked; what a dead process left behind is
-taken over by the next one that looks. A file that cannot be written (the disk is full) raises `OSError`.
+Each process appends to a locked file of its own, one request per line. Files of dead processes are taken over by the
+next process that drains. Writing raises `OSError` if the disk is full.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from routing_admin.platform.server.file_locks import hold_unless_locked
 from routing_admin.request_log.insertion import CHUNKS, Row, complete, json_text
 
 TIMES = ("started_at", "at")
-"""Columns that are moments, which JSON writes as text."""
+"""Columns with timestamps, which JSON has as text."""
 
 
 @dataclass(slots=True)
 class Spool:
-    """The files in `folder`, and which of them is ours; nothing is made before there is something to keep."""
+    """The files in `folder` and the one owned by this process, created when there is something to keep."""
 
     folder: Path
     _own: Path | None = None
     _handle: int | None = field(default=None, repr=False)
 
     def append(self, rows: Sequence[Row]) -> None:
-        """Keeps rows; when this returns they outlive the process. Raises `OSError`, and keeps none of them then."""
+        """Store rows durably. Raise `OSError` and store none of them if they do not fit on the disk."""
         lines = b"".join(json.dumps(row, default=str).encode() + b"\n" for row in rows)
         handle = self._open()
         start = os.lseek(handle, 0, os.SEEK_END)
@@ -46,18 +46,18 @@ class Spool:
             if sent < len(lines):
                 raise OSError(f"only {sent} of {len(lines)} bytes fitted")
         except OSError:
-            os.ftruncate(handle, start)  # half a line would be no row
+            os.ftruncate(handle, start)  # half a line would not be readable as a row
             raise
 
     def waiting(self) -> int:
-        """How many requests wait, those of other processes too."""
+        """Return how many requests the files hold, those of other processes included."""
         return sum(path.read_bytes().count(b"\n") for path in self._files())
 
     def drain(self, write: Callable[[Sequence[Row]], None], lose: Callable[[str], None]) -> None:
-        """Writes what waits here or was left by a dead process, and lets go of each file that is written.
+        """Write the rows of this process and of dead ones, and remove each file once it is written.
 
-        Raises what `write` raises; the rest waits on. A request that was written already must be passed over by it.
-        `lose` gets the place of each line that is no request.
+        `write` must skip requests that are already in the log; what it raises ends the drain, and the rest stays on
+        disk. `lose` gets the location of each damaged line.
         """
         for path in self._files():
             with nullcontext(True) if path == self._own else hold_unless_locked(path) as free:
@@ -71,7 +71,7 @@ class Spool:
                     path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Lets go of our file, which goes too where it is empty."""
+        """Close this process's file, and delete it if it is empty."""
         if self._handle is None or self._own is None:
             return
         if os.fstat(self._handle).st_size == 0:
@@ -88,12 +88,11 @@ class Spool:
         return self._handle
 
     def _files(self) -> list[Path]:
-        """The files that hold something, the oldest first."""
         sized = []
         for path in self.folder.glob("*.jsonl") if self.folder.is_dir() else ():
             try:
                 about = path.stat()
-            except FileNotFoundError:  # somebody has just written it
+            except FileNotFoundError:  # another process has just written and removed it
                 continue
             if about.st_size:
                 sized.append((about.st_mtime, path))
@@ -101,10 +100,10 @@ class Spool:
 
 
 def _chunks(path: Path, lose: Callable[[str], None]) -> Iterator[list[Row]]:
-    """The rows of a file, few at a time; a last line that was cut off is none, nor is one that a crash damaged."""
     rows: list[Row] = []
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
+            # The last line was cut off while it was being written.
             if not line.endswith(b"\n"):
                 break
             try:
@@ -124,14 +123,14 @@ def _read(columns: dict[str, Any]) -> dict[str, Any]:
     return columns | moments
 
 
-# Rows that the log's database refuses, made so that it takes them: one bad value never costs the whole request.
+# Repair of rows that the database rejects, so that one bad value does not cost the whole request.
 
 MAX_COUNT, MAX_BIG = 2**31 - 1, 2**63 - 1
-"""What PostgreSQL holds in a column of whole numbers, and in a big one."""
+"""Largest values of PostgreSQL's integer and bigint columns."""
 
 
 def repaired(row: Row) -> Row:
-    """Return the row with every value in the range of its column; what fits none is the column's default."""
+    """Return the row with every value forced into its column's range, or replaced by the column's default."""
     request, attempts = complete(row)
     details = request["token_details"] or {}
     counts = {name: count for name, count in details.items() if isinstance(count, int) and 0 <= count <= MAX_COUNT}

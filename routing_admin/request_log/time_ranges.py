@@ -1,6 +1,7 @@
-"""In which stretches of days is the log searched? PostgreSQL plans for each day's table, so for few of them at a time.
+"""Split the log's time into ranges for queries, newest first, and define the windows of hours and days.
 
-The newest days come first, and mostly have what is looked for; a log without tables of days is one stretch.
+PostgreSQL plans for every table of a day in the range, so queries look at few days at a time; the newest days usually
+have what is searched. Without tables of days the log is one range.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from routing_admin.platform.databases.postgresql.partitions import days_there
 
 Row = TypeVar("Row", bound=Model)
 FIRST, GROWTH = timedelta(days=2), 16
-"""How long the first stretch is, and how many times as long each next one."""
+"""Length of the first range, and the factor by which each further one grows."""
 
 
 @dataclass(frozen=True, slots=True)
 class DayRange:
-    """From a moment on until before another; None is without end."""
+    """Half-open range of time; None means unbounded."""
 
     start: datetime | None = None
     stop: datetime | None = None
@@ -31,7 +32,7 @@ EVER = DayRange()
 
 
 def back_from(newest: datetime) -> Iterator[DayRange]:
-    """The stretches of the log, those before that moment one after the other; the first has what is newer, too."""
+    """Yield the ranges of the log backwards from a time; the first one also covers what is newer."""
     days, stop = days_there(), None
     if days is not None:
         length, start = FIRST, _midnight(newest) + timedelta(days=1) - FIRST
@@ -43,7 +44,7 @@ def back_from(newest: datetime) -> Iterator[DayRange]:
 
 
 def on_from(oldest: datetime) -> Iterator[DayRange]:
-    """The stretches of the log after that moment, the oldest of them first."""
+    """Yield the ranges of the log forwards from a time."""
     days, start = days_there(), _midnight(oldest)
     if days is not None:
         length, stop = FIRST, start + FIRST
@@ -55,7 +56,7 @@ def on_from(oldest: datetime) -> Iterator[DayRange]:
 
 
 def within(rows: QuerySet[Row], stretch: DayRange, column: str, later: timedelta = timedelta()) -> QuerySet[Row]:
-    """The rows of a stretch by that column, which may be so much later than it ends."""
+    """Return the rows of a range by that column, which may lie up to `later` behind the end."""
     rows = rows.filter(**{f"{column}__gte": stretch.start}) if stretch.start else rows
     return rows.filter(**{f"{column}__lt": stretch.stop + later}) if stretch.stop else rows
 
@@ -66,9 +67,8 @@ def _midnight(moment: datetime) -> datetime:
 
 # The one meaning of "the last 24 hours", and of every length in hours or days: whole hours of the clock.
 #
-# The window begins with the hour in which the moment that long ago lies, so 24 hours are never less than that, at
-# most an hour more. Sums are kept by the hour: this is the only window that pages, searches and sums can all count
-# alike.
+# A window starts at the beginning of an hour, so 24 hours are never less than that, at most an hour more.
+# Sums are kept by the hour: pages, searches and sums can all count this window alike.
 
 HOUR = timedelta(hours=1)
 DAY_HOURS = 24
@@ -76,10 +76,10 @@ DAY = DAY_HOURS * HOUR
 
 
 def hour_of(moment: datetime) -> datetime:
-    """Return the beginning of the moment's hour, in UTC as the log keeps it."""
+    """Return the start of the hour, in UTC as the log keeps it."""
     return moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
 
 
 def window_start(now: datetime, length: timedelta = DAY) -> datetime:
-    """Return when the window of that length began that ends now."""
+    """Return the start of the window of that length that ends now."""
     return hour_of(now - length)

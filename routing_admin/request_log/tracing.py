@@ -1,7 +1,7 @@
-"""Traces for an OpenTelemetry collector: off until its own environment variables name one, and never in a call's way.
+"""Trace export to an OpenTelemetry collector, off unless OpenTelemetry's environment variables name one.
 
-What is exported is made of entries that the journal has taken, behind the answers. The package is an extra: it is
-imported where traces are asked for, and where it is missing one line says how to get it.
+The journal's thread exports entries after the answers, so requests never wait. The package is an optional dependency,
+imported if traces are wanted; if it is missing, one log line says how to install it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ log = logging.getLogger("routing_admin.request_log.tracing")
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 FLUSH_SECONDS = 5.0
-"""How long the end of a process waits for a collector that does not answer."""
+"""How long a stopping process waits for a collector that does not answer."""
 MISSING = (
     "no traces are sent: %s is not installed; `pip install -r requirements-extras.txt` brings it, or unset "
     "OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -30,13 +30,13 @@ MISSING = (
 
 
 class Tracing:
-    """Whether this process exports traces, and through whom; `writer` is None while it does not."""
+    """Trace export of this process; `writer` is None while it is off."""
 
     def __init__(self) -> None:
         self.writer: SpanWriter | None = None
 
     def start(self, environment: Mapping[str, str] = os.environ) -> None:
-        """Begins where the environment names a collector; once per process."""
+        """Start if the environment names a collector; once per process."""
         if self.writer is not None or not is_wanted(environment):
             return
         try:
@@ -47,18 +47,18 @@ class Tracing:
         self.writer = SpanWriter()
 
     def export(self, entries: Iterable[Entry]) -> None:
-        """Hands entries to the exporter's queue; whatever goes wrong there is a line of the log, no fault of theirs."""
+        """Queue entries for export; errors are only logged."""
         writer = self.writer
         if writer is None:
             return
         for entry in entries:
             try:
                 writer.write(entry)
-            except Exception as error:  # a trace is worth nothing beside a request
+            except Exception as error:  # a failed trace must not affect the request log
                 log.error("request %s could not be traced: %s", entry.facts.id, type(error).__name__)
 
     def stop(self) -> None:
-        """Sends what waits, as long as that may take, and ends."""
+        """Send what is queued, for at most `FLUSH_SECONDS`, and stop."""
         writer, self.writer = self.writer, None
         if writer is not None:
             ending = threading.Thread(target=writer.close, name="tracing-end", daemon=True)
@@ -67,7 +67,6 @@ class Tracing:
 
 
 def is_wanted(environment: Mapping[str, str]) -> bool:
-    """Whether OpenTelemetry's variables ask for traces."""
     if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return False
     if environment.get("OTEL_TRACES_EXPORTER", "otlp").strip().lower() != "otlp":

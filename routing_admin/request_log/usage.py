@@ -1,4 +1,4 @@
-"""What was used in a time, by agent, route, provider, model, label or day: read from the sums, never from requests."""
+"""Usage in a period by agent, route, provider, model, label or day, read from sums and never from requests."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ GROUPS = {
     **LABELS,
     "day": "start",
 }
-"""What usage can be grouped by, and the column."""
+"""Groupings of usage and their columns."""
 HOURS_UP_TO = timedelta(days=2)
-"""Times as short as this are read by the hour, longer ones by the day."""
+"""Periods up to this length are read by the hour, longer ones by the day."""
 MONEY = ("cost_nanos", "saved_nanos", "fallback_nanos")
 PLAIN_COUNTS = tuple(name for name in COUNTS if name not in MONEY)
-"""What is counted, as against what is paid."""
+"""Counts, as opposed to money."""
 SUMS = {f"all_{name}": Sum(name) for name in COUNTS}
 SERIES_COUNTS = ("requests", "cost_nanos")
-"""What a chart over time shows."""
+"""Counts of charts over time."""
 NO_RATES = ExchangeTable()
 MAX_GROUPS = 1000
-"""More are never listed; the sums of all of them are right none the less."""
+"""Groups listed at most; totals include all of them."""
 
 
 @dataclass(slots=True)
 class Counts:
-    """Sums of requests; money by currency, in thousand-millionths of its unit."""
+    """Sums of requests; money by currency, in nanos."""
 
     requests: int = 0
     failures: int = 0
@@ -63,7 +63,7 @@ class Counts:
     fallback_costs: dict[str, int] = field(default_factory=dict)
 
     def add(self, currency: str, counts: Sequence[int]) -> None:
-        """Adds sums in the order of `COUNTS` whose money is in that currency; empty where none of it has a price."""
+        """Add sums in the order of `COUNTS`; `currency` is that of their money, empty if none of it has a price."""
         for name, count in zip(PLAIN_COUNTS, counts[: len(PLAIN_COUNTS)], strict=True):
             setattr(self, name, getattr(self, name) + count)
         for sums, nanos in zip(self.money, counts[len(PLAIN_COUNTS) :], strict=True):
@@ -71,7 +71,6 @@ class Counts:
                 sums[currency] = sums.get(currency, 0) + nanos
 
     def merge(self, other: Counts) -> None:
-        """Adds the sums of another."""
         for name in PLAIN_COUNTS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for sums, more in zip(self.money, other.money, strict=True):
@@ -80,15 +79,14 @@ class Counts:
 
     @property
     def money(self) -> tuple[dict[str, int], ...]:
-        """The sums of money by currency, in the order of `MONEY`."""
         return self.costs, self.savings, self.fallback_costs
 
 
 @dataclass(frozen=True, slots=True)
 class UsageReport:
-    """What was used in a time: in all, by group in the order of its weight, and by hour or day in time's order.
+    """Usage of a period: the total, the groups by weight, and the series by hour or day.
 
-    It goes from `since` until before `until`: whole hours, or whole days of the installation's time zone.
+    It covers `since` until before `until`: whole hours, or whole days in the installation's time zone.
     """
 
     since: datetime
@@ -96,7 +94,7 @@ class UsageReport:
     total: Counts
     groups: Sequence[tuple[Any, Counts]]
     series: Sequence[tuple[datetime, Counts]]
-    """Requests and costs alone, unless it is grouped by day."""
+    """Requests and costs alone, unless grouped by day."""
 
 
 def sum_usage(
@@ -107,11 +105,10 @@ def sum_usage(
     until: datetime | None = None,
     **only: str,
 ) -> UsageReport:
-    """What was used between two moments, the second now unless given, by one of `GROUPS`.
+    """Return the usage between two times (by default until now), grouped by one of `GROUPS`; three queries.
 
-    The hours of both are counted whole, or their days where the first is longer ago than two. `only` limits it to the
-    requests of one agent, team, project or user. Three queries, whatever the number of requests. Currencies are weighed
-    against one another where `exchange` has their rates.
+    Partial hours at both ends count as whole; whole days if `since` is more than two days ago. `only` limits it to one
+    agent, team, project or user. Currencies are compared if `exchange` has their rates.
     """
     span, start = _span_of(since)
     if until is not None:
@@ -135,7 +132,7 @@ def sum_usage(
 
 
 SMALLEST = "provider"
-"""The column with the fewest values: whichever sums are read by hour or day, these have as much."""
+"""The column with the fewest values; its sums by hour or day have the same totals as any other's."""
 REPORT = """
 WITH pairs (start, value, currency, {counts}) AS ({sums})
 SELECT NULL, value, currency, {all} FROM (
@@ -148,16 +145,14 @@ SELECT start, NULL, currency, {series} FROM (
     UNION ALL SELECT start, currency, {counts} FROM ({smallest}) AS rollups
 ) AS both_parts GROUP BY start, currency
 """
-"""The sums of a column's values, then those of hours or days: of what has no roll-up, read once, and of roll-ups."""
+"""Sums by value, then by hour or day; from the sums without a roll-up, read once, and from roll-ups."""
 
 
 def _sum_up(
     span: str, starts: Sequence[datetime], name: str, of: Mapping[str, str], series_counts: Sequence[str]
 ) -> tuple[dict[Any, Counts], dict[datetime, Counts]]:
-    """The sums by the values of a column, and by when their hour or day began; of the latter only `series_counts`.
-
-    There may be thousands of pairs of the two, which stay in the database.
-    """
+    # Roll-ups have one column each, so they cannot be filtered by another. There may be thousands of pairs of value and
+    # start, which are summed in the database.
     folded = set[datetime]() if of else list_folded(span, starts)
     rows = UsageSum.objects.filter(span=span, start__in=[each for each in starts if each not in folded], **of)
     rollups = UsageRollup.objects.filter(span=span, start__in=folded)
@@ -190,7 +185,6 @@ def _span_of(since: datetime) -> tuple[str, datetime]:
 
 
 def _stop_of(span: str, until: datetime) -> datetime:
-    """When the hour or day ended whose part a moment ends; the moment itself where one began at it."""
     began = hour_of(until) if span == UsageSum.HOUR else day_of(until)
     if began == until:
         return until
@@ -198,7 +192,6 @@ def _stop_of(span: str, until: datetime) -> datetime:
 
 
 def _by_day(series: dict[datetime, Counts]) -> dict[Any, Counts]:
-    """The sums of each day in the installation's time zone; hours of one day are added up."""
     found: dict[Any, Counts] = {}
     for start, counts in series.items():
         found.setdefault(day_of(start), Counts()).merge(counts)
@@ -206,15 +199,16 @@ def _by_day(series: dict[datetime, Counts]) -> dict[Any, Counts]:
 
 
 def main_currency(total: Counts) -> str:
-    """The currency of the largest sum; empty where nothing is priced."""
+    """Return the currency of the largest sum; empty if nothing is priced."""
     paid = [currency for currency in total.costs if currency != NO_CURRENCY]
     return max(paid, key=lambda currency: (total.costs[currency], currency), default="")
 
 
 def weight_in(total: Counts, exchange: ExchangeTable) -> tuple[str, Callable[[Counts], int]]:
-    """The currency in which sums are compared, and how much there is of it in one: all of them where each has a rate.
+    """Return the currency in which sums are compared, and a function that weighs counts in it.
 
-    Else it is that of the largest sum alone; where nothing was paid it is empty, and requests are compared.
+    With rates for all currencies, weights include all of them. Otherwise only the currency of the largest sum counts.
+    If nothing was paid, the currency is empty and requests are compared.
     """
     main = main_currency(total)
     if main and exchange.total(total.costs) is not None:
@@ -225,6 +219,6 @@ def weight_in(total: Counts, exchange: ExchangeTable) -> tuple[str, Callable[[Co
 
 
 def _weigher(total: Counts, exchange: ExchangeTable) -> Callable[[tuple[Any, Counts]], tuple[int, int, str]]:
-    """The dearest first, by one currency; then the busiest."""
+    # By cost in one currency, then by requests.
     currency, weigh = weight_in(total, exchange)
     return lambda group: (-weigh(group[1]) if currency else 0, -group[1].requests, str(group[0]))

@@ -1,9 +1,10 @@
-"""Sums of ended hours and days by one column each: pages read thousands of rows where `UsageSum` has a million.
+"""Sums of ended hours and days by single columns: pages read thousands of rows where `UsageSum` has a million.
 
-Each serving process folds what has no roll-up, the newest first, also what a migration or `restore` brought. A fold
-begins with a mark that has a token. What adds a late request takes the mark away in its transaction, another process
-that begins the same fold replaces it: a fold whose mark is gone ends without a trace in what pages read, since those
-use the sums themselves of each hour or day without a complete mark. So locks are held for one batch of rows only.
+Each serving process folds hours and days that have no roll-up, newest first, including those that a migration or
+`restore` added. A fold starts by writing a mark with a random token. A late request deletes the mark in its own
+transaction, and another process that starts the same fold replaces it. A fold that lost its mark stops, and readers
+ignore its rows: they use the sums of every hour or day without a complete mark. So locks are held for one batch of rows
+only.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ log = logging.getLogger(__name__)
 
 DIMENSIONS = ("agent", "task_type", "provider", "model", "team", "project", "end_user")
 GRACE = 2 * HOUR
-"""How long after its end an hour or day is folded: late requests are rare then, and clocks may differ."""
+"""Delay after the end of an hour or day: late requests are rare by then, and clocks may differ."""
 BATCH = 500
-"""Rows that one transaction writes."""
+"""Rows per transaction."""
 PAUSE_SECONDS, LOOK_SECONDS = 0.5, 60.0
-"""Between two folds, and before the next look where nothing was left to fold."""
+"""Delay between folds, and before the next check if nothing was left to fold."""
 STARTS = """
 WITH RECURSIVE starts (start) AS (
     SELECT MIN(start) FROM routing_admin_usagesum WHERE span = %s AND start >= %s
@@ -45,11 +46,11 @@ WITH RECURSIVE starts (start) AS (
 )
 SELECT start FROM starts WHERE start IS NOT NULL
 """
-"""The hours or days that have sums, each found by one look into the index."""
+"""Starts of the hours or days that have sums, each found by one index lookup."""
 
 
 def list_starts(span: str, since: datetime) -> list[datetime]:
-    """Return when the hours or days began that have sums, in time's order."""
+    """Return the starts of the hours or days that have sums, in order."""
     connection = connections[LOGS]
     with connection.cursor() as cursor:
         cursor.execute(STARTS, [span, connection.ops.adapt_datetimefield_value(since), span])
@@ -57,7 +58,7 @@ def list_starts(span: str, since: datetime) -> list[datetime]:
 
 
 def moment_of(start: Any) -> datetime:
-    """Return a moment as a database gives it; SQLite's are in UTC and do not say so."""
+    """Return a datetime as aware; SQLite returns UTC without saying so."""
     moment = start if isinstance(start, datetime) else datetime.fromisoformat(start)
     return moment.replace(tzinfo=UTC) if timezone.is_naive(moment) else moment
 
@@ -69,7 +70,7 @@ def list_folded(span: str, starts: Sequence[datetime]) -> set[datetime]:
 
 
 class UsageRollups:
-    """The folds of this process, in a thread of their own."""
+    """The folds of this process, in a background thread."""
 
     def __init__(self) -> None:
         self._thread = RepeatingThread("usage-rollups", PAUSE_SECONDS, self.round, connections.close_all)
@@ -77,15 +78,13 @@ class UsageRollups:
         self._failed: set[tuple[str, datetime]] = set()
 
     def start(self) -> None:
-        """Start the thread; once per process."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread after the fold that it is at."""
         self._thread.stop()
 
     def round(self) -> None:
-        """Fold one hour or day; look again later if none is left. Raise what the database raises."""
+        """Fold one hour or day; wait for the next check if none is left. Raise what the database raises."""
         if time.monotonic() < self._due:
             return
         with borrowed_connections():
@@ -93,13 +92,13 @@ class UsageRollups:
                 self._due = time.monotonic() + LOOK_SECONDS
 
     def fold_next(self, now: datetime) -> bool:
-        """Fold the newest ended hour or day that has no roll-up; False if there is none."""
+        """Fold the newest ended hour or day without a roll-up; return False if there is none."""
         for span, length in LENGTHS.items():
             ended = [each for each in list_starts(span, datetime.min) if each + length + GRACE <= now]
             folded = list_folded(span, ended)
             left = [each for each in ended if each not in folded and (span, each) not in self._failed]
             if left:
-                self._failed.add((span, left[-1]))  # until the next look: others are folded first
+                self._failed.add((span, left[-1]))  # if it fails, others are folded before it is tried again
                 fold(span, left[-1])
                 self._failed.discard((span, left[-1]))
                 if len(left) % 24 == 1 and len(left) > 1:
@@ -110,7 +109,7 @@ class UsageRollups:
 
 
 def fold(span: str, start: datetime) -> None:
-    """Make the roll-up of an hour or day, unless a late request or another process is in between."""
+    """Write the roll-up of an hour or day, unless a late request or another process interferes."""
     period = UsageRollup.objects.filter(span=span, start=start)
     mark = UsageRollup(span=span, start=start, value=secrets.token_hex(8))
     with _alone():
@@ -139,7 +138,7 @@ def sum_up(span: str, start: datetime, dimension: str) -> Iterator[UsageRollup]:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """A transaction beside which no other fold writes, nor a late request: SQLite has one writer at a time anyway."""
+    # The lock excludes other folds and late requests; SQLite has one writer at a time anyway.
     with transaction.atomic(using=LOGS):
         if connections[LOGS].vendor == POSTGRESQL:
             with connections[LOGS].cursor() as cursor:

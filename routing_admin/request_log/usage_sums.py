@@ -1,4 +1,4 @@
-"""Adds requests to the sums of their hour and day, in the transaction that logs them: each is counted once."""
+"""Add requests to the sums of their hour and day, in the transaction that logs them, so each counts once."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from routing_admin.request_log.counting import CountedNames, names_now
 from routing_admin.request_log.entries import in_chunks
 from routing_admin.request_log.time_ranges import DAY, HOUR, hour_of
 
-# Under which labels a request is summed up: callers make up names, so only so many of them have sums of their own.
+# Callers can make up labels, so only a limited number of them get sums of their own.
 
 OTHERS = "(other)"
-"""What stands for all further names."""
+"""Name for all further labels."""
 MAX_USERS = 1000
-"""So many end users of an agent have sums of their own on a day: whoever comes later counts under `OTHERS`."""
+"""End users of an agent with sums of their own per day; further ones count as `OTHERS`."""
 MAX_TEAMS = 200
 """The same for pairs of team and project."""
 DAYS = 3
-"""Of so many days the names are remembered; the journal may write late."""
+"""Days whose labels are cached; the journal may write late."""
 LabelNames = tuple[str, str, str]
 NONE: LabelNames = ("", "", "")
 
 
 @dataclass(slots=True)
 class _Names:
-    """What was summed up of one agent on one day: whole sets of labels, and the pairs of team and project in them."""
+    """Labels of one agent on one day: complete sets, and the pairs of team and project in them."""
 
     whole: set[LabelNames]
     pairs: set[tuple[str, str]] = field(default_factory=set)
@@ -58,13 +58,13 @@ class _Names:
 
 
 class SumLabels:
-    """The names that were summed up, by day and agent; what an earlier process summed up is read once."""
+    """Labels with sums of their own, by day and agent; those of earlier processes are read once."""
 
     def __init__(self) -> None:
         self._days: dict[datetime, dict[str, _Names]] = {}
 
     def bounded(self, request: Mapping[str, Any]) -> LabelNames:
-        """The team, project and end user that a row of the log is summed up under. Queries rows once an agent's day."""
+        """Return the team, project and end user that a row counts under; one query per agent and day."""
         names = request["team"] or "", request["project"] or "", request["end_user"] or ""
         return NONE if names == NONE else self._find(day_of(request["started_at"]), request["agent"]).bounded(names)
 
@@ -82,7 +82,7 @@ class SumLabels:
 
 
 def day_of(moment: datetime) -> datetime:
-    """When its day began in the installation's time zone."""
+    # Days are those of the installation's time zone.
     return timezone.localtime(moment).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
@@ -91,27 +91,27 @@ sum_labels = owned(SumLabels)
 
 FAILED, REFUSED, CANCELLED = RequestEnding.FAILED.value, RequestEnding.REFUSED.value, RequestEnding.CANCELLED.value
 PLACE = ("span", "start", "agent", "task_type", "provider", "model", "team", "project", "end_user", "currency")
-"""What a sum is of."""
+"""Columns that identify a sum."""
 COUNTS = (
     *("requests", "failures", "refused", "cancelled", "fallbacks", "attempts", "unpriced"),
     *("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens"),
     *("cost_nanos", "saved_nanos", "fallback_nanos"),
 )
-"""What is summed up."""
+"""Columns that are summed."""
 MAX_SUM = 2**62
-"""Where a sum no longer grows by much: a column holds twice that, and one batch adds less than this."""
+"""Cap on a sum before a batch is added: a column holds twice this, and a batch adds less than this."""
 CHUNKS = (20, 6, 2, 1)
-"""How many sums one statement adds to."""
+"""Sums per statement."""
 LENGTHS: Mapping[str, timedelta] = {UsageSum.HOUR: HOUR, UsageSum.DAY: DAY}
-"""Behind these lengths from its start, an hour or day counts as ended."""
+"""An hour or day counts as ended this long after its start."""
 ROLLUP_LOCK = 0x726F6C6C7570
-"""PostgreSQL's number of the lock that keeps late requests and roll-ups apart."""
+"""Number of the PostgreSQL advisory lock that separates late requests from roll-ups."""
 Place = tuple[Any, ...]
 Columns = Mapping[str, Any]
 
 
 def add_usage(rows: Iterable[tuple[Columns, Sequence[Columns]]]) -> None:
-    """Adds rows of the request log, as columns with those of their attempts, to the sums they belong to."""
+    """Add rows of the request log, with those of their attempts, to the sums they belong to."""
     sums: dict[Place, list[int]] = {}
     counted = names_now(OTHERS)
     for request, attempts in rows:
@@ -127,13 +127,13 @@ def add_usage(rows: Iterable[tuple[Columns, Sequence[Columns]]]) -> None:
     adapt = connection.ops.adapt_datetimefield_value
     _forget_rollups({place[:2] for place in sums})
     with connection.cursor() as cursor:
-        for chunk in in_chunks(sorted(sums.items()), CHUNKS):  # in one order, so that two writers never cross
+        for chunk in in_chunks(sorted(sums.items()), CHUNKS):  # sorted, so that two writers cannot deadlock
             lines = [[span, adapt(start), *names, *counts] for (span, start, *names), counts in chunk]
             cursor.execute(_statement(len(chunk)), [value for line in lines for value in line])
 
 
 def _forget_rollups(periods: Iterable[tuple[Any, ...]]) -> None:
-    """Unmark roll-ups of ended hours and days, whose sums the open transaction changes."""
+    # Roll-ups of ended hours and days are outdated once their sums change, so their marks go in the same transaction.
     now = timezone.now()
     late = [(span, start) for span, start in periods if start + LENGTHS[span] <= now]
     if not late:
@@ -146,7 +146,6 @@ def _forget_rollups(periods: Iterable[tuple[Any, ...]]) -> None:
 
 
 def _places(request: Columns, row: Columns, labels: LabelNames, counted: CountedNames) -> tuple[Place, Place]:
-    """Where a request is summed up, or one of its attempts, which names who was called."""
     hour, day = _starts(request["started_at"].replace(second=0, microsecond=0))
     route, model = counted.route(request["task_type"]), counted.model(row["provider"], row["model"])
     names = request["agent"], route, row["provider"], model, *labels, row["currency"]
@@ -155,7 +154,7 @@ def _places(request: Columns, row: Columns, labels: LabelNames, counted: Counted
 
 @lru_cache(maxsize=64)
 def _starts(minute: datetime) -> tuple[datetime, datetime]:
-    """When the hour and the day of a minute began; the requests of a batch share a few."""
+    # Cached, because the requests of a batch share a few minutes.
     return hour_of(minute), day_of(minute)
 
 
