@@ -67,7 +67,7 @@ def _decode(value: Any, hint: Any) -> Any:
 
 
 def _arm(value: Any, arguments: tuple[Any, ...]) -> Any:
-    """Return the union member that a JSON value belongs to."""
+    # Objects belong to a dataclass or mapping, lists to a tuple, everything else to a scalar.
     is_object = isinstance(value, Mapping | list)
     for argument in arguments:
         takes_object = get_origin(argument) is not None or is_dataclass(argument)

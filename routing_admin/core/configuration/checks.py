@@ -86,7 +86,6 @@ def _list_names(configuration: Configuration) -> Iterator[tuple[str, str]]:
 
 
 def check_repeated(path: str, names: Sequence[str]) -> Iterator[Problem]:
-    """Yield a problem for each empty or duplicate name."""
     for name, count in Counter(names).items():
         if not name.strip():
             yield Problem(path, translatable("A name is empty."), "required")
@@ -166,7 +165,6 @@ def _wanting(configuration: Configuration) -> set[tuple[str, str]]:
 
 
 def wants_describer(configuration: Configuration) -> bool:
-    """Return whether the installation, a route or a service has files described."""
     return bool(_wanting(configuration))
 
 

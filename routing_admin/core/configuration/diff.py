@@ -75,6 +75,7 @@ def diff(old: Configuration, new: Configuration) -> tuple[Change, ...]:
 
 def _without_keys(configuration: Configuration) -> dict[str, Any]:
     value = to_json(configuration)
+    # Keys are reduced to their kind, so that no difference contains a ciphertext.
     for item, provider in zip(value["providers"], configuration.providers, strict=True):
         item["key"] = _key(provider.key)
         item["key_name"], item["key_enabled"] = provider.key.name, provider.key.enabled

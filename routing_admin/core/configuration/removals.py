@@ -19,14 +19,12 @@ PLACES: Mapping[str, tuple[str, str]] = {kind: (field, name) for kind, field, na
 
 
 def without(configuration: Configuration, kind: str, names: Collection[str]) -> Configuration:
-    """Return the configuration without these objects of a kind."""
     field, name = PLACES[kind]
     left = tuple(each for each in getattr(configuration, field) if getattr(each, name) not in names)
     return _with(configuration, field, left)
 
 
 def switch_off(configuration: Configuration, kind: str, names: Collection[str]) -> Configuration:
-    """Return the configuration with these providers, services or routes disabled."""
     field, name = PLACES[kind]
     things = getattr(configuration, field)
     return _with(

@@ -56,7 +56,6 @@ def route_changes(before: RouteSpec | None, after: RouteSpec) -> tuple[RouteChan
 
 
 def name_of(spec: CandidateSpec) -> str:
-    """Return a candidate's name on pages."""
     return f"{spec.provider}/{spec.model}" if spec.model else spec.provider
 
 

@@ -3,6 +3,9 @@
 Everything is frozen, lists are tuples, and order has a meaning: it is the order of the files and of the pages. What a
 file contained and no field can express (unknown fields, an explicit default) is kept in `extra`, so that an export
 returns what was imported. The value never contains a plaintext key: keys read from files are passed beside it.
+
+A new field is added in four places: here, as a column, in the file format and in a form. A property test fails while
+one is missing.
 """
 
 from __future__ import annotations
@@ -49,6 +52,7 @@ class KeySpec:
     kind: KeyKind = KeyKind.NONE
     variable: str = ""
     token: str = field(default="", repr=False)
+    # Revisions name a stored key by fingerprint, so that undo can find a deleted provider's key.
     fingerprint: str = ""
     name: str = ""
     enabled: bool = True
@@ -225,6 +229,7 @@ class LanguageSpec:
     directive: str
 
 
+# No slots: cached properties need a `__dict__`.
 @dataclass(frozen=True)
 class Configuration:
     """The whole configuration. `default_language` is as written, None if absent (then `en`).
@@ -267,7 +272,6 @@ class Configuration:
 
     @cached_property
     def limits_by_label(self) -> Mapping[str, AgentLimits | None]:
-        """Limits of labels by budget id."""
         return {each.id: limits_of(each.limits) for each in self.label_budgets}
 
     @cached_property

@@ -77,6 +77,7 @@ def read_document(data: bytes | str) -> Document:
         text = data if isinstance(data, str) else data.decode("utf-8")
     except UnicodeDecodeError:
         return _bad(_not_utf8(_encoding(data)))  # type: ignore[arg-type]
+    # UTF-16 and UTF-32 without a byte order mark decode as UTF-8 with NUL characters.
     if "\0" in text[:8]:
         return _bad(_not_utf8("UTF-16/UTF-32"))
     try:
@@ -163,6 +164,7 @@ def write_document(value: Any) -> str:
 
     Two spaces, lists of plain values on one line, other scripts unescaped, a final newline.
     """
+    # A lone surrogate has no UTF-8 encoding, so it is written as an escape.
     text = _write(value, "\n") + "\n"
     return LONE_SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 

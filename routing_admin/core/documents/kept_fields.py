@@ -37,6 +37,7 @@ def write_fields(
     known = tuple(order)
     result: dict[str, Any] = {}
     for key in known:
+        # The original spelling is written while reading it gives the same value.
         if key in extra and means_the_same({**canonical, key: extra[key]}):
             result[key] = extra[key]
         elif key in canonical:

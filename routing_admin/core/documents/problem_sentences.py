@@ -28,7 +28,6 @@ def line(problem: Problem) -> str:
 
 
 def dropped_field(path: str) -> Problem:
-    """Return the warning about a field that an import does not keep."""
     message = translatable("%(path)s is not known here, and is not kept.", path=path)
     return Problem(path, message, "reference", severity="warning")
 
@@ -63,7 +62,6 @@ def unknown_provider(path: str, name: str) -> Problem:
 
 
 def duplicate_name(path: str, what: str, value: str) -> Problem:
-    """Return the problem of a name or id that an earlier entry uses."""
     message = translatable(
         "%(path)s: an earlier entry already uses the %(what)s “%(value)s”. Choose another.",
         path=path,
@@ -92,7 +90,6 @@ def no_override(path: str, names: Iterable[str]) -> Problem:
 
 
 def placeholder(path: str) -> Problem:
-    """Return the warning about a key that is only an example."""
     message = translatable(
         "%(path)s is a placeholder: the provider cannot be used until its key is entered or set in the environment.",
         path=path,
@@ -119,8 +116,8 @@ def unset_variable(path: str, variable: str) -> Problem:
 
 
 def bad_key(path: str) -> Problem:
-    """Return the problem of an invalid key, without repeating the key."""
     message = translatable(
+        # The key itself is not repeated: problems are shown and logged.
         "%(path)s is not a key: it must be printable ASCII without spaces at either end, or exactly ${VARIABLE}.",
         path=path,
     )

@@ -56,6 +56,7 @@ class Timeouts:
     """Seconds to connect, to the first content, between contents, and for the whole request."""
 
     connect: float = 5.0
+    # Reasoning models are silent for minutes before their first content.
     first_content: float = 120.0
     between: float = 30.0
     total: float = 600.0
@@ -66,6 +67,7 @@ class PoolKey:
     """One of a provider's keys; `mark` changes with the key without revealing it."""
 
     name: str
+    # An HMAC of the key, so its name may change and a replaced key starts without a cooldown.
     mark: str
 
 

@@ -200,6 +200,7 @@ class LocalCooldowns:
     def _look(self, provider: str, model: str) -> Cooling | None:
         known = [self._rest(self._states[key]) for key in _keys(provider, model) if key in self._states]
         found = [cooling for cooling in known if cooling is not None]
+        # The longer one of the provider's and the model's.
         return max(found, key=lambda cooling: cooling.seconds, default=None)
 
     def _rest(self, state: _State) -> Cooling | None:
@@ -246,7 +247,9 @@ def _own_seconds(state: _State, effect: Effect) -> float:
         return PAYMENT_SECONDS
     if effect is Effect.MINUTE:
         return NONSENSE_SECONDS
+    # After a first cooldown each failure starts another one, without counting to three again.
     if effect is Effect.COUNT and state.failures < FAILURES_IN_A_ROW and state.rounds == 0:
         return 0.0
     state.rounds += 1
+    # 30 s, 60 s … at most 300 s.
     return min(STEP_SECONDS * state.rounds, MAX_COOLDOWN_SECONDS)

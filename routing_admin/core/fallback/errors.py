@@ -51,8 +51,7 @@ class Retriable(Protocol):
     def status(self) -> int: ...
 
     @property
-    def should_retry(self) -> bool:
-        """Whether a client may retry automatically."""
+    def should_retry(self) -> bool: ...
 
     @property
     def retry_after(self) -> float | None:
@@ -132,6 +131,7 @@ def exhausted_status(attempts: Iterable[Attempt]) -> int:
     # count.
     causes = {attempt.cause for attempt in attempts if attempt.outcome not in UNCALLED}
     statuses = {TABLE[cause].exhausted if cause else 502 for cause in causes}
+    # Never 503: it would promise that a retry helps soon, which is unknown.
     return statuses.pop() if len(statuses) == 1 else 502
 
 

@@ -80,6 +80,7 @@ class KeyPools:
 
     def _rest(self, provider: str, key: PoolKey) -> tuple[bool, float]:
         cooling = self.look(provider, key)
+        # Sorts rate-limited keys before refused ones, then by the time left.
         return (cooling is not None and not _is_limited(cooling.failure), cooling.seconds if cooling else 0.0)
 
     def _count(self, provider: str, keys: Sequence[PoolKey], well: Sequence[PoolKey], chosen: PoolKey) -> None:
@@ -131,11 +132,11 @@ class KeyPools:
         elif effect is Effect.NONE:
             self.health.release_probe(provider, key.mark)
         else:
+            # `health` has keys in place of models, so this scope means one key.
             verdict = replace(Policy().verdict(failure), effect=effect, scope=Scope.MODEL)
             self.health.record_failure(provider, key.mark, failure, verdict)
 
     def release(self, provider: str, key: PoolKey | None) -> None:
-        """Release the key's probe after a call without a result."""
         if key is not None:
             self.health.release_probe(provider, key.mark)
 

@@ -64,6 +64,7 @@ class Memory:
             kept = [each for each in self.refusals(provider, model) if each.param not in (param, sent_as)]
             self._refusals[provider, model] = (*kept[1 - MAX_PER_MODEL :], learned)
             if len(self._refusals) > MAX_MODELS:
+                # The oldest entry, since dictionaries keep the order of insertion.
                 del self._refusals[next(iter(self._refusals))]
         self._notify((provider, model))
 

@@ -74,7 +74,6 @@ class Policy:
         )
 
     def lets_go_on(self, fault: Fault) -> bool:
-        """Return whether the preset falls back after a provider's refusal."""
         return self.preset is ErrorPreset.RESILIENT and TABLE[fault].resilient is not None
 
     def own_action(self, failure: Failure) -> Action | None:
@@ -88,6 +87,7 @@ class Policy:
 
     def _action(self, failure: Failure) -> Action:
         row = TABLE[failure.fault]
+        # No rule can change these: no time is left, or the caller has received part of the answer.
         if failure.fault is Fault.DEADLINE or row.after_content:
             return Action.RAISE
         own = self.own_action(failure)
@@ -103,6 +103,7 @@ def words_of(failure: Failure) -> tuple[str, ...]:
     """Return every word by which a route's rule can match this failure, the most specific first."""
     number = UNAVAILABLE if failure.fault is Fault.FIRE_DRILL else failure.status
     status = (str(number),) if number is not None else ()
+    # Smaller groups are more specific.
     groups = sorted(
         (word for word, faults in GROUPS.items() if failure.fault in faults), key=lambda word: len(GROUPS[word])
     )

@@ -80,6 +80,7 @@ class FallbackRun(Generic[T]):
                 continue
             if self.attempts and self._time_left() <= 0:
                 raise AggregateRouterError(self.attempts, Fault.DEADLINE.value)
+            # A last resort gets a single try.
             retries = 0 if candidate == last_resort else self.plan.policy.retries
             result = yield from self._ask(candidate, retries)
             if result is not None:
@@ -89,7 +90,6 @@ class FallbackRun(Generic[T]):
     def _pass_by(
         self, candidate: PlannedCandidate, places: set[tuple[str, str]], last_resort: PlannedCandidate | None
     ) -> Attempt | None:
-        """Return the attempt of a candidate that is skipped, or None if it is to be called."""
         now = self._ms(self._context.clock())
         place = (candidate.provider, candidate.model)
         if candidate.skip is not None:
@@ -132,6 +132,7 @@ class FallbackRun(Generic[T]):
         if isinstance(outcome, Failure):
             self._record_failure(trial, outcome)
             return None
+        # Whether a stream succeeds is known only at its end, see `end_stream`.
         if self._stream:
             run_context.cooldowns.release_probe(*place)
         else:
@@ -153,6 +154,7 @@ class FallbackRun(Generic[T]):
                 return call, outcome
             failure = self._refine(self._own_time(outcome))
             if trial.key is not None:
+                # Another key is tried within the same attempt, so a refused key is not a failed candidate.
                 of_all_keys = self._next_key(trial, trial.key, failure)
                 if of_all_keys is None:
                     continue
@@ -220,7 +222,6 @@ class FallbackRun(Generic[T]):
         return failure
 
     def _pause(self, trial: CandidateRun, failure: Failure) -> float | None:
-        """Return the seconds before a retry of the same candidate, or None if it is left."""
         policy = self.plan.policy
         if policy.verdict(failure).action is not Action.RETRY or trial.retried >= trial.retries:
             return None
@@ -237,6 +238,7 @@ class FallbackRun(Generic[T]):
         if failure.fault is Fault.DEADLINE:
             self.attempts.append(attempt)
             raise AggregateRouterError(self.attempts, Fault.DEADLINE.value)
+        # Where nothing may be dropped, a refused parameter leads to the next candidate.
         refused = self.plan.refuses_drops and failure.fault is Fault.UNSUPPORTED_PARAMETER
         if verdict.action is Action.RAISE and not refused:
             self.attempts.append(attempt)

@@ -286,6 +286,8 @@ TABLE: Mapping[str, FaultRow] = MappingProxyType({
         seed=RAISE, resilient=NEXT, effect=NONE, scope=PROVIDER, key_effect=LONG, code="upstream_forbidden",
         groups=(Group.CLIENT_ERROR, Group.AUTH), alert=True, alert_kind=AlertKind.KEY_REFUSED,
     ),
+    # 404, 413, 415 and 422 are raised by default: the request or the configuration is wrong, and another provider's
+    # answer would hide that.
     Fault.HTTP_404: FaultRow(
         translatable("The provider has no such model or path"),
         Advice(translatable("%(provider)s has no model %(model)s. Correct the name or the base URL."), Remedy.PROVIDER),
@@ -369,6 +371,7 @@ TABLE: Mapping[str, FaultRow] = MappingProxyType({
         code=EMPTY_CODE, groups=(Group.EMPTY,),
         message=translatable("The provider's stream ended without content."),
     ),
+    # The caller has received part of the answer, so no other candidate can continue it.
     Fault.STREAM_STALL: FaultRow(
         translatable("The stream fell silent after content"), BROKE_OFF,
         seed=RAISE, code="stream_stalled", exhausted=504, after_content=True,

@@ -89,6 +89,7 @@ class CandidateRun:
 
     def _leave_out(self, failure: Failure, memory: Memory) -> bool:
         named = dict.fromkeys((failure.param or "", *failure.further_params))
+        # The token limit is renamed, never left out.
         news = [each for each in named if each not in self.without_params and each not in LIMIT_NAMES]
         if not news or len(self.stripped) + len(news) > MAX_LEFT_OUT:
             return False

@@ -38,6 +38,7 @@ def refine_wait(failure: Failure, preset: ErrorPreset, time_left: float) -> Fail
     """Return the failure with a valid wait, and a 429 classified by whether the wait is short enough to retry."""
     seconds = named_wait(failure)
     failure = replace(failure, retry_after=seconds)
+    # `strict` retries every 429, whatever its wait.
     if failure.fault not in (Fault.HTTP_429, Fault.HTTP_429_WAIT) or preset is ErrorPreset.STRICT:
         return failure
     waits = seconds is not None and is_long(seconds, time_left)

@@ -151,6 +151,7 @@ def import_values(
     problems += [*broken_references(result), *lost_aliases(result, sorted_values)]
     if errors(problems):
         return Imported(configuration=current, keys={}, problems=tuple(problems), kept_unknown=unknown)
+    # Pruning may have removed the provider of a key.
     kept = {name: key for name, key in keys.items() if result.provider(name)}
     return Imported(
         configuration=result, keys=kept, problems=tuple(problems), kept_unknown=unknown, further_keys=further
@@ -250,6 +251,7 @@ def merge_routing(
     providers: dict[str, ProviderSpec] = {}
     for raw in value.get("providers") or ():
         old = current.provider(raw["providerName"])
+        # A stored key is kept only at its origin, so that it is never sent to another host.
         there = old if old and same_origin(old.endpoint, raw["endpoint"]) else None
         variable = key_variable(raw["providerName"], raw.get("envName"))
         key, plaintext = key_from_file(

@@ -66,6 +66,7 @@ def further_keys_from_file(
     chosen = (referenced_variable(entry["apiKey"]) or "" for entry in entries)
     by_name, keys, plaintexts = {key.name: key for key in held}, list[KeySpec](), list[str]()
     for number, (entry, variable) in enumerate(zip(entries, further_variables(first_variable, chosen), strict=True), 2):
+        # Unnamed keys count from 2: the first key is the provider's own.
         name = entry.get("name") or str(number)
         key, plaintext = key_from_file(entry["apiKey"], endpoint, variable, by_name.get(name), fingerprint)
         if key.kind is KeyKind.NONE:  # a further key has to be a key

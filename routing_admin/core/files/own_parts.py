@@ -207,13 +207,11 @@ OWN_RULES = (
 
 
 def write_own_parts(configuration: Configuration) -> dict[str, Any]:
-    """Return these fields of the file without empty ones."""
     parts = {part.key: part.write(items) for part in OWN_PARTS if (items := getattr(configuration, part.field))}
     return parts | drop_absent({CATALOGUE: configuration.catalogue})
 
 
 def without_own_parts(configuration: Configuration) -> Configuration:
-    """Return the configuration without these fields."""
     parts: dict[str, Any] = {part.field: () for part in OWN_PARTS}
     return replace(configuration, catalogue=None, **parts)
 

@@ -186,6 +186,7 @@ def _route(
     entries: Mapping[tuple[str, str], str],
 ) -> dict[str, Any]:
     fallback = [entries[item.provider, item.model or providers[item.provider].default_model] for item in chain[1:]]
+    # The first candidate's parameters go to the route, the only place that the seed has.
     temperature = route.temperature if chain[0].temperature is None else chain[0].temperature
     max_tokens = route.max_tokens if chain[0].max_tokens is None else chain[0].max_tokens
     return (

@@ -71,7 +71,6 @@ def sentence_of(refused: RefusedNeed, ends_at: datetime | None, now: datetime) -
 
 
 def text_of_amount(meter: Meter, amount: int, currency: str) -> str:
-    """Format an amount for people; money includes its currency."""
     return f"{amount_text(amount)} {currency}" if meter in MONEY else f"{amount:,}"
 
 

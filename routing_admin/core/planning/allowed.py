@@ -21,6 +21,7 @@ class ModelNotAllowedError(LookupError):
         self.sentence = translatable(
             "This key cannot use '%(name)s'. It can use: %(allowed)s. An administrator can allow more.",
             name=name[:200],
+            # An ellipsis stands for further names.
             allowed=(*allowed[:MAX_NAMES], *("…" for _ in allowed[MAX_NAMES : MAX_NAMES + 1])),
         )
         super().__init__(self.sentence)

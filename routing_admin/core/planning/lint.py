@@ -128,6 +128,7 @@ def lint(
     candidates = []
     for at, one in enumerate(plain):
         if at not in live:
+            # A skipped candidate promises nothing, so it neither loses nor gains.
             candidates.append(one)
             continue
         able = {word for word in MEDIA if one.capabilities.has(word)}

@@ -63,6 +63,7 @@ def resolve_model(configuration: Configuration, model: str, task_type: str | Non
     if task_type:
         return NamedRoute(*resolve_route(configuration, task_type))
     aliases = {alias.name: alias.target for alias in configuration.aliases}
+    # `task:…` always means the route, even if an alias has that name.
     target = aliases.get(model) if not model.startswith(TASK) else None
     found = _look_up(configuration, target or model)
     is_alias = target is not None
@@ -116,6 +117,7 @@ def _service(configuration: Configuration, name: str) -> NamedRoute | None:
 
 
 def _bare_task(configuration: Configuration, name: str) -> NamedRoute | None:
+    # Unlike `task:…`, a bare name does not fall back to `default`.
     route = configuration.route(name)
     return NamedRoute(route) if route is not None and route.enabled else None
 

@@ -126,6 +126,7 @@ def plan_route(
     pools: Pools = MappingProxyType({}),
 ) -> Plan:
     """Plan a request along a given route, stored or built for one service."""
+    # An added language may replace a built-in directive.
     directives = {**LANGUAGE_DIRECTIVES, **{one.code: one.directive for one in configuration.languages}}
     default = configuration.default_language
     candidates = tuple(
@@ -262,6 +263,7 @@ def opening_of(chat: ChatRequest) -> str:
             text = part.text[:OPENING_CHARACTERS] if isinstance(part, TextPart) else ""
             file = f"{part.artifact_id}{part.size}" if isinstance(part, FilePart) else ""
             digest.update(f"{text}\0{file}\0".encode("utf-8", "replace"))
+        # Later messages differ from turn to turn.
         if message.role is Role.USER:
             break
     return digest.hexdigest()

@@ -138,9 +138,11 @@ def _forms(chat: ChatRequest, place: WalkPlace) -> tuple[DeliveryForm, ...] | No
 
 
 def _stride_of(place: WalkPlace, chain: WalkChain, then: PastTry | None) -> _Stride:
+    # A cancelled or aborted attempt says nothing about the candidate.
     if then is None or then.outcome in (CANCELLED, ABORTED):
         return _Stride.UNKNOWN
     if then.outcome == OK:
+        # It answered a request from which something was dropped, which the chain may forbid.
         return _Stride.PASSES if chain.refuses_drops and then.drops else _Stride.ANSWERS
     if then.outcome in SKIPS:
         return SKIPS[then.outcome](place, chain)
