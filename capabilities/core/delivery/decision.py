@@ -107,9 +107,11 @@ def decide(file: FilePart, reader: Reader, position: Position = ANYWHERE) -> Del
     if file.kind is Kind.TEXT and slot is None and file.content is not None:
         return Delivery(_decide_text(file, reader), because(ReasonCode.READABLE_TEXT), mime_type="text/plain")
     reasons = [reason for obstacle in OBSTACLES if (reason := obstacle(file, reader, slot, position))]
+    # All reasons are needed, not only the first: a conversion must resolve every one of them.
     if reasons or slot is None:
         return _decide_without_native(file, reader, position, slot, reasons)
     capability = next(word for word in slot.capabilities if reader.capabilities.has(word))
+    # A file that the slot takes, but not inside a tool result, moves behind the results.
     hoist = hoists(slot, reader, position)
     fits = because(ReasonCode.FITS, capability=capability, mime_type=file.mime_type)
     return Delivery(Outcome.HOISTED if hoist else Outcome.NATIVE, fits, slot, file.mime_type, hoist)
@@ -166,6 +168,7 @@ def _decide_without_native(
         if target.mime_types:
             hoist = hoists(slot, reader, position)
             return Delivery(Outcome.CONVERTED, reason, slot, target.mime_types[0], hoist, target)
+    # With `extract`, words have precedence; pages are drawn only if there are none (see `writing`).
     seen = None if ContentPolicy.EXTRACT in reader.policies else page_slot(file, reader, position)
     if seen is not None:
         return Delivery(Outcome.CONVERTED, reason, seen, hoist=hoists(seen, reader, position))
@@ -184,6 +187,7 @@ def page_slot(file: FilePart, reader: Reader, position: Position) -> Slot | None
     types = conversion_target(slot, reader, position).mime_types
     if file.content is None or not types:
         return None
+    # The size of a page is unknown before it is drawn, so only type, role and counts are checked here.
     page = FilePart(Kind.IMAGE, types[0], content=file.content)
     return None if any(obstacle(page, reader, slot, position) for obstacle in OBSTACLES) else slot
 
@@ -253,7 +257,6 @@ IMAGE_TARGETS = ("image/png", "image/jpeg", "image/webp")
 
 
 def conversion_target(slot: Slot, reader: Reader, position: Position) -> ConvertTo:
-    """Return what a converted image must satisfy to fit this slot at this position."""
     inside = tool_result_slot(slot, reader, position)
     types = tuple(mime_type for mime_type in IMAGE_TARGETS if slot.carries(mime_type, in_tool_result=inside))
     return ConvertTo(types, slot.max_bytes, slot.side(position.total))

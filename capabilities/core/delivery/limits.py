@@ -35,6 +35,7 @@ PAPERS = [
 
 
 def _add_source(source: str, *, checked: str = CHECKED, **slots: Any) -> Limits:
+    # Pages show source and day beside each limit.
     said = {"source": source, "checkedOn": checked}
     return MappingProxyType(
         {key: {**said, **value} if isinstance(value, dict) else value for key, value in slots.items()}
@@ -45,6 +46,7 @@ OPENAI_IMAGES: Limits = MappingProxyType(
     {
         "capabilities": ["vision"],
         "mimeTypes": PHOTOS,
+        # 1,500 images a request; the sum of 50 MB is measured, see below.
         "maxCount": 1500,
         "maxTotalBytes": 50 * MIB,
         "maxSide": 5500,

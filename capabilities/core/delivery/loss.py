@@ -37,7 +37,6 @@ class Loss:
 
     @property
     def percent(self) -> int | None:
-        """Return the share in whole percent, or None if unknown."""
         # Never 0 and never 100: something is lost, and something arrives.
         return None if self.share is None else min(max(round(self.share * 100), 1), 99)
 

@@ -53,7 +53,6 @@ FindDescription = Callable[[FilePart, str, int], ModelDescription]
 
 
 def find_no_description(file: FilePart, describer: str, message: int) -> ModelDescription:
-    """Return that no model was asked, for callers without descriptions."""
     return ModelDescription(DescriptionState.NOT_ASKED, describer)
 
 
@@ -70,6 +69,7 @@ def find_describer(file: FilePart, reader: Reader, reason: Reason) -> str:
     """Return the model that describes a file not delivered for this reason, or "" if none does."""
     if ContentPolicy.DESCRIBER not in reader.policies or reason.code in NOT_FOR_A_DESCRIBER:
         return ""
+    # A describer needs the bytes: a URL alone, or an empty file, is described by its facts.
     if file.content is None or file.unreadable or not file.size:
         return ""
     return reader.describer_for(file)

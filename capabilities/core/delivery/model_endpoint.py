@@ -54,7 +54,6 @@ class ModelEndpoint:
 
     @property
     def name(self) -> str:
-        """Return the service's id, else `provider/model`."""
         return self.service_id or f"{self.target.provider}/{self.target.model}"
 
 
@@ -74,7 +73,6 @@ class Prepared:
 
     @property
     def to_describe(self) -> tuple[PartDelivery, ...]:
-        """Return the files that a model would describe and was not asked about yet."""
         return tuple(each for each in self.deliveries if is_to_describe(each.delivery))
 
 
@@ -103,6 +101,7 @@ def model_endpoint(
     template = limits_template(target.endpoint, protocol)
     slots = slots_for(protocol, template, limits or None, quirks, target.model)
     reader = Reader(slots=slots, capabilities=capabilities, policies=policies_in(content or {}))
+    # The embedded provider answers in this process, so there is nothing to forward headers to.
     passes = passed_headers(quirks, protocol) if protocol != "echo" else {}
     words = words_at(protocol, target.endpoint, vendor_tools)
     return ModelEndpoint(PROTOCOLS[protocol], target, reader, service_id, tokens, passes, words)
@@ -135,6 +134,7 @@ def prepare(
 
 
 def with_callers_headers(prepared: Prepared, passes: Mapping[str, str], headers: Mapping[str, str]) -> Prepared:
+    # Names differ: a caller's x-request-id is X-Client-Request-Id at OpenAI.
     passed = {name: headers[own] for own, name in passes.items() if headers.get(own)}
     if not passed:
         return prepared
@@ -158,6 +158,7 @@ def rename_limit(to: ModelEndpoint, name: str | None) -> ModelEndpoint:
     if name is None:
         return to
     quirks = {**to.target.quirks, LIMIT_FIELD: name}
+    # The extra fields of a service may contain the limit, too.
     extra = {name if key in LIMIT_NAMES else key: value for key, value in to.target.extra_body.items()}
     return replace(to, target=replace(to.target, quirks=quirks, extra_body=extra))
 

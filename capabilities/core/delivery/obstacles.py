@@ -183,6 +183,7 @@ def _too_large(file: FilePart, _: Reader, slot: Slot | None, __: Position) -> Re
 
 
 def _too_wide(file: FilePart, _: Reader, slot: Slot | None, position: Position) -> Reason | None:
+    # An image whose size could not be read has no sides and passes.
     sides = [side for side in (file.width, file.height) if side is not None]
     return _over(ReasonCode.TOO_WIDE, max(sides), slot.side(position.total)) if slot and sides else None
 
@@ -206,6 +207,7 @@ def _too_much_of_a_kind(file: FilePart, _: Reader, slot: Slot | None, position: 
 
 
 def _request_full(file: FilePart, reader: Reader, _: Slot | None, position: Position) -> Reason | None:
+    # A file by URL adds no bytes to the request.
     total = position.request_bytes + wire_bytes(file.size if file.content else 0)
     return _over(ReasonCode.REQUEST_FULL, total, reader.slots.max_request_bytes)
 

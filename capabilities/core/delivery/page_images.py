@@ -37,6 +37,7 @@ def draw_pages(file: FilePart, reader: Reader, position: Position) -> DrawnPages
         return None
     most = _most_pages(slot)
     most = most if slot.max_count is None else min(most, slot.max_count - _count(position))
+    # Always drawn at the size for a crowded request, whatever else this one contains.
     crowded = replace(position, total=slot.crowd_count + 1) if slot.crowd_count else position
     drawn = content.draw(conversion_target(slot, reader, crowded), most) if most > 0 else None
     fitting = _take_fitting(drawn.images, file, reader, position) if drawn else {}
@@ -49,6 +50,7 @@ def count_images(files: Iterable[FilePart], reader: Reader) -> int:
     """Return how many images a request with these files may hold; a drawable document counts its pages."""
     total = 0
     for file in files:
+        # An upper bound: which pages fit is not known yet.
         slot = page_slot(file, reader, Position()) if file.kind is not Kind.IMAGE else None
         total += 1 if file.kind is Kind.IMAGE else _most_pages(slot) if slot else 0
     return total

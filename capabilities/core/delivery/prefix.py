@@ -48,6 +48,7 @@ def find_break(earlier: Adapted, later: Adapted) -> PrefixBreak | None:
 
     `later` is adapted from the messages of `earlier` and further ones.
     """
+    # Compare what was sent, not the decision: a different reason with the same bytes breaks nothing.
     for before, now in zip(earlier.deliveries, later.deliveries, strict=False):
         if (before.text, before.natives) != (now.text, now.natives):
             return PrefixBreak(now)
@@ -56,6 +57,7 @@ def find_break(earlier: Adapted, later: Adapted) -> PrefixBreak | None:
 
 def predict_break(chat: ChatRequest, adapted: Adapted, reader: Reader, words: TextStyle) -> PrefixBreak | None:
     """Return what one more file like the last would break in the next turn of a request with files."""
+    # Any answer will do; only the positions of files matter.
     answer = Message(Role.ASSISTANT, (TextPart("."),))
     more = Message(Role.USER, (adapted.deliveries[-1].file,))
     later = adapt(replace(chat, messages=(*chat.messages, answer, more)), reader, words)

@@ -38,4 +38,5 @@ def estimate_usage(model: str, probe: Probe) -> Usage | None:
 
 def count_calls(probes: Iterable[Probe]) -> int:
     """Return the most calls these probes make, including the greeting before them."""
+    # The third file, the control, is only asked if both others were read.
     return 1 + FILES * len(list(probes))

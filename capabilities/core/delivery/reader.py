@@ -42,7 +42,6 @@ def policies_of(text: str | None) -> frozenset[ContentPolicy]:
 
 
 def find_no_describer(_: FilePart) -> str:
-    """Return "", for readers without a describing model."""
     return ""
 
 

@@ -47,7 +47,6 @@ class _Placed:
 
 
 def byte_count(text: str | None) -> int:
-    """Return the bytes of a text on the wire."""
     return len((text or "").encode("utf-8", "replace"))
 
 
@@ -118,6 +117,7 @@ class SizeBudget:
         return all(self._used[limit] + taken <= limit.most for limit, taken in takes.items())
 
     def _stays(self, limit: RoomLimit) -> int:
+        # Neither files of this message nor any text can make room.
         return self._used_here[limit] + (self._text_bytes if limit == self._request else 0)
 
     def _add_text(self, count: int) -> None:
@@ -136,6 +136,7 @@ class SizeBudget:
         reason = because(limit.code, actual=self._used[limit] + needed, limit=limit.most, **facts)
         # Oldest first, as far as files of earlier messages go.
         for placed in tuple(self._placed):
+            # Half of the limit at once, so that the prefix changes rarely.
             enough = self._used[limit] <= min(limit.most // 2, limit.most - needed)
             if enough or placed.message == self._message:
                 return
@@ -144,6 +145,7 @@ class SizeBudget:
                 self._used.subtract(placed.takes)
                 written = write_in_words(placed.file, self._reader, reason, self._words)
                 self.files[placed.message, placed.place] = written
+                # The words that replace the file take room themselves.
                 self._count_text(byte_count(written.text))
 
     def _position(self, role: Role) -> Position:

@@ -32,12 +32,14 @@ def slots_for(
     allows it.
     """
     slots = with_limits(_shipped(protocol, template, model), overrides or {})
+    # Compatibility options are applied last: no override can make a provider accept a part that cannot be written.
     return slots if quirks is None else within_quirks(slots, quirks)
 
 
 @lru_cache(maxsize=1000)
 def _shipped(protocol: str, template: str | None, model: str) -> Slots:
     slots = with_limits(Slots(name=protocol), limits.PROTOCOLS.get(protocol, {}))
+    # The provider's template is applied after the model's limits: Bedrock and Vertex serve the same Claude with lower limits.
     for pattern, more in limits.MODELS.get(protocol, ()):
         slots = with_limits(slots, more) if pattern.search(model.lower()) else slots
     return with_limits(slots, limits.TEMPLATES.get(template or "", {}))
@@ -46,6 +48,7 @@ def _shipped(protocol: str, template: str | None, model: str) -> Slots:
 def within_quirks(slots: Slots, quirks: Mapping[str, Any]) -> Slots:
     """Return the slots that a provider's compatibility options can express, with a video slot if they allow one."""
     tool_media = ToolMedia(quirk(quirks, "tool_media", slots.name))
+    # Only the OpenAI dialect varies in its parts from provider to provider.
     if slots.name != "openai":
         return replace(slots, tool_media=tool_media if "tool_media" in quirks else slots.tool_media)
     start = slots if slots.get(Kind.VIDEO) else with_limits(slots, limits.VIDEO_URL)
@@ -73,4 +76,5 @@ def _by_url(kind: Kind, quirks: Mapping[str, Any]) -> bool:
         return not quirk(quirks, "no_remote_image_urls")
     if kind is Kind.AUDIO:
         return bool(quirk(quirks, "input_audio_shape") == "audio_url")
+    # A video part is always written by URL or data URL.
     return kind is Kind.VIDEO or bool(quirk(quirks, "file_urls"))

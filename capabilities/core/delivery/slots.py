@@ -46,12 +46,12 @@ class Slot:
     checked_on: str = ""
 
     def carries(self, mime_type: str, *, in_tool_result: bool = False) -> bool:
-        """Return whether the slot accepts files of this type."""
         listed = self.tool_mime_types if in_tool_result and self.tool_mime_types is not None else self.mime_types
         return listed is None or mime_type in listed
 
     def side(self, total: int) -> int | None:
         """Return the most pixels per side in a request with `total` files of this kind."""
+        # Anthropic: 8,000 pixels a side, but 2,000 in a request with more than 20 images.
         crowded = self.crowd_count is not None and total > self.crowd_count
         return self.crowd_max_side if crowded and self.crowd_max_side is not None else self.max_side
 

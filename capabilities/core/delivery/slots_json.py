@@ -15,6 +15,7 @@ from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Kind
 
 
 def _is_count(value: object) -> bool:
+    # bool is a subclass of int.
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
@@ -128,6 +129,7 @@ def with_limits(slots: Slots, data: object) -> Slots:
             continue
         for kind in kinds:
             slot = _apply(by_kind.get(kind), key, kind, data[key])
+            # Null removes the slot: the provider has none for that kind.
             by_kind.pop(kind, None)
             if slot is not None:
                 by_kind[kind] = slot
@@ -159,6 +161,7 @@ def to_json(slots: Slots) -> dict[str, Any]:
     words = {name: word for word, (name, _) in _FIELDS.items()}
     data: dict[str, Any] = {"maxRequestBytes": slots.max_request_bytes, "toolMedia": slots.tool_media.value}
     for key, kinds in SLOT_KINDS.items():
+        # Document and other share one slot in JSON.
         slot = slots.get(kinds[0])
         data[key] = slot and {words[item.name]: _plain(getattr(slot, item.name)) for item in fields(slot)}
     return data

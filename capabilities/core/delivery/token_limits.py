@@ -41,6 +41,7 @@ class TokenLimits:
     def obstacle(self, adapted: Adapted, model: str) -> Translatable | None:
         """Return why an adapted request does not fit, or None if it does or this is unknown."""
         wanted = adapted.chat.max_tokens
+        # The output limit is compared exactly, since max_tokens is no estimate.
         if self.output and wanted is not None and wanted > self.output.tokens:
             return translatable(WRITES, most=f"{self.output.tokens:,}", count=f"{wanted:,}")
         if self.context is None:
@@ -48,6 +49,7 @@ class TokenLimits:
         count = estimate_request(adapted, model)
         if count <= self.context.tokens * MARGIN:
             return None
+        # Round to two digits: the estimate is no better than that.
         return translatable(READS, most=f"{self.context.tokens:,}", count=f"{round(count, 2 - len(str(count))):,}")
 
 

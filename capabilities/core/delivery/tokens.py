@@ -48,7 +48,7 @@ def _cells(width: int, height: int, cell: int) -> int:
 
 
 def _shrunk(width: int, height: int, cell: int, edge: int, budget: int) -> tuple[int, int]:
-    """Return the largest size of the same shape whose padded long edge and number of cells are within bounds."""
+    # The largest size of the same shape whose padded long edge and number of cells are within bounds.
     long, short = max(width, height), min(width, height)
 
     def at(side: int) -> tuple[int, int]:
@@ -66,14 +66,13 @@ def _shrunk(width: int, height: int, cell: int, edge: int, budget: int) -> tuple
 
 
 def claude_image(edge: int, budget: int) -> ImageCount:
-    """Return Claude's rule: a token per 28 x 28 pixels, shrunk to the edge and budget of the model's tier."""
+    # One token per 28 x 28 pixels, after shrinking to the edge and budget of the model's tier.
     return lambda width, height: _cells(*_shrunk(width, height, 28, edge, budget), 28)
 
 
 def openai_tiles(base: int, tile: int) -> ImageCount:
-    """Return OpenAI's rule: fit 2048 x 2048, short side to 768, then `base` plus `tile` per 512-pixel tile."""
-
     def count(width: int, height: int) -> int:
+        # Fit into 2048 x 2048, then shrink the short side to 768.
         fit = min(1.0, 2048 / max(width, height))
         fit *= min(1.0, 768 / (min(width, height) * fit))
         return base + tile * _cells(max(1, round(width * fit)), max(1, round(height * fit)), 512)
@@ -82,17 +81,17 @@ def openai_tiles(base: int, tile: int) -> ImageCount:
 
 
 def openai_patches(factor: float, edge: int, budget: int) -> ImageCount:
-    """Return OpenAI's rule: patches of 32 x 32 pixels within edge and budget, times the model's factor."""
+    # Patches of 32 x 32 pixels within edge and budget, times the model's factor.
     return lambda width, height: round(_cells(*_shrunk(width, height, 32, edge, budget), 32) * factor)
 
 
 def gemini_tiles(width: int, height: int) -> int:
-    """Return the tokens for Gemini up to 2.5: 258 for a small image, else 258 per tile of 768 pixels."""
+    # Up to Gemini 2.5: 258 for a small image, else 258 per tile of 768 pixels.
     return 258 if max(width, height) <= 384 else 258 * _cells(width, height, 768)
 
 
 def qwen_image(width: int, height: int) -> int:
-    """Return the tokens for Qwen-VL: one per 28 x 28 pixels, at least 4."""
+    # Qwen-VL: one token per 28 x 28 pixels, at least 4.
     return max(4, _cells(width, height, 28))
 
 
@@ -180,7 +179,6 @@ def estimate_request(adapted: Adapted, model: str) -> int:
 
 
 def estimate_chat(chat: ChatRequest, model: str) -> int:
-    """Estimate the tokens of a canonical request if its files were sent natively."""
     files = (part for message in chat.messages for part in message.parts if isinstance(part, FilePart))
     return _sum_words(chat) + sum(each.tokens for each in _each_known(files, model))
 
@@ -194,6 +192,7 @@ def estimate_delivery(
     if delivery.delivery.outcome is not Outcome.CONVERTED:
         return file_tokens(model, delivery.file)
     images = [FilePart(each.kind, width=each.width, height=each.height) for each in delivery.natives]
+    # An estimate of some pages would look like one of all of them.
     known = _each_known(images, model)
     return Estimate(sum(each.tokens for each in known), known[0].rule) if known and len(known) == len(images) else None
 

@@ -27,6 +27,7 @@ def fit_vendor_items(
     chat: ChatRequest, protocol: str, allowed: Collection[str], language: str | None
 ) -> tuple[ChatRequest, tuple[str, ...]]:
     """Return the request with the vendor items the protocol takes and `allowed` names, and the other paths."""
+    # Most requests have none.
     if not chat.vendor and not any(message.vendor for message in chat.messages):
         return chat, ()
     left_out: list[str] = []
@@ -134,6 +135,7 @@ def fit_tools(chat: ChatRequest, protocol: str) -> tuple[ChatRequest, Mapping[st
 def _fit_name(name: str) -> str:
     # The hash keeps names apart that differ only in replaced or cut characters.
     start = _OTHER.sub("_", name)[: MAX_NAME_CHARS - HASH_CHARS - 2]
+    # Gemini's names must begin with a letter or an underscore.
     if not start[:1].isalpha():
         start = f"_{start}"
     return f"{start}_{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:HASH_CHARS]}"
@@ -144,6 +146,7 @@ def _fit_id(call_id: str) -> str:
 
 
 def _fit_tools(message: Message, names: Mapping[str, str], ids: Mapping[str, str]) -> Message:
+    # A tool message names the call that it answers, so its id changes with the call's.
     answered = message.tool_call_id
     if not (message.tool_calls or answered):
         return message

@@ -48,7 +48,6 @@ from capabilities.core.vocabulary import Kind
 
 
 def find_no_agent(_: FilePart) -> Sequence[str]:
-    """Return no agents, for callers without a directory of agents."""
     return ()
 
 
@@ -70,7 +69,6 @@ class TextStyle:
 def text_style_for(
     chat: ChatRequest, language: str | None, agents_for: Callable[[FilePart], Sequence[str]]
 ) -> TextStyle:
-    """Return the text style for a request."""
     # A text must not name a tool that the caller does not offer.
     return TextStyle(language, agents_for, chat.has_tool("send_message"), chat.has_tool("get_artifact"))
 
@@ -94,12 +92,12 @@ def name_of(file: FilePart, otherwise: str = "") -> str:
 
 
 def write(file: FilePart, reader: Reader, position: Position, words: TextStyle) -> WrittenFile:
-    """Return the file as this reader gets it, following `decide`."""
     return _write_as(decide(file, reader, position), file, reader, position, words)
 
 
 def write_in_words(file: FilePart, reader: Reader, reason: Reason, words: TextStyle) -> WrittenFile:
     """Return the file as words although it could be native, for this reason."""
+    # Without `convert`: drawn pages would need the room that is missing.
     wordy = replace(reader, policies=reader.policies - {ContentPolicy.CONVERT})
     return _write_as(decide_in_words(file, wordy, reason), file, wordy, Position(), words)
 
@@ -107,6 +105,7 @@ def write_in_words(file: FilePart, reader: Reader, reason: Reason, words: TextSt
 def _write_as(delivery: Delivery, file: FilePart, reader: Reader, position: Position, words: TextStyle) -> WrittenFile:
     try:
         return WRITERS[delivery.outcome](file, delivery, reader, position, words)
+    # The bytes may be lost between decision and reading.
     except UnreadableError as error:
         return _write_description_instead(
             file, reader, position, words, because(ReasonCode.UNREADABLE, problem=error.reason)
@@ -139,6 +138,7 @@ def _write_description_instead(
 
 def _natively(file: FilePart, delivery: Delivery, _: Reader, __: Position, ___: TextStyle) -> WrittenFile:
     blob = file.content.blob() if file.content else None
+    # The URL only without bytes; the decision has checked that the slot takes it.
     url = None if blob else file.url
     part = NativePart(file.kind, file.mime_type, blob, url, file.filename, file.detail, file.cache)
     return WrittenFile(delivery, natives=(part,))
@@ -185,8 +185,8 @@ def _lead(file: FilePart, treatment: str, words: TextStyle) -> str:
 def _write_pages(
     file: FilePart, delivery: Delivery, reader: Reader, position: Position, words: TextStyle
 ) -> WrittenFile | None:
-    """Return the document's pages as images, as many as fit, or None if there is no page to send."""
     drawn = draw_pages(file, reader, position)
+    # No page can be drawn, or none fits: the caller writes a description.
     if drawn is None:
         return None
     loss = loss_of(LossKind.CUT, len(drawn.images), drawn.total)
@@ -232,7 +232,6 @@ def _lost_text(text: Text, arrives: int) -> Loss | None:
 
 
 def _find_text(file: FilePart, delivery: Delivery) -> tuple[Text | None, Delivery]:
-    """Return the text, and the delivery changed to INLINED where markup could not be removed."""
     content = file.content
     if content is None:
         return None, delivery
@@ -243,6 +242,7 @@ def _find_text(file: FilePart, delivery: Delivery) -> tuple[Text | None, Deliver
         )
         if seen is not None and seen.text.strip():
             return seen, delivery
+    # A web page from which no words could be extracted is inlined as written.
     return (content.text(), replace(delivery, outcome=Outcome.INLINED)) if marked_up else (None, delivery)
 
 
@@ -257,10 +257,10 @@ def _write_description(
 
 
 def _add_description(facts: str, more: ModelDescription, file: FilePart, words: TextStyle) -> str:
-    """Return the facts, the description or the slot for a later one, and the reference once more."""
     if more.state is DescriptionState.FAILED:
         return facts
     block = more.text or description_slot(more.describer, words.language)
+    # Facts, description, then the reference once more.
     reference = reference_line(file.artifact_id, words.language) if file.artifact_id else ""
     return "\n".join(filter(None, (facts, block, reference)))
 

@@ -65,6 +65,7 @@ def _too_long(file: FilePart) -> Reason | None:
     longest = LONGEST.get(file.kind)
     if longest is None:
         return None
+    # Inspecting opens the file, so only if its length is not known yet.
     seconds = file.seconds if file.seconds is not None else _inspect(file).seconds
     if seconds is None or seconds <= longest.seconds:
         return None
@@ -87,5 +88,6 @@ def estimate_describing(
     adapted = adapt(describing_chat(file, question, language), seeing, TextStyle(language))
     if isinstance(adapted, CannotRead):
         return None
+    # A file with unknown measures would count as nothing, and the sum would mislead.
     of_file = estimate_delivery(adapted.deliveries[0], model)
     return Estimate(estimate_request(adapted, model), of_file.rule) if of_file else None

@@ -86,6 +86,7 @@ def fence_words(words: str, language: str | None, max_chars: int) -> str:
     """Return at most `max_chars` characters of the words in a fence, with a note after it if they were cut."""
     clean = clean_words(words)
     shown = clean[:max_chars]
+    # Markdown closes a fence with the same number of ticks, so ours is one longer than any inside.
     longest = max((len(run) for run in re.findall(f"[{TICKS}]+", shown)), default=0)
     fence = "`" * max(3, longest + 1)
     lines = [fence, *(LINE_MARK + line for line in shown.split("\n")), fence]
@@ -99,6 +100,7 @@ def clean_words(words: str) -> str:
     lines = LINE_ENDS.sub("\n", words)
     visible = "".join(each for each in lines if each in "\n\t" or not hides(each))
     short = LONG_RUNS.sub(r"\1\2", HIDDEN.sub("", visible))
+    # Last, since removing hidden characters may complete a token.
     return CONTROL_TOKENS.sub(_take_apart, short).strip("\n")
 
 
@@ -225,7 +227,7 @@ PROMPTS: Mapping[str, DescribingPrompt] = MappingProxyType({"en": EN, "zh": ZH})
 
 
 def describing_chat(file: FilePart, question: str | None, language: str | None) -> ChatRequest:
-    """Return the request to describe a file: rules and task, then the file and the question it came with."""
+    """Return the request to describe a file: rules and task, then the file and its question."""
     prompt = PROMPTS[nearest(language)]
     kind = file.kind if file.kind in prompt.tasks else Kind.DOCUMENT
     length = prompt.length.format(words=f"{MAX_WORDS[kind]:,}")
@@ -233,6 +235,7 @@ def describing_chat(file: FilePart, question: str | None, language: str | None) 
     words = [prompt.request]
     if question:
         words += [prompt.question, fence_words(question, language, MAX_QUESTION_CHARS)]
+    # The caller's detail and cache marks are for its own model.
     asked = replace(file, detail=None, cache=None, led=False)
     user = Message(Role.USER, (asked, TextPart("\n\n".join(words))))
     return ChatRequest((Message(Role.SYSTEM, (system,)), user), max_tokens=MAX_TOKENS)
@@ -243,7 +246,7 @@ MAX_HEAD, MAX_TAIL = 1_500, 500
 
 
 def question_for(chat: ChatRequest, message_index: int) -> str | None:
-    """Return the words of the user's message that came with the file of this message, or None.
+    """Return the words of the user's message that brought the file of this message, or None.
 
     For a file in a tool's result, this is the last user's message before it. Later messages do not count, so that the
     result is the same in every later turn.
@@ -271,12 +274,11 @@ class DescriptionKey:
 
     @property
     def digest(self) -> str:
-        """Return the whole key as 64 hexadecimal digits."""
+        # NUL separates the fields, so that no two keys join to the same text.
         return _hash("\0".join(map(str, astuple(self))))
 
 
 def description_key(content: str, describer: str, language: str | None, question: str | None) -> DescriptionKey:
-    """Return the key of a description with the current prompt."""
     hashed = _hash(question) if question else ""
     return DescriptionKey(
         content=content, describer=describer, prompt_version=PROMPT_VERSION, language=nearest(language), question=hashed
