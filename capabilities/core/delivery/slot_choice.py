@@ -39,7 +39,7 @@ def slots_for(
 @lru_cache(maxsize=1000)
 def _shipped(protocol: str, template: str | None, model: str) -> Slots:
     slots = with_limits(Slots(name=protocol), limits.PROTOCOLS.get(protocol, {}))
-    # The provider's template is applied after the model's limits: Bedrock and Vertex serve the same Claude with lower limits.
+    # The provider's template follows the model's: Bedrock and Vertex serve the same Claude with lower limits.
     for pattern, more in limits.MODELS.get(protocol, ()):
         slots = with_limits(slots, more) if pattern.search(model.lower()) else slots
     return with_limits(slots, limits.TEMPLATES.get(template or "", {}))
