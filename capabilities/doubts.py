@@ -52,6 +52,7 @@ class NotedRefusals:
         if not self._noted:
             return True
         with self._writing:
+            # A copy, since requests note refusals meanwhile.
             noted = dict(self._noted)
             try:
                 with transaction.atomic():
@@ -61,6 +62,7 @@ class NotedRefusals:
                 log.debug("%s refused files could not be written yet: %s", len(noted), error)
                 return False
             for key, refused in noted.items():
+                # A newer refusal may have been noted during the write.
                 if self._noted.get(key) is refused:
                     del self._noted[key]
             return True

@@ -53,6 +53,7 @@ class FairSlots:
 
         Hold it before taking a database's lock or connection, never the other way round.
         """
+        # Nested: this thread has a slot, and waiting for a second one could block it for ever.
         if self._holder() is not None:
             yield
             return
@@ -105,7 +106,6 @@ class FairSlots:
                 raise OverloadedError
 
     def acquire_at_once(self, name: str) -> bool:
-        """Take a slot if one is free, and return whether it was."""
         with self._lock:
             return self._take(name)
 
@@ -113,6 +113,7 @@ class FairSlots:
         if self._held.total() >= self.slots or self._held[name] >= self._own:
             return False
         self._held[name] += 1
+        # A counter of turns: the highest number was served last.
         self._turns[name] = max(self._turns.values(), default=0) + 1
         return True
 

@@ -54,6 +54,7 @@ def load_json(data: bytes | bytearray, *, counts_text: bool = False) -> Any:
         return orjson.loads(data)
     short = len(data) - _long_bytes(scan)
     try:
+        # Long strings are decoded piece by piece, so that no step holds the interpreter for long.
         skeleton, texts = _lift(data, scan, settings.MAX_JSON_BYTES - short if counts_text else math.inf)
         return put_back(orjson.loads(skeleton), texts)
     except orjson.JSONDecodeError as error:
@@ -135,7 +136,6 @@ def _too_many_bytes() -> JsonTooLargeError:
 
 
 def nests_too_deeply(value: Any) -> bool:
-    """Return whether a value nests deeper than allowed."""
     # Level by level and containers only: recursion could overflow the stack.
     level = [value] if type(value) is dict or type(value) is list else []
     for _ in range(settings.MAX_JSON_DEPTH):
@@ -200,7 +200,6 @@ for two of the largest uploads as base64; a page, with ten files at once."""
 
 
 def body_limit(path: str) -> int:
-    """Return the bytes that a body sent to this path may have."""
     return _row(path).size()
 
 
@@ -211,7 +210,6 @@ def received_limit(path: str) -> int:
 
 
 def is_held(path: str) -> bool:
-    """Return whether a body sent to this path is held in memory."""
     return _row(path).in_memory
 
 

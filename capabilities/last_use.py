@@ -43,6 +43,7 @@ class LastUses:
     def write(self) -> bool:
         """Write what is noted in one transaction; on a database error keep it and return False."""
         with self._writing:
+            # A copy, since requests note uses meanwhile.
             noted = dict(self._noted)
             try:
                 self._update(noted)

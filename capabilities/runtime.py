@@ -30,6 +30,8 @@ class Runtime:
         try:
             return cast(T, self._made[declared])
         except KeyError:
+            # Without the lock first: almost every call finds the object. The lock is reentrant, since making one object
+            # may need another.
             with self._lock:
                 if declared not in self._made:
                     self._made[declared] = declared.make()
@@ -45,7 +47,6 @@ class Runtime:
         self._stops.append(stop)
 
     def stop(self) -> None:
-        """Call what was added by `at_end`, the newest first."""
         while self._stops:
             self._stops.pop()()
 

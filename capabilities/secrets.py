@@ -35,12 +35,12 @@ def origin_of(endpoint: str) -> str:
         port = parts.port
     except ValueError:
         port = None
+    # The default port is written out, so that both spellings are one origin.
     port = port or {"https": 443, "http": 80}.get(parts.scheme)
     return f"{parts.scheme}://{(parts.hostname or '').lower()}" + (f":{port}" if port else "")
 
 
 def cipher() -> MultiFernet:
-    """Return the cipher that encrypts with the newest key and decrypts with any."""
     return MultiFernet([Fernet(key) for key in settings.ENCRYPTION_KEYS])
 
 
@@ -52,6 +52,7 @@ def fingerprint_of(key: str, origin: str) -> str:
 def store_key(key: str, endpoint: str) -> StoredKey:
     """Return the stored form of a provider key, created once per (key, origin)."""
     origin = origin_of(endpoint)
+    # The origin is encrypted with the key, so that a changed row cannot redirect it.
     sealed = cipher().encrypt(json.dumps({"key": key, "origin": origin}).encode()).decode()
     # Four characters of a short key would reveal too much of it.
     last_four = key[-4:] if len(key) >= 12 else ""
@@ -86,6 +87,7 @@ def rotate() -> int:
     Raises `KeyUnreadableError` if no encryption key opens one, before any is written.
     """
     engine = cipher()
+    # Locked, so that no key is stored with an old encryption key meanwhile.
     rows = list(StoredKey.objects.select_for_update())
     for row in rows:
         try:

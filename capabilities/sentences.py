@@ -39,6 +39,7 @@ def join_sentences(sentences: Iterable[str]) -> str:
     """
     text = ""
     for sentence in filter(None, sentences):
+        # A closing tag belongs to the text before it.
         close = not text or sentence.startswith("</") or WIDE_END.search(text[-LOOKED_AT:])
         text += sentence if close else f" {sentence}"
     return text

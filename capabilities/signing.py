@@ -22,11 +22,11 @@ def sign(message: bytes) -> str:
 
 def sign_lastingly(message: bytes) -> str:
     """Return the HMAC under the oldest secret, which stays the same until that one is removed."""
+    # Names of stored things are looked up by it, so it must not change with each rotation.
     return _sign(settings.SIGNING_SECRETS[-1], message)
 
 
 def signatures(message: bytes) -> list[str]:
-    """Return the HMAC under each secret, the newest first."""
     return [_sign(secret, message) for secret in settings.SIGNING_SECRETS]
 
 
@@ -51,6 +51,7 @@ def read_secrets_again() -> bool:
     next start.
     """
     stamps = {name: _stamp(path) for name, path in settings.SECRET_FILES.items()}
+    # Files are read again only if one has changed: every bad key leads here.
     if stamps == _stamps():
         return False
     _stamps().clear()
@@ -83,7 +84,6 @@ def _read(path: Path) -> list[str]:
 
 
 def split_secrets(text: str) -> list[str]:
-    """Return the secrets of a comma-separated list, newest first."""
     return [word for each in text.split(",") if (word := each.strip())]
 
 

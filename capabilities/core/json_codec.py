@@ -79,6 +79,7 @@ def scan_json(data: bytes | bytearray, max_values: int, numbers_per_value: int =
                 start = _last_place(data, start, quote)
         block, length = _mask_escapes(data[start : start + BLOCK])
         if not inside or b'"' in block:
+            # With escaped quotes masked, the pieces are outside and inside strings in turn.
             pieces = block.split(b'"')
             if inside and start + len(pieces[0]) - opened > BLOCK:
                 scan.long_strings.append((opened, start + len(pieces[0])))
@@ -89,13 +90,14 @@ def scan_json(data: bytes | bytearray, max_values: int, numbers_per_value: int =
             if scan.values > max_values:
                 raise TooManyValuesError
             inside ^= len(pieces) % 2 == 0
+            # Where the contents begin of a string that the block does not end.
             opened = start + length - len(pieces[-1])
         start += length
     return scan
 
 
 def _last_place(data: bytes | bytearray, start: int, quote: int) -> int:
-    """Return the last place before a far quote that no escape spans, or `start` if there is none."""
+    # The last place up to a far quote that no escape spans, or `start`, which is one, if there is none.
     before = len(data[quote - BLOCK : quote].rstrip(b"\\"))
     return quote - BLOCK + before if before else start
 
@@ -104,6 +106,7 @@ def is_bounded(
     text: str | bytes, max_values: int = MAX_INNER_VALUES, numbers_per_value: int = NUMBERS_PER_VALUE
 ) -> bool:
     """Return whether JSON inside a caller's string may be parsed; the bound on its body does not count it."""
+    # A value takes at least one character.
     if len(text) <= max_values:
         return True
     data = text.encode("utf-8", "replace") if isinstance(text, str) else text
@@ -115,11 +118,12 @@ def is_bounded(
 
 
 def _mask_escapes(block: bytes | bytearray) -> tuple[bytes | bytearray, int]:
-    """Return the block with escaped quotes replaced, and its length; no escape crosses its end."""
+    # An escape must not cross the end of the block, so a lone backslash is left to the next one.
     if block.endswith(b"\\") and (len(block) - len(block.rstrip(b"\\"))) % 2 and len(block) > 1:
         block = block[:-1]
     if b'\\"' not in block:
         return block, len(block)
+    # Replaced by as many bytes, so that places stay the same.
     return block.replace(b"\\\\", b"__").replace(b'\\"', b"__"), len(block)
 
 
@@ -149,6 +153,7 @@ def lift_strings(
             pieces = list[str]()
             for first, last in _pieces(view, start, stop):
                 pieces.append(parse(b"".join((b'"', view[first:last], b'"'))))
+                # Base64 is a file's data and does not count as text.
                 if not _looks_like_base64(view[first : first + SAMPLE]):
                     plain += last - first
                     if plain > max_text:
@@ -166,7 +171,6 @@ def _looks_like_base64(sample: memoryview) -> bool:
 
 
 def _pieces(view: memoryview, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Yield start and end of the pieces of a string's contents; each is valid contents of a string, too."""
     while start < stop:
         end = _safe_end(view, start, stop)
         yield start, end
@@ -174,14 +178,15 @@ def _pieces(view: memoryview, start: int, stop: int) -> Iterator[tuple[int, int]
 
 
 def _safe_end(view: memoryview, start: int, stop: int) -> int:
-    """Return the end of a piece, not within a character, an escape or a surrogate pair."""
     end = start + PIECE
     if end >= stop:
         return stop
+    # Not within a character: UTF-8 continues with bytes 10xxxxxx.
     while end > start + PIECE - 3 and view[end] & 0xC0 == 0x80:
         end -= 1
     if b"\\" not in bytes(view[end - MAX_ESCAPE : end]):
         return end
+    # Not within an escape or a surrogate pair: an escaped backslash begins none.
     tail = bytes(view[start:end]).replace(b"\\\\", b"__")[-MAX_ESCAPE:]
     found = OPEN_END.search(tail)
     return end - (len(tail) - found.start()) if found else end
@@ -190,6 +195,7 @@ def _safe_end(view: memoryview, start: int, stop: int) -> int:
 def put_back(value: Any, texts: dict[str, str]) -> Any:
     """Return the value with each long string in place of its name, as a value or as a member's name."""
     whole = [value]
+    # A list instead of recursion, since the value may nest deeply.
     waiting: list[Any] = [whole]
     while waiting:
         each = waiting.pop()
@@ -199,6 +205,7 @@ def put_back(value: Any, texts: dict[str, str]) -> Any:
             elif type(inner) is dict or type(inner) is list:
                 waiting.append(inner)
         if type(each) is dict and not texts.keys().isdisjoint(each):
+            # Rebuilt as a whole, which keeps the order of the members.
             members = [(texts.get(key, key), inner) for key, inner in each.items()]
             each.clear()
             each.update(members)
@@ -233,6 +240,7 @@ def read_json(data: bytes | str, *, is_trusted: bool = False) -> Any:
     for read, _ in _given:
         try:
             return read(data)
+        # The standard library decides on what the faster codec rejects.
         except ValueError:
             break
     return json.loads(data, parse_int=_read_int)

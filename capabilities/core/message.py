@@ -47,7 +47,6 @@ class Blob:
 
 
 def blob_of(data: bytes) -> Blob:
-    """Return a blob over bytes in memory."""
     return Blob(len(data), lambda: iter((data,)))
 
 
@@ -106,8 +105,7 @@ class ConvertTo:
 class Content(Protocol):
     """Access to a file's content; every method may raise `UnreadableError`."""
 
-    def blob(self) -> Blob:
-        """Return the bytes as stored."""
+    def blob(self) -> Blob: ...
 
     def text(self) -> Text | None:
         """Return the file's text, decoded or extracted, or None if there is none."""
@@ -225,6 +223,7 @@ class ToolCall:
 
     def signature_for(self, origin: str) -> str | None:
         """Return the signature if it is of this origin or of unknown origin."""
+        # A signature of another model would be rejected.
         return self.signature if self.origin in ("", origin) else None
 
 
@@ -276,7 +275,6 @@ class Message:
 
     @property
     def text(self) -> str:
-        """Return all words of the message, one part per line."""
         return "\n".join(part.text for part in self.parts if isinstance(part, TextPart))
 
 
@@ -286,6 +284,7 @@ def weave(
     """Return a turn's reasoning blocks, of one origin or of all, and its vendor items, in their order."""
     if not vendor:
         return [each for each in thoughts if origin in (None, each.origin)]
+    # Sorted by place in the turn; at the same place a vendor's block goes before the reasoning after it.
     placed: list[tuple[tuple[int, ...], ReasoningBlock | VendorItem]] = [
         ((each.offset, each.calls, at, 1), each) for at, each in enumerate(thoughts) if origin in (None, each.origin)
     ]

@@ -300,6 +300,7 @@ ADMIN_SCOPES = (
 )
 """The scopes of an administrator's token for scripts. Agent keys have none of these, and tokens none of the agents'."""
 
+# Reading the configuration files is not for viewers: they may not export on the pages either.
 _READING = frozenset(scope for scope in ADMIN_SCOPES if scope.endswith(":read")) - {"config:read"}
 ROLE_SCOPES: Mapping[UserRole, frozenset[str]] = {
     UserRole.VIEWER: _READING,
@@ -416,12 +417,10 @@ def can_change_near(role: UserRole, name: str) -> bool:
 
 
 def can_change(role: UserRole, name: str) -> bool:
-    """Return whether a role may submit changes on that page, False if it has no row."""
     return bool(right_on_page(role, name) & CHANGE)
 
 
 def kinds_changed_by(role: UserRole) -> frozenset[str]:
-    """Return the kinds of configured things that a role may change, and therefore restore."""
     return frozenset(kind for kind, page in PAGE_OF_KIND.items() if can_change(role, page))
 
 
@@ -440,6 +439,7 @@ def _cell(cells: Cells, role: UserRole) -> Right:
 
 def scope_of_call(method: str, path: str) -> str | None:
     """Return the scope an agent's call needs, or None if it has no row; `path` is as the table writes it."""
+    # HEAD is GET without the body.
     return CALLS.get(f"{'GET' if method == 'HEAD' else method} {path}")
 
 

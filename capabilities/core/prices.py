@@ -74,8 +74,8 @@ class Price:
     others: tuple[Price, ...] = ()
 
     def rates_for(self, prompt_tokens: int) -> Rates:
-        """Return the rates of a request that reads so many tokens."""
         fitting = [tier for tier in self.tiers if prompt_tokens > tier.above]
+        # Tiers are sorted: the last one that fits has the highest threshold. Below all of them, the first counts.
         return (fitting or self.tiers)[-1 if fitting else 0].rates
 
 
@@ -101,7 +101,6 @@ def rate_of(amount: Decimal | None) -> int | None:
 
 
 def amount_of(rate: int) -> Decimal:
-    """Return a stored rate as the amount per million tokens."""
     return Decimal(rate) / _SCALE
 
 
@@ -111,12 +110,14 @@ def cost_of(usage: Usage, price: Price) -> Cost | None:
         return None
     rates = price.rates_for(usage.prompt_tokens or 0)
     reads, writes = _input_parts(usage, rates), _output_parts(usage, rates)
+    # A partly unknown price is unknown, never a lower cost.
     if any(count and rate is None for count, rate in (*reads, *writes)):
         return None
     written = _sum(writes)
     nanos = _nanos(_sum(reads) + written)
     if not (usage.cached_tokens or usage.cache_write_tokens):
         return Cost(nanos, price.currency)
+    # The same usage with all cached tokens at the rate of plain input.
     uncached = _sum(_input_parts(_without_cache(usage), rates)) + written
     return Cost(nanos, price.currency, _nanos(uncached) - nanos)
 
@@ -126,6 +127,7 @@ Part = tuple[int, int | None]
 
 
 def _input_parts(usage: Usage, rates: Rates) -> list[Part]:
+    # Tokens kept for an hour are part of all that were written to the cache.
     hour = usage.cache_write_1h_tokens or 0
     return _split(
         usage.prompt_tokens,
@@ -277,5 +279,6 @@ def price_of(data: Mapping[str, Any]) -> Price | None:
     if not data or any(problem.severity == "error" for problem in check_price(data)):
         return None
     amounts = {field: data.get(name) for name, field in FIELDS.items()}
+    # By way of text: a float's own digits would carry its rounding error into the rate.
     rates = {field: rate_of(Decimal(str(value))) for field, value in amounts.items() if value is not None}
     return Price(data["currency"], (Tier(0, Rates(**rates)),))

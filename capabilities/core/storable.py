@@ -86,6 +86,7 @@ def path_of(place: Iterable[str | int]) -> str:
 
 def find_unstorable(value: Any, path_of: Callable[[Place], str] = path_of) -> Iterator[Problem]:
     """Yield a problem for each text, number or level of a JSON value that cannot be stored unchanged."""
+    # A list instead of recursion, since input may nest without end.
     waiting: list[tuple[Place, Any]] = [((), value)]
     while waiting:
         place, item = waiting.pop()
@@ -99,6 +100,7 @@ def find_unstorable(value: Any, path_of: Callable[[Place], str] = path_of) -> It
             yield Problem(where, message, "range")
         elif isinstance(item, Mapping | list | tuple):
             if len(place) > DEPTH:
+                # The beginning of the path is enough; the whole has a hundred parts.
                 where = path_of(place[:3])
                 message = translatable("%(path)s is nested more than %(depth)s levels deep.", path=where, depth=DEPTH)
                 yield Problem(where, message, "range")

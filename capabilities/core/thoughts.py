@@ -42,6 +42,7 @@ class ReasoningBlock:
 @lru_cache(maxsize=1000)
 def origin_of(protocol: str, provider: str, model: str) -> str:
     """Return a short hash that identifies one model at one provider through one protocol."""
+    # NUL separates the names, so that no two triples hash the same text.
     return hashlib.sha256("\0".join((protocol, provider, model)).encode()).hexdigest()[:12]
 
 

@@ -23,6 +23,7 @@ class Translatable(str):  # a str subclass cannot have slots of its own
     facts: Mapping[str, Fact]
 
     def __new__(cls, template: str, facts: Mapping[str, Fact] | None = None) -> Self:
+        # Without facts a percent sign is just text.
         made = super().__new__(cls, template % _english(facts) if facts else template)
         made.template, made.facts = str(template), dict(facts or {})
         return made
@@ -45,7 +46,6 @@ def data_of(text: str) -> Any:
 
 
 def text_of(data: Any) -> str:
-    """Return the text that `data_of` stored."""
     if not isinstance(data, Mapping):
         return str(data)
     return Translatable(data["code"], {name: _fact_of(fact) for name, fact in data["facts"].items()})

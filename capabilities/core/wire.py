@@ -100,7 +100,6 @@ class Target:
     max_output_tokens: int | None = None
 
     def origin(self, protocol: str) -> str:
-        """Return the mark on this model's reasoning in that protocol."""
         return origin_of(protocol, self.provider, self.model)
 
 
@@ -122,7 +121,6 @@ BodyPiece = Piece | Blob
 
 
 def piece_length(piece: BodyPiece) -> int:
-    """Return the bytes that a piece takes on the wire, without reading a file."""
     if isinstance(piece, bytes):
         return len(piece)
     return piece.length if isinstance(piece, MediaData) else piece.size
@@ -148,7 +146,6 @@ class UpstreamRequest:
         return sum(map(piece_length, self.pieces()))
 
     def elide(self) -> Any:
-        """Return the payload for previews, each file's data as `<N bytes>`."""
         return elide(self.payload)
 
 
@@ -172,6 +169,7 @@ def split_payload(payload: Mapping[str, Any]) -> tuple[Piece, ...]:
         mark = mark or f"media:{secrets.token_hex(16)}:"  # unguessable: no caller's text can contain it
         return mark
 
+    # Files are marked and cut out afterwards, so their bytes never pass through the JSON writer.
     text = write_json(payload, collect_places)
     if not places:
         return (text,)

@@ -77,6 +77,7 @@ def form_of(text: str) -> KeyNotation:
         return KeyNotation.PLACEHOLDER
     if MASKED.fullmatch(text):
         return KeyNotation.MASKED
+    # Text such as `${A}${B}` is neither a reference nor a key.
     return KeyNotation.INVALID if "${" in text or not header_safe(text) else KeyNotation.LITERAL
 
 
@@ -146,6 +147,7 @@ def overrides(names: Mapping[str, str | None]) -> Overrides:
     """Return the overrides for providers, given as name → `envName` or None."""
     variables = {name: key_variable(name, env_name) for name, env_name in names.items()}
     nameless = tuple(name for name, variable in variables.items() if _is_nameless(variable))
+    # Two names may become the same NAME (`a-b` and `a_b`), and one variable must not set both keys.
     counts = Counter(variable for name, variable in variables.items() if name not in nameless)
     shared = [variable for variable, count in counts.items() if count > 1]
     return Overrides(

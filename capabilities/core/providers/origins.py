@@ -85,7 +85,6 @@ class OriginPolicy:
     everything: bool = False
 
     def lists(self, origin: str) -> bool:
-        """Return whether that origin is listed, so that neither scheme nor address is checked."""
         return self.everything or origin in self.origins
 
 
@@ -101,6 +100,7 @@ def origin_of(url: str) -> str | None:
     parts = _split(url)
     if parts is None or parts.scheme not in DEFAULT_PORTS or not parts.hostname:
         return None
+    # A trailing dot names the same host.
     host = parts.hostname.rstrip(".").lower()
     shown = f"[{host}]" if ":" in host else host
     try:
@@ -147,6 +147,7 @@ def proxy_refusal(proxy: str, policy: OriginPolicy, own: str = "", endpoint: str
     parts = _split(proxy)
     if parts is None or parts.scheme not in DEFAULT_PORTS or _unreadable(proxy):
         return translatable(BAD_PROXY)
+    # Without the credentials, which a proxy's URL may contain and an endpoint's may not.
     bare = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
     found, origin = refusal(bare, policy), origin_of(bare) or ""
     if found is None and endpoint.lower().startswith("http://") and not policy.lists(origin):
@@ -160,6 +161,7 @@ def check_addresses(url: str, addresses: Iterable[str], policy: OriginPolicy) ->
     if policy.lists(origin):
         return None
     found = list(addresses)
+    # All must be public: a connection may use any of them.
     for text in found:
         if not is_public(text):
             return _sentence(origin, translatable(RESOLVES, address=text))
@@ -169,6 +171,7 @@ def check_addresses(url: str, addresses: Iterable[str], policy: OriginPolicy) ->
 def is_public(text: str) -> bool:
     """Return whether an address is on the public internet, also in forms that embed an IPv4 address."""
     try:
+        # Without the zone (`fe80::1%eth0`).
         address = ipaddress.ip_address(text.split("%", 1)[0])
     except ValueError:
         return False
@@ -178,12 +181,14 @@ def is_public(text: str) -> bool:
 def _forms(address: Address) -> list[Address]:
     if isinstance(address, ipaddress.IPv4Address):
         return [address]
+    # An IPv6 address may lead to an IPv4 one, which must be public as well.
     if address.ipv4_mapped is not None:
         return [address.ipv4_mapped]
     forms: list[Address] = []
     if address.sixtofour is not None:
         forms.append(address.sixtofour)
     lowest = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    # In these networks the address is only another form of the IPv4 address.
     if any(address in network for network in (NAT64, COMPATIBLE, TRANSLATED)):
         return [lowest]
     if int(address) >> 32 & 0xFFFFFFFF in ISATAP:
@@ -204,7 +209,7 @@ def _split(url: str) -> SplitResult | None:
 
 
 def _unreadable(url: str) -> str | None:
-    """Return the reason for characters that URL parsers treat differently, or None."""
+    # URL parsers disagree on these: some drop a control character, some treat a backslash as a slash.
     if any(ord(char) <= 32 or ord(char) == 127 for char in url):
         return MALFORMED["space"]
     return MALFORMED["backslash"] if "\\" in url else None

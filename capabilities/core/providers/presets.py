@@ -58,6 +58,7 @@ def quirks_for(endpoint: str, quirks: Mapping[str, Any]) -> Mapping[str, Any]:
     host = _host_quirks(endpoint)
     if not quirks:
         return host
+    # Null means the host's default.
     own = {name: value for name, value in quirks.items() if value is not None}
     return MappingProxyType({**host, **own})
 
@@ -83,6 +84,7 @@ def protocol_of(endpoint: str) -> str:
         return "anthropic"
     if parts.path.rstrip("/").endswith("/responses"):
         return "openai-responses"
+    # Google serves an OpenAI-compatible API on the same host.
     if parts.hostname == GEMINI_HOST and not parts.path.startswith("/v1beta/openai"):
         return "gemini"
     return "openai"
@@ -91,6 +93,7 @@ def protocol_of(endpoint: str) -> str:
 def _parts(endpoint: str) -> SplitResult:
     try:
         parts = urlsplit(endpoint.strip())
+        # The port is parsed only when it is read, and may raise.
         _ = parts.hostname, parts.port
     except ValueError:
         return SplitResult("", "", endpoint, "", "")

@@ -105,8 +105,8 @@ def _cut(text: str, limit: int) -> str:
 
 
 def _whole(text: Translatable) -> str:
-    """Return the sentence, or its redacted plain text if a key shows where its facts meet."""
     plain = str(text)
+    # A key can appear where the template and a fact meet; then only the redacted plain text is safe.
     cleaned = redact(plain)
     return text if cleaned == plain else cleaned
 
@@ -117,6 +117,7 @@ def _fit(text: str, limit: int) -> str:
     size = len(text.encode())
     if size <= limit:
         return text
+    # Cut only the longest fact, so that the sentence itself stays whole.
     longest = max(_words_in(text), key=lambda fact: len(fact.encode()), default="")
     room = max(0, len(longest.encode()) - (size - limit))
     shorter = text.change_texts(lambda fact: _cut(fact, room) if fact == longest else fact)

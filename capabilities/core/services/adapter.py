@@ -113,7 +113,6 @@ class ContentAdapter:
         return self.agents.find_capable(capability, Direction.INPUT)
 
     def find_capable_services(self, capability: str) -> list[str]:
-        """Return the ids of model services that read it, which a new agent could use."""
         return [service.id for service in self.registry.get_services_by_capability(capability)]
 
 

@@ -100,6 +100,7 @@ def rights_of(*limits: AgentLimits | None) -> AgentLimits | None:
 def _price(stored: Mapping[str, Any], currency: str) -> Price | None:
     if stored.get(UNPRICED) != UnpricedPolicy.COUNT:
         return None
+    # One rate for input and output.
     rate = rate_of(Decimal(stored[UNPRICED_PRICE]))
     return Price(currency, (Tier(0, Rates(rate, rate)),), "the budget")
 

@@ -167,7 +167,6 @@ class KeyTerms:
 
 
 def terms_of(stored: Mapping[str, Any]) -> KeyTerms:
-    """Return the terms stored in a key's row."""
     if not stored:
         return KeyTerms()
     labels = Labels(stored.get(LabelKind.TEAM, ""), stored.get(LabelKind.PROJECT, ""))

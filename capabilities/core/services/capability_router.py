@@ -62,7 +62,6 @@ class RoutingResult:
     text_description: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the result for the API; `textDescription` is absent if there is none."""
         told = {} if self.text_description is None else {"textDescription": self.text_description}
         return {
             "canProcess": self.can_process,
@@ -73,7 +72,6 @@ class RoutingResult:
 
 
 def find_no_words(_: AttachmentInfo) -> str:
-    """Return "", for callers without words about files."""
     return ""
 
 
@@ -164,6 +162,7 @@ UNNAMED_TYPE = {Kind.IMAGE: "image/png", Kind.AUDIO: "audio/mpeg", Kind.VIDEO: "
 
 
 def _part(file: FilePart, loaded: Loaded, write: WriteData) -> dict[str, Any]:
+    # The store has seen the bytes, so its type has precedence over the message's.
     known = [each for each in (loaded.mime_type, file.mime_type) if each and each != "application/octet-stream"]
     mime_type = known[0] if known else UNNAMED_TYPE.get(file.kind, "application/octet-stream")
     if file.kind is Kind.AUDIO and mime_type in AUDIO_FORMATS:

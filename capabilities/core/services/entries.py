@@ -78,6 +78,7 @@ def parse_capabilities(raw: object, path: str = "capabilities") -> tuple[Capabil
     if raw and not any(side in raw for side in SIDES):
         return TEXT_ONLY, [_bad(path, translatable("must have the lists input and output, and has neither"))]
     problems = [problem for side, entries in sides.items() for problem in _side_problems(f"{path}.{side}", entries)]
+    # Any bad entry makes the whole service text only, not just without that entry.
     if problems:
         return TEXT_ONLY, problems
     kept = {side: tuple(dict.fromkeys(entries)) for side, entries in sides.items() if entries is not None}
@@ -85,6 +86,7 @@ def parse_capabilities(raw: object, path: str = "capabilities") -> tuple[Capabil
 
 
 def _declared(raw: object) -> bool:
+    # A list of null declares nothing.
     return isinstance(raw, Mapping) and any(raw.get(side) is not None for side in SIDES)
 
 
@@ -132,6 +134,7 @@ def parse_service(raw: object, path: str) -> tuple[LlmServiceConfig | None, list
         capability_tags=tags,
         capabilities=capabilities,
         description=raw["description"],
+        # Unknown fields are kept, so that an export contains them again.
         extra={name: value for name, value in raw.items() if name not in KNOWN},
         declared=_declared(raw.get("capabilities")) and not warnings,
     )

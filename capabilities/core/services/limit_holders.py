@@ -58,6 +58,7 @@ def maker_holder(agent: str, limits: AgentLimits | None) -> LimitHolder | None:
     """Return an agent as a holder for the agents it made at run time, or None if it has no such limits."""
     if limits is None or not limits.most:
         return None
+    # The id is the maker's own, so its calls and those of its agents are counted together.
     return LimitHolder(id_of_agent(agent), translatable("Its creator %(name)s", name=agent), limits, "maker")
 
 

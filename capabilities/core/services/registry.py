@@ -79,7 +79,6 @@ class LlmServiceRegistry:
     def get_services_by_capability(
         self, capability_type: str, direction: Direction | str = Direction.INPUT
     ) -> tuple[LlmServiceConfig, ...]:
-        """Return the services that have the capability in that direction, in order."""
         way = direction_of(direction)
         return tuple(service for service in self if way and service.capabilities.has(capability_type, way))
 

@@ -67,6 +67,7 @@ def attachment_block(
     `only_configured` says that agents made at run time were not considered.
     """
     say, content_type = words(language), content_type_of(kind)
+    # A data URL would put the file's bytes into the text.
     remote = None if url is None or url.lstrip().lower().startswith("data:") else url
     fields = ((say.filename, filename), (say.reference, artifact_ref), (say.link, remote))
     lines = [say.received, say.type + say.nouns[content_type]]
@@ -142,7 +143,6 @@ def reference_line(artifact_id: str, language: str | None) -> str:
 
 
 def tell_extraction(mime_type: str, language: str | None) -> str:
-    """Return the words for `treatment_lead` about text extracted from such a file."""
     return words(language).extracted.format(type=_type_for_models(mime_type, language))
 
 
@@ -204,6 +204,7 @@ def page(text: str, language: str | None, offset: int, limit: int) -> Excerpt:
     """Return up to `limit` characters from `offset`, and a note if there are more; empty past the end."""
     total = len(text)
     start = min(max(offset, 0), total)
+    # At least one character, or a caller that reads on would never reach the end.
     end = min(start + max(limit, 1), total)
     shown = text[start:end]
     if end == total:

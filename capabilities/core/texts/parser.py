@@ -74,6 +74,7 @@ Found = tuple[ParsedDescription, int]
 
 def _at(lines: Sequence[str], position: int) -> Found | None:
     line = lines[position]
+    # Most lines begin no block, and one check of all openings is cheap.
     if not line.startswith(OPENINGS):
         return None
     for opening, language, read in READERS:
@@ -142,6 +143,7 @@ def _read_unreadable(at: _LineReader, language: str, say: Phrases) -> Found | No
     size = at.after(say.short_size)
     if first is None or type_name is None or not PLACE.search(first) or not at.take(say.cannot_read):
         return None
+    # The last " (" belongs to the reference; a name may contain others.
     name, _, reference = first.rpartition(" (")
     return ParsedDescription(
         block="unreadable",
@@ -166,6 +168,7 @@ def _read_failed(at: _LineReader, language: str, say: Phrases) -> Found | None:
 @cache
 def _truncated_pattern(language: str) -> re.Pattern[str]:
     say = LANGUAGES[language]
+    # Escaped first, then filled: the template has characters with a meaning in patterns.
     head = re.escape(say.truncated).replace(r"\{", "{").replace(r"\}", "}").format(total=COUNT, start=COUNT, end=COUNT)
     tail = re.escape(say.tail).replace(r"\{tail\}", COUNT)
     call = re.escape(say.call).replace(r"\{offset\}", "[0-9]+")

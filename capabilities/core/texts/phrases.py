@@ -63,7 +63,6 @@ class Phrases:
     unknown: str
 
     def forward_to(self, content_type: str) -> str:
-        """Return the sentence on how to forward such content, and which capability that takes."""
         return self.forward.format(noun=self.nouns[content_type], skill=self.skills[content_type])
 
 
@@ -158,7 +157,6 @@ def nearest(language: str | None) -> str:
 
 
 def words(language: str | None) -> Phrases:
-    """Return the words of the nearest language."""
     return LANGUAGES[nearest(language)]
 
 
@@ -174,6 +172,7 @@ def escape_name(name: str, also: str = "") -> str:
     """
 
     def one(index: int, character: str) -> str:
+        # A name that looks escaped is escaped itself, so that `read_back` returns it unchanged.
         looks_escaped = character == "\\" and name.startswith("u{", index + 1)
         return f"\\u{{{ord(character):x}}}" if looks_escaped or character in also or hides(character) else character
 

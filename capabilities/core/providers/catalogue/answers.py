@@ -62,6 +62,7 @@ class Catalogue:
     def lookup(self, provider_hint: str | None, model: str) -> CatalogueEntry | None:
         """Return what is known of a model at a provider (name, preset or URL; None for any), or None."""
         provider, names = self._host_of(provider_hint), tuple(names_of(model))
+        # The most exact name first, at every host, before a shorter name is tried.
         for depth in range(len(names)):
             for matched_by, host in _levels(provider, names[depth]):
                 if names[depth] in self.document.models.get(host, ()):
@@ -69,7 +70,6 @@ class Catalogue:
         return self._pattern(version_name(model))
 
     def _host_of(self, hint: str | None) -> str | None:
-        """Return the host that a hint means: a known one, or an address that listed its own models."""
         known = provider_of(hint)
         return known or next((word for word in (hint or "").lower().split() if word in self.document.models), None)
 
@@ -118,6 +118,7 @@ class Catalogue:
             days = self._days(host, name)
             if days:
                 (source, day), *others = days
+                # A successor is what the vendor announced, for this host or at the maker.
                 heir = self._announced.get((host, name)) or self._announced.get((maker, name), {})
                 other_days = tuple((other, at) for other, at in others if at != day)
                 return Retirement(
@@ -138,6 +139,7 @@ class Catalogue:
         days = [
             (labels[index], date.fromisoformat(day)) for index, day in self.document.ends.get(host, {}).get(name, ())
         ]
+        # The table kept by hand counts last: its day decides only where no source gives one.
         announced = self._announced.get((host, name), {}).get("ends")
         return days + ([(self._announced_by, date.fromisoformat(announced))] if announced else [])
 
@@ -166,12 +168,10 @@ def _pattern_limit(tokens: int | None, source: str) -> StatedLimit | None:
 
 @cache
 def default_catalogue() -> Catalogue:
-    """Return the bundled catalogue, read on first use and kept."""
     return with_own_tables(from_json(json.loads(gzip.decompress(read_data("models.json.gz")))))
 
 
 def with_own_tables(document: CatalogueDocument) -> Catalogue:
-    """Return a catalogue of this document and the bundled tables kept by hand."""
     return Catalogue(document, *(json.loads(read_data(name)) for name in ("patterns.json", "retirements.json")))
 
 

@@ -40,7 +40,6 @@ class SourceNote:
 
     @property
     def label(self) -> str:
-        """Return name and edition: `LiteLLM 1.109.1`."""
         return f"{self.name} {self.edition}".strip()
 
 
@@ -59,7 +58,6 @@ class CatalogueDocument:
 
     @property
     def checked_on(self) -> date:
-        """Return the day of the newest source."""
         return max(date.fromisoformat(note.date) for note in self.sources)
 
     @property
@@ -82,6 +80,7 @@ def group_rows(listings: Iterable[Listing], which: str, *, several: bool = False
             by_name[name][listing.host].append(listing.statement)
     grouped: dict[str, dict[str, Statement]] = {host.name: _first_rows(getattr(host, which), by_host) for host in HOSTS}
     grouped[ANY_HOST] = {
+        # A maker's own row says most of its model; what resellers list counts only for models it does not list.
         name: merge([each for rows in hosts.values() for each in rows])
         for name, hosts in by_name.items()
         if name not in grouped.get(maker_of(name) or "", ()) and len(hosts) > several

@@ -142,6 +142,7 @@ def judge_facts(witnesses: Sequence[Witness]) -> dict[Cell, Fact]:
     """Return the facts that any witness states, text first."""
     everybody = tuple(each.source for each in witnesses)
     sure = FactVerdict.AGREED if len(everybody) > 1 else FactVerdict.ONE_SOURCE
+    # Every listed model chats, so it reads and writes text.
     facts = {cell: Fact(True, sure, everybody) for cell in TEXT}
     judged = {cell: judge_fact(letter, witnesses) for letter, cell in LETTERS.items()}
     return facts | {cell: fact for cell, fact in judged.items() if fact is not None}
@@ -160,6 +161,7 @@ def judge_fact(letter: str, witnesses: Sequence[Witness]) -> Fact | None:
     for side in (yes, no):
         if len(side) > 1 and any(each.own and letter not in each.statement.both for each in side):
             return Fact(side is yes, FactVerdict.AGREED, *names)
+    # Contested counts as no: a wrong no sends words instead of a file, a wrong yes loses the request.
     return Fact(False, FactVerdict.CONTESTED, *names)
 
 
@@ -168,6 +170,7 @@ def judge_limit(statements: Sequence[tuple[str, int | None]]) -> StatedLimit | N
     numbers = tuple((source, tokens) for source, tokens in statements if tokens)
     if not numbers:
         return None
+    # The lowest counts: too small a context passes a request on, too large a one fails it.
     least, most = min(tokens for _, tokens in numbers), max(tokens for _, tokens in numbers)
     if least < most * ROUNDING:
         return StatedLimit(least, FactVerdict.CONTESTED, numbers)

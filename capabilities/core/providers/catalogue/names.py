@@ -217,6 +217,7 @@ FORMS: tuple[NameForm, ...] = (
 def names_of(model: str, *, version: bool = False) -> Iterator[str]:
     """Yield the names to look up, the most exact first; with `version`, only those of that one version."""
     name = model.strip().lower()
+    # Names are looked up without a path, which the first form removes.
     if FORMS[0].pattern.search(name) is None and name:
         yield name
     for form in FORMS:
@@ -247,6 +248,7 @@ def provider_of(hint: str | None) -> str | None:
 @lru_cache(maxsize=2000)
 def dollar_host(address: str) -> str | None:
     """Return the host that bills in dollars at a host name, or None, as for a relay with a vendor's name."""
+    # The whole host name must match: a relay may have a vendor's name in its own.
     fitting = (host.name for host in HOSTS if host.in_dollars and re.fullmatch(host.in_dollars, address.lower()))
     return next(fitting, None)
 

@@ -54,7 +54,6 @@ PricedModel = tuple[str, str, Tiers]
 
 
 def read_litellm_prices(models: Mapping[str, Any]) -> Iterator[PricedModel]:
-    """Yield the prices in LiteLLM's map of models that chat or embed."""
     for name, facts in models.items():
         if not isinstance(facts, Mapping) or facts.get("mode") not in MODES | {"embedding"}:
             continue
@@ -65,6 +64,7 @@ def read_litellm_prices(models: Mapping[str, Any]) -> Iterator[PricedModel]:
 
 
 def _litellm_tiers(facts: Mapping[str, Any]) -> Tiers:
+    # Some models have a list of ranges instead of fields with "above" in their names.
     steps = facts.get("tiered_pricing")
     if isinstance(steps, list) and steps:
         found = {int(each["range"][0]): _rates(each, LITELLM_SORTS, 1_000_000) for each in steps if "range" in each}
@@ -77,7 +77,6 @@ def _litellm_tiers(facts: Mapping[str, Any]) -> Tiers:
 
 
 def read_models_dev_prices(providers: Mapping[str, Any]) -> Iterator[PricedModel]:
-    """Yield the prices in models.dev's `api.json`."""
     for host, provider in providers.items():
         for name, facts in provider["models"].items():
             cost = facts.get("cost")
@@ -101,6 +100,7 @@ def _rates(facts: Mapping[str, Any], names: Mapping[str, str], times: int) -> Ra
 def _amount(value: Any) -> Decimal | None:
     if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value) or value < 0:
         return None
+    # repr gives the digits as written in the file.
     return Decimal(repr(value))
 
 
@@ -125,12 +125,14 @@ def group_prices(priced: Iterable[PricedModel], which: str) -> dict[str, dict[st
     grouped: dict[str, dict[str, Tiers]] = {}
     for place in HOSTS:
         aliases = [alias for alias in getattr(place, which) if place.in_dollars and alias not in IN_YUAN]
+        # The first alias wins, so it is written last.
         rows: dict[str, set[Tiers]] = {}
         for alias in reversed(aliases):
             own: dict[str, set[Tiers]] = defaultdict(set)
             for name, found in by_host[alias].items():
                 own[_called(name, (*aliases, place.name))] |= found
             rows |= own
+        # What a list gives twice differently is unknown.
         grouped[place.name] = {name: tiers for name, found in rows.items() if len(found) == 1 for tiers in found}
     return grouped
 

@@ -46,6 +46,7 @@ def _agree(one: Price, other: Price) -> bool:
 
 
 def _differences(one: Price, other: Price) -> frozenset[str]:
+    # Amounts in different currencies are never compared.
     if one.currency != other.currency:
         return frozenset(SORTS)
     # The start of a tier is not compared: models.dev has one word for every limit, "over 200k". A sort or tier that

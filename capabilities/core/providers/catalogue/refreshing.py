@@ -77,6 +77,7 @@ def read_edition(data: bytes, current: CatalogueDocument, day: date) -> Catalogu
     `day` becomes the edition of the renewed source. Raises `UnreadableCatalogueError` for any other file.
     """
     value = parse_json(data)
+    # A built catalogue has a format number; models.dev's and LiteLLM's files do not.
     if "format" in value and "models" in value:
         return _check(value)
     edition = day.isoformat()
@@ -89,6 +90,7 @@ def read_edition(data: bytes, current: CatalogueDocument, day: date) -> Catalogu
         if listings:
             note = SourceNote("LiteLLM", edition, edition, "MIT")
             return renew(current, note, group_rows(listings, "litellm"), group_ends(listings, "litellm"))
+    # The file is foreign: any shape may be in it.
     except (TypeError, ValueError, AttributeError) as error:
         raise UnreadableCatalogueError(NO_SOURCE) from error
     raise UnreadableCatalogueError(NO_SOURCE)
@@ -164,6 +166,7 @@ def _check(value: dict[str, Any]) -> CatalogueDocument:
 
 
 def _brief(note: SourceNote) -> SourceNote:
+    # Raises ValueError for a note without a valid date.
     date.fromisoformat(note.date)
     short = {field: str(getattr(note, field))[:100] for field in ("name", "edition", "licence", "host")}
     return replace(note, **short)

@@ -106,6 +106,7 @@ def read_provider_list(host: str, entries: Iterable[Any]) -> Iterator[Listing]:
     The fields are those of OpenRouter, Anthropic, Mistral, Gemini, Moonshot, OpenAI, Groq and vLLM (November 2026).
     """
     for entry in entries:
+        # Google's list has `name`, with a `models/` prefix, where others have `id`.
         name = (entry.get("id") or entry.get("name")) if isinstance(entry, Mapping) else None
         if not isinstance(name, str) or not chats(name.lower()):
             continue
@@ -121,7 +122,7 @@ def read_provider_list(host: str, entries: Iterable[Any]) -> Iterator[Listing]:
 
 
 def _own_word(letter: str, entry: Mapping[str, Any], reads: list[str] | None, writes: list[str] | None) -> bool | None:
-    """Return an entry's statement on one letter, from its modalities, parameters or capabilities."""
+    # A list of modalities says yes or no to each; parameters and flags are asked only without one.
     if letter in OWN_MODALITIES and reads is not None:
         return bool(OWN_MODALITIES[letter] & set(reads))
     if letter == "A" and writes is not None:
@@ -155,6 +156,7 @@ def _first_number(entry: Mapping[str, Any], keys: tuple[str, ...]) -> int | None
 def read_openai_ends(module: str) -> dict[str, date]:
     """Return the last days by model that docstrings in openai's list of models announce."""
     ends: dict[str, date] = {}
+    # One item of the list may name several models before the date.
     for item in re.split(r"\n- ", module.replace("\n  ", " ")):
         found = re.search(r":\s+Announced shutdown date:\s+(\d{4}-\d{2}-\d{2})", item)
         if found:
@@ -176,6 +178,7 @@ def _english_day(text: str) -> date:
 
 
 def _statement(words: Mapping[str, bool | None], max_input: int | None, max_output: int | None) -> Statement:
+    # None is no statement: silence is not a no.
     yes, no = ({letter for letter, word in words.items() if word is wanted} for wanted in (True, False))
     return Statement(in_order(yes), in_order(no), "", max_input, max_output)
 

@@ -60,8 +60,8 @@ def _row_of(letter: str, row: int, scale: int) -> bytes:
 
 
 def png(raster: Raster) -> bytes:
-    """Return the picture as a PNG of 8-bit grey."""
     header = struct.pack(">IIBBBBB", len(raster[0]), len(raster), 8, 0, 0, 0, 0)
+    # Each row starts with its filter type, 0 for none.
     rows = b"".join(b"\x00" + row for row in raster)
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
     return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(name, data) for name, data in chunks)

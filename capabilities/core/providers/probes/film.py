@@ -40,11 +40,9 @@ class BitWriter:
         return self
 
     def pad(self) -> BitWriter:
-        """Append zeros up to the next byte."""
         return self.put(0, -self._count % 8)
 
     def put_bytes(self, data: bytes) -> BitWriter:
-        """Append whole bytes at a byte boundary."""
         self._flush()
         self._bytes += data
         return self
@@ -97,6 +95,7 @@ def _parameters() -> bytes:
 
 def _first(raster: Raster) -> bytes:
     bits = BitWriter().put_codes(0, 7, 0).put(0, 4).put_codes(0).put(0, 2).put_codes(0, 1)
+    # Two planes of colour at half the resolution, both grey.
     colours = bytes((NO_COLOUR,)) * (2 * (BLOCK // 2) ** 2)
     for top in range(0, len(raster), BLOCK):
         for left in range(0, len(raster[0]), BLOCK):
@@ -132,7 +131,6 @@ LENGTH = FRAMES * TIMESCALE // FRAMES_A_SECOND
 
 
 def _head(width: int, height: int, parameter_sets: tuple[bytes, bytes], samples: Iterable[bytes], start: int) -> bytes:
-    """Return everything before the samples, which begin at offset `start`."""
     movie = _words(0, 0, TIMESCALE, LENGTH, 0x10000) + b"\x01\x00" + bytes(10) + MATRIX + bytes(24) + _words(2)
     header = _words(0, 0, 1, 0, LENGTH) + bytes(16) + MATRIX + _words(width << 16, height << 16)
     track = _box("trak", _full("tkhd", header, flags=3), _media(width, height, parameter_sets, samples, start))
@@ -166,5 +164,6 @@ def _entry(width: int, height: int, sequence: bytes, parameters: bytes) -> bytes
         *(struct.pack(">H", len(sequence)), sequence, b"\x01", struct.pack(">H", len(parameters)), parameters),
     )
     sides = struct.pack(">HH", width, height)
+    # 0x480000 is 72 dpi as a fixed-point number.
     fixed = bytes(6) + b"\x00\x01" + bytes(16) + sides + _words(0x480000, 0x480000, 0) + b"\x00\x01"
     return _box("avc1", fixed, bytes(32), b"\x00\x18\xff\xff", decoder)

@@ -140,8 +140,10 @@ def read_answer(probe: Probe, word: str, answer: ProbeAnswer) -> AnswerReading:
     if not answer.text.strip():
         return AnswerReading.SILENT
     named, denies = probe.vocabulary.find(said), _DENIAL.search(said) is not None
+    # An empty control may also be called blank or silent; of the other files these words prove nothing.
     if not word:
         denies = denies or _NOTHING.search(said) is not None
+    # Exactly one name counts: an answer that lists several would be right by chance.
     if denies or len(named) != 1:
         return AnswerReading.DENIED if denies and not named else AnswerReading.HEDGED
     return AnswerReading.RIGHT if word in named else AnswerReading.WRONG
@@ -152,6 +154,7 @@ def conclude(readings: Sequence[AnswerReading], control: AnswerReading | None) -
     if AnswerReading.FAILED in (*readings, control):
         return ProbeOutcome.UNCLEAR, ProbeReason.FAILED
     if all(each is AnswerReading.RIGHT for each in readings):
+        # A model that names a word in the empty file does not read, it guesses.
         empty = control in NOTHING_THERE
         return (
             (ProbeOutcome.YES, ProbeReason.READ_BOTH) if empty else (ProbeOutcome.UNCLEAR, ProbeReason.FOUND_IN_CONTROL)
@@ -174,6 +177,7 @@ def conduct(probes: Sequence[Probe], ask_each: AskEach, sample: Sample) -> list[
     rounds = [_ask_round(probes, [pair[place] for pair in words], ask_each) for place in (0, 1)]
     exchanges = {probe.capability: both for probe, *both in zip(probes, *rounds, strict=True)}
     right = AnswerReading.RIGHT
+    # The control is asked only where it can still change the outcome.
     read = [probe for probe in probes if all(one.reading is right for one in exchanges[probe.capability])]
     for probe, control in zip(read, _ask_round(read, [""] * len(read), ask_each), strict=True):
         exchanges[probe.capability].append(control)

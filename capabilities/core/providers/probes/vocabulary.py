@@ -50,6 +50,7 @@ class Vocabulary:
 
 
 def _find_words(text: str) -> frozenset[str]:
+    # NFKC turns full-width letters into plain ones.
     tokens = re.findall(r"[A-Z]+", unicodedata.normalize("NFKC", text).upper())
     return frozenset(tokens).intersection(WORDS)
 
@@ -60,9 +61,10 @@ def _two_words(sample: Sample) -> tuple[str, str]:
 
 
 def _find_numbers(text: str) -> frozenset[str]:
-    """Return runs of exactly four digits, written as digits or as words, in English or Chinese."""
+    # Answers may write digits as words, in English or Chinese.
     plain = _NAMED_DIGIT.sub(lambda found: f" {_DIGIT_OF[found[0].lower()]} ", unicodedata.normalize("NFKC", text))
     runs = (re.sub(r"\D", "", run) for run in _RUN.findall(re.sub(r" +", " ", plain)))
+    # Only runs of exactly four: a longer number would contain many of them.
     return frozenset(run for run in runs if len(run) == DIGITS)
 
 
