@@ -1,1 +1,1 @@
-"""What can agents ask about artifacts? Their calls, and the shapes of bodies."""
+"""The agents' API for artifacts and messages."""

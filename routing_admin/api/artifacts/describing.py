@@ -1,4 +1,4 @@
-"""Files described by a model for an agent that says `describe`; nobody who does not say so ever pays for it."""
+"""Descriptions of files by a model, for agents that request them with `describe`; otherwise none is ever paid for."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from routing_admin.api.calls import CallError, agent_actor
 from routing_admin.dispatch.describing_for_agents import describer
 
 SCOPE = "route"
-"""What a key needs beside: models are called."""
+"""Scope that a key needs in addition, because a model is called."""
 NO_SCOPE = "describe calls a model, which needs the scope route. An administrator can issue a key that has it."
 NO_DESCRIBER, DESCRIBER_FAILED = "no_describer", "describer_failed"
-"""Warnings: no model can be asked about the file, or the one that was asked said nothing."""
+"""Warnings: no model can describe the file, or the model gave no answer."""
 
 Describe = Callable[[FilePart], ModelDescription | None]
 
 
 def describer_for(request: HttpRequest, language: str) -> Describe:
-    """What describes files for the calling agent. Raises `CallError` 403 where its key may not call models."""
+    """Return a function that describes files for the calling agent; raise `CallError` 403 without the scope."""
     principal = principal_of(request)
     if not principal.may(SCOPE):
         raise CallError(403, "scope_missing", NO_SCOPE, scope=SCOPE)
@@ -35,7 +35,7 @@ def describer_for(request: HttpRequest, language: str) -> Describe:
 
 
 def add_description(result: ContentRouteResult, file: FilePart | None, describe: Describe) -> ContentRouteResult:
-    """The result, with a model's words behind the file's facts where those are all that there is."""
+    """Append a model's description to a result that has only a file's metadata."""
     if result.delivery.outcome is not Outcome.DESCRIBED or result.delivery.reason.code is ReasonCode.UNREADABLE:
         return result
     description = describe(file) if file is not None else None
@@ -47,6 +47,6 @@ def add_description(result: ContentRouteResult, file: FilePart | None, describe:
 
 
 def words_of(file: FilePart | None, describe: Describe) -> str:
-    """A model's words about a file, quoted; empty where there are none."""
+    """Return a model's description of a file, quoted, or "" without one."""
     description = describe(file) if file is not None else None
     return description.text if description is not None else ""

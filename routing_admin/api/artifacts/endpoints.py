@@ -1,4 +1,4 @@
-"""The agents' API: artifacts, get_artifact, the tools, and messages that refer to artifacts (CONTRACT §4, §5)."""
+"""The agents' API: artifacts, get_artifact, tools, and messages that refer to artifacts."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ AnyKind = Annotated[
     BeforeValidator(lambda word: word or None),
     WithJsonSchema({"type": "string", "enum": ["", *Kind]}),
 ]
-"""A kind of artifact; empty for any."""
+"""A kind of artifact, empty for any."""
 Language = Annotated[str | None, Query(max_length=35)]
 
 
 @router.get("/tools", tags=["messages"], response=ToolsOut)
 def list_tools(request: HttpRequest, language: Language = None) -> HttpResponse:
-    """The agents' tools as function definitions, ready for the `tools` of a chat request."""
+    """Return the agents' tools as function definitions, ready for the `tools` of a chat request."""
     return answer({"tools": tool_definitions(choose_language(language))})
 
 
@@ -83,9 +83,9 @@ def list_tools(request: HttpRequest, language: Language = None) -> HttpResponse:
     openapi_extra=takes(RouteMessageIn),
 )
 def route_message(request: HttpRequest) -> HttpResponseBase:
-    """A message as a service can receive it: supported attachments with their data, the others described.
+    """Return a message as a service can receive it: supported attachments with data, others described.
 
-    With `describe` a model describes those; this calls it and needs the scope `route`.
+    With `describe`, a model describes the others; this calls the model and needs the scope `route`.
     """
     body, agent = read_as(request, RouteMessageIn, any_text=True), principal_of(request).agent
     service = body.serviceId or service_of(agent)
@@ -102,7 +102,7 @@ def route_message(request: HttpRequest) -> HttpResponseBase:
     openapi_extra=takes(RequiredIn),
 )
 def required_capabilities(request: HttpRequest) -> HttpResponse:
-    """What a model needs to take the whole message."""
+    """Return the capabilities that a model needs for the whole message."""
     message = message_of(read_as(request, RequiredIn, any_text=True).message)
     found = dict.fromkeys(["text", *(attachment.capability for attachment in message.attachments)])
     return answer(RequiredOut(capabilities=list(found)))
@@ -110,9 +110,9 @@ def required_capabilities(request: HttpRequest) -> HttpResponse:
 
 @router.post("/artifacts", response={201: ArtifactOut}, tags=["artifacts"], openapi_extra=UPLOAD_BODY)
 def store_artifact(request: HttpRequest) -> HttpResponse:
-    """Stores a file (multipart `file`) or text (JSON `{text, filename}`); empty files are stored, too.
+    """Store a file (multipart `file`) or text (JSON `{text, filename}`), which may be empty.
 
-    Anything else is 415.
+    415 for any other content type.
     """
     kind = (request.content_type or "").lower()
     if kind == "multipart/form-data":
@@ -129,6 +129,7 @@ def _store_uploaded(request: HttpRequest) -> Artifact:
     if len(files) != 1:
         message = "Send exactly one part named file, with a filename."
         raise InvalidError([Problem("file", message, "required" if not files else "range")])
+    # An empty form field counts as omitted.
     said = {name: str(request.POST[name]) for name in UploadIn.model_fields if request.POST.get(name)}
     fields = {name: _parse_object(text) if name == "metadata" else text for name, text in said.items()}
     body = parse_as(fields, UploadIn)
@@ -161,27 +162,27 @@ def list_artifacts(
     q: str = "",
     kind: AnyKind = None,
 ) -> HttpResponse:
-    """The calling agent's own artifacts, newest first."""
+    """List the calling agent's own artifacts, newest first."""
     page = library.list_artifacts(owner=principal_of(request).agent, cursor=cursor, limit=limit, q=q, kind=kind or "")
     return answer(ArtifactsOut(artifacts=[artifact_out(row) for row in page.rows], nextCursor=page.next_cursor))
 
 
 @router.get("/artifacts/{path:ref}/raw", tags=["artifacts"])
 async def raw_artifact(request: HttpRequest, ref: str) -> HttpResponseBase:
-    """The content as a download; 410 if it is missing or damaged."""
+    """Download the content; 410 if it is missing or damaged."""
     row = await sync_to_async(find_readable)(request, ref)
     return await sync_to_async(download)(request, row)
 
 
 @router.get("/artifacts/{path:ref}/info", response=ArtifactOut, tags=["artifacts"])
 def artifact_info(request: HttpRequest, ref: str) -> HttpResponse:
-    """What is known about an artifact, and the evidence for its type."""
+    """Return an artifact's metadata and the evidence for its type."""
     return answer(artifact_out(find_readable(request, ref)))
 
 
 @router.get("/artifacts/{path:ref}/preview", response=PreviewOut, tags=["artifacts"])
 def artifact_preview(request: HttpRequest, ref: str, language: Language = None) -> HttpResponse:
-    """How every model service would receive the artifact, with the exact payload, data omitted."""
+    """Show how every model service would receive the artifact, with the exact payload except for data."""
     row = find_readable(request, ref)
     shown = preview(row, language=language, agent=principal_of(request).agent)
     return answer(
@@ -204,10 +205,10 @@ def route_artifact(
     language: Language = None,
     describe: bool = False,
 ) -> HttpResponseBase:
-    """get_artifact: the artifact as the named service, or the calling agent's, can read it.
+    """Return the artifact as the given service, or the calling agent's, can read it (get_artifact).
 
-    With `describe` a model describes a file that this one cannot read; this calls it and needs the scope
-    `route`. 422 for an offset or limit (characters) out of range, 404 for an artifact this agent cannot find.
+    With `describe`, a model describes a file that the service cannot read; this calls the model and needs the scope
+    `route`. 422 for an `offset` or `limit` (in characters) out of range, 404 for an artifact this agent cannot find.
     """
     caller = ToolCaller(
         agent=principal_of(request).agent, actor=agent_actor(request), language=choose_language(language)
@@ -223,12 +224,14 @@ def route_artifact(
 
 @router.patch("/artifacts/{path:ref}", response=ArtifactOut, tags=["artifacts"], openapi_extra=takes(CorrectionIn))
 def correct_artifact(request: HttpRequest, ref: str) -> HttpResponse:
-    """Corrects the type, encoding or visibility of one of the calling agent's artifacts; 403 for another agent's.
+    """Correct the type, encoding or visibility of one of the calling agent's artifacts.
 
-    A corrected type or encoding overrides what was declared and detected, at once and everywhere.
+    A corrected type or encoding overrides what was declared and detected, everywhere and at once. 403 for another
+    agent's artifact.
     """
     body, row = read_as(request, CorrectionIn), find_own(request, ref)
     fields = actions.CorrectionFields()
+    # null restores what was detected, an absent field changes nothing.
     if "mimeType" in body.model_fields_set:
         fields["mime_type"] = body.mimeType
     if "encoding" in body.model_fields_set:
@@ -240,14 +243,14 @@ def correct_artifact(request: HttpRequest, ref: str) -> HttpResponse:
 
 @router.delete("/artifacts/{path:ref}", response={204: None}, tags=["artifacts"])
 def delete_artifact(request: HttpRequest, ref: str) -> HttpResponse:
-    """Deletes one of the calling agent's artifacts; 403 for another agent's."""
+    """Delete one of the calling agent's artifacts; 403 for another agent's."""
     row = find_own(request, ref)
     actions.delete_artifacts(agent_actor(request), [row.pk])
     return HttpResponse(status=204)
 
 
 def find_readable(request: HttpRequest, ref: str) -> Artifact:
-    """The artifact the calling agent may read by that reference. Raises `CallError` 404 in the shape of §5."""
+    """Return the artifact that the calling agent may read; raise `CallError` 404."""
     row = RowStore(principal_of(request).agent).row(ref)
     if row is None:
         raise not_found(ref, "The artifact does not exist or has been deleted.")
@@ -255,7 +258,7 @@ def find_readable(request: HttpRequest, ref: str) -> Artifact:
 
 
 def find_own(request: HttpRequest, ref: str) -> Artifact:
-    """The artifact the calling agent stored itself. Raises `CallError` 404 as `find_readable`, 403 for another's."""
+    """Return the artifact that the calling agent stored; raise `CallError` 404, or 403 for another agent's."""
     row = find_readable(request, ref)
     if row.owner != principal_of(request).agent:
         raise CallError(403, "forbidden", "Only the agent that stored an artifact can change or delete it.", ref=ref)
@@ -263,12 +266,11 @@ def find_own(request: HttpRequest, ref: str) -> Artifact:
 
 
 def not_found(ref: str, message: str) -> CallError:
-    """The same answer for an artifact that is not there, is another's private one, or cannot be one."""
+    # The same answer for a missing artifact, another agent's private one, and an invalid reference.
     return CallError(404, "artifact_not_found", message, ref=ref)
 
 
 def message_of(body: MessageIn) -> AgentMessage:
-    """The message in a body."""
     attachments = (
         AttachmentInfo(each.type, each.artifactRef, each.filename, each.size, each.mimeType)
         for each in body.attachments or ()

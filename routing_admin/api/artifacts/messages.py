@@ -1,4 +1,4 @@
-"""Messages between agents that refer to artifacts: as a service can take them (MCR-2, MCR-3)."""
+"""Route messages between agents that refer to artifacts (MCR-2, MCR-3)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """Messages between agents, for one agent: what it may read is loaded, and known facts are filled in.
+    """Messages for one agent: attachments it may read are loaded, known metadata is filled in.
 
-    `words_about` gives what a model says of a file that would only be described, where the agent asks for that.
+    `words_about` returns a model's description of a file, if the agent requests descriptions.
     """
 
     agent: str
@@ -31,7 +31,7 @@ class Messages:
     words_about: Callable[[FilePart | None], str] | None = None
 
     def route(self, message: AgentMessage, service_id: str, write: WriteData = base64_text) -> RoutingResult:
-        """The message as that service can take it (MCR-2); `write` gives what stands there for a file's data."""
+        """Return the message as the service can receive it (MCR-2); `write` encodes a file's data."""
         store = RowStore(self.agent)
         rows = {each.artifact_ref: store.row(each.artifact_ref) for each in message.attachments}
         completed = tuple(_complete(each, rows[each.artifact_ref]) for each in message.attachments)
@@ -57,7 +57,10 @@ class Messages:
 
 
 def can_really_read(agent: AgentProfile, file: FilePart) -> bool:
-    """Whether that agent's model would take this file; by its capability alone while the file's type is unknown."""
+    """Return whether the agent's model would accept this file.
+
+    While the file's type is unknown, its capability alone decides.
+    """
     if file.mime_type == "application/octet-stream":
         return has_the_word(agent, file)
     return agent.id in readers_of(snapshot.current(), replace(file, content=_Somewhere()))
@@ -65,7 +68,7 @@ def can_really_read(agent: AgentProfile, file: FilePart) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Somewhere:
-    """Content that is there and not looked at: who can read a file is decided from what is known of it."""
+    """Placeholder content: whether a file can be read is decided from its metadata."""
 
     def blob(self) -> Blob:
         return blob_of(b"")
@@ -78,7 +81,7 @@ class _Somewhere:
 
 
 def _complete(attachment: AttachmentInfo, row: Artifact | None) -> AttachmentInfo:
-    """The attachment with what the store knows where the message says nothing (MCR-3.2, 3.4)."""
+    # The store's facts fill in what the message omits (MCR-3.2, 3.4).
     if row is None:
         return attachment
     return replace(
@@ -90,7 +93,7 @@ def _complete(attachment: AttachmentInfo, row: Artifact | None) -> AttachmentInf
 
 
 def _load(row: Artifact | None) -> Loaded:
-    """An attachment's bytes, not read yet. Raises `UnreadableError`."""
+    # The bytes are opened, but not read yet.
     artifact = open_artifact(row) if row is not None else None
     if artifact is None or artifact.unreadable or artifact.content is None:
         raise UnreadableError((artifact.unreadable if artifact else None) or "artifact_missing")

@@ -1,5 +1,5 @@
 # ruff: noqa: N815 - JSON keys are camelCase
-"""The JSON of the agents' API that concerns artifacts (CONTRACT §4, §5)."""
+"""JSON schemas of the agents' API for artifacts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TextArtifactIn(Body):
 
 
 class UploadIn(Body):
-    """The fields of a multipart upload beside `file`, where numbers are words; `metadata` is a JSON object."""
+    """The fields of a multipart upload besides `file`; numbers are sent as text, `metadata` as a JSON object."""
 
     model_config = ConfigDict(strict=False)
 
@@ -48,7 +48,7 @@ class UploadLinkIn(Body):
 
 
 class UploadLinkOut(BaseModel):
-    """An upload link: send the file's bytes there, once, before it ends; `ref` is the artifact that they become."""
+    """An upload link for one PUT of the file's bytes before it expires; `ref` is the future artifact."""
 
     uploadUrl: str
     method: Literal["PUT"]
@@ -58,9 +58,10 @@ class UploadLinkOut(BaseModel):
 
 
 class CorrectionIn(Body):
-    """What a file is in the words of whoever knows it; omitted fields stay unchanged.
+    """A correction of what a file is; omitted fields stay unchanged.
 
-    null restores what was detected. An encoding alone makes a file text. Several names of an encoding are known.
+    null restores what was detected. An encoding without a type makes the file text. Common aliases of encodings are
+    accepted.
     """
 
     mimeType: str | None = Field(None, max_length=1000, description="For example text/csv; null for what was detected.")
@@ -75,10 +76,11 @@ class CorrectionIn(Body):
 
 
 class ArtifactOut(BaseModel):
-    """What is known of an artifact; `size` in bytes, for text its encoding, and whether that is certain or a guess.
+    """An artifact's metadata; `size` in bytes, for text its encoding, and whether that is certain.
 
-    `corrected` has the words of a correction, which outrank what was detected; `mismatch` says that the file is not
-    what it was declared, `evidence` why. Measures are there where they are known.
+    `corrected` has the values of a correction, which override what was detected. `mismatch` says that the file is not
+    what
+    it was declared to be, `evidence` why. Measures are present if known.
     """
 
     id: str
@@ -116,9 +118,11 @@ class ArtifactsOut(BaseModel):
 
 
 class ContentRouteOut(BaseModel):
-    """get_artifact's answer: exactly one of content, imageUrl and file (CONTRACT §5).
+    """The answer of get_artifact; exactly one of content, imageUrl and file is present.
 
-    `suggestedAgents` stands beside a description: who can read the artifact now, agents made at run time among them.
+    `suggestedAgents` accompanies a description: the agents that can read the artifact now, including those created at
+    run
+    time.
     """
 
     contentType: Literal["text", "image", "binary"]
@@ -132,7 +136,7 @@ class ContentRouteOut(BaseModel):
 
 
 class PreviewOut(BaseModel):
-    """The artifact before every model service; `request` says what the previewed request is."""
+    """The artifact as every model service would receive it; `request` describes the previewed request."""
 
     artifact: ArtifactOut
     request: str
@@ -147,7 +151,7 @@ class ToolsOut(BaseModel):
 
 
 def artifact_out(row: Artifact) -> ArtifactOut:
-    """Return what is known of an artifact: the encoding of text only, measures where known."""
+    """Return an artifact's metadata, with measures if known and an encoding only for text."""
     known: dict[str, Any] = {
         name: value for name in ("width", "height", "pages", "seconds") if (value := getattr(row, name)) is not None
     }

@@ -1,4 +1,4 @@
-"""What each of the agents' tools does, whichever way it is called: over HTTP, or over MCP."""
+"""Implementation of the agents' tools, for HTTP and MCP."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from capabilities.acts import Actor
 
 PAGE = 20
-"""Artifacts in a list for a model, where it names no number."""
+"""Default number of artifacts in a list for a model."""
 BRIEF = ("ref", "filename", "mimeType", "size", "kind", "createdAt", "type", "owner")
-"""What a model is told of an artifact that it has not read."""
+"""Fields that a model gets of an artifact it has not read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCaller:
-    """Who calls a tool, and the language of the words about files.
+    """The caller of a tool, and the language of descriptions.
 
-    `key` is the public part of the agent's key, `base_url` where it found us: for links that it is given.
+    `key` is the public part of the agent's key, `base_url` the URL by which it reached us, for links in answers.
     """
 
     agent: str
@@ -49,19 +49,18 @@ class ToolCaller:
 
 
 def choose_language(named: str | None) -> str:
-    """The language of words about files: the one that was named, else the installation's."""
     return named or default_language()
 
 
 @dataclass(frozen=True, slots=True)
 class ReadArtifact:
-    """An artifact as a model can read it, and who else can; None where it is not only described."""
+    """An artifact as a model can read it; `readers` are agents that can read it, if it is only described."""
 
     result: ContentRouteResult
     readers: tuple[str, ...] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The result as CONTRACT §5 writes it, with the agents to hand it on to."""
+        """Return the result of get_artifact with the suggested agents."""
         return {**self.result.as_json(), **({} if self.readers is None else {"suggestedAgents": list(self.readers)})}
 
 
@@ -75,9 +74,9 @@ def read_artifact(
     write: WriteData = base64_text,
     describe: Describe | None = None,
 ) -> ReadArtifact | ArtifactNotFound:
-    """The artifact as that service, or the calling agent's, can read it; `write` gives what stands for its data.
+    """Return the artifact as the service, or the calling agent's, can read it.
 
-    `describe` has a model say what stands in a file that would only be described by its facts.
+    `write` encodes its data. `describe` describes a file of which there would only be metadata.
     """
     store, services = RowStore(caller.agent), registry_of(snapshot.current())
     service = service_id or service_of(caller.agent)
@@ -91,7 +90,7 @@ def read_artifact(
 
 
 def _suggest_readers(result: ContentRouteResult, ref: str, agent: str) -> tuple[str, ...] | None:
-    """Who else can read what is only described, whoever made them: this is asked anew each time."""
+    # Agents created at run time count, too, so this is computed for every call.
     if result.delivery.outcome is not Outcome.DESCRIBED or result.delivery.reason.code is ReasonCode.UNREADABLE:
         return None
     part = RowStore(agent).part(ref)
@@ -99,7 +98,7 @@ def _suggest_readers(result: ContentRouteResult, ref: str, agent: str) -> tuple[
 
 
 def service_of(agent_id: str) -> str:
-    """The service of an agent's model; empty, which no service is, when it has none yet."""
+    """Return the service of an agent's model, or "", which is no service's id, if it has none yet."""
     agent = snapshot.current().directory.get(agent_id)
     return (agent.service_id if agent else None) or ""
 
@@ -118,7 +117,7 @@ def _describe_caller(caller: ToolCaller, arguments: Mapping[str, Any]) -> dict[s
 
 
 def _store(caller: ToolCaller, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Words at once; for any other file a link to which it can be sent."""
+    # Text is stored at once. For any other file the model gets a link, as it cannot send bytes.
     filename, declared = arguments["filename"], arguments.get("mimeType") or ""
     if arguments.get("text") is None:
         size = arguments.get("size")
@@ -137,6 +136,7 @@ def _list(caller: ToolCaller, arguments: Mapping[str, Any]) -> dict[str, Any]:
         kind=arguments.get("kind") or "",
     )
     listed = {"artifacts": [_brief(row) for row in page.rows], "nextCursor": page.next_cursor}
+    # Tells the model how to get the next page.
     return {**listed, "more": TEXTS[nearest(caller.language)]["more"]} if page.next_cursor else listed
 
 
@@ -156,4 +156,4 @@ TOOLS: Mapping[str, Callable[[ToolCaller, Mapping[str, Any]], ToolAnswer]] = Map
         "list_artifacts": _list,
     }
 )
-"""Each tool by its name; its arguments have the shape that its definition says."""
+"""Name of a tool → its function; the arguments match the tool's definition."""

@@ -1,4 +1,4 @@
-"""Upload links: made for an agent that cannot send bytes itself, used once by whoever has them for it."""
+"""Upload links for agents that cannot send bytes themselves, and responses that contain files."""
 
 from __future__ import annotations
 
@@ -25,21 +25,24 @@ from routing_admin.api.calls import CallError, answer, read_as, takes
 router = Router()
 
 UNDECLARED = frozenset({"", "application/octet-stream", "application/x-www-form-urlencoded"})
-"""Types that programs write where nobody named one."""
+"""Content types that clients send by default, without knowing the file's."""
 BYTES: dict[str, Any] = {
     "requestBody": {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
 }
 
 
 def base_url_of(request: HttpRequest) -> str:
-    """Where the caller found us: `https://llm.example`; https where the settings, or a proxy they trust, say so."""
+    """Return the base URL that the caller used, such as `https://llm.example`.
+
+    It is https if the settings or a trusted proxy say so.
+    """
     host, public = request.get_host(), urlsplit(settings.PUBLIC_URL)
     is_https = request.is_secure() or (public.scheme, public.netloc) == ("https", host)
     return f"{'https' if is_https else 'http'}://{host}"
 
 
 def link_out(offered: OfferedUpload, base_url: str) -> UploadLinkOut:
-    """A link as its agent gets it; `base_url` is where the agent found us."""
+    """Return an upload link's JSON; `base_url` is the URL by which the agent reached us."""
     return UploadLinkOut(
         uploadUrl=f"{base_url}{PATH}{offered.token}",
         method="PUT",
@@ -51,7 +54,10 @@ def link_out(offered: OfferedUpload, base_url: str) -> UploadLinkOut:
 
 @router.post("/uploads", response={201: UploadLinkOut}, tags=["artifacts"], openapi_extra=takes(UploadLinkIn))
 def offer_upload(request: HttpRequest) -> HttpResponse:
-    """A link for uploading one file without a key, by one PUT within 15 minutes; `ref` will be its reference."""
+    """Return a link for uploading one file without a key, by one PUT within 15 minutes.
+
+    `ref` will be the artifact's reference.
+    """
     body, principal = read_as(request, UploadLinkIn), principal_of(request)
     offered = library.offer_upload(principal.agent, principal.key, body.filename, body.mimeType, body.size)
     return answer(link_out(offered, base_url_of(request)), 201)
@@ -59,12 +65,14 @@ def offer_upload(request: HttpRequest) -> HttpResponse:
 
 @router.put("/uploads/{token}", response={201: ArtifactOut}, auth=None, tags=["artifacts"], openapi_extra=BYTES)
 def receive_upload(request: HttpRequest, token: str) -> HttpResponse:
-    """Stores the body as the file the link is for.
+    """Store the body as the file of the link.
 
     404 for an unknown link, 410 for a used or expired one, 413 for a file that is too large.
     """
+    # The bytes are stored as they arrive, so they would stay compressed.
     if request.headers.get("content-encoding", "identity") != "identity":
         raise CallError(415, "unsupported_encoding", "Send the file without Content-Encoding.")
+    # The form around the file would be stored with it.
     if request.content_type == "multipart/form-data":
         message = "Send the file's bytes as the body, not a form: curl -T FILE URL."
         raise CallError(415, "unsupported_media_type", message)
@@ -77,7 +85,6 @@ def receive_upload(request: HttpRequest, token: str) -> HttpResponse:
 
 
 def _blocks(request: HttpRequest) -> Iterator[bytes]:
-    """The body, block by block. Raises `UploadFailedError` where it ends early."""
     try:
         while block := request.read(BLOCK):
             yield block
@@ -85,17 +92,18 @@ def _blocks(request: HttpRequest) -> Iterator[bytes]:
         raise UploadFailedError("The upload is incomplete. Send the file again.") from error
 
 
-# Answers that hold files: their base64 is written in pieces, so that a file is never in memory as a whole.
+# Responses that contain files: base64 is written in pieces, so that no file is in memory as a whole.
 
 
 def answer_in_pieces(request: HttpRequest, value: Mapping[str, Any]) -> HttpResponse | StreamingHttpResponse:
-    """A JSON response like `answer`, byte for byte, in which a file stands where the value has a `MediaData`."""
+    """Return the same JSON response as `answer`, with each `MediaData` written in pieces."""
     pieces = split_payload(value)
     if not any(isinstance(piece, MediaData) for piece in pieces):
         return answer(value)
     blocks = _pieces(pieces)
     body = in_turn(blocks) if isinstance(request, ASGIRequest) else blocks
     response = StreamingHttpResponse(body, content_type="application/json; charset=utf-8")
+    # The length of base64 is known before anything is encoded.
     length = sum(piece.length if isinstance(piece, MediaData) else len(piece) for piece in pieces)
     response["Content-Length"] = str(length)
     return response
