@@ -1,1 +1,1 @@
-"""How do agents call the tools over MCP?"""
+"""The agents' tools over MCP."""

@@ -1,4 +1,4 @@
-"""`/mcp`: a caller's key and host are looked at first, and the MCP package is imported by the first who may call."""
+"""The ASGI application at `/mcp`: authenticates callers, and imports the MCP package at the first valid call."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NO_STREAM = "MCP is spoken here by POST alone: there are no sessions, and so no 
 
 
 class McpApp:
-    """Answers at `/mcp`; its server runs in a task of its own, from the first call until the process ends."""
+    """Answer at `/mcp`; the MCP server runs in a task from the first call until the process ends."""
 
     def __init__(self) -> None:
         self._server: asyncio.Future[ToolServer] | None = None
@@ -39,7 +39,6 @@ class McpApp:
         self._over: asyncio.Event | None = None
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
-        """One request, as an ASGI application."""
         headers = headers_of_scope(scope)
         request_id = make_request_id(headers.get("x-request-id", ""))
         send = _named(request_id, send)
@@ -47,7 +46,7 @@ class McpApp:
             message = "This host name is not one of ROUTING_ADMIN_ALLOWED_HOSTS."
             await send_refusal(scope, 400, "host_not_allowed", message, send)
             return
-        if scope["method"] in ("GET", "DELETE"):  # clients of before ask for a stream that would never say anything
+        if scope["method"] in ("GET", "DELETE"):  # older clients open a stream that would stay silent
             await send_refusal(scope, 405, "method_not_allowed", NO_STREAM, send)
             return
         try:
@@ -67,7 +66,6 @@ class McpApp:
     async def _answer(
         self, scope: Any, receive: Receive, send: Send, caller: McpCaller, hold: Reservation | None
     ) -> None:
-        """The server's answer, as far as the limits of the caller let it in."""
         try:
             if hold is not None:
                 await hold.enter(announced_length(scope))
@@ -85,7 +83,7 @@ class McpApp:
                 hold.close()
 
     async def close(self) -> None:
-        """Ends the server where there is one; a later call would start another."""
+        """Stop the server if it runs; a later call would start another."""
         task, self._server, self._task = self._task, None, None
         if task is not None and self._over is not None:
             self._over.set()
@@ -93,17 +91,15 @@ class McpApp:
 
     async def _run_server(self) -> ToolServer:
         loop = asyncio.get_running_loop()
-        if self._server is None or self._server.get_loop() is not loop:  # one that began on another loop answers nobody
+        if self._server is None or self._server.get_loop() is not loop:  # a server of another event loop cannot answer
             self._server, self._over = loop.create_future(), asyncio.Event()
             self._task = loop.create_task(_serve(self._server, self._over))
+        # A caller that disconnects must not cancel the start for all others.
         return await asyncio.shield(self._server)
 
 
 async def _read_body(receive: Receive) -> tuple[bytes, dict[str, str]]:
-    """The body without its long strings, and these: the package parses on the loop, where every other call waits.
-
-    Raises `JsonTooLargeError`, `OverloadedError`.
-    """
+    # The package parses on the event loop, where all other calls wait, so long strings are taken out of the body first.
     body, more = bytearray(), True
     while more:
         message = await receive()
@@ -116,12 +112,11 @@ async def _read_body(receive: Receive) -> tuple[bytes, dict[str, str]]:
             return await asyncio.to_thread(lift_texts, body)
         except JsonTooLargeError:
             raise
-        except ValueError:  # the package says so in its own words, at the first of it
+        except ValueError:  # the package reports invalid JSON itself
             return bytes(body[:LARGE_BYTES]), {}
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """`receive` after a body that was taken from it."""
     waiting = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receiving() -> Any:
@@ -131,8 +126,7 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 
 def _named(request_id: str, send: Send) -> Send:
-    """`send`, whose answers bear the request's id; a refusal has it already, unless it was made for it."""
-
+    # A refusal may have another request id, made before this one was known.
     async def sending(message: Any) -> None:
         if message["type"] == "http.response.start":
             others = [pair for pair in message["headers"] if pair[0].lower() != b"x-request-id"]
@@ -143,8 +137,9 @@ def _named(request_id: str, send: Send) -> Send:
 
 
 async def _serve(ready: asyncio.Future[ToolServer], over: asyncio.Event) -> None:
-    """Starts the server and stops it again, both in this task, as its package wants it."""
+    # The package must be started and closed in the same task.
     try:
+        # Importing the package is slow, so it must not block the event loop.
         server = await asyncio.to_thread(_import_server)
         await server.start()
     except Exception as error:

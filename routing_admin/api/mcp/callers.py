@@ -1,4 +1,4 @@
-"""Who calls over MCP: an agent by its key, as everywhere, and what the key may do with the tools."""
+"""Authenticate callers over MCP, and list the tools that their keys allow."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from routing_admin.platform.databases.unavailable import WAIT_SECONDS
 
 PATH = "/mcp"
 KEY = "routing_admin.mcp_caller"
-"""Where the caller stands in the scope of a request."""
+"""Key of the caller in the ASGI scope."""
 TEXTS = "routing_admin.mcp_texts"
-"""Where its long strings are, by the names that are in its body instead of them."""
+"""Key of the long strings in the ASGI scope, by the placeholders that replace them in the body."""
 
 
 @dataclass(frozen=True, slots=True)
 class McpCaller:
-    """The agent of a call, and what is known of the call."""
+    """An authenticated agent and its request."""
 
     principal: Principal
     address: str
@@ -36,18 +36,16 @@ class McpCaller:
     base_url: str
 
     def list_tools(self) -> tuple[str, ...]:
-        """The tools that its key may call."""
         return tuple(name for name, scope in TOOL_SCOPES.items() if self.principal.may(scope))
 
     def as_tool_caller(self, language: str) -> ToolCaller:
-        """The same for a tool."""
         agent = self.principal.agent
         actor = Actor("agent", agent, self.address, self.request_id)
         return ToolCaller(agent=agent, actor=actor, language=language, key=self.principal.key, base_url=self.base_url)
 
 
 async def identify(scope: Mapping[str, Any], headers: Mapping[str, str], request_id: str) -> McpCaller | Refusal:
-    """The caller behind a request, or why there is none. Queries rows, in a thread."""
+    """Return the caller, or the refusal; queries the database in a thread."""
     refusal = refuse_query(scope["query_string"].decode("latin-1"))
     if refusal is not None:
         return refusal

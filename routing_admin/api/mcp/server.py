@@ -1,6 +1,6 @@
-"""The tools as a server of the official MCP package, which this module alone imports: at the first call, not before.
+"""The tools as a server of the official MCP package, which only this module imports.
 
-Stateless: a call stands for itself, so any process answers it (MCP specification of 2026-07-28).
+It is stateless, so any process can answer any call (MCP specification of 2026-07-28).
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ INSTRUCTIONS = (
     "your model can read; what it cannot read is described, with the agents that can."
 )
 READING = frozenset({"get_artifact", "find_capable_agents", "get_my_capabilities", "list_artifacts"})
-"""Tools that change nothing."""
+"""Read-only tools."""
 Context = ServerRequestContext[Any, Any]
 
 
 class ToolServer:
-    """The server of one process; it runs from its first call until the process ends."""
+    """The MCP server of one process."""
 
     def __init__(self) -> None:
         server: Server[Any] = Server(
@@ -57,22 +57,21 @@ class ToolServer:
         self._running = AsyncExitStack()
 
     async def start(self) -> None:
-        """Begins to answer; to be called, and closed, by one and the same task."""
+        """Start answering; `close` must be called by the same task."""
         await self._running.enter_async_context(self._sessions.run())
 
     async def close(self) -> None:
-        """Ends what is being answered."""
         await self._running.aclose()
 
     async def answer(self, scope: Any, receive: Any, send: Any) -> None:
-        """One request of a caller who stands in the scope."""
         await self._sessions.handle_request(scope, receive, send)
 
 
 async def list_tools(context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-    """The tools that the caller's key may call, described in its language."""
+    """List the tools that the caller's key allows, described in its language."""
     caller, language = _caller_of(context)
     allowed = caller.list_tools()
+    # A model is not shown a tool that its key cannot call.
     definitions = [each["function"] for each in tool_definitions(language) if each["function"]["name"] in allowed]
     return types.ListToolsResult(tools=[_definition(each) for each in definitions])
 
@@ -84,16 +83,16 @@ def _definition(function: Mapping[str, Any]) -> types.Tool:
 
 
 async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-    """What a tool answers; what it refuses is an answer, too, so that the model can do better. Null is left out: strict
-    function calling makes every parameter required, and a model that wants none writes null.
+    """Return a tool's result; a refusal is a result, too, so that the model can correct the call.
 
-    Raises `MCPError` where there is no such tool.
+    Raise `MCPError` if there is no such tool.
     """
     caller, language = _caller_of(context)
     if params.name not in TOOLS:
         message = f"There is no tool {params.name[:100]!r}. tools/list names those there are."
         raise MCPError(types.INVALID_PARAMS, message)
     given = put_back(params.arguments or {}, _scope_of(context)[TEXTS])
+    # Strict function calling makes every parameter required, so models write null for an omitted one.
     arguments = {name: value for name, value in given.items() if value is not None}
     refusal = _refuse(caller, params.name, arguments)
     if refusal:
@@ -108,13 +107,13 @@ async def call_tool(context: Context, params: types.CallToolRequestParams) -> ty
 
 
 def _refuse(caller: McpCaller, name: str, arguments: Mapping[str, Any]) -> str:
-    """Why the call is not made; empty where it is."""
     if name not in caller.list_tools():
         return f"This key does not have the scope {TOOL_SCOPES[name]}. An administrator can issue one that has it."
     problem = next(Draft202012Validator(_schema_of(name)).iter_errors(arguments), None)
     if problem is None:
         return ""
     place = ".".join(str(step) for step in problem.absolute_path)
+    # The message repeats the invalid value, which may be long.
     return f"{place}: {problem.message[:300]}" if place else problem.message[:300]
 
 
@@ -131,37 +130,35 @@ def _run(name: str, caller: McpCaller, language: str, arguments: Mapping[str, An
 
 
 def _caller_of(context: Context) -> tuple[McpCaller, str]:
-    """Who calls, and in which language words about files are: `?language=` in the address, else the default."""
+    # The language of descriptions is `?language=` in the URL, else the default.
     scope = _scope_of(context)
     named = parse_qs(scope["query_string"].decode("latin-1")).get("language", [""])[0]
     return scope[KEY], choose_language(named[:35])
 
 
 def _scope_of(context: Context) -> Any:
-    assert context.request is not None  # noqa: S101 - every call comes over HTTP
+    assert context.request is not None  # noqa: S101 - every call is made over HTTP
     return context.request.scope
 
 
 def result_of(answer: ToolAnswer) -> types.CallToolResult:
-    """A tool's answer as MCP writes it: files as content of their kind, everything else as words and as an object.
-
-    What is known of a file stands in `_meta`: Claude Code and Codex show their models `structuredContent` alone where
-    there is some, and so the file would never be read.
-    """
+    """Return a tool's answer in MCP's format: files as content of their kind, anything else as text and object."""
     if isinstance(answer, ArtifactNotFound):
         return _error(answer.message)
     if isinstance(answer, dict):
         words = types.TextContent(text=json.dumps(answer, ensure_ascii=False))
         return types.CallToolResult(content=[words], structured_content=answer)
+    # In `_meta`, because Claude Code and Codex show their models only `structuredContent` if there is any, so that the
+    # file would never be read.
     facts = {name: value for name, value in answer.as_json().items() if name not in ("content", "imageUrl", "file")}
     content: list[types.ContentBlock] = [content_of(answer.result)]
-    if answer.readers:  # nobody, or not asked since the model reads it itself
+    if answer.readers:  # empty, or None because the model reads it itself
         content.append(types.TextContent(text=f"suggestedAgents: {', '.join(answer.readers)}"))
     return types.CallToolResult(content=content, _meta={"artifact": facts})
 
 
 def content_of(result: ContentRouteResult) -> types.ContentBlock:
-    """What a model reads: an image or a sound as such, another file as a resource, words as text."""
+    """Return an image or audio as such, another file as a resource, text as text."""
     if result.image_url is not None:
         head, _, data = result.image_url["image_url"]["url"].partition(";base64,")
         return types.ImageContent(data=data, mime_type=head.removeprefix("data:"))
