@@ -1,1 +1,1 @@
-"""What can agents ask under `/api/v1`? The apps' routers combined, with one form of errors."""
+"""The agents' API under `/api/v1`, with one format of errors, and MCP."""

@@ -1,7 +1,7 @@
-"""What every call of the agents' API does first: check the key and its scope, read the body within limits.
+"""Authenticate calls of the agents' API, and read their bodies within limits.
 
-Which scope a call needs stands in `core/permissions.py`, so that no call can forget to ask; refusals are `CallError`s,
-which become the one error shape of CONTRACT §4.
+The scope of each call is in `core/permissions.py`, so that no call can be left unprotected. Refusals are `CallError`s,
+which all have the same JSON format.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from capabilities.json_bodies import (
 S = TypeVar("S", bound=BaseModel)
 
 CONSTRAINTS = {"missing": "required", "literal_error": "enum", "enum": "enum"}
-"""What a field fails at, by the kind of pydantic's error; of other kinds a type's ends in that word."""
+"""Pydantic's error type → our constraint; other types are mapped by their ending."""
 
 
 class CallError(Exception):
-    """A call that is refused: status, code, a sentence, more fields for the error's object, headers beside it."""
+    """A refused call: status, code, message, further fields of the error object, and headers."""
 
     def __init__(self, status: int, code: str, message: str, **more: Any) -> None:
         super().__init__(message)
@@ -47,23 +47,21 @@ class CallError(Exception):
 
 
 class AgentKeyAuth(AuthBase):
-    """The agent behind a call, when its key has the call's scope; a browser's session means nothing here."""
+    """Authenticate the agent by its key and check the call's scope; browser sessions do not count."""
 
     openapi_type = "http"
     openapi_scheme = "bearer"
     openapi_description = "An agent key, `Authorization: Bearer ra_…`, `x-api-key` or `api-key`."
 
     def __call__(self, request: HttpRequest) -> Principal:
-        """Who calls; the view finds it by `principal_of`. Queries rows.
-
-        Raises `CallError` 401 without a good key, 403 without the scope or for a call that is not in the table, 400
-        for a key in the address.
-        """
+        # Raises 401 without a valid key, 403 without the scope or for a call without a permission, and 400 for a key in
+        # the URL.
         found = refuse_query(request.META.get("QUERY_STRING", "")) or authenticate(request.headers)
         if isinstance(found, Principal):
             path = path_of_route(request.resolver_match.route) if request.resolver_match else ""
             refusal = refuse_call(found, request.method or "", path)
             if refusal is None:
+                # Slots of heavy work are shared fairly by this name.
                 requester.set(found.key_owner)
                 return found
             found = refusal
@@ -72,13 +70,12 @@ class AgentKeyAuth(AuthBase):
 
 
 def agent_actor(request: HttpRequest) -> Actor:
-    """Who calls, as an actor of the audit log."""
     address = request.META.get("REMOTE_ADDR") or ""
     return Actor("agent", principal_of(request).agent, address, getattr(request, "request_id", ""))
 
 
 def answer(value: Any, status: int = 200, **headers: str) -> HttpResponse:
-    """Return a JSON response, of a schema the fields that were set; headers with `_` for `-`."""
+    """Return a JSON response, with the set fields of a schema; `_` in header names becomes `-`."""
     if isinstance(value, BaseModel):
         data = value.model_dump_json(exclude_unset=True).encode()
     else:
@@ -88,7 +85,7 @@ def answer(value: Any, status: int = 200, **headers: str) -> HttpResponse:
 
 
 def read_body(request: HttpRequest) -> bytes:
-    """The body of a call. Raises `CallError` 413 as soon as more was read than its address takes, 415 when packed."""
+    """Return the body; raise `CallError`: 413 past the limit, 415 for a content encoding."""
     limit = body_limit(request.path)
     if request.headers.get("content-encoding", "identity") != "identity":
         raise CallError(415, "unsupported_encoding", "Send the body without Content-Encoding.")
@@ -96,6 +93,7 @@ def read_body(request: HttpRequest) -> bytes:
     too_large = CallError(413, "body_too_large", f"The body is larger than the limit of {limit} bytes.", limit=limit)
     if announced.isdigit() and int(announced) > limit:
         raise too_large
+    # One byte more shows that a body without a length is too large.
     data = request.read(limit + 1)
     if len(data) > limit:
         raise too_large
@@ -103,9 +101,9 @@ def read_body(request: HttpRequest) -> bytes:
 
 
 def read_json(request: HttpRequest, *, any_text: bool = False) -> Any:
-    """The body as a JSON value. Raises `CallError` 400 when it is none or nested too deeply, 413 for too much.
+    """Return the body as JSON; raise `CallError`: 400 if it is invalid or nested too deeply, 413 if too large.
 
-    Raises `InvalidError` for what cannot be stored, but where `any_text` says that it is content, not to be stored so.
+    Raise `InvalidError` for text that cannot be stored, unless `any_text` says that it is content.
     """
     data = read_body(request)
     try:
@@ -114,10 +112,12 @@ def read_json(request: HttpRequest, *, any_text: bool = False) -> Any:
     except (JsonTooLargeError, OverloadedError) as error:
         raise CallError(error.status, error.code, str(error)) from None
     except ValueError as error:
+        # orjson's message ends with the position.
         where = str(error).split(":")[-1].strip()
         raise CallError(400, "invalid_json", f"The body is not valid JSON ({where}). Send one JSON object.") from None
     if nests_too_deeply(value):
         raise CallError(400, "invalid_json", str(too_deep()))
+    # Content keeps every character; other values are stored, so a NUL must be refused here.
     if any_text:
         return value
     problems = tuple(find_unstorable(value))
@@ -127,12 +127,12 @@ def read_json(request: HttpRequest, *, any_text: bool = False) -> Any:
 
 
 def read_as(request: HttpRequest, schema: type[S], *, any_text: bool = False) -> S:
-    """The body as an instance of the schema. Raises `InvalidError` with every field that does not fit."""
+    """Return the body as an instance of the schema; raise `InvalidError` with every invalid field."""
     return parse_as(read_json(request, any_text=any_text), schema)
 
 
 def parse_as(value: Any, schema: type[S]) -> S:
-    """A JSON value as an instance of the schema. Raises `InvalidError`."""
+    """Return a JSON value as an instance of the schema; raise `InvalidError` with every invalid field."""
     try:
         return schema.model_validate(value)
     except ValidationError as error:
@@ -143,25 +143,25 @@ def parse_as(value: Any, schema: type[S]) -> S:
 
 
 def _problem_of(place: Any, kind: str, message: str) -> Problem:
-    """What pydantic says of a place, which is `body` for the whole."""
+    # An empty location means the whole body.
     constraint = CONSTRAINTS.get(kind) or ("type" if kind.endswith(("_type", "_parsing")) else "range")
+    # Pydantic's own message names a Python class.
     said = "Input should be an object" if kind == "model_type" else message
     return Problem(path_of(place) or "body", said, constraint)
 
 
 def takes(schema: type[BaseModel]) -> dict[str, Any]:
-    """The OpenAPI words for a JSON body of that schema."""
+    """Return the OpenAPI request body for JSON of that schema."""
     return {"requestBody": {"required": True, **json_of(schema)}}
 
 
 def json_of(schema: type[BaseModel]) -> dict[str, Any]:
-    """The OpenAPI words for JSON of that schema."""
     whole = schema.model_json_schema()
     return {"content": {"application/json": {"schema": inline_references(whole, whole.get("$defs", {}))}}}
 
 
 def inline_references(value: Any, named: dict[str, Any]) -> Any:
-    """A JSON schema with every reference to `$defs` written out."""
+    """Return a JSON schema with every reference to `$defs` replaced by its definition."""
     if isinstance(value, list):
         return [inline_references(each, named) for each in value]
     if not isinstance(value, dict):

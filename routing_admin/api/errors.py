@@ -1,4 +1,4 @@
-"""The one error shape of the agents' API: `{"error","message","requestId",…}` with the right status (CONTRACT §4)."""
+"""Error responses of the agents' API: `{"error","message","requestId",…}` with the right status."""
 
 from __future__ import annotations
 
@@ -42,11 +42,10 @@ STATUS_OF_CODE: Mapping[str, int] = {
     "artifact_corrupt": 410,
     "unavailable": 503,
 }
-"""Status of what can go wrong with bytes."""
+"""Code of an artifact error → status."""
 
 
 def refusal(request: HttpRequest, status: int, code: str, message: str, **more: Any) -> HttpResponse:
-    """An error as JSON, with the request's id."""
     response = answer({"error": code, "message": message, "requestId": request_id_of(request), **more}, status)
     if status == 401:
         response["WWW-Authenticate"] = 'Bearer realm="routing_admin"'
@@ -54,7 +53,6 @@ def refusal(request: HttpRequest, status: int, code: str, message: str, **more: 
 
 
 def details_of(problems: tuple[Problem, ...]) -> list[dict[str, str]]:
-    """Problems as 422 lists them."""
     return [
         {"path": each.field, "message": each.message, "constraint": each.constraint, "severity": each.severity}
         for each in first_problems(problems)
@@ -62,13 +60,13 @@ def details_of(problems: tuple[Problem, ...]) -> list[dict[str, str]]:
 
 
 def door_of(path: str) -> str:
-    """What numbers call the half of the API at that address: `admin` takes tokens, `api` agents' keys."""
+    """Return the API's name in metrics: `admin` takes tokens, `api` agents' keys."""
     return "admin" if path.startswith("/api/v1/admin/") else "api"
 
 
 def on_call_error(request: HttpRequest, error: CallError) -> HttpResponse:
-    """A call that was refused at the door."""
     if error.status in (401, 403):
+        # Only these statuses concern the key.
         request_metrics().count_refused_key(door_of(request.path), error.code)
     response = refusal(request, error.status, error.code, str(error), **error.more)
     for name, value in error.headers.items():
@@ -77,23 +75,19 @@ def on_call_error(request: HttpRequest, error: CallError) -> HttpResponse:
 
 
 def on_invalid(request: HttpRequest, error: InvalidError) -> HttpResponse:
-    """What was given makes no sense: every place is listed."""
     return refusal(request, error.status, error.code, str(error), details=details_of(error.problems))
 
 
 def on_action_error(request: HttpRequest, error: ActionError) -> HttpResponse:
-    """An action that was refused."""
     return refusal(request, error.status, error.code, str(error))
 
 
 def on_link_over(request: HttpRequest, error: LinkOverError) -> HttpResponse:
-    """An upload link that does not count any more; what was stored by it is named."""
     more = {"ref": error.ref} if error.ref else {}
     return refusal(request, error.status, error.code, str(error), **more)
 
 
 def on_artifact_error(request: HttpRequest, error: ArtifactError) -> HttpResponse:
-    """Something about bytes."""
     more = {"limit": error.limit} if hasattr(error, "limit") else {}
     response = refusal(request, STATUS_OF_CODE.get(error.code, 500), error.code, str(error), **more)
     if not isinstance(error, StoreAwayError):
@@ -103,24 +97,22 @@ def on_artifact_error(request: HttpRequest, error: ArtifactError) -> HttpRespons
 
 
 def on_validation_error(request: HttpRequest, error: ValidationError) -> HttpResponse:
-    """Parameters that do not fit; the first word of their place (query, path) is left out."""
+    # The first part of a location (query, path) is left out.
     details = [{"path": path_of(each["loc"][1:]), "message": str(each["msg"])} for each in error.errors]
     message = "; ".join(f"{each['path']}: {each['message']}" for each in details)
     return refusal(request, 422, "invalid", message, details=details)
 
 
 def on_http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
-    """An error of the framework's own."""
     return refusal(request, error.status_code, "invalid_request", str(error))
 
 
 def on_bad_request(request: HttpRequest, error: Exception) -> HttpResponse:
-    """A request that Django itself would not read."""
     return refusal(request, 400, "invalid_request", "The request could not be read. Check its headers and body.")
 
 
 def on_database_error(request: HttpRequest, error: DatabaseError | InterfaceError) -> HttpResponse:
-    """While the database does not answer nobody is let in and nobody's key is called wrong: 503, try again."""
+    # While the database is unavailable, no key can be checked. That is 503 with a retry, never 401.
     if not away.is_unavailable(error):
         return on_crash(request, error)
     log.error("a call needs the database: %s", explain_failure(error))
@@ -133,7 +125,7 @@ def _come_again(response: HttpResponse) -> HttpResponse:
 
 
 def on_crash(request: HttpRequest, error: Exception) -> HttpResponse:
-    """Our own fault: the log has the trace under the request's id, the caller only the id."""
+    # The log has the traceback under the request id, the caller gets only the id.
     log.exception("call %s %s failed, request %s", request.method, request.path, request_id_of(request))
     message = "Something went wrong on our side. The log has the details under this request id."
     return refusal(request, 500, "internal_error", message)
@@ -153,17 +145,18 @@ HANDLERS: tuple[tuple[type[Exception], Callable[[HttpRequest, Any], HttpResponse
     (InterfaceError, on_database_error),
     (Exception, on_crash),
 )
-"""Which handler tells of which error; the most special one counts."""
+"""Exception → handler; the most specific one applies."""
 
 PREFIX = "/api/v1"
 ELSEWHERE: Mapping[str, str] = {"/models": "GET /v1/models", "/files": "POST /v1/files"}
-"""Calls of the data plane that are looked for here; those that send a message are told in their own API's shape."""
+"""Calls of the data plane that clients try here; chat calls get errors in their own API's format elsewhere."""
 
 
 def unknown_call(request: HttpRequest, *args: Any, calls: Sequence[str], **kwargs: Any) -> HttpResponse:
-    """404 for a path that is no call, with the nearest of `calls`."""
+    """Return 404 for an unknown path, with the nearest of `calls`."""
     path = request.path.removeprefix(PREFIX)
     elsewhere = ELSEWHERE.get(path.rstrip("/"))
+    # A call of the data plane under the wrong base URL.
     near = [elsewhere] if elsewhere else near_misses(request.method or "GET", path, calls)
     hint = f" Did you mean {', '.join(near)}?" if near else ""
     message = f"There is no such call.{hint} All calls are described at {PREFIX}/docs."
@@ -174,7 +167,7 @@ MAX_PATH = 200
 
 
 def near_misses(method: str, path: str, calls: Sequence[str]) -> list[str]:
-    """Up to three calls whose path is nearly this one; those of the same method first."""
+    """Return up to three calls with a similar path, those of the same method first."""
     paths = {call.split(" ", 1)[1] for call in calls}
     wanted = get_close_matches(
         path[:MAX_PATH].rstrip("/").lower(), [each.removeprefix(PREFIX) for each in paths], 3, 0.6
@@ -184,7 +177,7 @@ def near_misses(method: str, path: str, calls: Sequence[str]) -> list[str]:
 
 
 def wrap_view(view: Callable[..., Any]) -> Callable[..., Any]:
-    """The view, with a 405 in our shape; it waits for a locked database as long as an agent does."""
+    """Wrap a view with our format of 405 and the lock timeout of agents' calls."""
     if iscoroutinefunction(view):
 
         @wraps(view)
@@ -207,13 +200,14 @@ def _shape_405(request: HttpRequest, response: HttpResponseBase) -> HttpResponse
         return response
     methods = response["Allow"]
     message = f"{request.method} is not possible here. Possible: {methods}."
+    # Ninja's own 405 is plain text.
     told = refusal(request, 405, "method_not_allowed", message, allowed=[each.strip() for each in methods.split(",")])
     told["Allow"] = methods
     return told
 
 
 def with_our_errors(api: NinjaAPI) -> tuple[list[URLPattern], str, str]:
-    """The API's addresses with every error in our shape, and one address for all that are none."""
+    """Return the API's URLs with all errors in our format, and a pattern for unknown ones."""
     for kind, handler in HANDLERS:
         api.add_exception_handler(kind, handler)
     patterns, app, namespace = api.urls
@@ -223,6 +217,7 @@ def with_our_errors(api: NinjaAPI) -> tuple[list[URLPattern], str, str]:
         for method in item
     )
     unknown = partial(unknown_call, calls=calls)
+    # A POST to an unknown path must get our 404, not Django's 403.
     unknown.csrf_exempt = True  # type: ignore[attr-defined]
     api.add_exception_handler(Http404, lambda request, _error: unknown(request))
     kept = [each for each in patterns if isinstance(each, URLPattern)]
@@ -231,14 +226,15 @@ def with_our_errors(api: NinjaAPI) -> tuple[list[URLPattern], str, str]:
     return [*kept, re_path(".*", unknown, name="unknown-call")], app, namespace
 
 
-# What every body of a call is read as: JSON of exactly the types its schema names.
+# Base of all request bodies.
 
 
 class Body(BaseModel):
-    """A JSON object; nothing is taken for something else, `false` not for 0 and `"7"` not for 7.
+    """A JSON object with strict types: `false` is not 0, and `"7"` is not 7.
 
-    Keys that no field has are passed over, as the files' are. The framework's own schemas read any value that has
-    attributes, so that a string or a list would be an object without fields.
+    Unknown keys are ignored, as in files. Ninja's own schemas accept any value with attributes, so that a string or a
+    list
+    would pass as an object without fields.
     """
 
     model_config = ConfigDict(strict=True)

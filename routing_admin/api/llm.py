@@ -1,5 +1,5 @@
 # ruff: noqa: N815 - JSON keys are camelCase
-"""The agents' API: `/llm/send` and `/llm/resolve` (CONTRACT §4)."""
+"""The agents' API: `/llm/send` and `/llm/resolve`."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ class SendIn(ResolveIn):
 
 @router.post("/llm/send", tags=["llm"], response=SendOut, openapi_extra=takes(SendIn))
 async def send(request: HttpRequest) -> HttpResponse:
-    """Sends a prompt along its task's route; the answer, who gave it, and every attempt on the way.
+    """Send a prompt along its task's route; return the answer, who gave it, and every attempt.
 
-    A caller that disconnects ends the run. Raises `CallError` 429 where a limit of the agent is reached.
+    If the caller disconnects, the run ends. 429 if a limit of the agent is reached.
     """
     principal = principal_of(request)
     holders = principal.holders
@@ -87,6 +87,7 @@ async def send(request: HttpRequest) -> HttpResponse:
             response[name] = value
         return response
     except LimitReachedError as error:
+        # The request was refused before it was planned, so its log entry is made here.
         refused = RequestRecorder(claim_request_id(request), "api")
         refused.add_facts(agent=principal.agent, key=principal.key)
         refused.end(outcome=error.code, status=error.status, error=error.message)
@@ -96,7 +97,7 @@ async def send(request: HttpRequest) -> HttpResponse:
 
 
 def list_own_label_holders(principal: Principal) -> Sequence[LimitHolder]:
-    """Whose budgets hold for calls by the labels of the key."""
+    """Return the budgets that apply to the labels of the agent's key; reads the configuration."""
     return list_label_holders(snapshot.current().configuration, principal.key_owner, principal.labels)
 
 
@@ -133,18 +134,15 @@ async def _send(request: HttpRequest, hold: Reservation | None) -> HttpResponse:
 
 
 def headers_of(request: HttpRequest) -> dict[str, str]:
-    """The request's headers by their names in lower case."""
     return {name.lower(): value for name, value in request.headers.items()}
 
 
 def plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
-    """The request with everything that reads rows done, which the call needs none of while it waits for its answer.
-
-    Raises `CallError` and `InvalidError`.
-    """
+    """Plan the request, doing all database work; raise `CallError` or `InvalidError`."""
     try:
         return _plan_send(request)
     finally:
+        # The call may wait minutes for its answer and must not hold a connection meanwhile.
         release_connections()
 
 
@@ -163,7 +161,7 @@ def _plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
 
 @router.post("/llm/resolve", tags=["llm"], response=ResolveOut, openapi_extra=takes(ResolveIn))
 def resolve(request: HttpRequest) -> HttpResponse:
-    """The same decision without calling any provider: the route, the directive, and each candidate's outcome."""
+    """Make the same decision without calling a provider: route, directive, and each candidate's outcome."""
     plan = planned_request(read_as(request, ResolveIn, any_text=True), principal_of(request)).plan
     resolved = resolve_plan(plan, process_run_context().cooldowns)
     return answer(
@@ -188,9 +186,10 @@ def resolve(request: HttpRequest) -> HttpResponse:
 
 
 def planned_request(body: ResolveIn, principal: Principal) -> PlannedRequest:
-    """The decided request.
+    """Return the planned request.
 
-    Raises `CallError`: 403 for a route the agent may not use, 404 for an artifact that never was, 503 without a route.
+    Raise `CallError`: 403 for a route the agent may not use, 404 for an artifact that never existed, 503 without a
+    route.
     """
     state, agent = snapshot.current(), principal.agent
     try:
@@ -211,9 +210,9 @@ def planned_request(body: ResolveIn, principal: Principal) -> PlannedRequest:
 
 
 def file_part(attachment: AttachmentIn, rows: RowStore) -> FilePart:
-    """The file an attachment refers to, as its artifact says what it is; one that is gone says so (decision 16).
+    """Return the attachment's artifact as a message part, which says so if it is deleted or expired.
 
-    Raises `CallError` 404 for one that never existed for this agent.
+    Raise `CallError` 404 if it never existed for this agent.
     """
     found = rows.part(attachment.artifactRef)
     if found is None:
@@ -223,7 +222,7 @@ def file_part(attachment: AttachmentIn, rows: RowStore) -> FilePart:
 
 
 def send_out(planned: PlannedRequest, result: RunResult[Answer]) -> SendOut:
-    """The answer of `/llm/send`; `media` and `annotations` only where the model made some."""
+    """Return the response of `/llm/send`; `media` and `annotations` only if there are any."""
     whole, usage = result.answer, result.answer.usage
     media = [
         MediaOut(

@@ -1,4 +1,4 @@
-"""Questions about services and agents, answered from the snapshot in memory (MCR-4, MCR-6, CONTRACT §4)."""
+"""Look up services and agents in the snapshot (MCR-4, MCR-6)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from routing_admin.dispatch.model_endpoints import registry_of
 
 
 def service_out(service: LlmServiceConfig) -> ServiceOut:
-    """A service as the API shows it; there is no key in it."""
     return ServiceOut(
         id=service.id,
         name=service.name,
@@ -29,14 +28,14 @@ def capabilities_out(found: Capabilities) -> CapabilitiesOut:
 
 
 def list_services(capability: str | None, direction: Direction) -> list[ServiceOut]:
-    """The enabled services in their order; with a capability those that have it in that direction."""
+    """Return the enabled services in order, or those with the capability in that direction."""
     registry = registry_of(snapshot.current())
     found = registry.get_services_by_capability(capability, direction) if capability else registry
     return [service_out(service) for service in found]
 
 
 def find_capabilities(service_id: str) -> CapabilitiesOut:
-    """What a service reads and writes (MCR-6.2). Raises `NotFoundError` for an unknown id."""
+    """Return what a service reads and writes (MCR-6.2); raise `NotFoundError` for an unknown id."""
     found = registry_of(snapshot.current()).get_capabilities(service_id)
     if found is None:
         raise NotFoundError("There is no model service with this id. GET /api/v1/services lists them.")
@@ -44,16 +43,16 @@ def find_capabilities(service_id: str) -> CapabilitiesOut:
 
 
 def list_agent_ids(capability: str | None, direction: Direction) -> list[str]:
-    """The ids of living agents; with a capability those whose model has it in that direction (MCR-4.1)."""
+    """Return the ids of living agents, or of those whose model has the capability (MCR-4.1)."""
     directory = snapshot.current().directory
     return directory.find_capable(capability, direction) if capability else [agent.id for agent in directory]
 
 
 def describe_agent(agent_id: str) -> AgentOut:
-    """An agent, what its model can do, and who can take the rest (MCR-4.3, 4.4). Raises `NotFoundError`.
+    """Return an agent, its model's capabilities, and who can handle the rest (MCR-4.3, 4.4).
 
-    For an agent of a route, `capabilities` are those of its first ready candidate, and `chain` says what every
-    candidate reads and what only some do.
+    For an agent of a route, `capabilities` are those of its first ready candidate, and `chain` says what all candidates
+    read and what only some do. Raise `NotFoundError`.
     """
     directory = snapshot.current().directory
     profile, found = directory.get(agent_id), directory.context(agent_id)

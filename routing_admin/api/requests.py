@@ -1,4 +1,4 @@
-"""The agents' API: an agent's own requests, a page of them and one with its attempts (CONTRACT §4, §9)."""
+"""The agents' API: an agent's own requests, as pages and with the attempts of one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 router = Router()
 PAGE, MAX_PAGE = 50, 100
 FIELDS = {"task": "route"}
-"""Words of the search that the call has another name for."""
+"""Field of the search → name of the query parameter, where they differ."""
 PageSize = Annotated[int, Query(ge=1, le=MAX_PAGE)]
 
 
@@ -53,7 +53,7 @@ def own_requests(
     route: str = "",
     model: str = "",
 ) -> HttpResponse:
-    """The calling agent's requests, newest first: `nextCursor` is the `cursor` of the next page, null on the last one.
+    """List the calling agent's requests, newest first; `nextCursor` is the next page's `cursor`, null on the last.
 
     `since` and `until` are days or times (ISO 8601). `status` is `ok`, `failed`, `refused`, `cancelled`, `error` (all
     but `ok`), `fallback`, a number such as 429 or a code such as `all_providers_failed`. `route` is a task type,
@@ -65,9 +65,9 @@ def own_requests(
 
 
 def page_of(search: Mapping[str, str], cursor: str, limit: int, born: datetime | None = None) -> RequestsOut:
-    """A page of the requests that a search names, those from before `born` left out.
+    """Return a page of the requests that match a search, without those before `born`.
 
-    Raises `CallError` 400 for a value that makes no sense.
+    Raise `CallError` 400 for an invalid value.
     """
     values = {name: value for name, value in search.items() if value}
     for name, value in values.items():
@@ -81,6 +81,7 @@ def page_of(search: Mapping[str, str], cursor: str, limit: int, born: datetime |
         raise CallError(400, "invalid_request", f"status must be {words}, a number such as 429, or a code.")
     if cursor and read_cursor(cursor) is None:
         raise CallError(400, "invalid_request", "This cursor is not valid. Start without one.")
+    # Entries of finished requests may not be written yet.
     journal().flush()
     values |= {name: moment.isoformat() for name, moment in moments.items()}
     page = find(Search(tuple(values.items())), before=cursor, size=limit)
@@ -90,7 +91,7 @@ def page_of(search: Mapping[str, str], cursor: str, limit: int, born: datetime |
 
 
 def _born(agent: str) -> datetime | None:
-    """When the agent was made: requests from before are another's, who had its id."""
+    # Earlier requests are those of another agent that had the same id.
     row = find_agent(agent)
     return row.created_at if row else None
 
@@ -115,7 +116,6 @@ def _brief(row: RequestLog, files: list[dict[str, Any]]) -> ListedRequestOut:
 
 
 def _head(row: RequestLog) -> dict[str, Any]:
-    """What a page and a single request have in common."""
     return {
         "id": row.id,
         "agent": row.agent,
@@ -138,12 +138,14 @@ NOT_YET = "The request log cannot be written at the moment; entries are waiting.
 
 @router.get("/requests/{request_id}", tags=["llm"], response=RequestOut)
 def one_request(request: HttpRequest, request_id: str) -> HttpResponse:
-    """The attempt timeline of one of the agent's own requests, by its `x-request-id`; 404 for another's.
+    """Return one of the agent's own requests with its attempts, by its `x-request-id`; 404 for another agent's.
 
-    503 while entries are waiting to be logged.
+    503 while log entries wait to be written.
     """
+    # Entries of finished requests may not be written yet.
     journal().flush()
     found = find_logged_request(request_id)
+    # The entry may be among those that could not be written yet, so this is no 404.
     if found is None and journal().behind_since is not None:
         raise CallError(503, UNAVAILABLE, NOT_YET)
     agent = principal_of(request).agent
@@ -153,7 +155,7 @@ def one_request(request: HttpRequest, request_id: str) -> HttpResponse:
 
 
 def timeline(logged: LoggedRequest) -> RequestOut:
-    """A logged request with its attempts; times in milliseconds from its start."""
+    """Return a logged request with its attempts; times are in milliseconds from its start."""
     row = logged.row
     return RequestOut(
         **_head(row),
@@ -173,7 +175,7 @@ def timeline(logged: LoggedRequest) -> RequestOut:
 
 
 def _cost(nanos: int | None, saving: int | None, currency: str) -> CostOut | None:
-    """What a request cost and what the provider's cache saved; None where it is not known."""
+    # None means an unknown price. `saved` is what the provider's cache saved.
     if nanos is None:
         return None
     return CostOut(amount=exact_amount(nanos), currency=currency, saved=exact_amount(saving or 0))

@@ -1,5 +1,5 @@
 # ruff: noqa: N815 - JSON keys are camelCase
-"""The JSON that the agents' API answers about routing, the configuration and requests (CONTRACT §4)."""
+"""JSON schemas of the agents' API for routing, the configuration and requests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Thing = dict[str, object]
 
 
 class RouteOut(BaseModel):
-    """A task route, written as in llm-routing.json with all that it says."""
+    """A task route, with all fields of llm-routing.json."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -24,13 +24,13 @@ class RouteOut(BaseModel):
 
 
 class RoutesOut(BaseModel):
-    """Task routes in their order."""
+    """Task routes in order."""
 
     routes: list[RouteOut]
 
 
 class ProviderOut(BaseModel):
-    """A provider, and whether it can be called; `reason` says why not."""
+    """A provider and whether it can be called; `reason` says why not."""
 
     providerName: str
     protocol: str
@@ -42,13 +42,13 @@ class ProviderOut(BaseModel):
 
 
 class ProvidersOut(BaseModel):
-    """Providers in their order."""
+    """Providers in order."""
 
     providers: list[ProviderOut]
 
 
 class ImportOut(BaseModel):
-    """What an import did, or with `dryRun` would do."""
+    """The result of an import, or with `dryRun` what it would be."""
 
     revision: int | None
     changes: list[dict[str, str]]
@@ -73,7 +73,7 @@ class AttemptOut(BaseModel):
 
 
 class MediaOut(BaseModel):
-    """What a model made beside its words: an artifact here, or a URL of the provider's."""
+    """Generated media: an artifact here, or a URL of the provider's."""
 
     kind: str
     mimeType: str
@@ -83,7 +83,7 @@ class MediaOut(BaseModel):
 
 
 class SendOut(BaseModel):
-    """An answer, who gave it, and every attempt on the way."""
+    """An answer, who gave it, and every attempt."""
 
     content: str
     provider: str
@@ -98,7 +98,7 @@ class SendOut(BaseModel):
 
 
 class CandidateOut(BaseModel):
-    """One candidate's prospect."""
+    """The expected outcome of one candidate."""
 
     provider: str
     model: str
@@ -109,7 +109,7 @@ class CandidateOut(BaseModel):
 
 
 class ResolveOut(BaseModel):
-    """A decision without a call."""
+    """A routing decision without a call."""
 
     taskType: str
     matched: bool
@@ -119,7 +119,7 @@ class ResolveOut(BaseModel):
 
 
 class CostOut(BaseModel):
-    """Money as exact decimal text, in a currency by its three letters; what the provider's cache saved beside it."""
+    """An amount as exact decimal text with its three-letter currency; `saved` is what the provider's cache saved."""
 
     amount: str
     saved: str
@@ -134,7 +134,7 @@ class MoneyOut(BaseModel):
 
 
 class ExchangeRateOut(BaseModel):
-    """What one unit of a currency is in another, as an administrator set it."""
+    """The value of one unit of a currency in another, as set by an administrator."""
 
     currency: str
     into: str
@@ -144,14 +144,17 @@ class ExchangeRateOut(BaseModel):
 
 
 class UsageCostOut(CostOut):
-    """The sum of a group in one currency; `failedAttempts` is the part of it spent on calls without an answer."""
+    """A group's cost in one currency; `failedAttempts` is the part spent on calls without an answer."""
 
     failedAttempts: str
 
 
 class UsageCountsOut(BaseModel):
-    """What was counted. Of `requests`, `failures`, `refused` and `cancelled` are those that ended so; the rest was
-    answered. `attempts` are the candidates they reached, `unpriced` the requests without a known price.
+    """Counts of a group.
+
+    Of `requests`, `failures`, `refused` and `cancelled` are those that ended so; the rest was answered. `attempts` are
+    the
+    candidates that were reached, `unpriced` the requests without a known price.
     """
 
     requests: int
@@ -168,7 +171,7 @@ class UsageCountsOut(BaseModel):
 
 
 class UsageRowOut(UsageCountsOut):
-    """One group: `cost` by currency, never added; `converted` is all of it in one, where each has an exchange rate."""
+    """One group: `cost` by currency, never added up; `converted` is the total if every currency has a rate."""
 
     key: str
     unknownCost: int
@@ -177,7 +180,7 @@ class UsageRowOut(UsageCountsOut):
 
 
 class UsageGroupOut(UsageCountsOut):
-    """The same as earlier versions wrote it: `costs` has one entry a currency, `cost` is all of them in one."""
+    """A group in the format of earlier versions: `costs` by currency, `cost` the total in one."""
 
     name: str
     costs: list[UsageCostOut]
@@ -197,7 +200,7 @@ class UsageOut(BaseModel):
 
 
 class RequestHeadOut(BaseModel):
-    """What is known of a request; times in milliseconds from its start."""
+    """A request's metadata; times are in milliseconds from its start."""
 
     id: str
     agent: str
@@ -216,7 +219,7 @@ class RequestHeadOut(BaseModel):
 
 
 class RequestFileOut(BaseModel):
-    """A file of a request, and how it went to the last candidate that got it."""
+    """A file of a request, and how it was delivered to the last candidate."""
 
     kind: str
     filename: str | None
@@ -227,21 +230,21 @@ class RequestFileOut(BaseModel):
 
 
 class ListedRequestOut(RequestHeadOut):
-    """A request in a page; `attempts` are the candidates that it reached."""
+    """A request in a page; `attempts` is the number of candidates that were reached."""
 
     attempts: int
     files: list[RequestFileOut]
 
 
 class RequestsOut(BaseModel):
-    """A page of requests, newest first; `nextCursor` is null on the last one."""
+    """A page of requests, newest first; `nextCursor` is null on the last page."""
 
     requests: list[ListedRequestOut]
     nextCursor: str | None
 
 
 class LoggedAttemptOut(AttemptOut):
-    """An attempt as it was logged: `tries` are its calls, `deliveries` say how each file went to the model."""
+    """A logged attempt: `tries` are its calls, `deliveries` how each file was delivered."""
 
     startedMs: float
     firstContentMs: float | None
@@ -264,24 +267,25 @@ class RequestOut(RequestHeadOut):
     attempts: list[LoggedAttemptOut]
 
 
-# An agent's limits on the calls of its API: each that brings something counts as a request and by its bytes.
+# Agents' limits on calls of this API: each POST or PUT counts as a request and by its bytes.
 
 COUNTED = frozenset({"POST", "PUT"})
 OWN_COUNT = frozenset({"/api/v1/llm/send"})
-"""Calls that ask a model: they reserve more, and wait without holding a thread."""
+"""Calls of a model, which reserve more and wait without blocking a thread."""
 
 
 class LimitedKeyAuth(AgentKeyAuth):
-    """`AgentKeyAuth`, which lets in no more than the agent's limits do."""
+    """`AgentKeyAuth` that also enforces the agent's limits."""
 
     def __call__(self, request: HttpRequest) -> Principal:
-        """Who calls. Raises `CallError`, also 429 where a limit is reached, and 503 where nobody can say."""
+        # Raises also 429 if a limit is reached, and 503 if the limits are unavailable.
         principal = super().__call__(request)
         if not principal.holders or request.method not in COUNTED or request.path in OWN_COUNT:
             return principal
         hold = reservation_of(principal.holders)
         if hold is not None:
             try:
+                # Only the request and its bytes are counted; nothing stays reserved.
                 hold.enter_in_thread(size_of(request))
             except LimitReachedError as error:
                 raise call_error_of(error) from None
@@ -291,13 +295,11 @@ class LimitedKeyAuth(AgentKeyAuth):
 
 
 def size_of(request: HttpRequest) -> int:
-    """How many bytes the request says that its body has."""
     length = request.META.get("CONTENT_LENGTH") or ""
     return int(length) if length.isdigit() else 0
 
 
 def call_error_of(error: LimitReachedError) -> CallError:
-    """What an agent's limits do not let in, for a caller of this API."""
     refused = CallError(error.status, error.code, error.message)
     refused.headers = limit_headers(error)
     return refused

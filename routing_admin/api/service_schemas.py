@@ -1,5 +1,5 @@
 # ruff: noqa: N815 - JSON keys are camelCase
-"""The JSON of the agents' API that concerns model services and agents (CONTRACT §4)."""
+"""JSON schemas of the agents' API for model services and agents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 from routing_admin.api.errors import Body
 
 Moment = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
-"""A moment as ISO 8601."""
+"""A time in ISO 8601."""
 
 
 class CapabilitiesOut(Schema):
@@ -23,7 +23,7 @@ class CapabilitiesOut(Schema):
 
 
 class ServiceOut(Schema):
-    """A model service; never a key."""
+    """A model service, without its key."""
 
     id: str
     name: str
@@ -35,13 +35,13 @@ class ServiceOut(Schema):
 
 
 class ServicesOut(Schema):
-    """Model services in their order."""
+    """Model services in order."""
 
     services: list[ServiceOut]
 
 
 class SupportedOut(Schema):
-    """The answer to has-capability."""
+    """Whether a service has a capability."""
 
     supported: bool
 
@@ -53,14 +53,14 @@ class AgentsOut(Schema):
 
 
 class ChainOut(Schema):
-    """What the candidates of a task route read: every one of them, or only some."""
+    """What the candidates of a task route read: all of them, or only some."""
 
     all: list[str]
     some: list[str]
 
 
 class AgentOut(Schema):
-    """An agent's context: what its model can do, and who can take the rest."""
+    """An agent: its model's capabilities, and who can handle the rest."""
 
     id: str
     name: str
@@ -73,7 +73,7 @@ class AgentOut(Schema):
 
 
 class LimitOut(Schema):
-    """One limit: how much is used and left, and when it resets; null for what ends with the calls.
+    """One limit: used, remaining, and when it resets, null if it is freed as calls end.
 
     Money is in the unit of its currency, which is null for everything else. `uncounted` are calls without a known price
     that a budget of money let pass.
@@ -89,21 +89,21 @@ class LimitOut(Schema):
 
 
 class LimitsOut(Schema):
-    """What the calling agent, or its key, can use: `models` are task routes and services, empty for all of them."""
+    """What the calling agent or its key may use; `models` are task routes and services, empty for all."""
 
     models: list[str]
     amounts: list[LimitOut]
 
 
 class KeyLabelsOut(Schema):
-    """The labels of calls with this key, whatever they claim; null if the call decides."""
+    """The labels of all calls with this key, whatever they claim; null if the call decides."""
 
     team: str | None
     project: str | None
 
 
 class OwnAgentOut(AgentOut):
-    """The calling agent's context, with its limits and those of the key alone; null for none."""
+    """The calling agent, with its limits and those of the key alone, null without limits."""
 
     limits: LimitsOut | None = None
     keyLimits: LimitsOut | None = None
@@ -111,7 +111,7 @@ class OwnAgentOut(AgentOut):
 
 
 class AgentIn(Body):
-    """An agent created at run time: it uses one service, one task type, or nothing yet."""
+    """An agent created at run time; it uses one service, one task type, or nothing yet."""
 
     name: str | None = Field(None, max_length=200)
     description: str | None = Field(None, max_length=10_000)
@@ -121,7 +121,7 @@ class AgentIn(Body):
 
 
 class AttachmentIn(Body):
-    """A file that a message refers to; `size` in bytes."""
+    """A file that a message refers to; `size` is in bytes."""
 
     type: str | None = Field(None, max_length=100)
     artifactRef: str = Field(min_length=1, max_length=300)
@@ -140,14 +140,14 @@ class MessageIn(Body):
 
     @model_validator(mode="after")
     def _has_something(self) -> Self:
-        """A message of neither is one whose words stand under another name."""
+        # Otherwise a message under a misspelt key would pass as an empty one.
         if self.text is None and self.attachments is None:
             raise PydanticCustomError("missing", "A message has text, attachments or both")
         return self
 
 
 class RouteMessageIn(Body):
-    """A message, and the service it is for; default: the calling agent's."""
+    """A message and the service it is for, by default the calling agent's."""
 
     message: MessageIn
     serviceId: str | None = Field(None, max_length=200)
@@ -168,7 +168,7 @@ class RequiredOut(Schema):
 
 
 class RoutingResultOut(Schema):
-    """What the service gets of the message; `textDescription` only when something is described."""
+    """What the service gets of the message; `textDescription` only if something is described."""
 
     canProcess: bool
     processedContent: str | list[dict[str, object]]
@@ -177,7 +177,7 @@ class RoutingResultOut(Schema):
 
 
 class ErrorOut(Schema):
-    """Every refusal; a 422 lists `details`, and some errors say more."""
+    """Every error; a 422 lists `details`, and some errors have further fields."""
 
     error: str
     message: str

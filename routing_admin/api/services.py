@@ -1,4 +1,4 @@
-"""The agents' API: model services and agents (CONTRACT §4)."""
+"""The agents' API: model services and agents."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ from routing_admin.request_log.limit_uses import LimitUse, find_limit_uses
 
 router = Router()
 AGENT_ID = re.compile(r"[\w.:@+-]{1,120}")
+# `/agents/me` is the calling agent.
 RESERVED = frozenset({"me"})
 
 
@@ -44,13 +45,13 @@ RESERVED = frozenset({"me"})
 def list_services(
     request: HttpRequest, capability: str | None = None, direction: Direction = Direction.INPUT
 ) -> HttpResponse:
-    """Model services with what each reads and writes; with `capability` only those that have it."""
+    """List model services with what each reads and writes; `capability` selects those that have it."""
     return answer(ServicesOut(services=registry.list_services(capability, direction)))
 
 
 @router.get("/services/{path:service_id}/capabilities", response=CapabilitiesOut, tags=["services"])
 def service_capabilities(request: HttpRequest, service_id: str) -> HttpResponse:
-    """What one service reads and writes; 404 for an unknown id."""
+    """Return what one service reads and writes; 404 for an unknown id."""
     return answer(registry.find_capabilities(service_id))
 
 
@@ -58,7 +59,7 @@ def service_capabilities(request: HttpRequest, service_id: str) -> HttpResponse:
 def service_has_capability(
     request: HttpRequest, service_id: str, kind: str = Query(..., alias="type"), direction: Direction = Direction.INPUT
 ) -> HttpResponse:
-    """Whether the service has the capability; `false` for an unknown id."""
+    """Return whether the service has the capability; `false` for an unknown id."""
     supported = registry_of(snapshot.current()).has_capability(service_id, kind, direction)
     return answer(SupportedOut(supported=supported))
 
@@ -67,13 +68,13 @@ def service_has_capability(
 def list_agents(
     request: HttpRequest, capability: str | None = None, direction: Direction = Direction.INPUT
 ) -> HttpResponse:
-    """Ids of agents; with `capability` those whose model has it."""
+    """List the ids of agents; `capability` selects those whose model has it."""
     return answer(AgentsOut(agents=registry.list_agent_ids(capability, direction)))
 
 
 @router.get("/agents/me", response=OwnAgentOut, tags=["agents"])
 def own_agent(request: HttpRequest) -> HttpResponse:
-    """The calling agent: what its model can do, who can handle the rest, and how much of its limits is used."""
+    """Return the calling agent: its model's capabilities, who can handle the rest, and its limits' use."""
     principal = principal_of(request)
     agent, key = id_of_agent(principal.key_owner), id_of_key(principal.key)
     uses = find_limit_uses({agent: principal.limits, key: principal.key_limits})
@@ -89,7 +90,6 @@ def own_agent(request: HttpRequest) -> HttpResponse:
 
 
 def limits_out(limits: AgentLimits | None, uses: Sequence[LimitUse]) -> LimitsOut | None:
-    """The limits of a holder, and what is used of each; None for none."""
     if limits is None:
         return None
     return LimitsOut(models=sorted(limits.models or ()), amounts=[_limit_out(use) for use in uses])
@@ -108,21 +108,23 @@ def _limit_out(use: LimitUse) -> LimitOut:
 
 
 def _amount(use: LimitUse, amount: int) -> float | int:
-    """A count as it is, money in the unit of its currency."""
+    # Money is stored in billionths of its unit.
     return amount / NANO if use.currency else amount
 
 
 @router.get("/agents/{path:agent_id}", response=AgentOut, tags=["agents"])
 def one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """An agent: what its model can do, and who can handle the rest."""
+    """Return an agent: its model's capabilities, and who can handle the rest."""
     return answer(registry.describe_agent(agent_id))
 
 
 @router.put("/agents/{path:agent_id}", response=AgentOut, tags=["agents"], openapi_extra=takes(AgentIn))
 def put_one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Creates or replaces an agent at run time; calling it again has the same result. No revision is created.
+    """Create or replace an agent at run time; repeating the call has the same result.
 
-    422 for an invalid id, 409 for one that another caller created, or beyond those that one agent may create.
+    No revision is created. 422 for an invalid id, 409 for an agent that another caller created, or beyond the number
+    that
+    one agent may create.
     """
     if not AGENT_ID.fullmatch(agent_id) or agent_id in RESERVED:
         message = "An agent's id has 1 to 120 letters, digits and . _ : @ + -, and is not `me`."
@@ -143,12 +145,12 @@ def put_one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 @router.delete("/agents/{path:agent_id}", response={204: None}, tags=["agents"])
 def delete_one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Removes an agent that this program created; a missing one is no error."""
+    """Delete an agent that this program created; succeeds if there is none."""
     delete_made_agent(agent_actor(request), maker_of(request), agent_id)
     return HttpResponse(status=204)
 
 
 def maker_of(request: HttpRequest) -> str:
-    """The agent whose key it is: what it makes while acting for another belongs to it, too."""
+    # What an agent creates while it acts for another belongs to the agent whose key it is.
     principal = principal_of(request)
     return principal.acts_through or principal.agent

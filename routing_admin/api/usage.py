@@ -1,5 +1,5 @@
 # ruff: noqa: N803 - parameters of the address are camelCase
-"""The agents' API: what an agent used and what it cost, by route, provider, model, label or day."""
+"""The agents' API: an agent's usage and cost, by route, provider, model, label or day."""
 
 from __future__ import annotations
 
@@ -43,13 +43,16 @@ def own_usage(
     project: str = "",
     user: str = "",
 ) -> HttpResponse:
-    """What the calling agent used: by `agent`, `route`, `provider`, `model`, `team`, `project`, `user` or `day`, from
-    `since` until before `until`, days or times (ISO 8601), in total or with these labels.
+    """Return what the calling agent used, by `agent`, `route`, `provider`, `model`, label or `day`.
 
-    A day is one of the installation's time zone; without `since` the last 30 days, without `until` up to now. Hours
-    are counted whole, and days where `since` is more than two ago: the answer's `since` and `until` say from when to
-    when. `cost` has an amount per currency, never added; `unknownCost` counts requests without a known price.
-    400 for other values.
+    Labels are `team`, `project` and `user`; each also selects calls with that label. `since` and `until` (exclusive)
+    are
+    days or times (ISO 8601). A day is one of the installation's time zone. Without `since` the last 30 days, without
+    `until` up to now. Hours are counted whole, and days if `since` is more than two days ago: `since` and `until` of
+    the
+    answer are the counted range. `cost` has an amount per currency, never added up; `unknownCost` counts requests
+    without
+    a known price. 400 for other values.
     """
     if groupBy not in GROUPS:
         raise CallError(400, "invalid_request", f"groupBy must be one of {', '.join(GROUPS)}.")
@@ -57,6 +60,7 @@ def own_usage(
     stop = read_moment(until, "until") if until else None
     if stop is not None and stop <= moment:
         raise CallError(400, "invalid_request", "until must be later than since.")
+    # Entries of finished requests may not be written yet.
     journal().flush()
     labels = {name: value for name, value in (("team", team), ("project", project), ("user", user)) if value}
     exchange = snapshot.current().exchange
@@ -76,7 +80,7 @@ def own_usage(
 
 
 def read_moment(text: str, name: str) -> datetime:
-    """The moment that a text names. Raises `CallError` 400 for one that names none, or a `since` that lies ahead."""
+    """Parse a day or time; raise `CallError` 400 if it is invalid, or a `since` in the future."""
     try:
         day, moment = parse_date(text), parse_datetime(text)
         if moment is None and day is not None:
