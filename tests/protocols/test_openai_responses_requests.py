@@ -241,6 +241,19 @@ def test_a_host_that_sends_items_in_no_pieces_loses_nothing() -> None:
         assert answer.tool_calls == (ToolCall("c1", "look", '{"a": 1}'),)
 
 
+def test_each_message_item_is_read_once_however_it_is_sent() -> None:
+    """Whole items, one in pieces and one whole, or pieces that do not say of which item they are."""
+    items = [{"type": "message", "content": [{"type": "output_text", "text": text}]} for text in ("one ", "two")]
+    done = [{"type": "response.output_item.done", "output_index": at, "item": each} for at, each in enumerate(items)]
+    end = {"type": "response.completed", "response": {"status": "completed", "output": items}}
+    piece = {"type": "response.output_text.delta", "delta": "one "}
+    other = {"type": "response.output_text.delta", "delta": "two"}
+    for events in (done, [{**piece, "output_index": 0}, *done], [piece, done[0], other, done[1]]):
+        answer = read(*events, end)
+        assert isinstance(answer, Answer), answer
+        assert answer.text == "one two"
+
+
 def test_parts_of_a_summary_are_paragraphs_and_free_text_of_a_tool_streams() -> None:
     """A second part begins behind an empty line; what a custom tool gets arrives in pieces."""
     decoder = PROTOCOLS[NAME].decoder()

@@ -48,6 +48,7 @@ class ItemEventReader:
         self._calls: dict[Any, int] = {}
         self._arguments: set[int] = set()
         self._offset = 0
+        self._text_places: set[Any] = set()
         self._thought_places: set[Any] = set()
         self._summaries = 0
         self._has_output = False
@@ -80,6 +81,7 @@ class ItemEventReader:
         if not isinstance(words, str) or not words:
             return []
         self._offset += len(words)
+        self._text_places.add(value.get("output_index"))
         return [Delta(words, logprobs=logprobs_of((value,)) if value.get("logprobs") else None)]
 
     def _think(self, value: Mapping[str, Any]) -> list[Piece]:
@@ -137,7 +139,8 @@ class ItemEventReader:
         if media:
             return [Supplement(media)]
         # Some hosts send no deltas: the finished item then holds everything.
-        text = "" if self._offset else text_of_item(item)
+        # Deltas without an index may have been this item's.
+        text = "" if self._text_places & {place, None} else text_of_item(item)
         words = "" if place in self._thought_places else reasoning_of(item)
         thoughts = tuple(thoughts_of(item, self._offset, len(self._calls)))
         self._offset += len(text)
