@@ -45,7 +45,6 @@ def make_link(
 
 
 def revoke_link(actor: Actor, row: AgentLink) -> None:
-    """End a link at once and for good; do nothing if it is already revoked."""
     if row.revoked_at is None:
         facts = {"link": f"{LINK_KIND}_{row.public_id}", "name": row.name}
         with ledger.audit(actor, AuditedAction("link.revoke", "agent", row.agent.agent_id, facts)):

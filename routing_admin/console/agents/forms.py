@@ -158,7 +158,6 @@ class KeyTermsForm(forms.Form):
 
     @property
     def terms(self) -> dict[str, Any]:
-        """The entered terms in the form of a key's row."""
         data = self.cleaned_data
         labels = {name.value: data[name.value] for name in (LabelKind.TEAM, LabelKind.PROJECT) if data[name.value]}
         limits = models_in(data) | amounts_in(data)
@@ -195,7 +194,6 @@ class KeyForm(KeyTermsForm):
 
     @property
     def scope_boxes(self) -> list[tuple[str, str | Promise, bool]]:
-        """Scope, meaning and whether it is ticked."""
         ticked = self["scopes"].value() or []
         return [(scope, SCOPE_MEANINGS[scope], scope in ticked) for scope in SCOPES]
 

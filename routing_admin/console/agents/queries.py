@@ -70,7 +70,6 @@ class KeyLine:
 
     @property
     def labels(self) -> list[tuple[str, str]]:
-        """The non-empty labels, each with its title."""
         found = ((_("Team"), self.terms.labels.team), (_("Project"), self.terms.labels.project))
         return [(name, label) for name, label in found if label]
 

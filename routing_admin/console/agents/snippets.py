@@ -85,9 +85,9 @@ claude""",
 
 
 def name_model(row: Agent) -> str:
-    """Return the model name for the agent's requests."""
     if row.task_type:
         return f"task:{row.task_type}"
+    # `auto` is the default route.
     return row.service.service_id if row.service else "auto"
 
 

@@ -68,16 +68,15 @@ PLACES = {"serviceId": "service", "taskType": "task_type"}
 
 
 def agents(request: HttpRequest) -> HttpResponse:
-    """List the agents with what each can read and forward."""
     q = request.GET.get("q", "").strip()
     lines = list_agents(q)
     page = Paginator(lines, PER_PAGE).get_page(request.GET.get("page"))
+    # htmx replaces only the rows while someone types into the search field.
     template = "capabilities/agents.html#rows" if wants_fragment(request) else "capabilities/agents.html"
     return render(request, template, {"lines": page, "page": page, "q": q, "sentence": summarize(lines)})
 
 
 def summarize(lines: list[AgentLine]) -> str:
-    """Return one sentence: how many agents can call models, or which have no working key."""
     if not lines:
         return _("No agent yet.")
     without = [line.row.agent_id for line in lines if line.is_locked_out]
@@ -162,6 +161,7 @@ def agent_page(
         **describe_use(row, more.get("issued", "")),
         "cannot_delete": find_refusal(check_can_delete_agent, row),
         "losses": foresee_deletion("agent", [row.agent_id]),
+        # `issued` and `link` in `more` are secrets that are shown only this once.
         **more,
     }
     return render(request, "capabilities/agent.html", context, status=status)
@@ -209,7 +209,6 @@ def key_issue(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 @require_POST
 def key_change(request: HttpRequest, agent_id: str, public_id: str) -> HttpResponse:
-    """Change a key's name and terms, effective at once."""
     key = require_found(find_key(agent_id, public_id))
     form = KeyTermsForm(request.POST, prefix=public_id, terms=key.terms)
     if not form.is_valid():

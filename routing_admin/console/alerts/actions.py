@@ -198,7 +198,6 @@ def claim_next(now: datetime) -> ClaimedAlert | None:
 
 
 def note_sent(claimed: ClaimedAlert, now: datetime) -> None:
-    """Record that the notice was accepted."""
     arrived = {"sent_at": now} if claimed.ended_at is None else {"end_sent_at": now}
     _rows_of(claimed).update(**arrived, error=None)
 
@@ -222,5 +221,4 @@ def record_test(actor: Actor, webhook: Webhook | None, *, arrived: bool) -> None
 
 
 def prune_alerts(now: datetime) -> None:
-    """Delete alerts that ended longer than `RETENTION` ago."""
     Alert.objects.filter(ended_at__lt=now - RETENTION).delete()

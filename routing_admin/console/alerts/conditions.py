@@ -148,7 +148,6 @@ def find_low_disk() -> Iterator[Condition]:
 
 
 def find_retired() -> Iterator[Condition]:
-    """Find models in use whose retirement day has been reached."""
     for ending in list_endings():
         if ending.is_over:
             subject = f"{ending.end.provider}/{ending.end.model}"
@@ -207,7 +206,6 @@ class AlertWatch:
             thread.start()
 
     def stop(self) -> None:
-        """Stop the rounds after the notice that is being sent."""
         for thread in self._threads:
             thread.stop()
         process_mark().remove()
@@ -275,6 +273,7 @@ class AlertWatch:
                 note_trouble(trouble, now)
             end_alerts(findings.mended, living, now)
         except Exception:
+            # No sign is lost: the next round evaluates them again.
             self.signs.put_back(signs)
             raise
 

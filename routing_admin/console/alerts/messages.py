@@ -22,7 +22,6 @@ PAGE = "/alerts/"
 
 
 def write_notice(alert: ClaimedAlert, language: str) -> Notice:
-    """Return the notice that an alert has begun or is over."""
     entry, is_over, url = KINDS[alert.kind], alert.ended_at is not None, page_url()
     with override(language):
         first = _("%(kind)s: resolved") if is_over else _severity_line(entry.severity)
@@ -51,7 +50,6 @@ def write_notice(alert: ClaimedAlert, language: str) -> Notice:
 
 
 def write_test(language: str, person: str, now: datetime) -> Notice:
-    """Return the test notice."""
     url = page_url()
     with override(language):
         lines = (

@@ -51,7 +51,6 @@ class AlertLine:
 
     @property
     def is_given_up(self) -> bool:
-        """Whether sending failed and no further attempt will be made."""
         return bool(self.error) and self.next_try_at is None
 
 
@@ -93,7 +92,6 @@ def _line_of(row: Alert) -> AlertLine:
 
 
 def count_open() -> Mapping[AlertKind, int]:
-    """Count the lasting alerts of each kind. One query."""
     found = Counter(Alert.objects.filter(ended_at=None).order_by().values_list("kind", flat=True))
     found.update(row.kind for row in _list_kept())
     return {kind: found[kind.value] for kind in AlertKind}

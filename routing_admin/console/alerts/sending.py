@@ -107,7 +107,7 @@ Asking = Callable[[], AbstractContextManager[object]]
 def send_due(webhook: Webhook, now: datetime, ledger: AlertLedger = rows, asking: Asking = nullcontext) -> None:
     """Send the alerts this process can claim; what fails becomes due again later.
 
-    The ledger is used inside `asking`, so the caller can tell a hanging ledger from a slow webhook.
+    The ledger is used inside `asking`, so the caller can distinguish a hanging ledger from a slow webhook.
     """
     for _ in range(MAX_IN_A_ROUND):
         with asking():

@@ -66,8 +66,8 @@ class AlertRow:
 
     @property
     def url(self) -> str:
-        """URL of the page; an existing provider's own page instead of the list."""
         _name, page, part = PLACES[self.line.kind]
+        # The subject of such an alert is a provider, which may have been deleted since.
         if page == "providers" and self.line.subject in snapshot.current().provider_keys:
             return reverse("provider", args=[self.line.subject])
         return reverse(page) + part

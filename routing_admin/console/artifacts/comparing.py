@@ -79,6 +79,7 @@ def _choose(name: str, names: tuple[str, ...], place: int) -> str:
 
 
 def _compare(left: DeliveryCard, right: DeliveryCard) -> dict[str, Any]:
+    # Texts are compared only if the reader may see both.
     may_read = left.may_read and right.may_read
     return {
         "cards": (left, right),

@@ -100,7 +100,6 @@ def _filter(request: HttpRequest) -> EndpointFilter:
 
 
 def card(request: HttpRequest, row: Artifact, service: str, **more: object) -> HttpResponse:
-    """Return the body of one service's open card."""
     may_read, language = may(request.user, PagePart.ARTIFACT_BYTES), language_of(request)
     previewer = Previewer(row, language=language)
     endpoint = require_found(next((each for each in previewer.endpoints if each.name == service), None))

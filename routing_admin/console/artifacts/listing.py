@@ -35,7 +35,6 @@ STATUS = {TooLargeError: 413, StorageFullError: 507, StoreAwayError: 503}
 
 @require_GET
 def artifacts(request: HttpRequest) -> HttpResponse:
-    """List the artifacts, newest first, filtered by the query."""
     held = count_artifacts()
     context = {**_page(request), "count": held.count, "bytes": held.bytes, "kinds": _kinds(request)}
     return render(request, "artifacts/artifacts.html", context)
@@ -117,11 +116,11 @@ def _answer(
 
 @require_POST
 def artifacts_delete(request: HttpRequest) -> HttpResponse:
-    """Delete the selected artifacts; one Undo in the toast restores all of them."""
     gone = actions.delete_artifacts(actor_of(request), request.POST.getlist("id"))
     if not gone:
         messages.info(request, _("Nothing was selected, or it has already been deleted."))
         return redirect(_back(request))
+    # All of them have one moment of deletion, by which one Undo restores them together.
     moment = find_deletion(gone[0])
     text = ngettext("%(count)s artifact deleted", "%(count)s artifacts deleted", len(gone)) % {"count": len(gone)}
     undo = f"{reverse('artifacts_restore')}?{urlencode({'at': moment.isoformat() if moment else ''})}"
@@ -147,6 +146,6 @@ def artifacts_restore(request: HttpRequest) -> HttpResponse:
 
 def _back(request: HttpRequest) -> str:
     target = request.POST.get("next", "")
-    # `next` comes from the form, so it must not lead to another site.
+    # `next` is part of the form, so it must not lead to another site.
     ours = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())
     return target if ours else reverse("artifacts")

@@ -134,7 +134,6 @@ class EndpointList:
 
 
 def list_endpoints(previewer: Previewer, asked_for: EndpointFilter, may_read: bool) -> EndpointList:
-    """Return the filtered services by group."""
     by_form: dict[DeliveryForm, list[ModelEndpoint]] = {}
     for endpoint in asked_for.select(previewer.endpoints):
         by_form.setdefault(previewer.form_at(endpoint), []).append(endpoint)

@@ -83,7 +83,6 @@ def is_gone(reason: Reason) -> bool:
 
 
 def refusal_sentence(error: ArtifactError) -> str:
-    """Return why an upload was refused and what to do."""
     if isinstance(error, TooLargeError):
         limit = {"limit": filesizeformat(error.limit)}
         return _("The file is larger than the limit of %(limit)s. Send a smaller one or raise the limit.") % limit

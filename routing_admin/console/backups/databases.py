@@ -41,6 +41,7 @@ def copy_database(alias: str, path: Path) -> None:
         closing(sqlite3.connect(path)) as copy,
         watched(f"{FILES[alias]} copied, MB", size, lambda: path.stat().st_size // MB),
     ):
+        # SQLite's online backup sees one moment, and writers need not wait for it.
         connection.connection.backup(copy)
         # The copy shall be one file, without a WAL beside it.
         copy.execute("PRAGMA journal_mode = DELETE")

@@ -112,6 +112,7 @@ def read_manifest(folder: Path) -> Manifest:
         manifest = Manifest(**value, databases=databases)
     except (ValueError, KeyError, TypeError) as problem:
         raise BackupError(f"{MANIFEST} cannot be read: {problem}") from problem
+    # A truncated SHA256SUMS would pass the loop above, so what it lists is compared with the manifest.
     there = sum(1 for name in sums if name.startswith(f"{ARTIFACTS}/"))
     if MANIFEST not in sums or there != (manifest.artifacts or 0):
         raise BackupError(f"The backup is incomplete: {SUMS} does not list everything that {MANIFEST} counts.")

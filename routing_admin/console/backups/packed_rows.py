@@ -60,6 +60,7 @@ def save_tables(part: Path, tables: Sequence[Table], alias: str) -> PackedRows:
             databases.sync(path)
             if _digest_file(path) != sent:
                 raise DifferenceError(f"{path.name} differs from what the database sent.")
+            # The first line is the header, not a row.
             rows[table._meta.db_table], total = sent.lines - 1, total + sent.size
     return PackedRows(rows, total)
 

@@ -63,7 +63,7 @@ def restore(actor: Actor, folder: Path, *, replace: bool = False) -> Restored:
             refuse_newer([(app, name) for app, name in each.migrations], "The backup was made by")
     except NewerSchemaError as newer:
         raise BackupError(str(newer)) from newer
-    # All checks come before anything is moved.
+    # Everything is checked before anything is moved.
     _check_room(folder, manifest, replace=replace)
     _close_databases()
     with _moved_aside(manifest) as beside, _rows_moved_aside() as schema:
@@ -153,7 +153,7 @@ def _moved_aside(manifest: Manifest) -> Iterator[Path | None]:
 
 
 def _bring_back(folder: Path, manifest: Manifest) -> None:
-    # Artifacts come first: no restored row shall refer to bytes that are not there yet.
+    # Artifacts first: no restored row shall refer to bytes that are missing.
     if manifest.artifacts is not None:
         _bring_back_artifacts(folder)
     if manifest.has_secrets:

@@ -72,6 +72,7 @@ def save_rows(part: Path) -> dict[str, SavedDatabase]:
         databases.close_for_good(part / name)
     path = part / databases.FILES[DEFAULT_DB_ALIAS]
     (part / NAMES[DEFAULT_DB_ALIAS]).rename(path)
+    # The request log is in packed files instead.
     (part / NAMES[LOGS]).unlink()
     databases.sync(path)
     applied = [list(each) for each in list_applied_in_file(path)]
@@ -148,7 +149,6 @@ def has_rows() -> bool:
 
 
 def measure_rows() -> int:
-    """Return the size of the database in bytes."""
     with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
         cursor.execute("SELECT pg_database_size(current_database())")
         return int(cursor.fetchone()[0])

@@ -69,6 +69,7 @@ def _fill(part: Path, *, with_secrets: bool) -> Manifest:
         _save_bytes(store, sha256, folder)
     copies = copy_databases(part)
     sizes = databases.list_artifacts(part / databases.FILES["default"])
+    # Once more, for bytes that were stored after the loop above.
     missing = [sha256 for sha256 in sizes if not _save_bytes(store, sha256, folder)]
     # Bytes without a row in the copy were stored or deleted in the meantime.
     for path in folder.glob("??/*"):

@@ -54,7 +54,6 @@ def _some(names: Collection[str]) -> tuple[str, ...]:
 
 
 def foresee_deletion(kind: str, names: Collection[str]) -> tuple[Consequence, ...]:
-    """Return the consequences of deleting entries of a kind (`service`, `agent` …)."""
     return _foresee_change(lambda before: without(before, kind, names))
 
 

@@ -26,7 +26,6 @@ LABELS: Mapping[str, Promise] = MappingProxyType(
 
 
 def policy_choices(inherited: str | Promise = "") -> list[tuple[str, str | Promise]]:
-    """Return every policy with its label, after the inherited one if there is one."""
     choices: list[tuple[str, str | Promise]] = [(word, LABELS[word]) for word in POLICY_WORDS]
     return [("", inherited), *choices] if inherited else choices
 

@@ -43,6 +43,5 @@ def read_page(rows: QuerySet[M], key: str, place: Place) -> KeysetPage[M]:
 
 
 def next_position(model: type[Model]) -> int:
-    """Return the position after the last row."""
     last = model._default_manager.aggregate(last=Max("position"))["last"]
     return 0 if last is None else int(last) + 1

@@ -49,6 +49,7 @@ class HtmxPagesMiddleware(MiddlewareMixin):
         if request.headers.get("HX-Request") == "true":
             return HttpResponse(status=204, headers={"HX-Refresh": "true"})
         came_from = request.headers.get("Referer", "")
+        # The Referer is not to be trusted: it must not lead to another site.
         ours = url_has_allowed_host_and_scheme(came_from, {request.get_host()}, require_https=request.is_secure())
         return HttpResponseRedirect(came_from if ours else "/")
 
@@ -174,7 +175,6 @@ class Difference:
 
 
 def find_differences(form: forms.BaseForm, current: Model) -> list[Difference]:
-    """Return the fields whose value in the form differs from the row's."""
     found = []
     for name in form.fields:
         if not hasattr(current, name) or name == "version":

@@ -22,6 +22,7 @@ from routing_admin.console.history.actions import undo as act_undo
 def find_return_url(request: HttpRequest) -> str:
     """Return the form's `next` if it is a page of this site, else the dashboard."""
     target = request.POST.get("next", "")
+    # `next` is part of the form, so it must not lead to another site.
     ours = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())
     return target if ours else "/"
 

@@ -38,7 +38,6 @@ def timeout_fields(form: forms.BaseForm) -> list[forms.BoundField]:
 
 
 def timeouts_in(data: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a form's timeouts in the form of a row."""
     names = {name for name, _label in TIMEOUTS}
     # Timeouts of a newer version are kept.
     kept = {name: value for name, value in stored.items() if name not in names}
@@ -47,5 +46,5 @@ def timeouts_in(data: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str,
 
 
 def plain_number(value: float | None) -> float | None:
-    """Return a whole number as int, so that forms show it without a decimal point."""
+    # Forms show a whole number without a decimal point.
     return int(value) if value is not None and value.is_integer() else value

@@ -143,6 +143,7 @@ def replace_model(actor: Actor, provider: Provider, model: str, successor: str) 
     with ledger.change(actor, act):
         services = list(Service.objects.filter(provider=provider, model=model))
         for service in services:
+            # What was probed or looked up is true of the old model only.
             service.capabilities.exclude(source=Source.DECLARED.value).delete()
             service.model, service.price = successor, {}
             save_service(actor, service)

@@ -72,6 +72,7 @@ def list_families() -> Iterator[MetricFamily]:
     """Yield what every process knows; without the database, its rows are missing but not `database_up`."""
     yield number("disk_free_bytes", "Free on the disk of the data directory.", free_bytes())
     waiting: dict[tuple[str, ...], int] = {("disk",): journal().spool.waiting()}
+    # The same family as in `list_process_numbers`, for the other place where requests wait.
     yield MetricFamily(name=LOG_WAITING, explanation="", values=waiting, labels=("place",))
     yield info_family()
     yield number("redis_up", "Whether Redis answers, where there is one.", int(link().is_up) if link().is_set else None)

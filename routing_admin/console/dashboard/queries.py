@@ -70,7 +70,7 @@ class Beginnings:
 
 
 def find_beginnings(user: str) -> Beginnings:
-    """Return how far the installation has come, with the steps of the given user. Six queries at most."""
+    """Return which first steps are done, including those of the given user. Six queries at most."""
     chosen = AuditEvent.objects.filter(action__in=("user.password", "user.join"), object_name=user)
     used = Q(last_used_at__isnull=False) | Q(public_id__in=last_uses().list_noted())
     has_demo = Installation.current().has_demo

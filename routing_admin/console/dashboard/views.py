@@ -75,9 +75,9 @@ class Tile:
 
     @property
     def status(self) -> str:
-        """The badge: an obstacle to calling the provider, else its health."""
         if not self.is_enabled:
             return "disabled"
+        # An obstacle to calling the provider takes precedence over its health.
         return "no_key" if self.reason else "cooling" if self.cooling is not None else self.health.status
 
     @property
@@ -111,7 +111,6 @@ def tiles_of(state: Snapshot, health: Mapping[str, Health]) -> tuple[Tile, ...]:
 
 
 def configured_models(configuration: Configuration) -> frozenset[tuple[str, str]]:
-    """Return (provider, model) of every default, service and candidate."""
     defaults = {spec.name: spec.default_model for spec in configuration.providers}
     services = {(spec.provider, spec.model) for spec in configuration.services}
     chains = (each for route in configuration.routes for each in route.candidates)
@@ -216,6 +215,7 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         "revision": find_newest_revision(),
         **_checklist(state, standings, request.user.get_username()),
     }
+    # htmx names the element it replaces: then only the live part is rendered.
     refreshed = request.headers.get("HX-Target") == "live"
     return render(request, "dashboard/dashboard.html#live" if refreshed else "dashboard/dashboard.html", context)
 

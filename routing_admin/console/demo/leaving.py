@@ -13,6 +13,7 @@ def subtract_demo(now: Configuration, demo: Configuration) -> Configuration:
     agents = tuple(agent for agent in now.agents if agent.id not in theirs)
     known_routes = {route.task_type: route for route in demo.routes}
     own = {route.task_type for route in now.routes if known_routes.get(route.task_type) != route}
+    # Without the default route requests of unknown task types would fail, so it stays with own routes.
     asked = {agent.task_type for agent in agents} | ({DEFAULT_ROUTE} if own else set())
     routes = tuple(route for route in now.routes if route.task_type in own | asked)
     used = {agent.service_id for agent in agents}

@@ -95,7 +95,6 @@ def demo_configuration() -> Configuration:
 
 
 def sample_ids() -> list[str]:
-    """Return the ids of the sample files that still exist."""
     names = [path.name for path in SAMPLES.iterdir()]
     hashes = [hashlib.sha256(path.read_bytes()).hexdigest() for path in SAMPLES.iterdir()]
     found = Artifact.objects.living().filter(owner=OWNER, filename__in=names, sha256__in=hashes)

@@ -37,7 +37,6 @@ class DrillForecast:
 
 
 def find_running_drill(now: datetime | None = None) -> DrillWindow | None:
-    """Return the running drill, from the snapshot."""
     drill = snapshot.current().drill
     return drill if drill is not None and drill.lasts((now or timezone.now()).timestamp()) else None
 

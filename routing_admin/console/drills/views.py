@@ -66,5 +66,4 @@ def drill_end(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def drill_banner(request: HttpRequest) -> HttpResponse:
-    """Render the banner above every page; empty if no drill is running."""
     return render(request, "drills/banner.html", banner_context())

@@ -135,7 +135,7 @@ def check_may_import(actor: Actor, preview: ImportPreview) -> None:
 
 
 def fingerprint(key: str, endpoint: str) -> str:
-    """Return the fingerprint of a key in a file, the same as of its stored form: importing it again is no change."""
+    # The same as of the stored key, so importing a key again is no change.
     return fingerprint_of(key, origin_of(endpoint))
 
 

@@ -149,6 +149,7 @@ def answer_file(request: HttpRequest, file: FileFormat, mode: Mode, state: Snaps
         text = exports.export(file, mode, state.configuration).text
         response = HttpResponse(text, content_type="application/json; charset=utf-8")
     response["ETag"], response["x-revision"] = tag, str(state.revision or 0)
+    # A cache may keep the file, but has to revalidate it by its ETag.
     response["Cache-Control"] = "private, no-cache"
     return response
 

@@ -98,6 +98,7 @@ def config_import(request: HttpRequest) -> HttpResponse:
         messages.error(request, _("%(names)s: too large for this page.") % {"names": join_words(large)})
         return redirect("config")
     try:
+        # Before the files are parsed: too many values would take too much memory.
         for one in files:
             check_json(one.content.encode() if isinstance(one.content, str) else one.content)
     except JsonTooLargeError as refusal:

@@ -194,13 +194,11 @@ class FindRow:
 
 
 def act(label: Any, page: str, icon: str, *also: str, place: str = "", needs: str = "", **more: Any) -> FindRow:
-    """Return a row for an action, which requires the right to send it."""
     right = more.pop("right", Right.TRY | Right.CHANGE)
     return FindRow(FoundKind.ACT, label, page, icon, also, place, needs, right, **more)
 
 
 def section(label: Any, place: str, *also: str, page: str = "settings") -> FindRow:
-    """Return a row for a part of a page with a fragment of its own."""
     return FindRow(FoundKind.SETTING, label, page, "gear", also, place)
 
 

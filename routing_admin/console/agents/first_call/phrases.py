@@ -51,7 +51,6 @@ def describe_own(call: RejectedCall) -> str:
 
 
 def describe_other(call: RejectedCall) -> str:
-    """Describe a rejected call that cannot be assigned to the key."""
     if call.code in OTHERS:
         return str(OTHERS[call.code]) % facts_of(call)
     shape = KeyShape(call.shape) if call.shape in set(KeyShape) else KeyShape.OTHER
@@ -63,5 +62,5 @@ def facts_of(call: RejectedCall) -> dict[str, str]:
 
 
 def base_url() -> str:
-    """Return the base URL for OpenAI's clients."""
+    # As OpenAI's clients want it: Anthropic's and Google's add the version themselves.
     return f"{settings.PUBLIC_URL.rstrip('/')}/v1"

@@ -64,7 +64,6 @@ def directive_of(row: RequestLog) -> str:
 
 
 def list_nearest_names(name: str) -> list[str]:
-    """Return the configured model names that look most like the given one."""
     return get_close_matches(name, list(dict.fromkeys(_names())), NEAREST, 0.5)
 
 

@@ -30,7 +30,7 @@ UNCHANGED = 204
 
 @require_GET
 def first_call(request: HttpRequest, public_id: str, agent_id: str) -> HttpResponse:
-    """Show the panel: 204 if it would still show what `mark` stands for; `since` is when the wait began."""
+    """Show the panel, or 204 if it has not changed since `mark`; the wait began at `since`."""
     key = require_found(find_key(agent_id, public_id))
     now = timezone.now()
     since = moment_in(request.GET.get("since", ""), now)
@@ -72,7 +72,6 @@ def context_of(key: AgentKey, first: FirstCall) -> dict[str, Any]:
 
 
 def explain_refusal(request: LoggedRequest) -> dict[str, Any]:
-    """Return why the call got no answer, what to do, and model names like the requested one."""
     row = request.row
     names = list_nearest_names(row.asked_model) if row.outcome == "model_not_found" else []
     return {"error": render_logged(row), "advice": advise(row, build_steps(request.attempts)), "names": names}

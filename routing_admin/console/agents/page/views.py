@@ -104,7 +104,6 @@ def own_call(request: HttpRequest, link: AgentLink, text: str, pk: str) -> HttpR
 
 
 def visitor_of(request: HttpRequest, link: AgentLink) -> Actor:
-    """Return the bearer of the link as the audit log names it."""
     return Actor("link", f"{link.name} (rap_{link.public_id})", address_of(request), request_id_of(request))
 
 

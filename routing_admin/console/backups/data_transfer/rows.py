@@ -112,7 +112,6 @@ def drop_indexes(indexes: Iterable[Index]) -> None:
 
 
 def make_indexes(indexes: Sequence[Index]) -> None:
-    """Create the indexes that do not exist."""
     for alias in {alias for alias, _, _ in indexes}:
         connections[alias].check_constraints()  # deferred constraint checks would block CREATE INDEX
     with progress_of("Indexes", len(indexes)) as counter:

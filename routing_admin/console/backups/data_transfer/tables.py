@@ -30,7 +30,6 @@ def references_of(table: Table) -> set[Table]:
 
 
 def alias_of(table: Table) -> str:
-    """Return the alias of the installation's database that has the table."""
     return router.db_for_read(table)
 
 

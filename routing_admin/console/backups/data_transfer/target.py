@@ -111,6 +111,7 @@ class Destination:
 
     def make_tables(self, until: Sequence[tuple[str, str]] = ()) -> None:
         """Migrate, up to the given migrations if any; raise `MoveError`."""
+        # PostgreSQL has both databases in one, which is migrated once.
         aliases = ("default", LOGS) if connections["target"].vendor == "sqlite" else ("default",)
         done = subprocess.run(  # noqa: S603 - our own interpreter and program, no shell
             [sys.executable, "-c", MIGRATE, json.dumps([aliases, list(until)])],
@@ -126,7 +127,7 @@ class Destination:
 
     def claim(self) -> None:
         """Mark the target as that of a move from here."""
-        # The main database comes last: `check` reads only its marks.
+        # The main database last: `check` reads only its marks.
         for alias in reversed(ALIASES.values()):
             with transaction.atomic(using=alias):
                 self.execute(alias, f"CREATE TABLE IF NOT EXISTS {MARKS} (name varchar(200) PRIMARY KEY, value text)")

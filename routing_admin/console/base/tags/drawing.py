@@ -121,7 +121,6 @@ def spark_points(values: Sequence[float]) -> str:
 
 
 def split_boxes(counts: Mapping[str, int]) -> tuple[Box, ...]:
-    """Return proportions of outcomes as boxes, without empty ones."""
     present = [(tone, counts[name]) for name, tone in OUTCOME_TONES.items() if counts.get(name, 0) > 0]
     whole = sum(count for _, count in present)
     room = 100 - GAP * (len(present) - 1)

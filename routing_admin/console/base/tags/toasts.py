@@ -30,5 +30,4 @@ def undo_url(extra_tags: str) -> str:
 
 
 def toast_of(message: Message) -> dict[str, str]:
-    """Return the message as the browser's script expects it: text, level and the URL of Undo."""
     return {"text": str(message), "level": message.level_tag, "undo": undo_url(message.extra_tags or "")}

@@ -119,7 +119,6 @@ def _capability(name: str) -> SafeString:
 
 @register.simple_tag
 def caps(names: Iterable[str]) -> SafeString:
-    """Render capabilities with icon, label and, if it differs, the id."""
     return format_html('<ul class="caps">{}</ul>', format_html_join("", "{}", ((_capability(name),) for name in names)))
 
 
@@ -169,13 +168,11 @@ def spark(values: Sequence[float], label: str = "", tone: str = "") -> dict[str,
 
 @register.inclusion_tag("components/split.html")
 def split(counts: Mapping[str, int], label: str = "") -> dict[str, Any]:
-    """Render the proportions of `{native, converted, described, refused}`."""
     return {"boxes": drawing.split_boxes(counts), "label": label}
 
 
 @register.inclusion_tag("components/waterfall.html")
 def waterfall(tracks: Sequence[drawing.Track], total: float | None = None, label: str = "") -> dict[str, Any]:
-    """Render the timeline of a request; the page shows the same as a table below."""
     return {"drawing": drawing.waterfall(tracks, total), "label": label}
 
 
@@ -199,7 +196,6 @@ def field(bound: BoundField, hint: str = "", wide: bool = True) -> dict[str, Any
 
 @register.filter
 def option_tags(options: Iterable[Mapping[str, Any]]) -> SafeString:
-    """Render the options of a select widget."""
     # A template takes five times as long for hundreds of options.
     lines = ((each["value"], flatatt(each["attrs"]), each["label"]) for each in options)
     return format_html_join("\n", '<option value="{}"{}>{}</option>', lines)
@@ -218,7 +214,6 @@ def problems(form: BaseForm | None) -> dict[str, Any]:
 
 @register.inclusion_tag("components/concepts.html", takes_context=True)
 def concepts(context: Mapping[str, Any]) -> dict[str, Any]:
-    """Render the line that explains the concepts, until this browser dismisses it."""
     request = context["request"]
     return {"request": request, "hidden": CONCEPTS_COOKIE in request.COOKIES, "csrf_token": context.get("csrf_token")}
 
