@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 from django.core.management.base import OutputWrapper
 
+from capabilities.runtime import owned
+
 QUIET_SECONDS = 3.0
 """Work that is done by then says nothing."""
 LINE_SECONDS = 5.0
@@ -73,23 +75,24 @@ class _ProgressStream:
     out: OutputWrapper | None = None
 
 
-_stream = _ProgressStream()
+_stream = owned(_ProgressStream)
 
 
 @contextmanager
 def shown_on(out: OutputWrapper) -> Iterator[None]:
     """Say on this stream how far the work in the block is."""
-    before, _stream.out = _stream.out, out
+    stream = _stream()
+    before, stream.out = stream.out, out
     try:
         yield
     finally:
-        _stream.out = before
+        stream.out = before
 
 
 @contextmanager
 def progress_of(name: str, total: int = 0) -> Iterator[WorkProgress]:
     """Yield the counter of a piece of work."""
-    counter = WorkProgress(name, total, _stream.out)
+    counter = WorkProgress(name, total, _stream().out)
     try:
         yield counter
     finally:
