@@ -60,7 +60,7 @@ class Stage(StrEnum):
 
 
 STATE, EVENT, EVIDENCE = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
-"""How long an alert lasts after its last occurrence: a monitored state, an event, or evidence only calls give."""
+"""How long an alert lasts after its last occurrence: a monitored state, an event, or what only requests show."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,14 +97,14 @@ def _slack_text(notice: Notice) -> Body:
 
 def _sign_address(url: str, body: Body, secret: str, now: float) -> Signed:
     stamp = str(round(now * 1000))
-    # DingTalk signs milliseconds and secret with the secret, and puts both in the URL.
+    # DingTalk: the secret signs milliseconds and secret; timestamp and signature are added to the URL.
     sign = _hmac(secret, f"{stamp}\n{secret}")
     return f"{url}{'&' if '?' in url else '?'}timestamp={stamp}&sign={quote(sign, safe='')}", body
 
 
 def _sign_body(url: str, body: Body, secret: str, now: float) -> Signed:
     stamp = str(int(now))
-    # Feishu uses seconds and secret as the key and signs an empty text.
+    # Feishu: seconds and secret are the key, and the signed text is empty.
     return url, {"timestamp": stamp, "sign": _hmac(f"{stamp}\n{secret}", ""), **body}
 
 

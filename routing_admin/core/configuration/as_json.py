@@ -60,6 +60,7 @@ def _decode(value: Any, hint: Any) -> Any:
         return {key: _decode(item, arguments[1]) for key, item in value.items()}
     if isinstance(hint, type) and is_dataclass(hint):
         hints = _hints(hint)
+        # Ignore fields of other versions.
         return hint(**{name: _decode(item, hints[name]) for name, item in value.items() if name in hints})
     if isinstance(hint, type) and issubclass(hint, Enum):
         return hint(value)

@@ -58,7 +58,7 @@ UNORDERED = frozenset({"alias", "agent", "language", "budget"})
 
 
 def right_of(kind: str, field: str) -> str:
-    """Return the permission that a change needs: changing the terms of an agent's keys needs that of keys."""
+    """Return the kind whose permission a change needs; the terms of an agent's keys need that of keys."""
     return "key" if kind == "agent" and field.startswith(("keys.", "keys[")) else kind
 
 
@@ -103,6 +103,7 @@ def _list_changes(kind: str, before: list[Any], after: list[Any], name: str) -> 
             continue
         for field in item:
             yield from _field_changes(kind, key, field, old[key][field], item[field])
+    # Only the order of items on both sides: added and removed ones are reported above.
     order_before, order_after = [key for key in old if key in new], [key for key in new if key in old]
     if order_before != order_after and kind not in UNORDERED:
         yield Change(action=ChangeKind.MOVED, kind=kind, name="", before=order_before, after=order_after)
@@ -125,6 +126,7 @@ def _field_changes(kind: str, name: str, field: str, before: Any, after: Any) ->
             else:
                 yield from _field_changes(kind, name, where, before[key], after[key])
         return
+    # An empty value counts as absent.
     action = (
         ChangeKind.ADDED
         if before in (None, "", {})

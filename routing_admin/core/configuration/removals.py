@@ -83,6 +83,7 @@ def _route(route: RouteSpec, providers: set[str]) -> Iterator[Problem]:
     path = child("routing", route.task_type)
     for index, candidate in enumerate(route.candidates):
         if candidate.provider not in providers:
+            # In a file the first candidate is the route itself, and fallbacks count from 0.
             where = f"{path}.fallback[{index - 1}]" if index else f"{path}.provider"
             yield unknown_provider(where, candidate.provider)
 

@@ -27,6 +27,7 @@ def places_of(text: str) -> dict[str, TextPlace]:
     """Return the position of every value in a valid JSON text, by path as in problems."""
     found: dict[str, TextPlace] = {}
     for path, place in _places(text.removeprefix("\ufeff")):
+        # Of a repeated key the first position counts.
         found.setdefault(path, place)
     return found
 

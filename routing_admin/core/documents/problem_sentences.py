@@ -117,7 +117,7 @@ def unset_variable(path: str, variable: str) -> Problem:
 
 def bad_key(path: str) -> Problem:
     message = translatable(
-        # The key itself is not repeated: problems are shown and logged.
+        # The key itself is not repeated.
         "%(path)s is not a key: it must be printable ASCII without spaces at either end, or exactly ${VARIABLE}.",
         path=path,
     )

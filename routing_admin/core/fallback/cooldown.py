@@ -238,7 +238,8 @@ def _seconds(state: _State, failure: Failure, effect: Effect, random: Callable[[
     named = min(failure.retry_after or 0.0, MAX_NAMED_SECONDS)
     if named > 0 and effect is not Effect.LONG:
         return named
-    # A wait named by an account without credit is the rate limit's, and does not refill it: use the longer.
+    # An account without credit may name a wait, too, but that is its rate limit's and refills nothing: use the longer
+    # of the two.
     return max(_own_seconds(state, effect) * (1 + STRETCH * random()), named)
 
 

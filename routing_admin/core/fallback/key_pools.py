@@ -67,6 +67,7 @@ class KeyPools:
             self._count(provider, keys, well, key)
             if affinity:
                 self._keep(provider, affinity, key)
+            # Claims the probe, if the key's cooldown is over.
             self.health.enter(provider, key.mark)
             return key
 

@@ -100,7 +100,7 @@ class FaultRow:
     _: KW_ONLY
     seed: Action = RETRY
     strict: Action | None = None
-    """Like `seed` if None. So is `resilient`, which falls back after some refusals and marks them."""
+    """Like `seed` if None, as is `resilient`, which falls back after some refusals and marks them."""
     resilient: Action | None = None
 
     effect: Effect = COUNT

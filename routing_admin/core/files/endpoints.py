@@ -68,6 +68,7 @@ def provider_name(endpoint: str, names: Collection[str]) -> str:
 
 
 def _host_name(host: str) -> str:
+    # For example `api.deepseek.com` becomes `deepseek`.
     words = [word for word in WORD.findall(host.lower()) if word not in HOST_NOISE]
     return "-".join(words[-2:] if len(words) > 2 and not words[-1].isdigit() else words) or "provider"
 
@@ -84,6 +85,7 @@ def split(url: str) -> SplitResult:
 
 def _origin(url: str) -> tuple[str, str, int | None]:
     parts = split(url)
+    # An explicit default port does not change the origin.
     return parts.scheme, parts.hostname or "", parts.port or DEFAULT_PORTS.get(parts.scheme)
 
 

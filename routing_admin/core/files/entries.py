@@ -96,6 +96,7 @@ def _merge_provider(
     if value.get("apiKey") is None:
         entry["apiKey"] = _own_key(current, name, value)
     file = {"providers": [entry]}
+    # The file has no routes, so a default route counts as present.
     beside = Beside({each.name: each.env_name or None for each in current.providers}, frozenset({DEFAULT_ROUTE}))
     found = validate(file, around=with_stored_keys(current, around), beside=beside)
     problems = tuple(_within(each, "providers[0]") for each in found)
@@ -124,6 +125,7 @@ def _merge_service(current: Configuration, name: str, value: Mapping[str, Any], 
     if provider is None or problem:
         return Imported(configuration=current, keys={}, problems=(problem or unknown_provider("provider", str(at)),))
     base = base_url_of(old, provider) if old and old.provider == provider.name else own_base(provider)
+    # Fields that files require and a single entry may leave out.
     usual = {"name": name, "baseURL": base, "capabilityTags": [], "description": ""}
     entry = {**usual, **{key: item for key, item in value.items() if key != "provider"}, "id": name}
     entry |= {"apiKey": key_text(provider), "providerName": provider.name}

@@ -58,8 +58,8 @@ def export(
 ) -> Export:
     """Export one file.
 
-    `public_url` is this installation's address, such as `http://127.0.0.1:8000`. Raise `ValueError` if `gateway` lacks
-    it.
+    `public_url` is this installation's address, such as `http://127.0.0.1:8000`. Raise `ValueError` if it is missing in
+    mode `gateway`.
     """
     if mode is Mode.GATEWAY and not public_url:
         raise ValueError("an export that points at this installation needs its public URL")

@@ -116,6 +116,7 @@ def number(least: float, most: float, expected: str, *, whole: bool = False) -> 
 
     def check(path: str, value: Any) -> Iterator[Problem]:
         fitting = isinstance(value, int) or (isinstance(value, float) and (value.is_integer() or not whole))
+        # In Python, bool is a kind of int.
         if isinstance(value, bool) or not fitting:
             yield wrong_type(path, expected)
         elif not least <= value <= most:
@@ -127,6 +128,7 @@ def number(least: float, most: float, expected: str, *, whole: bool = False) -> 
 temperature = number(*TEMPERATURE, translatable("a number from 0 to 2"))
 max_tokens = number(*MAX_TOKENS, translatable("a whole number from 1 to %(most)s", most=MAX_TOKENS[1]), whole=True)
 retries = number(*RETRIES, translatable("a whole number from 0 to 10"), whole=True)
+# The smallest number above 0.
 seconds = number(math.ulp(0.0), MAX_SECONDS, translatable("a number of seconds above 0, at most a day"))
 keep_alive = number(0, MAX_SECONDS, translatable("a number of seconds from 0 to a day"))
 
@@ -192,7 +194,7 @@ def url(path: str, value: Any) -> Iterator[Problem]:
     try:
         parts = urlsplit(value)
         good = parts.scheme in SCHEMES and bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
+    except ValueError:  # an invalid port or bracket
         good = False
     if not good:
         yield wrong_type(

@@ -86,6 +86,7 @@ def with_findings(service: ServiceSpec, raw: Mapping[str, Any], old: ServiceSpec
         words = (said or {}).get(side) or {}
         # A capability exists if it was found, or if the entry itself declares it.
         yes = [word for word, source in words.items() if not source.endswith(NO) and _holds(source, word, declared)]
+        # A field that lists every declared capability also gives their order.
         ordered = yes if set(declared) <= set(yes) else [*declared, *(word for word in yes if word not in declared)]
         sides.append(tuple(ordered))
         for word, source in words.items():

@@ -129,7 +129,9 @@ def import_values(
     # Routing files first, so that services find their providers.
     sorted_values = sorted(values, key=_turn)
     held = (language.code for language in current.languages)
+    # Files may use languages that they add themselves.
     known = (*languages, *held, *(code for value in sorted_values for code in languages_in(value)))
+    # With pruning, files may refer only to each other: what they do not mention is removed.
     context, beside = with_stored_keys(current, around), _beside(Configuration() if prune else current, sorted_values)
     wrong = (item for value in sorted_values for item in problems_of(value, context, known, beside))
     problems = _first_of(wrong)

@@ -44,6 +44,7 @@ def key_from_file(
     form = form_of(text)
     if form is KeyNotation.LITERAL:
         mark = fingerprint(text, endpoint)
+        # The same key again: nothing new to encrypt.
         if held and held.kind is KeyKind.STORED and held.fingerprint == mark:
             return held, None
         return KeySpec(KeyKind.STORED, fingerprint=mark), text
@@ -69,7 +70,7 @@ def further_keys_from_file(
         # Unnamed keys count from 2: the first key is the provider's own.
         name = entry.get("name") or str(number)
         key, plaintext = key_from_file(entry["apiKey"], endpoint, variable, by_name.get(name), fingerprint)
-        if key.kind is KeyKind.NONE:  # a further key has to be a key
+        if key.kind is KeyKind.NONE:  # a further key that is not needed would be no key
             key = KeySpec(KeyKind.ENV, variable)
         keys.append(replace(key, name=name, enabled=entry.get("enabled") is not False))
         plaintexts += [plaintext] if plaintext is not None else []

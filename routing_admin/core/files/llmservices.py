@@ -68,6 +68,7 @@ def _problems(raw: object, path: str, ids: set[str], around: KeyContext) -> Iter
     yield from found
     if not isinstance(raw, Mapping):
         return
+    # Each field is reported once, by the seed's rules first.
     fields = {problem.field for problem in found}
     further = [problem for problem in broken(RULES, raw, path) if problem.field not in fields]
     yield from further
@@ -119,6 +120,7 @@ def _fields(raw: Mapping[str, Any], provider: ProviderSpec) -> ServiceSpec:
         provider=provider.name,
         model=raw["model"],
         base_url=spelling_of(raw["baseURL"], provider),
+        # Invalid capabilities count as undeclared.
         capabilities=capabilities if raw.get("capabilities") and not warnings else None,
         capability_tags=tuple(tag for tag in raw["capabilityTags"] if isinstance(tag, str)),
         description=raw["description"],

@@ -66,6 +66,7 @@ def merge_services(
         if plaintext is not None:
             keys[name] = plaintext
         found |= {raw["id"]: read_service(raw, providers[name], current.service(raw["id"])) for raw in entries}
+    # Back in the order of the file.
     found = {raw["id"]: found[raw["id"]] for raw in value["services"]}
     result = replace(
         current,
@@ -135,6 +136,7 @@ def _matches(provider: ProviderSpec, place: KeyedAddress) -> bool:
     return {
         KeyNotation.LITERAL: key.kind is KeyKind.STORED and key.fingerprint == place.mark,
         KeyNotation.REFERENCE: (key.kind is KeyKind.ENV and key.variable == place.mark)
+        # Exports write a stored key as the provider's own variable.
         or (key.kind is KeyKind.STORED and place.mark == own),
         KeyNotation.PLACEHOLDER: key.kind is KeyKind.ENV and key.variable == own,
         KeyNotation.NOT_NEEDED: key.kind is KeyKind.NONE,

@@ -142,7 +142,7 @@ def _drop_our_keys(entry: Mapping[str, Any], ours: Collection[str]) -> dict[str,
 
 
 def _drop_repeats(candidates: tuple[CandidateSpec, ...]) -> list[CandidateSpec]:
-    # Repeated candidates are skipped when the chain runs.
+    # Repeated candidates are skipped when the chain runs, so the first of each stays.
     return list({(item.provider, item.model): item for item in reversed(candidates)}.values())[::-1]
 
 

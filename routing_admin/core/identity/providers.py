@@ -86,6 +86,7 @@ def _read_provider(variables: Mapping[str, str], word: str) -> IdentityProvider 
     kind, name = KINDS[word]
     if word != OIDC:
         return IdentityProvider(id=word, kind=kind, name=name, client_id=client_id, secret=secret)
+    # Only OpenID Connect needs the provider's URL.
     url = variables.get(_variable(word, "URL"), "").rstrip("/")
     if urlsplit(url).scheme not in ("https", "http") or not urlsplit(url).hostname:
         raise ValueError(f"{_variable(word, 'URL')} has to be the provider's address, as in https://id.example.com.")

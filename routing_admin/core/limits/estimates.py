@@ -63,6 +63,7 @@ def answer_tokens(reply: Answer) -> int:
 def _media_tokens(media: Media) -> int:
     if media.kind is Kind.IMAGE:
         return IMAGE_TOKENS
+    # Base64 encodes three bytes in four characters.
     size = media.size if media.size is not None else len(media.data) * 3 // 4
     return size // SOUND_BYTES + text_tokens(media.transcript).tokens if media.kind is Kind.AUDIO else 0
 

@@ -51,8 +51,8 @@ def book(drawn: int, held: int | None, order: Order) -> Booking:
     `held` is None once the lease has expired.
     """
     if held is None:
-        # An expired lease forfeits what was not reported as committed, and all that running calls reserved.
-        # Their real use is booked again below as debt.
+        # An expired lease forfeits what was not reported as committed. For concurrency, whose window never ends, it
+        # forfeits everything. What calls are found to use is booked again below as debt.
         held = min(order.reported, order.granted) if order.window.ends_at is not None else 0
     else:
         give = max(0, min(order.give, held - order.committed))

@@ -61,10 +61,12 @@ def window_at(period: Period, now: datetime, zone: tzinfo) -> Window:
     today = now.astimezone(zone).date()
     if period is Period.DAY:
         return Window(f"{today:%Y-%m-%d}", _midnight(today + timedelta(days=1), zone))
+    # Day 1 plus 32 days always lies in the next month.
     return Window(f"{today:%Y-%m}", _midnight((today.replace(day=1) + timedelta(days=32)).replace(day=1), zone))
 
 
 def _midnight(day: date, zone: tzinfo) -> datetime:
+    # Midnight in the zone, also on days when its clocks change.
     return datetime.combine(day, time(), zone).astimezone(UTC)
 
 

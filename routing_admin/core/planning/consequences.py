@@ -170,6 +170,7 @@ def _of_candidates(route: str, old: ChainLint, new: ChainLint, lost_by_all: Sequ
 
 def _of_aliases(before: Configuration, after: Configuration) -> Iterator[Consequence]:
     for alias in before.aliases:
+        # An alias without a target before the change loses nothing.
         if alias in after.aliases and is_target(before, alias.target) and not is_target(after, alias.target):
             yield Consequence(
                 Gravity.STOPS,
@@ -215,6 +216,7 @@ def _of_languages(before: Configuration, after: Configuration) -> Iterator[Conse
     for code, directive in _directives(before.languages).items():
         if now.get(code) == directive:
             continue
+        # Requests in a removed language fall back to another.
         other = resolve_language(code, after.default_language, now)
         if other == code:
             text = translatable("The directive for %(code)s becomes: %(directive)s", code=code, directive=now[code])

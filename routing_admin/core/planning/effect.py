@@ -110,6 +110,7 @@ def _trend(then: float, now: float, before: int, after: int) -> EffectTrend:
     # Two-proportion z-test with the pooled share.
     pooled = (then * before + now * after) / (before + after)
     error = sqrt(pooled * (1 - pooled) * (1 / before + 1 / after))
+    # The error is 0 if every request, or none, counts on both sides.
     if error == 0 or abs(now - then) < FIRM * error:
         return EffectTrend.SAME
     return EffectTrend.WORSE if now > then else EffectTrend.BETTER

@@ -22,6 +22,7 @@ def match_language(tag: str | None, directives: Mapping[str, str] = LANGUAGE_DIR
         return None
     if tag in directives:
         return tag
+    # Tags vary in case and separator, as in `zh_CN`.
     folded = {supported.lower(): supported for supported in directives}
     plain = tag.replace("_", "-").lower()
     return folded.get(plain) or folded.get(plain.split("-", 1)[0])
@@ -69,4 +70,5 @@ def _lead(message: Message, directive: str) -> Message:
     if isinstance(first, TextPart):
         led = replace(first, text=with_directive(first.text, directive))
         return replace(message, parts=(led, *message.parts[1:]))
+    # The message starts with a file, so the directive becomes a part of its own.
     return replace(message, parts=(TextPart(directive), *message.parts))

@@ -133,6 +133,7 @@ def lint(
             continue
         able = {word for word in MEDIA if one.capabilities.has(word)}
         loses = tuple(word for word in MEDIA if word in read - able)
+        # The first one has no earlier candidate to compare with.
         gains = tuple(word for word in MEDIA if word in able - read and at != live[0])
         findings = (*one.findings, *_check_place(plain, live, at, bool(gains)))
         candidates.append(replace(one, findings=findings, loses=loses, gains=gains))

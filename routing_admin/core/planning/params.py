@@ -22,6 +22,7 @@ class Params:
 
 def pick_effective(*levels: Params) -> Params:
     """Return for each parameter the first level that sets it; levels are ordered strongest first (MMR-P7)."""
+    # Compared with None, because 0 is a value.
     return Params(
         next((level.temperature for level in levels if level.temperature is not None), None),
         next((level.max_tokens for level in levels if level.max_tokens is not None), None),
@@ -99,6 +100,7 @@ def list_dropped_params(chat: ChatRequest, call: Call) -> tuple[str, ...]:
     if not call.without_params:
         return ()
     effective = _apply_effective(chat, call)
+    # What a protocol adds is not part of the request.
     names = sorted(call.without_params - ADDED)
     return tuple(name for name in names if drop_params(effective, {name}) != effective)
 

@@ -36,6 +36,7 @@ def _resolve(candidate: PlannedCandidate, places: set[tuple[str, str]], cooldown
         )
     if (candidate.provider, candidate.model) in places:
         return ResolvedCandidate(candidate, SkipReason.DUPLICATE.value, SKIP_SENTENCES[SkipReason.DUPLICATE])
+    # `enter` would claim the probe.
     cooling = cooldowns.look(candidate.provider, candidate.model)
     if cooling is None:
         return ResolvedCandidate(candidate, READY)

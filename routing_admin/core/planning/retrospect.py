@@ -283,6 +283,7 @@ def _ends_otherwise(before: Walk, after: Walk) -> Iterator[DifferenceKind]:
         yield DifferenceKind.FAILS
     elif before.end is WalkEnd.NOBODY and after.end in answered:
         yield DifferenceKind.ANSWERS
+    # Place 0 is the primary, so a fallback has a place above 0.
     elif before.end is WalkEnd.FIRST and after.place:
         yield DifferenceKind.FALLS_BACK
     elif before.place and after.end is WalkEnd.FIRST:

@@ -86,7 +86,9 @@ class ConfigLoader:
         return replace(
             config,
             providers=tuple(
-                replace(item, api_key=keys.get(item.provider_name) or item.api_key) for item in config.providers
+                # An empty variable keeps the file's key.
+                replace(item, api_key=keys.get(item.provider_name) or item.api_key)
+                for item in config.providers
             ),
         )
 
