@@ -70,7 +70,7 @@ FIELDS = {"service": "serviceId", "task_type": "taskType", "agent_id": "id"}
 """JSON names of the form's fields."""
 
 
-# Agents' keys: issued with their terms, changed, revoked and rotated.
+# Agents' keys.
 
 OVERLAP = timedelta(hours=24)
 """How long a rotated key keeps working by default."""
@@ -209,7 +209,7 @@ def issued(key: str, row: AgentKey) -> HttpResponse:
     return answer(IssuedOut(key=key, issued=key_out(row)), 201)
 
 
-# Links to agents' own pages: made, listed and revoked.
+# Links to agents' own pages.
 
 
 def link_out(row: AgentLink) -> LinkThing:
@@ -249,7 +249,7 @@ def admin_revoke_link(request: HttpRequest, agent_id: str, link_id: str) -> Http
     return HttpResponse(status=204)
 
 
-# The agents themselves. An id may hold slashes, so these patterns also match the addresses above and are added last.
+# The agents themselves. An id may contain slashes, so these patterns also match the URLs above and are added last.
 
 
 def agent_out(row: Agent, keys: int) -> AgentThing:

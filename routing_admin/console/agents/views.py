@@ -71,7 +71,7 @@ def agents(request: HttpRequest) -> HttpResponse:
     q = request.GET.get("q", "").strip()
     lines = list_agents(q)
     page = Paginator(lines, PER_PAGE).get_page(request.GET.get("page"))
-    # htmx replaces only the rows while someone types into the search field.
+    # htmx replaces only the rows when the search field changes.
     template = "capabilities/agents.html#rows" if wants_fragment(request) else "capabilities/agents.html"
     return render(request, template, {"lines": page, "page": page, "q": q, "sentence": summarize(lines)})
 

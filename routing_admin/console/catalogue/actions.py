@@ -132,8 +132,7 @@ def replace_model(actor: Actor, provider: Provider, model: str, successor: str) 
     """Replace a model everywhere by the successor that the catalogue names, as one revision.
 
     Declared capabilities of a service stay. Probed ones and those from the catalogue are replaced by the successor's,
-    and
-    the model's own price is removed. Raises `ActionError` if the catalogue names another successor, or none.
+    and the model's own price is removed. Raises `ActionError` if the catalogue names another successor, or none.
     """
     retirement = retirement_of(provider, model)
     # The catalogue may have changed since the page was rendered.

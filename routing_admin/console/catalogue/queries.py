@@ -57,7 +57,7 @@ def _for_route(ending: ModelEnding, task_type: str) -> ModelEnding:
     return replace(ending, consequences=own)
 
 
-# A snapshot does not change, so the result holds for it and the day.
+# Snapshots are immutable, so a result stays valid for the snapshot and the day.
 @lru_cache(maxsize=2)
 def _list_endings(state: Snapshot, today: date) -> tuple[ModelEnding, ...]:
     configuration = with_runtime_agents(state, state.configuration)

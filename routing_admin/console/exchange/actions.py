@@ -163,7 +163,7 @@ def import_configuration(
 
 @contextmanager
 def telling_of_rejection(actor: Actor, now: datetime) -> Iterator[None]:
-    """Raise an alert if the block refuses an import."""
+    """Record an alert if the block refuses an import."""
     try:
         yield
     except InvalidError as refusal:

@@ -76,7 +76,7 @@ def admin_export_config(
     return answer_file(request, named_file(name), mode, snapshot.current())
 
 
-# Providers, model services and task routes: read, written whole by name, deleted.
+# Providers, model services and task routes, each written as a whole.
 
 
 def entries_of(kind: EntryKind, names: list[str]) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ def copy_rows(target: Destination, table: Table, counter: WorkProgress) -> TextD
     to, digest = ALIASES[alias_of(table)], TextDigest()
     mark = target.read_mark(to, table._meta.db_table)
     batches = read_batches(table, alias_of(table), mark)
-    # Foreign keys are checked at the end of a transaction, so a table that refers to itself is copied in one.
+    # Foreign keys are checked when a transaction ends, so a table that refers to itself is copied in one.
     at_once = None if table in references_of(table) else BATCHES - 1
     for first in batches:
         with transaction.atomic(using=to):
