@@ -63,7 +63,7 @@ class Principal:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a caller was rejected; `scope` is the one that its key lacks, if that is the reason."""
+    """Why a caller was rejected. `scope` is the one that its key lacks, if that is the reason."""
 
     status: int
     code: str
@@ -202,7 +202,7 @@ def act_for(principal: Principal, agent_id: str) -> Principal | Refusal:
 
 
 def refuse_call(principal: Principal, method: str, path: str) -> Refusal | None:
-    """Return the refusal if the key lacks the call's scope; `path` is as the table writes it."""
+    """Return the refusal if the key lacks the call's scope. `path` is as the table writes it."""
     scope = scope_of_call(method, path)
     if scope is None:
         return NO_ROW

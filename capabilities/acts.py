@@ -21,7 +21,7 @@ SYSTEM = Actor("system", "routing_admin")
 
 @dataclass(slots=True)
 class AuditedAction:
-    """One entry of the audit log; `details` may be filled while the action runs, never with a secret."""
+    """One entry of the audit log. `details` may be filled while the action runs, never with a secret."""
 
     action: str
     object_kind: str = ""

@@ -1,4 +1,4 @@
-"""The Django app; it gives the cores their JSON codec."""
+"""The Django app. It gives the cores their JSON codec."""
 
 import orjson
 from django.apps import AppConfig

@@ -27,7 +27,7 @@ AGAIN = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class RefusedFile:
-    """A request in which a model refused a file; `capabilities` are those the file may have needed."""
+    """A request in which a model refused a file. `capabilities` are those the file may have needed."""
 
     provider: str
     model: str
@@ -48,7 +48,7 @@ class NotedRefusals:
         self._noted[refused.provider, refused.model, refused.capabilities] = refused
 
     def write(self) -> bool:
-        """Write what is noted in one transaction; on a database error keep it and return False."""
+        """Write what is noted in one transaction. On a database error keep it and return False."""
         if not self._noted:
             return True
         with self._writing:

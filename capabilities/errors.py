@@ -24,21 +24,21 @@ class NotFoundError(ActionError):
 
 
 class InUseError(ActionError):
-    """Other things use the thing; the sentence names them."""
+    """Other things use the thing. The sentence names them."""
 
     code = "in_use"
     status = 409
 
 
 class ConflictError(ActionError):
-    """The thing was changed by another request in the meantime; nothing was written."""
+    """The thing was changed by another request in the meantime. Nothing was written."""
 
     code = "changed_meanwhile"
     status = 409
 
 
 class TakenError(ActionError):
-    """Another request added a thing of that name at the same time; nothing was written."""
+    """Another request added a thing of that name at the same time. Nothing was written."""
 
     code = "taken"
     status = 409
@@ -55,7 +55,7 @@ class ForbiddenError(ActionError):
 
 
 class InvalidError(ActionError):
-    """The input is invalid; `problems` has every place."""
+    """The input is invalid. `problems` has every place."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)

@@ -1,4 +1,4 @@
-"""Fair concurrency limit for expensive work, with a bounded queue; no caller can hold every slot."""
+"""Fair concurrency limit for expensive work, with a bounded queue. No caller can hold every slot."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ requester: ContextVar[str] = ContextVar("requester", default="")
 
 
 class OverloadedError(Exception):
-    """No slot became free in time; a later attempt may succeed."""
+    """No slot became free in time. A later attempt may succeed."""
 
     status, code, message = 503, "overloaded", OVERLOADED_MESSAGE
     should_retry, retry_after = True, 1.0
 
 
 class FairSlots:
-    """A fair, bounded queue of threads; one name (an agent, an address) never fills slots and queue for others.
+    """A fair, bounded queue of threads. One name (an agent, an address) never fills slots and queue for others.
 
     The name defaults to the `requester`. A name holds `own` slots at most.
     """
@@ -118,7 +118,7 @@ class FairSlots:
         return True
 
     def release(self, name: str) -> None:
-        """Release a slot; the next goes to the waiting name with the fewest, then to the one served longest ago."""
+        """Release a slot. The next goes to the waiting name with the fewest, then to the one served longest ago."""
         with self._lock:
             self._held -= Counter([name])  # drops names that hold none
             if not self._waiters:

@@ -33,7 +33,7 @@ TOO_LARGE = "json_too_large"
 
 
 class JsonTooLargeError(ValueError):
-    """The text exceeds a limit; `sentence` names the setting."""
+    """The text exceeds a limit. `sentence` names the setting."""
 
     status, code = 413, TOO_LARGE
 
@@ -158,7 +158,7 @@ def too_deep() -> Translatable:
     )
 
 
-# Limits on the size of request bodies, in one table by path; the server and every call use it.
+# Limits on the size of request bodies, in one table by path. The server and every call use it.
 
 MIB = 1024 * 1024
 
@@ -195,8 +195,8 @@ LIMITS = (
     BodyLimit(re.compile(r"/(v1|v1beta|mcp)(/.*)?", re.S), uploads=3, least=64 * MIB, margin=MIB, in_memory=True),
     BodyLimit(re.compile(r".*", re.S), uploads=10, around=MIB),
 )
-"""The first row that fits counts: one file, in a form or bare; a call of the agents' API; a call to a model, with room
-for two of the largest uploads as base64; a page, with ten files at once."""
+"""The first row that fits counts. The rows are: one file, in a form; one file, bare; a call of the agents' API; a call
+to a model, with room for two of the largest uploads as base64; a page, with ten files at once."""
 
 
 def body_limit(path: str) -> int:

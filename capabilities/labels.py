@@ -23,7 +23,7 @@ TYPE_ICONS: Mapping[str, str] = {
     "structured_output": "json",
     "tool_calling": "tool",
 }
-"""The icon of each capability and kind of content; unknown ones get `probe`."""
+"""The icon of each capability and kind of content. Unknown ones get `probe`."""
 
 CAPABILITY_LABELS: Mapping[str, str | Promise] = {
     "text": pgettext_lazy("capability", "text"),
@@ -34,7 +34,7 @@ CAPABILITY_LABELS: Mapping[str, str | Promise] = {
     "structured_output": pgettext_lazy("capability", "structured output"),
     "tool_calling": pgettext_lazy("capability", "tool calling"),
 }
-"""Labels of capabilities; a custom one is shown by its id."""
+"""Labels of capabilities. A custom one is shown by its id."""
 
 PRICE_LABELS: Mapping[str, Any] = {
     "input": pgettext_lazy("price", "Input"),
@@ -115,7 +115,7 @@ SOURCES = (
     gettext_noop("patterns of model names, kept by hand from the vendors' model pages"),
     gettext_noop("vendors' announcements, kept by hand"),
 )
-"""Sources of our own catalogue tables; listed for translators, since the text is in the data."""
+"""Sources of our own catalogue tables, listed for translators, since the text is in the data."""
 
 
 def capability_label(name: str) -> str:

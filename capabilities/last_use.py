@@ -41,7 +41,7 @@ class LastUses:
         return list(self._noted)
 
     def write(self) -> bool:
-        """Write what is noted in one transaction; on a database error keep it and return False."""
+        """Write what is noted in one transaction. On a database error keep it and return False."""
         with self._writing:
             # A copy, since requests note uses meanwhile.
             noted = dict(self._noted)

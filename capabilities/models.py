@@ -1,6 +1,6 @@
 """The rows of providers, model services, agents and their keys.
 
-Only the console's actions write them; they validate, and record the revision and the audit event.
+Only the console's actions write them. They validate, and record the revision and the audit event.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from capabilities.core.vocabulary import Source
 
 
 class StoredKey(models.Model):
-    """A provider key, encrypted and bound to the origin it may be sent to; history has only its fingerprint."""
+    """A provider key, encrypted and bound to the origin it may be sent to. History has only its fingerprint."""
 
     fingerprint = models.CharField(max_length=64, unique=True)
     origin = models.CharField(max_length=300)
@@ -340,7 +340,7 @@ class AgentKey(models.Model):
 
 
 class AgentLink(models.Model):
-    """A link to an agent's own page, read-only, for its developer; stored like a key.
+    """A read-only link to an agent's own page, for its developer, stored like a key.
 
     `with_bodies` shows the recorded bodies of the agent's calls. `signed_with` names the HMAC's secret.
     """

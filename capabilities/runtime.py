@@ -38,7 +38,7 @@ class Runtime:
                 return cast(T, self._made[declared])
 
     def discard(self, declared: owned[Any]) -> None:
-        """Drop the object; the next `get` makes another one."""
+        """Drop the object. The next `get` makes another one."""
         with self._lock:
             self._made.pop(declared, None)
 
@@ -59,7 +59,7 @@ def runtime() -> Runtime:
 
 
 class owned(Generic[T]):  # noqa: N801  # a decorator
-    """Declares an object of the process, which `make` makes once; call the declaration to get it."""
+    """Declares an object of the process, which `make` makes once. Call the declaration to get it."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         self.make = make

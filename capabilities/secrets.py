@@ -14,7 +14,7 @@ from capabilities.signing import read_secrets_again, sign_lastingly
 
 
 class KeyUnreadableError(Exception):
-    """A stored key cannot be opened; `reason` is a sentence, about its encryption or its address."""
+    """A stored key cannot be opened. `reason` is a sentence, about its encryption or its address."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)

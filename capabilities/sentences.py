@@ -12,7 +12,7 @@ from capabilities.core.translatable import Fact, Translatable, insert_facts
 from capabilities.errors import ActionError, InvalidError
 
 WIDE_END = re.compile(r"[。：；，、](?:</\w+>)*$")
-"""An end of text after which Chinese has no space; closing tags behind it are ignored."""
+"""An end of text after which Chinese has no space. Closing tags behind it are ignored."""
 
 
 LOOKED_AT = 100
@@ -20,7 +20,7 @@ LOOKED_AT = 100
 
 
 def translate_sentence(text: str) -> str:
-    """Return a core's sentence in the current language; other text, such as a provider's, is unchanged."""
+    """Return a core's sentence in the current language. Other text, such as a provider's, is unchanged."""
     if not isinstance(text, Translatable):
         return text
     said = gettext(text.template)

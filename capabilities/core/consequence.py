@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Gravity(StrEnum):
-    """How serious a consequence is; the values are the pages' colours."""
+    """How serious a consequence is. The values are the pages' colours."""
 
     STOPS = "bad"
     """Requests that were answered before fail."""

@@ -1,4 +1,4 @@
-"""Convert amounts between currencies, by rates that an administrator set; nothing is fetched or guessed."""
+"""Convert amounts between currencies, by rates that an administrator set. Nothing is fetched or guessed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ExchangeRate:
 
 @dataclass(frozen=True, slots=True)
 class ExchangeTable:
-    """All rates; they convert into one currency."""
+    """All rates. They convert into one currency."""
 
     rates: tuple[ExchangeRate, ...] = ()
 
@@ -47,7 +47,7 @@ class ExchangeTable:
         return None if not self.into or None in found else sum(each for each in found if each is not None)
 
     def convert(self, nanos: int, currency: str, into: str) -> int | None:
-        """Return an amount in another currency, or None if there is no rate; free stays free."""
+        """Return an amount in another currency, or None if there is no rate. Free stays free."""
         # What is free has no currency and needs no rate.
         if currency in (into, NO_CURRENCY):
             return nanos
@@ -55,7 +55,7 @@ class ExchangeTable:
         return None if factor is None else _whole(nanos * factor)
 
     def price_in(self, price: Price, into: str) -> Price | None:
-        """Return a price in another currency, or None if there is no rate; free stays free."""
+        """Return a price in another currency, or None if there is no rate. Free stays free."""
         if price.currency in (into, NO_CURRENCY):
             return replace(price, currency=into)
         factor = self._factor(price.currency, into)
@@ -69,7 +69,7 @@ class ExchangeTable:
         return of / to if of is not None and to is not None else None
 
     def _value(self, currency: str) -> Decimal | None:
-        # Rates lead into one currency; others are converted by way of it.
+        # Rates lead into one currency, and others are converted by way of it.
         if self.into and currency == self.into:
             return Decimal(1)
         return next((Decimal(each.rate) for each in self.rates if each.currency == currency), None)

@@ -56,13 +56,13 @@ def _mend(value: Any) -> Any:
 
 
 class HalfJoiner:
-    """Joins halves of a pair that arrive in two pieces of a text; texts are identified by a key."""
+    """Joins halves of a pair that arrive in two pieces of a text. Texts are identified by a key."""
 
     def __init__(self) -> None:
         self._waiting: dict[Any, str] = {}
 
     def join(self, key: Any, piece: str) -> str:
-        """Return the text that can be sent now; a first half at its end waits for the next piece."""
+        """Return the text that can be sent now. A first half at its end waits for the next piece."""
         if not piece:
             return ""
         text = self._waiting.pop(key, "") + piece

@@ -1,6 +1,6 @@
 """Read and write JSON with the codec that the program provides at start-up, else with the standard library.
 
-Cores import only the standard library; a faster codec gives the same values. What it rejects (NaN, half a surrogate
+Cores import only the standard library. A faster codec gives the same values. What it rejects (NaN, half a surrogate
 pair, encodings other than UTF-8, numbers beyond its range) is left to the standard library. Half a pair is never
 written: it is joined with its neighbour, or becomes U+FFFD.
 """
@@ -25,9 +25,9 @@ from capabilities.core.halves import may_hold_half, mend, mend_text
 BLOCK = 16 * 1024
 """Bytes scanned in one step. A shorter string is never long."""
 MAX_ANSWER_VALUES = 100_000
-"""Values of JSON in a provider's answer or in one event of it; this many are parsed in ten milliseconds."""
+"""Values of JSON in a provider's answer or in one event of it. This many are parsed in ten milliseconds."""
 NUMBERS_PER_ANSWER_VALUE = 16
-"""In answers, numbers are weighed less: a batch of embeddings has a million of them and more."""
+"""Numbers weigh less in answers: a batch of embeddings has a million of them and more."""
 MAX_INNER_VALUES = 20_000
 """Values of JSON within a string: a tool's arguments or its result."""
 NUMBERS_PER_VALUE = 4
@@ -50,7 +50,7 @@ class TooManyValuesError(ValueError):
 
 @dataclass(slots=True)
 class JsonScan:
-    """The counts so far; `long_strings` has the start and end of each long string's contents."""
+    """The counts so far. `long_strings` has the start and end of each long string's contents."""
 
     strings: int = 0
     containers: int = 0
@@ -60,12 +60,12 @@ class JsonScan:
 
     @property
     def values(self) -> int:
-        """Return the weighed number of values: strings (names included) and containers count 1, others less."""
+        """Return the weighted number of values: strings (names included) and containers count 1, others less."""
         return self.strings + self.containers + self.commas // self.numbers_per_value
 
 
 def scan_json(data: bytes | bytearray, max_values: int, numbers_per_value: int = NUMBERS_PER_VALUE) -> JsonScan:
-    """Count the values of a JSON text, in linear time; invalid JSON gets some count.
+    """Count the values of a JSON text, in linear time. Invalid JSON gets some count.
 
     Raises `TooManyValuesError` as soon as there are more than `max_values`.
     """
@@ -74,7 +74,7 @@ def scan_json(data: bytes | bytearray, max_values: int, numbers_per_value: int =
         if inside:
             if quote < start and (quote := data.find(b'"', start)) == -1:
                 break
-            # Skip most of a long string; its end is scanned like any block.
+            # Skip most of a long string. Its end is scanned like any block.
             if quote - start > BLOCK:
                 start = _last_place(data, start, quote)
         block, length = _mask_escapes(data[start : start + BLOCK])
@@ -105,7 +105,7 @@ def _last_place(data: bytes | bytearray, start: int, quote: int) -> int:
 def is_bounded(
     text: str | bytes, max_values: int = MAX_INNER_VALUES, numbers_per_value: int = NUMBERS_PER_VALUE
 ) -> bool:
-    """Return whether JSON inside a caller's string may be parsed; the bound on its body does not count it."""
+    """Return whether JSON inside a caller's string may be parsed. The bound on its body does not count it."""
     # A value takes at least one character.
     if len(text) <= max_values:
         return True
@@ -140,7 +140,7 @@ def lift_strings(
 ) -> tuple[bytes, dict[str, str]]:
     """Return the document with a name in place of each long string, and the strings by these names.
 
-    Each string is decoded by `parse`, a piece at a time; its errors are passed on. `mark` is a word that no string of
+    Each string is decoded by `parse`, a piece at a time. Its errors are passed on. `mark` is a word that no string of
     the document can begin with. Raises `TooMuchTextError` once strings that are not base64 have more than `max_text`
     bytes.
     """
@@ -259,7 +259,7 @@ def read_mended_json(data: bytes | str, *, is_trusted: bool = False) -> Any:
 
 
 def write_json(value: Any, make_default: Callable[[], Callable[[Any], Any]]) -> bytes:
-    """Return the value as compact UTF-8 JSON; each writer gets a fresh `default` for unknown types.
+    """Return the value as compact UTF-8 JSON. Each writer gets a fresh `default` for unknown types.
 
     Raises `TypeError` for a value that no writer takes, `ValueError` for one that refers to itself.
     """

@@ -17,7 +17,7 @@ from capabilities.core.vocabulary import Kind
 
 
 class Role(StrEnum):
-    """The author of a message; OpenAI's `developer` is read as `system`."""
+    """The author of a message. OpenAI's `developer` is read as `system`."""
 
     SYSTEM = "system"
     USER = "user"
@@ -26,7 +26,7 @@ class Role(StrEnum):
 
 
 class UnreadableError(Exception):
-    """A file's bytes are unavailable; `reason` is `artifact_missing`, `artifact_corrupt` or `failed`."""
+    """A file's bytes are unavailable. `reason` is `artifact_missing`, `artifact_corrupt` or `failed`."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -37,7 +37,7 @@ class UnreadableError(Exception):
 class Blob:
     """Bytes that are read only when they are sent: `size` in bytes, `blocks()` starts a fresh pass over them.
 
-    `blocks` may be called once per attempt; it raises `UnreadableError` when the bytes are missing or corrupt. A remote
+    `blocks` may be called once per attempt. It raises `UnreadableError` when the bytes are missing or corrupt. A remote
     blob is read from another machine, so an event loop must not wait for it.
     """
 
@@ -52,7 +52,7 @@ def blob_of(data: bytes) -> Blob:
 
 @value_class
 class Text:
-    """Text of a file; `source` says how it was obtained, e.g. `utf-8`, `gb18030`, `pdf`, `docx`.
+    """Text of a file. `source` says how it was obtained, e.g. `utf-8`, `gb18030`, `pdf`, `docx`.
 
     `share` is the part of the file's words it contains: 1 for all, None if unknown. Anything but 1 has a `note`.
     """
@@ -103,7 +103,7 @@ class ConvertTo:
 
 
 class Content(Protocol):
-    """Access to a file's content; every method may raise `UnreadableError`."""
+    """Access to a file's content. Every method may raise `UnreadableError`."""
 
     def blob(self) -> Blob: ...
 
@@ -150,7 +150,7 @@ class CacheMark:
 
 @value_class
 class TextPart:
-    """Words; `cache` marks the end of a prefix."""
+    """Words. `cache` marks the end of a prefix."""
 
     text: str
     cache: CacheMark | None = None
@@ -186,7 +186,7 @@ class FilePart:
 class NativePart:
     """A file as one candidate receives it natively: bytes or, if the protocol takes it, a URL.
 
-    `kind` picks the protocol's slot (image, audio, video, document); `mime_type` is what those bytes are, `width` and
+    `kind` picks the protocol's slot (image, audio, video, document). `mime_type` is what those bytes are, `width` and
     `height` the pixels of what was converted or drawn for it.
     """
 
@@ -206,7 +206,7 @@ Part = TextPart | FilePart | NativePart
 
 @value_class
 class ToolCall:
-    """A model's call of a tool; `arguments` is JSON as the model wrote it, or any text for a `custom` tool.
+    """A model's call of a tool. `arguments` is JSON as the model wrote it, or any text for a `custom` tool.
 
     `signature` is the opaque proof that some protocols require back in the history (Gemini's thoughtSignature), and
     `origin` the model that signed it, as in `ReasoningBlock`; empty if unknown. `caller` is the program at Anthropic
@@ -253,12 +253,12 @@ class VendorItem:
 
 CITATIONS = "citations"
 METADATA = "metadata"
-"""The `name` for a vendor's own fields about a whole answer; they are not content."""
+"""The `name` for a vendor's own fields about a whole answer. They are not content."""
 
 
 @value_class
 class Message:
-    """One turn; `tool_call_id` is the call that a `tool` message answers, `is_error` says that the tool failed.
+    """One turn. `tool_call_id` is the call that a `tool` message answers, `is_error` says that the tool failed.
 
     `reasoning` is an assistant's reasoning as readable text, `thoughts` the blocks that their origin requires back.
     """
@@ -284,7 +284,7 @@ def weave(
     """Return a turn's reasoning blocks, of one origin or of all, and its vendor items, in their order."""
     if not vendor:
         return [each for each in thoughts if origin in (None, each.origin)]
-    # Sorted by place in the turn; at the same place a vendor's block goes before the reasoning after it.
+    # Sorted by place in the turn. At the same place a vendor's block goes before the reasoning after it.
     placed: list[tuple[tuple[int, ...], ReasoningBlock | VendorItem]] = [
         ((each.offset, each.calls, at, 1), each) for at, each in enumerate(thoughts) if origin in (None, each.origin)
     ]
@@ -303,7 +303,7 @@ def find_opening_system(messages: Sequence[Message]) -> int | None:
 
 @value_class
 class Tool:
-    """A function the model may call; `parameters` is its JSON Schema.
+    """A function the model may call. `parameters` is its JSON Schema.
 
     `custom` is set for OpenAI's tools of free text: the format of their input, empty for any text.
     """
@@ -320,7 +320,7 @@ class Tool:
 class ChatRequest:
     """A caller's request, independent of the model that will answer.
 
-    `tool_choice` is `none`, `auto`, `required` or a tool's name in `tool_name`; `allowed_tools` are those it is limited
+    `tool_choice` is `none`, `auto`, `required` or a tool's name in `tool_name`. `allowed_tools` are those it is limited
     to, empty for all. `response_format` is OpenAI's object (`json_object` or `json_schema`) or None. `extra` holds
     OpenAI parameters without a field of their own (seed, penalties, reasoning_effort …), unchanged; `inner` the paths
     below the top level that not every protocol has, e.g. `messages[2].content[0].cache_control`; `vendor` the tools,

@@ -58,7 +58,7 @@ READINGS: Mapping[PagePart, str] = {
     PagePart.ARTIFACT_BYTES: "artifact.read",
     PagePart.EXPORTS: "configuration.export",
 }
-"""Reads that the audit log records, and their names there; thumbnails are left out."""
+"""Reads that the audit log records, and their names there. Thumbnails are left out."""
 
 PAGES: Mapping[str, Mapping[str, Cells]] = {
     "oneself": {
@@ -290,7 +290,7 @@ CALLS: Mapping[str, str] = {
     "GET /v1/files/{ref}/content": "artifacts:read",
     "DELETE /v1/files/{ref}": "artifacts:write",
 }
-"""Every call of an agent and the scope its key needs; HEAD is treated as GET."""
+"""Every call of an agent and the scope its key needs. HEAD is treated as GET."""
 
 ADMIN_SCOPES = (
     *("providers:read", "providers:write", "services:read", "services:write", "routes:read", "routes:write"),
@@ -374,10 +374,10 @@ TOOL_SCOPES: Mapping[str, str] = {
     "get_my_capabilities": "registry:read",
     "list_artifacts": "artifacts:read",
 }
-"""Every tool that agents call at `/mcp` and the scope its key needs; any valid key may list its tools."""
+"""Every tool that agents call at `/mcp` and the scope its key needs. Any valid key may list its tools."""
 
 MACHINES = frozenset({"agents-api", "gateway", "probes"})
-"""URL namespaces that machines call with their own keys; a browser's session has no effect there."""
+"""URL namespaces that machines call with their own keys. A browser's session has no effect there."""
 
 ROWS = "admin"
 """URL namespace of Django's own admin, if installed: superusers may view rows there and change none."""
@@ -407,7 +407,7 @@ def right_on_page(role: UserRole, name: str) -> Right:
 
 
 def is_offered(name: str, right: Right) -> bool:
-    """Return whether any role has one of these rights there; if none has, the page does not have the method."""
+    """Return whether any role has one of these rights there. If none has, the page does not have the method."""
     return any(cell & right for cell in _ROWS.get(name, ()))
 
 
@@ -438,7 +438,7 @@ def _cell(cells: Cells, role: UserRole) -> Right:
 
 
 def scope_of_call(method: str, path: str) -> str | None:
-    """Return the scope an agent's call needs, or None if it has no row; `path` is as the table writes it."""
+    """Return the scope an agent's call needs, or None if it has no row. `path` is as the table writes it."""
     # HEAD is GET without the body.
     return CALLS.get(f"{'GET' if method == 'HEAD' else method} {path}")
 

@@ -53,7 +53,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """The rates of a request that reads more tokens than `above`; they apply to all of its tokens."""
+    """The rates of a request that reads more tokens than `above`. They apply to all of its tokens."""
 
     above: int
     rates: Rates
@@ -158,7 +158,7 @@ def _split(whole: int | None, rate: int | None, sorts: Sequence[tuple[int | None
     left, parts = whole or 0, list[Part]()
     for count, own in sorts:
         if count and own is not None:
-            # A provider's parts may add up to more than its whole; no token is billed twice.
+            # A provider's parts may add up to more than its whole. No token is billed twice.
             taken = min(max(count, 0), left)
             parts.append((taken, own))
             left -= taken
@@ -209,7 +209,7 @@ def amount_text(nanos: int) -> str:
 # Prices as administrators write them: amounts per million tokens, in a currency.
 
 DEAREST = 1_000_000
-"""The most that a million tokens may cost; more is a typing error."""
+"""The most that a million tokens may cost. More is a typing error."""
 FIELDS: Mapping[str, str] = MappingProxyType(
     {
         "input": "input",
@@ -224,12 +224,12 @@ FIELDS: Mapping[str, str] = MappingProxyType(
         "reasoning": "reasoning",
     }
 )
-"""The amounts by their names in JSON, and the sort of tokens each is for; the first two are required."""
+"""The amounts by their names in JSON, and the sort of tokens each is for. The first two are required."""
 REQUIRED = ("currency", "input", "output")
 
 
 def check_price(data: object, path: str = "price") -> tuple[Problem, ...]:
-    """Return the problems in a price; an unknown field is only a warning, and an empty object is no price."""
+    """Return the problems in a price. An unknown field is only a warning, and an empty object is no price."""
     if not isinstance(data, Mapping):
         example = "{'currency': 'USD', 'input': 2.5, 'output': 10}"
         return (

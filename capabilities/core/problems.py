@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class Problem:
     """One problem: its place, a sentence, and the broken rule.
 
-    `field` is a path such as `services[0].apiKey`; `constraint` is one of required, type, reference, enum, duplicate,
-    range; `severity` is `error` (stops an import) or `warning`.
+    `field` is a path such as `services[0].apiKey`. `constraint` is one of required, type, reference, enum, duplicate,
+    range. `severity` is `error` (stops an import) or `warning`.
     """
 
     field: str

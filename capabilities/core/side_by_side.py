@@ -9,16 +9,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 WORD = re.compile(r"[A-Za-z0-9_]+|.", re.DOTALL)
-"""A run of word characters, or one other character; Chinese is compared character by character."""
+"""A run of word characters, or one other character. Chinese is compared character by character."""
 
 MAX_LINE = 1000
-"""Characters of a line up to which its words are compared; a longer one counts as different as a whole."""
+"""Characters of a line up to which its words are compared. A longer one counts as different as a whole."""
 
 MAX_PAIRS = 20_000
 MAX_REPEATS = 8
 
 ALIKE = 0.3
-"""The share of equal words from which on two lines count as one that was changed; others differ as a whole."""
+"""The share of equal words from which on two lines count as one that was changed. Others differ as a whole."""
 
 Parts = tuple[tuple[str, bool], ...]
 """A line in pieces, each with whether it differs from the other line."""
@@ -26,7 +26,7 @@ Parts = tuple[tuple[str, bool], ...]
 
 @dataclass(frozen=True, slots=True)
 class SideBySideRow:
-    """One row of two texts side by side: `tag` is equal, replace, delete or insert; numbers count from 1."""
+    """One row of two texts side by side: `tag` is equal, replace, delete or insert. Numbers count from 1."""
 
     tag: str
     left_number: int | None
@@ -44,7 +44,7 @@ class SideBySideRow:
 
 
 def lines_beside(before: str, after: str, *, context: int = 3) -> tuple[SideBySideRow, ...]:
-    """Return the rows of two texts; unchanged parts are cut to `context` lines, and equal texts give none."""
+    """Return the rows of two texts. Unchanged parts are cut to `context` lines, and equal texts give none."""
     return tuple(_rows(before.splitlines(), after.splitlines(), context))
 
 

@@ -30,7 +30,7 @@ LARGEST = 2**63
 WHOLE_FROM = 1e16
 """From here on Python writes a float with an exponent, and every float is a whole number."""
 DEPTH = 100
-"""Levels of nesting that are stored; a configuration has six."""
+"""Levels of nesting that are stored. A configuration has six."""
 
 Place = tuple[str | int, ...]
 """Keys and indexes of the path to a value."""
@@ -50,7 +50,7 @@ def is_name(text: str) -> bool:
 
 
 def settle(value: Any) -> Any:
-    """Return the value as every database returns it; a number that is not finite becomes None."""
+    """Return the value as every database returns it. A number that is not finite becomes None."""
     if isinstance(value, str):
         return storable_text(value)
     if isinstance(value, float):
@@ -100,7 +100,7 @@ def find_unstorable(value: Any, path_of: Callable[[Place], str] = path_of) -> It
             yield Problem(where, message, "range")
         elif isinstance(item, Mapping | list | tuple):
             if len(place) > DEPTH:
-                # The beginning of the path is enough; the whole has a hundred parts.
+                # The beginning of the path is enough. The whole has a hundred parts.
                 where = path_of(place[:3])
                 message = translatable("%(path)s is nested more than %(depth)s levels deep.", path=where, depth=DEPTH)
                 yield Problem(where, message, "range")

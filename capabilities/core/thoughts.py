@@ -23,7 +23,7 @@ class ThoughtForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReasoningBlock:
-    """One block of reasoning; `proof` is the signature of its text or, if encrypted, all of it.
+    """One block of reasoning. `proof` is the signature of its text or, if encrypted, all of it.
 
     It follows the first `offset` characters of the turn's text and its first `calls` tool calls. `origin` is the
     `origin_of` its model, empty if unknown. `id` and `dialect` are the vendor's id and its name for the notation.

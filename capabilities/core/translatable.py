@@ -1,8 +1,8 @@
 """English text that keeps its template and facts, so that a page can translate it.
 
-A core writes `translatable("%(path)s is missing.", path=path)` and returns a `str` like any other; commands, logs and
+A core writes `translatable("%(path)s is missing.", path=path)` and returns a `str` like any other. Commands, logs and
 the API show it unchanged. Pages translate it with `capabilities.sentences`. A row or a file stores its `data_of`, code
-and facts; English is never parsed back (docs/decisions/0007).
+and facts. English is never parsed back (docs/decisions/0007).
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from types import MappingProxyType
 from typing import Any, Self
 
 Fact = str | int | tuple[str, ...]
-"""A value in a sentence; a tuple is a list of words, and a fact may be a sentence itself."""
+"""A value in a sentence. A tuple is a list of words, and a fact may be a sentence itself."""
 
 
 class Translatable(str):  # a str subclass cannot have slots of its own
-    """English text with its `template` and the `facts` in it; equal to the plain text."""
+    """English text with its `template` and the `facts` in it, equal to the plain text."""
 
     template: str
     facts: Mapping[str, Fact]
@@ -34,7 +34,7 @@ class Translatable(str):  # a str subclass cannot have slots of its own
 
 
 def translatable(template: str, **facts: Fact) -> Translatable:
-    """Return the sentence; makemessages takes `template` as a source text for translators."""
+    """Return the sentence. Makemessages takes `template` as a source text for translators."""
     return Translatable(template, facts)
 
 
@@ -108,9 +108,9 @@ def _space(edge: str, space: str) -> str:
     return " " if edge.isalnum() else space
 
 
-# Counts in the English of commands and errors; pages use `ngettext`.
+# Counts in the English of commands and errors. Pages use `ngettext`.
 
 
 def count_of(number: int, noun: str, plural: str = "") -> str:
-    """Return `1 request` or `2,000 requests`; `plural` for a noun that needs more than an s."""
+    """Return `1 request` or `2,000 requests`, with `plural` for a noun that needs more than an s."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

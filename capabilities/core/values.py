@@ -19,7 +19,7 @@ def value_class(cls: type[T]) -> type[T]:
     return dataclass(slots=True, unsafe_hash=True)(cls)
 
 
-# Valid ranges of parameters in files, forms and calls; both ends are included.
+# Valid ranges of parameters in files, forms and calls. Both ends are included.
 
 TEMPERATURE = (0, 2)
 MAX_TOKENS = (1, 2**31 - 1)
@@ -27,4 +27,4 @@ RETRIES = (0, 10)
 MAX_SECONDS = 86_400
 """The longest timeout, a day: for a connection, a first content, a whole answer."""
 SHORTEST_SECONDS = 0.1
-"""The shortest timeout that a page offers; a file may set any above 0."""
+"""The shortest timeout that a page offers. A file may set any above 0."""

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 
 class Kind(StrEnum):
-    """What a file is to a model (ABR-1.2); `text` is readable by every model."""
+    """What a file is to a model (ABR-1.2). `text` is readable by every model."""
 
     TEXT = "text"
     IMAGE = "image"
@@ -20,7 +20,7 @@ class Kind(StrEnum):
 
 
 class Direction(StrEnum):
-    """The direction of a capability (MCR-1.2); `both` means input and output."""
+    """The direction of a capability (MCR-1.2), where `both` means input and output."""
 
     INPUT = "input"
     OUTPUT = "output"
@@ -32,7 +32,7 @@ Cell = tuple[str, str]
 
 
 class Source(StrEnum):
-    """The source of a capability's value; an earlier member takes precedence, and contested counts as no."""
+    """The source of a capability's value. An earlier member takes precedence, and contested counts as no."""
 
     DECLARED = "declared"
     PROBED = "probed"
@@ -42,7 +42,7 @@ class Source(StrEnum):
 
 
 STANDARD_CAPABILITIES = ("text", "vision", "audio", "video", "file", "structured_output", "tool_calling")
-"""The standard types of MCR-1.3, and `video`; any other non-empty word is accepted, too."""
+"""The standard types of MCR-1.3, and `video`. Any other non-empty word is accepted, too."""
 
 CAPABILITY_OF_KIND: Mapping[Kind, str] = MappingProxyType(
     {
@@ -89,7 +89,7 @@ TEXT_TYPES = frozenset(
 
 
 def is_text_mime(mime: str) -> bool:
-    """Return whether the normalised type is text a model reads directly; SVG and XML are, RTF is not."""
+    """Return whether the normalised type is text a model reads directly. SVG and XML are, RTF is not."""
     return mime.startswith("text/") or mime in TEXT_TYPES or mime.endswith(("+json", "+xml", "+yaml", "/json", "/xml"))
 
 

@@ -1,7 +1,7 @@
 """Values exchanged with providers: requests, answers, failures, stream events.
 
 A protocol turns an adapted `ChatRequest` into an `UpstreamRequest`, and bytes back into `Answer | Failure` or events.
-It never touches a socket; `routing_admin/upstream/` does.
+It never touches a socket. `routing_admin/upstream/` does.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from capabilities.core.vocabulary import Kind
 
 
 class Fault(StrEnum):
-    """Every way in which a call can fail, as a closed list; see docs/faults.md."""
+    """Every way in which a call can fail, as a closed list. See docs/faults.md."""
 
     DNS_ERROR = "dns_error"
     CONNECT_REFUSED = "connect_refused"
@@ -87,7 +87,7 @@ class Target:
     """Where one candidate's request goes: provider, endpoint, key, model and options.
 
     `endpoint` is the base URL, or the full URL if its path ends in the protocol's call. `quirks` are the provider's
-    compatibility options; `extra_body` is merged into the payload last.
+    compatibility options. `extra_body` is merged into the payload last.
     """
 
     provider: str
@@ -128,7 +128,7 @@ def piece_length(piece: BodyPiece) -> int:
 
 @value_class
 class UpstreamRequest:
-    """One HTTP request; its payload is a JSON value with files as `MediaData`."""
+    """One HTTP request. Its payload is a JSON value with files as `MediaData`."""
 
     url: str
     headers: Mapping[str, str] = field(repr=False)
@@ -262,7 +262,7 @@ class Usage:
         return self.prompt_tokens is not None or self.completion_tokens is not None
 
     def plus(self, other: Usage) -> Usage:
-        """Return the sum of both; a sort that neither counts stays None."""
+        """Return the sum of both. A sort that neither counts stays None."""
         pairs = ((each.name, getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
         return Usage(**{name: (one or 0) + (two or 0) for name, one, two in pairs if (one, two) != (None, None)})
 
@@ -290,7 +290,7 @@ NO_DETAILS = AnswerDetails()
 class Media:
     """Something that a model made: its base64, or its URL.
 
-    Audio has OpenAI's fields: `id`, the transcript, and when the vendor deletes it (Unix seconds); in a stream it
+    Audio has OpenAI's fields: `id`, the transcript, and when the vendor deletes it (Unix seconds). In a stream it
     arrives in pieces. `size` in bytes and `artifact_id` are set once it is stored.
     """
 
@@ -311,7 +311,7 @@ Annotation = Mapping[str, Any]
 
 @value_class
 class Answer:
-    """A model's answer; `finish_reason` is in OpenAI's words (stop, length, tool_calls, content_filter).
+    """A model's answer. `finish_reason` is in OpenAI's words (stop, length, tool_calls, content_filter).
 
     `logprobs` is OpenAI's object, unchanged.
     """
@@ -385,7 +385,7 @@ class Delta(NamedTuple):
 
 
 class Supplement(NamedTuple):
-    """Parts of a streamed answer besides text; files are whole, except audio, which arrives in pieces."""
+    """Parts of a streamed answer besides text. Files are whole, except audio, which arrives in pieces."""
 
     media: tuple[Media, ...] = ()
     annotations: tuple[Annotation, ...] = ()
@@ -417,7 +417,7 @@ class StreamDecoder(Protocol):
         """Return whether the stop reason has arrived, after which only usage and the end may follow."""
 
     def feed(self, block: bytes) -> list[StreamEvent]:
-        """Return the events completed by this block; keep-alive comments give none."""
+        """Return the events completed by this block. Keep-alive comments give none."""
 
     def close(self) -> list[StreamEvent]:
         """Return the events due at the end of the body: a `Failure` if it ended too early."""
@@ -431,13 +431,13 @@ class AnswerDecoder(Protocol):
 
 
 class WireProtocol(AnswerDecoder, Protocol):
-    """One vendor's wire format; they are listed in `protocols/__init__.py`."""
+    """One vendor's wire format. They are listed in `protocols/__init__.py`."""
 
     @property
     def name(self) -> str: ...
 
     def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
-        """Return the request for an adapted chat; `dropped_params` lists what cannot be expressed."""
+        """Return the request for an adapted chat. `dropped_params` lists what cannot be expressed."""
 
     def decoder(self) -> StreamDecoder:
         """Return a new decoder for one streamed response with status 200."""

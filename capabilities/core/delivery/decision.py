@@ -36,7 +36,7 @@ __all__ = [
 
 
 class Outcome(StrEnum):
-    """The seven possible results; every file of every message ends in exactly one."""
+    """The seven possible results. Every file of every message ends in exactly one."""
 
     NATIVE = "native"
     CONVERTED = "converted"
@@ -48,7 +48,7 @@ class Outcome(StrEnum):
 
 
 class DeliveryForm(StrEnum):
-    """The four results shown to users; `cut` is a file that arrives as it is or converted, but not whole."""
+    """The four results shown to users. `cut` is a file that arrives as it is or converted, but not whole."""
 
     AS_IS = "as_is"
     CONVERTED = "converted"
@@ -100,7 +100,7 @@ ANYWHERE = Position()
 
 
 def decide(file: FilePart, reader: Reader, position: Position = ANYWHERE) -> Delivery:
-    """Return how this file reaches this reader at this position; the same arguments give the same answer."""
+    """Return how this file reaches this reader at this position. The same arguments give the same answer."""
     if file.unreadable or not (file.content or file.url):
         return Delivery(Outcome.DESCRIBED, because(ReasonCode.UNREADABLE, problem=file.unreadable or "failed"))
     slot = reader.slots.get(file.kind)
@@ -128,7 +128,7 @@ ARCHIVES = frozenset(
     {"application/zip", "application/java-archive", "application/x-tar", "application/gzip"}
     | {"application/x-bzip2", "application/x-xz"}
 )
-"""Types that contain files; `extract` lists their names, sizes and dates."""
+"""Types that contain files. `extract` lists their names, sizes and dates."""
 
 
 def _decide_text(file: FilePart, reader: Reader) -> Outcome:
@@ -168,7 +168,7 @@ def _decide_without_native(
         if target.mime_types:
             hoist = hoists(slot, reader, position)
             return Delivery(Outcome.CONVERTED, reason, slot, target.mime_types[0], hoist, target)
-    # With `extract`, words have precedence; pages are drawn only if there are none (see `writing`).
+    # With `extract`, words have precedence. Pages are drawn only if there are none (see `writing`).
     seen = None if ContentPolicy.EXTRACT in reader.policies else page_slot(file, reader, position)
     if seen is not None:
         return Delivery(Outcome.CONVERTED, reason, seen, hoist=hoists(seen, reader, position))
@@ -244,7 +244,7 @@ CONVERTIBLE = frozenset(
         *("x-portable-pixmap", "x-portable-graymap", "x-portable-bitmap", "x-portable-anymap"),
     )
 )
-"""Image types that the decoder reads (HEIC if the extra is installed); camera raw formats are not among them."""
+"""Image types that the decoder reads (HEIC if the extra is installed). Camera raw formats are not among them."""
 
 
 def _convertible(file: FilePart, reasons: list[Reason]) -> bool:

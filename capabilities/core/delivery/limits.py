@@ -46,7 +46,7 @@ OPENAI_IMAGES: Limits = MappingProxyType(
     {
         "capabilities": ["vision"],
         "mimeTypes": PHOTOS,
-        # 1,500 images a request; the sum of 50 MB is measured, see below.
+        # 1,500 images a request. The sum of 50 MB is measured, see below.
         "maxCount": 1500,
         "maxTotalBytes": 50 * MIB,
         "maxSide": 5500,
@@ -161,7 +161,7 @@ PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
         ),
     }
 )
-"""The slots of each protocol; what single providers do differently is in `TEMPLATES`.
+"""The slots of each protocol. What single providers do differently is in `TEMPLATES`.
 
 Pages: developers.openai.com/api/docs/guides/images-vision and file-inputs (512 MB and 1,500 images a request, 30,000
 patches; that 50 MB of images are refused is measured), platform.claude.com/docs/en/build-with-claude/vision and

@@ -11,7 +11,7 @@ from capabilities.core.translatable import Translatable, translatable
 
 
 class LossKind(StrEnum):
-    """How something is lost; the value appears in the `x-routing-adaptation` header."""
+    """How something is lost. The value appears in the `x-routing-adaptation` header."""
 
     CUT = "cut"
     SCALED = "scaled"
@@ -25,12 +25,12 @@ SENTENCES: Mapping[tuple[LossKind, bool], str] = MappingProxyType(
         (LossKind.SCALED, False): translatable("Scaled down."),
     }
 )
-"""By kind and whether the share is known; English, translated by the pages."""
+"""Sentences by kind and whether the share is known, in English for the pages to translate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Part of a file does not arrive; `share` is how much (0 to 1), None if unknown."""
+    """Part of a file does not arrive. `share` is how much (0 to 1), None if unknown."""
 
     kind: LossKind
     share: float | None = None

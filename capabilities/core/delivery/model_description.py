@@ -15,7 +15,7 @@ from capabilities.core.message import FilePart
 
 
 class DescriptionState(StrEnum):
-    """Whether a model's description exists; the value appears in the `x-routing-adaptation` header."""
+    """Whether a model's description exists. The value appears in the `x-routing-adaptation` header."""
 
     BY_MODEL = "by_model"
     FAILED = "describer_failed"
@@ -24,7 +24,7 @@ class DescriptionState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DescriberCall:
-    """The call that produced a description, for the log; milliseconds count from the start of the request."""
+    """The call that produced a description, for the log. Milliseconds count from the start of the request."""
 
     request_id: str
     started_ms: float
@@ -37,7 +37,7 @@ class DescriberCall:
 class ModelDescription:
     """A model's description of a file, as far as it is known.
 
-    `text` is the marked block, empty if there is none; `describer` is the model that wrote it. `call` is set if this
+    `text` is the marked block, empty if there is none. `describer` is the model that wrote it. `call` is set if this
     request made it. `fault` says why there is no text.
     """
 

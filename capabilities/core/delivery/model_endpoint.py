@@ -49,7 +49,7 @@ class ModelEndpoint:
 
     @property
     def origin(self) -> str:
-        """Return the mark on this model's reasoning, see `capabilities.core.thoughts`."""
+        """Return the id that marks this model's reasoning, see `capabilities.core.thoughts`."""
         return self.target.origin(self.protocol.name)
 
     @property
@@ -108,7 +108,7 @@ def model_endpoint(
 
 
 def policies_in(content: Mapping[str, Any]) -> frozenset[ContentPolicy]:
-    """Return the policies of `content`; an unknown word, as an older file may hold, counts as `describe`."""
+    """Return the policies of `content`. An unknown word, as an older file may hold, counts as `describe`."""
     try:
         return policies_of(content.get("policy"))
     except (ValueError, AttributeError):

@@ -89,7 +89,7 @@ SENTENCES: Mapping[ReasonCode, str] = MappingProxyType(
         ),
     }
 )
-"""English sentences with named placeholders; pages translate them and fill in `Reason.facts`."""
+"""English sentences with named placeholders. Pages translate them and fill in `Reason.facts`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ def _in_tool_result(file: FilePart, reader: Reader, slot: Slot | None, position:
 
 
 def _wrong_type(file: FilePart, reader: Reader, slot: Slot | None, position: Position) -> Reason | None:
-    # The type behind a URL is the caller's guess; the provider that fetches it will know.
+    # The type behind a URL is the caller's guess. The provider that fetches it will know.
     if slot is None or file.content is None:
         return None
     if slot.carries(file.mime_type, in_tool_result=tool_result_slot(slot, reader, position)):
@@ -172,7 +172,7 @@ def wire_bytes(size: int | None) -> int:
 
 
 def _over(code: ReasonCode, actual: int | None, limit: int | None, **facts: str) -> Reason | None:
-    # What cannot be measured is no reason.
+    # What cannot be measured never prevents a delivery.
     if actual is None or limit is None or actual <= limit:
         return None
     return because(code, actual=actual, limit=limit, **facts)

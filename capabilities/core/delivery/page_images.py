@@ -1,6 +1,6 @@
 """Draw a document's pages as images, for a model that sees but does not take the document itself.
 
-This is tried after a document's words and before its description; a scan has no words to extract. Each page is
+This is tried after a document's words and before its description. A scan has no words to extract. Each page is
 decided like any image, and as many are sent as there is room for.
 """
 
@@ -47,7 +47,7 @@ def draw_pages(file: FilePart, reader: Reader, position: Position) -> DrawnPages
 
 
 def count_images(files: Iterable[FilePart], reader: Reader) -> int:
-    """Return how many images a request with these files may hold; a drawable document counts its pages."""
+    """Return how many images a request with these files may hold. A drawable document counts its pages."""
     total = 0
     for file in files:
         # An upper bound: which pages fit is not known yet.

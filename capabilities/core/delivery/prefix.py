@@ -1,6 +1,6 @@
-"""Compare what a model gets of a conversation between turns; its cache and signed reasoning depend on it.
+"""Compare what a model gets of a conversation between turns. Its cache and signed reasoning depend on it.
 
-The words of a conversation stay the same; only files can be delivered differently, so deliveries are compared.
+The words of a conversation stay the same. Only files can be delivered differently, so deliveries are compared.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class PrefixBreak:
 
     @property
     def message(self) -> int:
-        """Return the index of its message in the canonical request; everything before it is unchanged."""
+        """Return the index of its message in the canonical request. Everything before it is unchanged."""
         return self.now.message
 
     @property
@@ -57,7 +57,7 @@ def find_break(earlier: Adapted, later: Adapted) -> PrefixBreak | None:
 
 def predict_break(chat: ChatRequest, adapted: Adapted, reader: Reader, words: TextStyle) -> PrefixBreak | None:
     """Return what one more file like the last would break in the next turn of a request with files."""
-    # Any answer will do; only the positions of files matter.
+    # Any answer will do, since only the positions of files matter.
     answer = Message(Role.ASSISTANT, (TextPart("."),))
     more = Message(Role.USER, (adapted.deliveries[-1].file,))
     later = adapt(replace(chat, messages=(*chat.messages, answer, more)), reader, words)

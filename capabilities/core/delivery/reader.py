@@ -12,7 +12,7 @@ from capabilities.core.vocabulary import TEXT_ONLY, Capabilities
 
 
 class ContentPolicy(StrEnum):
-    """What may be tried for a file that does not fit; several may be combined, none means `describe`.
+    """What may be tried for a file that does not fit. Several may be combined, none means `describe`.
 
     `describe` sends the file's facts. `describer` has another model describe it, and `question` gives that model what
     the user asked with the file.

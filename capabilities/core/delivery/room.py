@@ -25,7 +25,7 @@ ROOM_CODES = frozenset({ReasonCode.TOO_MANY_FILES, ReasonCode.TOO_MUCH_OF_A_KIND
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoomLimit:
-    """The most that files may use together; `slot` and `key` are empty for the bytes of the whole request.
+    """The most that files may use together. `slot` and `key` are empty for the bytes of the whole request.
 
     There is one object per limit of a request, so limits compare by identity.
     """
@@ -51,7 +51,7 @@ def byte_count(text: str | None) -> int:
 
 
 class SizeBudget:
-    """Delivers files message by message within the limits; `images` is their number in the whole request."""
+    """Delivers files message by message within the limits. `images` is their number in the whole request."""
 
     def __init__(self, reader: Reader, words: TextStyle, images: int) -> None:
         self.files: dict[tuple[int, int], WrittenFile] = {}

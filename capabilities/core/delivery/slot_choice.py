@@ -27,7 +27,7 @@ def slots_for(
 ) -> Slots:
     """Return the slots of a service, changed by its model, its provider's template, then the administrator.
 
-    `template` is the name of a preset or host; an unknown one changes nothing. An unknown protocol has no slots.
+    `template` is the name of a preset or host. An unknown one changes nothing. An unknown protocol has no slots.
     `quirks` are the compatibility options in effect: a slot that they cannot express is removed, even if another source
     allows it.
     """

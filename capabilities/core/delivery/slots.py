@@ -20,12 +20,12 @@ class ToolMedia(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One kind of part for media in a request; None in a limit means that none is known.
+    """One kind of part for media in a request. None in a limit means that none is known.
 
-    `capabilities`: any one of them opens the slot. `mime_types` None takes every type, `tool_mime_types` None the
-    same ones inside tool results. Bytes are those of the file before base64: `max_bytes` one file, `max_total_bytes`
-    all of this slot. Sides are pixels; more than `crowd_count` files in a request lower the limit to
-    `crowd_max_side`. `source` and `checked_on` say where the numbers are from.
+    Any one of `capabilities` opens the slot. `mime_types` None takes every type, `tool_mime_types` None the same ones
+    inside tool results. Bytes are those of the file before base64: `max_bytes` for one file, `max_total_bytes` for all
+    of this slot. Sides are in pixels. More than `crowd_count` files in a request lower the limit to `crowd_max_side`.
+    `source` and `checked_on` say where the numbers are from.
     """
 
     name: str

@@ -79,7 +79,7 @@ _FREEZE: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
 
 
 def check_limits(data: object, path: str = "limits") -> tuple[Problem, ...]:
-    """Return the problems in an administrator's limits; an unknown field is only a warning."""
+    """Return the problems in an administrator's limits. An unknown field is only a warning."""
     if not isinstance(data, Mapping):
         message = translatable(
             "%(path)s must be an object such as %(example)s.", path=path, example="{'image': {'maxBytes': 5000000}}"
@@ -120,7 +120,7 @@ def _unknown(path: str, names: list[str]) -> Problem:
 
 
 def with_limits(slots: Slots, data: object) -> Slots:
-    """Return the slots with these limits on top; invalid values change nothing."""
+    """Return the slots with these limits on top. Invalid values change nothing."""
     if not isinstance(data, Mapping):
         return slots
     by_kind = dict(slots.by_kind)
@@ -157,7 +157,7 @@ def _apply(slot: Slot | None, key: str, kind: Kind, data: object) -> Slot | None
 
 
 def to_json(slots: Slots) -> dict[str, Any]:
-    """Return the slots as JSON, in the form of overrides; `from_json` restores them."""
+    """Return the slots as JSON, in the form of overrides. `from_json` restores them."""
     words = {name: word for word, (name, _) in _FIELDS.items()}
     data: dict[str, Any] = {"maxRequestBytes": slots.max_request_bytes, "toolMedia": slots.tool_media.value}
     for key, kinds in SLOT_KINDS.items():

@@ -24,7 +24,7 @@ WRITES = translatable("It writes up to %(most)s tokens; this request asks for up
 
 @dataclass(frozen=True, slots=True)
 class TokenLimit:
-    """A number of tokens and its source; `source` and `checked_on` are empty if an administrator set it."""
+    """A number of tokens and its source. `source` and `checked_on` are empty if an administrator set it."""
 
     tokens: int
     source: str = ""

@@ -1,7 +1,7 @@
-"""Estimate the tokens of files and texts, offline; an estimate, not a bill.
+"""Estimate the tokens of files and texts, offline. These are estimates, not a bill.
 
-The formulas are the vendors' published ones (documentation of 2026-09, checked 2026-11-20); `FAMILIES` says which
-model counts how. Where nothing is known the result is None, because a made-up number is worse than none.
+The formulas are the vendors' published ones (documentation of 2026-09, checked 2026-11-20). `FAMILIES` says which model
+counts how. Where nothing is known the result is None, because a made-up number is worse than none.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ImageCount = Callable[[int, int], int]
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A number of tokens and the rule it follows; the provider's own count may differ."""
+    """A number of tokens and the rule it follows. The provider's own count may differ."""
 
     tokens: int
     rule: str
@@ -135,7 +135,7 @@ FAMILIES: tuple[tuple[str, Family], ...] = (
     ("gemini*", _GEMINI),
     ("qwen*vl*", _QWEN),
 )
-"""Families by pattern of the model's name. The first match counts; of a name with slashes, only the last part is
+"""Families by pattern of the model's name. The first match counts. Of a name with slashes, only the last part is
 compared."""
 
 
@@ -173,7 +173,7 @@ def _count(family: Family, file: FilePart) -> int | None:
 
 
 def estimate_request(adapted: Adapted, model: str) -> int:
-    """Estimate the tokens of an adapted request; files with unknown measures count as nothing."""
+    """Estimate the tokens of an adapted request. Files with unknown measures count as nothing."""
     media = (estimate_delivery(each, model) for each in adapted.deliveries if each.text is None)
     return _sum_words(adapted.chat) + sum(each.tokens for each in media if each)
 

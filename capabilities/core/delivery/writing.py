@@ -77,7 +77,7 @@ def text_style_for(
 class WrittenFile:
     """The result for one file: the delivery as it ended, and its text or its native parts.
 
-    `lead` is the text before converted parts; a file sent as it is has none.
+    `lead` is the text before converted parts. A file sent as it is has none.
     """
 
     delivery: Delivery
@@ -138,7 +138,7 @@ def _write_description_instead(
 
 def _natively(file: FilePart, delivery: Delivery, _: Reader, __: Position, ___: TextStyle) -> WrittenFile:
     blob = file.content.blob() if file.content else None
-    # The URL only without bytes; the decision has checked that the slot takes it.
+    # The URL only without bytes. The decision has checked that the slot takes it.
     url = None if blob else file.url
     part = NativePart(file.kind, file.mime_type, blob, url, file.filename, file.detail, file.cache)
     return WrittenFile(delivery, natives=(part,))

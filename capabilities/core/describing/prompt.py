@@ -54,7 +54,7 @@ CUTS: Mapping[str, str] = MappingProxyType(
 )
 
 LINE_ENDS = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-"""Characters that some programs treat as line ends; each becomes a line break."""
+"""Characters that some programs treat as line ends. Each becomes a line break."""
 
 HIDDEN = re.compile("[\U000e0100-\U000e01ef]|(?<=[\u200c\u200d])[\u200c\u200d]+")
 """Variation selectors and rows of joiners, which can hide words."""
@@ -111,7 +111,7 @@ def _take_apart(match: re.Match[str]) -> str:
 PROMPT_VERSION = 1
 
 MAX_TOKENS = 8_192
-"""The most tokens of a description, reasoning included; every model that reads files can write as many."""
+"""The most tokens of a description, reasoning included. Every model that reads files can write as many."""
 
 MAX_QUESTION_CHARS = 2_100
 

@@ -102,7 +102,7 @@ def name_part(provider: str) -> str:
 
 
 def key_variable(provider: str, env_name: str | None = None) -> str:
-    """Return `LLM_PROVIDER_{NAME}_API_KEY`; `env_name`, if set, is the NAME or the whole variable."""
+    """Return `LLM_PROVIDER_{NAME}_API_KEY`, where `env_name`, if set, is the NAME or the whole variable."""
     if env_name and PROVIDER_VARIABLE.fullmatch(env_name):
         return env_name
     return f"LLM_PROVIDER_{name_part(env_name or provider)}_API_KEY"

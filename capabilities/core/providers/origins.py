@@ -89,7 +89,7 @@ class OriginPolicy:
 
 
 def policy_of(setting: str) -> OriginPolicy:
-    """Return the policy in the setting: origins separated by commas, `*` for all; paths are ignored."""
+    """Return the policy in the setting: origins separated by commas, `*` for all. Paths are ignored."""
     entries = [entry.strip() for entry in setting.split(",") if entry.strip()]
     listed = (origin_of(entry) for entry in entries if entry != "*")
     return OriginPolicy(frozenset(origin for origin in listed if origin), "*" in entries)
@@ -138,7 +138,7 @@ def malformation(url: str) -> str | None:
 def proxy_refusal(proxy: str, policy: OriginPolicy, own: str = "", endpoint: str = "") -> str | None:
     """Return why a provider may not be called through its `proxy`, as one sentence, or None if it may.
 
-    A proxy sees every request, so it is checked like an endpoint; its URL may contain a user and a password. `own` is
+    A proxy sees every request, so it is checked like an endpoint. Its URL may contain a user and a password. `own` is
     the deployment's proxy, which is not checked. A proxy for a plain http `endpoint` can read the key, so it must be
     listed.
     """

@@ -1,6 +1,6 @@
 """Look up well-known hosts by name, host name or URL, and derive protocol and options from a URL.
 
-A row in `hosts/` fills a form and sets its host's default options; a provider's own settings override it.
+A row in `hosts/` fills a form and sets its host's default options. A provider's own settings override it.
 """
 
 from __future__ import annotations

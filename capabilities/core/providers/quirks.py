@@ -15,7 +15,7 @@ from capabilities.core.translatable import translatable
 class Quirk:
     """One option: its allowed words (empty: true or false; for `kind` text and list anything of that form).
 
-    `default` applies unless `by_protocol` has a value for the protocol; `protocols` are those that have the option.
+    `default` applies unless `by_protocol` has a value for the protocol. `protocols` are those that have the option.
     """
 
     name: str
@@ -128,7 +128,7 @@ QUIRKS: Mapping[str, Quirk] = MappingProxyType(
 
 
 def quirk(quirks: Mapping[str, Any], name: str, protocol: str = "openai") -> Any:
-    """Return the option's value in effect; a missing, null or invalid one is the protocol's default."""
+    """Return the option's value in effect. A missing, null or invalid one is the protocol's default."""
     known = QUIRKS[name]
     value = quirks.get(name) if quirks else None
     if value is None or not _fits(known, value):
@@ -137,7 +137,7 @@ def quirk(quirks: Mapping[str, Any], name: str, protocol: str = "openai") -> Any
 
 
 def passed_headers(quirks: Mapping[str, Any], protocol: str = "openai") -> Mapping[str, str]:
-    """Return the caller's headers that a provider gets, and their names there; none by default."""
+    """Return the caller's headers that a provider gets, none by default, and their names there."""
     name = quirk(quirks, "request_id_header", protocol)
     found = {} if name == "none" else {"x-request-id": str(name)}
     if quirk(quirks, "trace_context", protocol):
@@ -146,7 +146,7 @@ def passed_headers(quirks: Mapping[str, Any], protocol: str = "openai") -> Mappi
 
 
 def unwanted_params(quirks: Mapping[str, Any], protocol: str = "openai") -> set[str]:
-    """Return the parameters left out of every request; a limit on tokens is never among them."""
+    """Return the parameters left out of every request. A limit on tokens is never among them."""
     return set(quirk(quirks, "drop_params", protocol)) - LIMIT_NAMES
 
 
@@ -175,7 +175,7 @@ def quirks_without(quirks: Mapping[str, Any], protocol: str, refused: str) -> Ma
 
 
 def check_quirks(quirks: object, path: str = "quirks") -> tuple[Problem, ...]:
-    """Return the problems in options; an unknown one is only a warning, since it has no effect."""
+    """Return the problems in options. An unknown one is only a warning, since it has no effect."""
     if not isinstance(quirks, Mapping):
         message = translatable(
             "%(path)s must be an object such as %(example)s.", path=path, example="{'system_role': 'developer'}"

@@ -11,12 +11,12 @@ MASK = "…"
 MESSAGE_BYTES = 2048
 """The most UTF-8 bytes that are kept of a provider's message."""
 READ_CHARACTERS = 16_384
-"""Characters of a message that are processed; later ones are never shown."""
+"""Characters of a message that are processed. Later ones are never shown."""
 SHORTEST_KNOWN = 4
 """A known secret shorter than this is ignored: it would remove half of every sentence."""
 
 PASSES = 3
-"""A first pass can join what a second one finds (a slash that kept a password from its @); a third finds nothing more.
+"""A first pass can join what a second one finds (a slash that kept a password from its @). A third finds nothing more.
 The number is bounded, because a text crafted for it would otherwise be searched once for each of its words."""
 
 _VALUE = r"[A-Za-z0-9_.~+/=*-]"
@@ -84,7 +84,7 @@ def _mask(match: re.Match[str]) -> str:
 def brief(text: str, secrets: Collection[str] = (), limit: int = MESSAGE_BYTES) -> str:
     """Return a provider's message as one line of at most `limit` UTF-8 bytes, without secrets, base64 or controls.
 
-    A `Translatable` stays one; its longest fact is cut if it is too long.
+    A `Translatable` stays one. Its longest fact is cut if it is too long.
     """
     if isinstance(text, Translatable):
         return _fit(_whole(text.change_texts(lambda fact: brief(fact, secrets, limit))), limit)
@@ -106,7 +106,7 @@ def _cut(text: str, limit: int) -> str:
 
 def _whole(text: Translatable) -> str:
     plain = str(text)
-    # A key can appear where the template and a fact meet; then only the redacted plain text is safe.
+    # A key can appear where the template and a fact meet. Then only the redacted plain text is safe.
     cleaned = redact(plain)
     return text if cleaned == plain else cleaned
 

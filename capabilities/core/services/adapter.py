@@ -19,12 +19,12 @@ DOCUMENTS = frozenset({"document", "spreadsheet", "presentation"})
 KIND_OF_TYPE: Mapping[str, Kind] = MappingProxyType(
     {kind.value: kind for kind in Kind if kind not in (Kind.TEXT, Kind.OTHER)}
 )
-"""Attachment types that name their kind; any other, unknown or missing type is a file."""
+"""Attachment types that name their kind. Any other, unknown or missing type is a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttachmentInfo:
-    """An attachment as a message names it: `type` image, audio, video, file …; `size` in bytes or None."""
+    """An attachment as a message names it: `type` is image, audio, video, file …, `size` in bytes or None."""
 
     type: str | None
     artifact_ref: str
@@ -34,7 +34,7 @@ class AttachmentInfo:
 
     @property
     def kind(self) -> Kind:
-        """Return the kind of its type; a file is a document or other, by its MIME type."""
+        """Return the kind of its type. A file is a document or other, by its MIME type."""
         noun = FORMAT_OF.get(self.mime_type or "", ("", ""))[1]
         return KIND_OF_TYPE.get(self.type or "", Kind.DOCUMENT if noun in DOCUMENTS else Kind.OTHER)
 

@@ -35,10 +35,10 @@ class Meter(StrEnum):
 
 
 RATES = (Meter.REQUESTS_PER_MINUTE, Meter.IN_FLIGHT)
-"""Limits that recover within a minute or a request; the others are budgets."""
+"""Limits that recover soon, within a minute or when a request ends. The others are budgets."""
 TOKENS = (Meter.TOKENS_PER_DAY, Meter.TOKENS_PER_MONTH)
 MONEY = (Meter.MONEY_PER_DAY, Meter.MONEY_PER_MONTH)
-"""Counted in nanos; rows store decimal text, in the unit of their currency."""
+"""Counted in nanos. Rows store decimal text, in the unit of their currency."""
 
 
 class UnpricedPolicy(StrEnum):

@@ -1,4 +1,4 @@
-"""Agents, and which of them can take what content (MCR-4.1 to 4.4); labels, key terms and page links."""
+"""Agents, and which of them can take what content (MCR-4.1 to 4.4), with labels, key terms and page links."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from capabilities.core.services.registry import direction_of
 from capabilities.core.vocabulary import CAPABILITY_OF_KIND, TEXT_ONLY, Capabilities, Direction
 
 HELPED = ("vision", "audio", "file")
-"""Capabilities that are always listed for an agent; others (`video`) only if some agent has them."""
+"""Capabilities that are always listed for an agent. Others (`video`) are listed only if some agent has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class AgentProfile:
 
 
 CanRead = Callable[[AgentProfile, FilePart], bool]
-"""Decides whether an agent can read this very file; callers pass the real delivery decision."""
+"""Decides whether an agent can read this very file. Callers pass the real delivery decision."""
 
 
 def has_the_word(agent: AgentProfile, file: FilePart) -> bool:
@@ -45,7 +45,7 @@ def has_the_word(agent: AgentProfile, file: FilePart) -> bool:
 
 
 class AgentDirectory:
-    """The agents of an installation, in order; if two have the same id, the first counts."""
+    """The agents of an installation, in order. If two have the same id, the first counts."""
 
     def __init__(self, profiles: Iterable[AgentProfile] = ()) -> None:
         self._agents: dict[str, AgentProfile] = {}
@@ -119,7 +119,7 @@ class LabelKind(StrEnum):
 
 
 LONGEST: Mapping[LabelKind, int] = {LabelKind.TEAM: 64, LabelKind.PROJECT: 64, LabelKind.USER: 200}
-"""The most characters kept of each; an end user's may be the id that a client made."""
+"""The most characters kept of each. An end user's may be the id that a client made."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """CapabilityRouter: adapt a message between agents to what the receiving service can take (MCR-2).
 
-Only capabilities decide here, as MCR-2.1 to 2.6 require (`slot_choice.MESSAGE_SLOTS`); a candidate's MIME types and
+Only capabilities decide here, as MCR-2.1 to 2.6 require (`slot_choice.MESSAGE_SLOTS`). A candidate's MIME types and
 limits apply when the message goes to a model (`adaptation`). Supported files are included as OpenAI's own parts:
 `image_url` for images, `input_audio` for WAV and MP3, `file` with `file_data` for everything else.
 """
@@ -46,12 +46,12 @@ class Loaded:
 
 
 Load = Callable[[AttachmentInfo], Loaded]
-"""Reads an attachment; raises `UnreadableError` when its bytes are missing or corrupt."""
+"""Reads an attachment. Raises `UnreadableError` when its bytes are missing or corrupt."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoutingResult:
-    """The message for a service; `can_process` if it includes every attachment.
+    """The message for a service. `can_process` is True if it includes every attachment.
 
     The others are in `unsupported_attachments` and described in `text_description`.
     """
@@ -76,7 +76,7 @@ def find_no_words(_: AttachmentInfo) -> str:
 
 
 class CapabilityRouter:
-    """Routes messages by what a service can read; `load` is called for supported attachments only.
+    """Routes messages by what a service can read. `load` is called for supported attachments only.
 
     `write` encodes a file's data for a part. `words_about` returns more text about a described file.
     """
@@ -96,7 +96,7 @@ class CapabilityRouter:
         self.words_about = words_about
 
     def route_content(self, message: AgentMessage, service_id: str) -> RoutingResult:
-        """Return the message for that service; an unknown one counts as text only.
+        """Return the message for that service. An unknown one counts as text only.
 
         Never raises because of an attachment.
         """
@@ -155,10 +155,10 @@ class _Behind:
 
 
 AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
-"""The formats of OpenAI's `input_audio`; other audio is sent as a file."""
+"""The formats of OpenAI's `input_audio`. Other audio is sent as a file."""
 
 UNNAMED_TYPE = {Kind.IMAGE: "image/png", Kind.AUDIO: "audio/mpeg", Kind.VIDEO: "video/mp4"}
-"""The type written when neither message nor store knows one; a data URL needs some type of its kind."""
+"""The type written when neither message nor store knows one. A data URL needs some type of its kind."""
 
 
 def _part(file: FilePart, loaded: Loaded, write: WriteData) -> dict[str, Any]:

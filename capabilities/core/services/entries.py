@@ -12,7 +12,7 @@ from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import TEXT_ONLY, Capabilities
 
 NOT_NEEDED = "NOT_NEEDED"
-"""The key of a provider that needs none; an empty key means the same."""
+"""The key of a provider that needs none. An empty key means the same."""
 
 FILLED = ("id", "name", "baseURL", "model")
 STRINGS = (*FILLED, "apiKey", "description")
@@ -34,7 +34,7 @@ TYPE_NAMES: Mapping[type, str] = {
 class LlmServiceConfig:
     """One entry of `llmservices.json`: a model at a provider and what it reads and writes.
 
-    `declared` says whether the file states the capabilities (otherwise text only is assumed); `extra` has unknown
+    `declared` says whether the file states the capabilities (otherwise text only is assumed). `extra` has unknown
     fields.
     """
 
@@ -55,14 +55,14 @@ class LlmServiceConfig:
 
 
 def type_name(value: object) -> str:
-    """Return the JSON type of a value in words: `a list`, `null`; the value itself is never shown."""
+    """Return the JSON type of a value in words: `a list`, `null`. The value itself is never shown."""
     return TYPE_NAMES.get(type(value), type(value).__name__)
 
 
 def parse_capabilities(raw: object, path: str = "capabilities") -> tuple[Capabilities, list[Problem]]:
     """Return the declared capabilities, or text only and warnings for bad ones (MCR-1.4, MCR-1.5, MCR-E1).
 
-    None and `{}` mean text in and out, without a warning; a missing list means text for its side. Repeats are dropped,
+    None and `{}` mean text in and out, without a warning. A missing list means text for its side. Repeats are dropped,
     an empty list stays empty, any non-empty string is a type (MCR-5.4).
     """
     if raw is None:
@@ -116,7 +116,7 @@ def _bad(path: str, rule: str) -> Problem:
 
 
 def parse_service(raw: object, path: str) -> tuple[LlmServiceConfig | None, list[Problem]]:
-    """Return the service, or None with every error that prevents it; a valid one may have warnings."""
+    """Return the service, or None with every error that prevents it. A valid one may have warnings."""
     if not isinstance(raw, Mapping):
         return None, [_wrong_type(path, translatable("an object"), raw)]
     errors = [problem for name in STRINGS for problem in _string_problems(raw, path, name)]
@@ -186,7 +186,7 @@ def _tags(raw: Mapping[str, Any], path: str) -> tuple[tuple[str, ...], list[Prob
 
 
 def duplicate_ids(services: Iterable[tuple[str, LlmServiceConfig]]) -> list[Problem]:
-    """Return a problem for each service whose id an earlier one has; `services` are (path, service)."""
+    """Return a problem for each service whose id an earlier one has. `services` are (path, service)."""
     first: dict[str, str] = {}
     problems = []
     for path, service in services:

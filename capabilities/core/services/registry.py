@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 
 class LlmServiceRegistry:
-    """The model services of one configuration, in order; if two have the same id, the first counts.
+    """The model services of one configuration, in order. If two have the same id, the first counts.
 
     `problems` has those of the document they are from.
     """
@@ -48,7 +48,7 @@ class LlmServiceRegistry:
 
     @classmethod
     def from_document(cls, data: object) -> LlmServiceRegistry:
-        """Return the registry of a parsed `llmservices.json`; every problem is kept and logged.
+        """Return the registry of a parsed `llmservices.json`. Every problem is kept and logged.
 
         An invalid service is left out, and the others load.
         """

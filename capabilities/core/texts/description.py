@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 CONTENT_TYPES: Mapping[str, str] = MappingProxyType({"image": "image", "audio": "audio", "video": "video"})
-"""The content types of MCR-3.3, and video; every other kind is a `file`."""
+"""The content types of MCR-3.3, and video. Every other kind is a `file`."""
 
 
 def content_type_of(kind: str | None) -> str:
@@ -61,8 +61,8 @@ def attachment_block(
 ) -> str:
     """Return the block in a message for an attachment the model cannot take (MCR-3.1 to 3.6, MCR-E4).
 
-    `artifact_ref` is written as given (`artifact:<id>`); a remote file has `url` instead (a data URL is never written).
-    `agents` are those who can read this very file; if there are none, the block says so. Without a send_message tool
+    `artifact_ref` is written as given (`artifact:<id>`). A remote file has `url` instead (a data URL is never written).
+    `agents` are those who can read this very file. If there are none, the block says so. Without a send_message tool
     the block names no tool. `unreadable` adds that the bytes are unavailable, and keeps the reference.
     `only_configured` says that agents made at run time were not considered.
     """

@@ -213,7 +213,7 @@ FORMAT_OF: Mapping[str, tuple[str, str]] = MappingProxyType(
 
 
 def friendly_type(mime_type: str, language: str | None) -> str:
-    """Return `PNG 图片` or `PNG image` for a MIME type in the table; any other is returned unchanged."""
+    """Return `PNG 图片` or `PNG image` for a MIME type in the table. Any other is returned unchanged."""
     english = nearest(language) == "en"
     if mime_type in WHOLE:
         return WHOLE[mime_type][english]

@@ -24,7 +24,7 @@ class ParsedDescription:
     """The fields of one block; None where the block has no such line.
 
     `block` is attachment, unreadable, failed, truncated or lead. `size` is as written (`1.2 MB`), `type_name` the
-    friendly type, `filename` the name as shown. `agents` is empty if the block says that no agent can read it;
+    friendly type, `filename` the name as shown. `agents` is empty if the block says that no agent can read it.
     `names_tool` is whether it names a tool to call next.
     """
 
@@ -54,7 +54,7 @@ def parse(text: str) -> ParsedDescription | None:
 
 
 def parse_all(text: str) -> tuple[ParsedDescription, ...]:
-    """Return every block in a message, in order; other lines are skipped."""
+    """Return every block in a message, in order. Other lines are skipped."""
     lines, position, blocks = _lines(text), 0, []
     while position < len(lines):
         found = _at(lines, position)
@@ -84,7 +84,7 @@ def _at(lines: Sequence[str], position: int) -> Found | None:
 
 
 class _LineReader:
-    """A position in a list of lines; it advances only if the line is the wanted one."""
+    """A position in a list of lines. It advances only if the line is the wanted one."""
 
     def __init__(self, lines: Sequence[str], position: int) -> None:
         self.lines = lines
@@ -211,6 +211,6 @@ READERS = tuple(
         (say.lead, _read_lead),
     )
 )
-"""How each block begins, in which language, and its reader; no opening is the start of another."""
+"""How each block begins, in which language, and its reader. No opening is the start of another."""
 
 OPENINGS = tuple(opening for opening, _, _ in READERS)

@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 UNITS = ("KB", "MB", "GB", "TB", "PB")
 JOINERS = "\u200c\u200d"
-"""Invisible, but part of Persian and Indic words and of emoji; they cannot break a line or reorder it."""
+"""Invisible, but part of Persian and Indic words and of emoji. They cannot break a line or reorder it."""
 
 HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Controls, format and bidi marks, lone surrogates, line and paragraph separators."""
@@ -24,7 +24,7 @@ ESCAPE = re.compile(r"\\u\{([0-9a-f]{1,6})\}")
 
 @dataclass(frozen=True, slots=True)
 class Phrases:
-    """One language's words; `nouns` and `skills` are by content type (image, audio, video, file)."""
+    """One language's words. `nouns` and `skills` are by content type (image, audio, video, file)."""
 
     received: str
     type: str
@@ -166,7 +166,7 @@ def hides(character: str) -> bool:
 
 
 def escape_name(name: str, also: str = "") -> str:
-    """Return the name on one line; hidden characters, and those in `also`, become `\\u{hex}`.
+    """Return the name on one line. Hidden characters, and those in `also`, become `\\u{hex}`.
 
     This is injective, see `read_back`.
     """
@@ -183,7 +183,7 @@ def escape_name(name: str, also: str = "") -> str:
 
 
 def read_back(text: str) -> str:
-    """Return the name that `escape_name` wrote; other text is returned unchanged."""
+    """Return the name that `escape_name` wrote. Other text is returned unchanged."""
 
     def one(match: re.Match[str]) -> str:
         code = int(match[1], 16)

@@ -129,7 +129,7 @@ class Catalogue:
                     successor=heir.get("successor", ""),
                     successor_source=heir.get("source", ""),
                 )
-            # A host that lists the model without a day is believed; the maker's day counts only for unknown hosts.
+            # A host that lists the model without a day is believed. The maker's day counts only for unknown hosts.
             if name in self.document.models.get(host, ()):
                 return None
         return None
@@ -190,7 +190,7 @@ def retirement(provider_hint: str | None, model: str) -> Retirement | None:
 @lru_cache(maxsize=4096)
 def hint_of(provider: str, endpoint: str) -> str:
     """Return the text by which a provider's host is recognised: its preset or name, and its address."""
-    # The host says more than the name an administrator chose; a path says nothing, since any may end in `/openai/v1`.
+    # The host says more than the name an administrator chose. A path says nothing, since any may end in `/openai/v1`.
     preset = preset_for_endpoint(endpoint)
     return f"{preset.name if preset else provider} {address_of(endpoint)}"
 

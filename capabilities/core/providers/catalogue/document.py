@@ -1,7 +1,7 @@
 """The catalogue's file format: hosts, models, each source's statements, last days, and sources.
 
 One row is one text, a model's statements in the order of the sources: `vf-ad~s,128000,16384;` says image and PDF yes,
-audio and video no, structured output both ways, then the limits in tokens; the second source says nothing about it. The
+audio and video no, structured output both ways, then the limits in tokens. The second source says nothing about it. The
 same rows always give the same text.
 """
 
@@ -66,7 +66,7 @@ class CatalogueDocument:
 
 
 def group_rows(listings: Iterable[Listing], which: str, *, several: bool = False) -> dict[str, dict[str, Statement]]:
-    """Return a source's rows by our hosts; a model its maker does not list goes under `*`, for all hosts.
+    """Return a source's rows by our hosts. A model its maker does not list goes under `*`, for all hosts.
 
     `which` is the field of `Host` with the source's names of it. With `several`, a model needs more than one host for
     `*`.
@@ -80,7 +80,7 @@ def group_rows(listings: Iterable[Listing], which: str, *, several: bool = False
             by_name[name][listing.host].append(listing.statement)
     grouped: dict[str, dict[str, Statement]] = {host.name: _first_rows(getattr(host, which), by_host) for host in HOSTS}
     grouped[ANY_HOST] = {
-        # A maker's own row says most of its model; what resellers list counts only for models it does not list.
+        # A maker's own row says most of its model. What resellers list counts only for models it does not list.
         name: merge([each for rows in hosts.values() for each in rows])
         for name, hosts in by_name.items()
         if name not in grouped.get(maker_of(name) or "", ()) and len(hosts) > several
@@ -110,7 +110,7 @@ def group_ends(listings: Iterable[Listing], which: str) -> dict[str, dict[str, d
 def build_document(
     sources: Sequence[tuple[SourceNote, Rows]], ends: Sequence[tuple[SourceNote, Ends]] = ()
 ) -> CatalogueDocument:
-    """Return the document of these sources; `ends` are in order of precedence."""
+    """Return the document of these sources. `ends` are in order of precedence."""
     notes = tuple(note for note, _ in sources)
     origins = tuple(note for note, _ in ends if note not in notes)
     days: dict[str, dict[str, list[tuple[int, str]]]] = defaultdict(lambda: defaultdict(list))

@@ -30,7 +30,7 @@ ROUNDING = 0.95
 
 
 class FactVerdict(StrEnum):
-    """How certain a fact is and by what; an earlier member takes precedence."""
+    """How certain a fact is and by what. An earlier member takes precedence."""
 
     ADMINISTRATOR = "administrator"
     PROBED = "probed"
@@ -62,7 +62,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """A source and its statement; `own` for a provider that lists the models it serves."""
+    """A source and its statement. `own` is set for a provider that lists the models it serves."""
 
     source: str
     statement: Statement
@@ -90,9 +90,10 @@ class StatedLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retirement:
-    """The day from which a model is no longer served, and the source; `others` state another day.
+    """The day from which a model is no longer served, and the source. `others` state another day.
 
-    `successor` is the model that its vendor recommends instead, `successor_source` where; both empty if unknown.
+    `successor` is the model that its vendor recommends instead, `successor_source` where it says so. Both are empty if
+    unknown.
     """
 
     model: str
@@ -120,7 +121,7 @@ class CatalogueEntry:
 
     @property
     def capabilities(self) -> Capabilities:
-        """Return the capabilities that count as present; contested ones do not."""
+        """Return the capabilities that count as present. Contested ones do not."""
         there = [cell for cell, fact in self.facts.items() if fact.value]
         reads, writes = (tuple(name for at, name in there if at == side) for side in ("input", "output"))
         return Capabilities(reads, writes)

@@ -171,7 +171,7 @@ MAKERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "perplexity": ("sonar*",),
     }
 )  # fmt: skip
-"""The makers of models by pattern of name; a maker's own row counts more than a reseller's."""
+"""The makers of models by pattern of name. A maker's own row counts more than a reseller's."""
 
 NOT_CHAT = ("*embed*", "*rerank*", "*-tts*", "*-asr*", "*-transcribe*", "*-realtime*", "*image-generation*", "*-image*")
 """Names of models for speech, embeddings and pictures: `gpt-4o-mini-tts` is not a gpt-4o."""
@@ -181,7 +181,7 @@ NOT_CHAT = ("*embed*", "*rerank*", "*-tts*", "*-asr*", "*-transcribe*", "*-realt
 class NameForm:
     """One way in which names of the same model differ: a pattern and its replacement.
 
-    `version` says whether the shorter name still means the same version; a name without date or tag may mean a later
+    `version` says whether the shorter name still means the same version. A name without date or tag may mean a later
     one.
     """
 
@@ -215,7 +215,7 @@ FORMS: tuple[NameForm, ...] = (
 
 
 def names_of(model: str, *, version: bool = False) -> Iterator[str]:
-    """Yield the names to look up, the most exact first; with `version`, only those of that one version."""
+    """Yield the names to look up, the most exact first. With `version`, only those of that one version."""
     name = model.strip().lower()
     # Names are looked up without a path, which the first form removes.
     if FORMS[0].pattern.search(name) is None and name:

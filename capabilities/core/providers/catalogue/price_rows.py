@@ -2,7 +2,7 @@
 
 A price is valid only at the address that bills it, so rows are kept by host and by the host's name of the model, never
 by its maker. Amounts are in dollars for a million tokens. One row is one text, a price for each source in their order:
-`2.5,10,0.25|200000:5,15,0.5;2.5,10` has the sorts of `Rates` in their order, then the tier above 200,000 tokens; the
+`2.5,10,0.25|200000:5,15,0.5;2.5,10` has the sorts of `Rates` in their order, then the tier above 200,000 tokens. The
 second source states input and output only.
 """
 
@@ -164,7 +164,7 @@ def _encode_rates(rates: Rates) -> str:
 
 
 def decode_prices(text: str, labels: Sequence[str]) -> tuple[Price, ...]:
-    """Return the prices of a row, each with the label of its source; a source without one is left out."""
+    """Return the prices of a row, each with the label of its source. A source without one is left out."""
     return tuple(
         Price(CURRENCY, tuple(_decode(tier) for tier in part.split("|")), label)
         for label, part in zip(labels, text.split(";"), strict=False)

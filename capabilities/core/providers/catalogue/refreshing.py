@@ -46,7 +46,7 @@ SILENT = translatable("The provider only lists model names, not what they read, 
 
 
 class UnreadableCatalogueError(Exception):
-    """The file or list is no catalogue; `args[0]` is the sentence that says why."""
+    """The file or list is no catalogue. `args[0]` is the sentence that says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def read_edition(data: bytes, current: CatalogueDocument, day: date) -> Catalogu
     `day` becomes the edition of the renewed source. Raises `UnreadableCatalogueError` for any other file.
     """
     value = parse_json(data)
-    # A built catalogue has a format number; models.dev's and LiteLLM's files do not.
+    # A built catalogue has a format number, which models.dev's and LiteLLM's files do not.
     if "format" in value and "models" in value:
         return _check(value)
     edition = day.isoformat()

@@ -48,7 +48,7 @@ OWN_ENDS = ("shutdown_date", "retires_at", "expiration_date", "deprecation")
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One row of a source; `ends` is the day from which the model is no longer served, None if not stated."""
+    """One row of a source. `ends` is the day from which the model is no longer served, None if not stated."""
 
     host: str
     name: str
@@ -122,7 +122,7 @@ def read_provider_list(host: str, entries: Iterable[Any]) -> Iterator[Listing]:
 
 
 def _own_word(letter: str, entry: Mapping[str, Any], reads: list[str] | None, writes: list[str] | None) -> bool | None:
-    # A list of modalities says yes or no to each; parameters and flags are asked only without one.
+    # A list of modalities says yes or no to each. Parameters and flags are asked only without one.
     if letter in OWN_MODALITIES and reads is not None:
         return bool(OWN_MODALITIES[letter] & set(reads))
     if letter == "A" and writes is not None:

@@ -1,1 +1,1 @@
-"""Well-known hosts by region; `presets.py` combines them."""
+"""Well-known hosts by region. `presets.py` combines them."""

@@ -37,7 +37,7 @@ class HostPreset:
 
 
 def row(name: str, en: str, zh: str, base_url: str, **more: Any) -> HostPreset:
-    """Return a host's row; `also` are further host names.
+    """Return a host's row. `also` are further host names.
 
     Local servers (`needs_key=False`) have no host name of their own, nor has a `shared_host`, which is another row's.
     """

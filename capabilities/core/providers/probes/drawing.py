@@ -44,7 +44,7 @@ LETTERS: Mapping[str, tuple[int, ...]] = MappingProxyType(
 
 
 def draw(word: str, width: int, height: int, scale: int) -> Raster:
-    """Return a white picture with the word in its centre, each dot `scale` pixels; an empty word leaves it white."""
+    """Return a white picture with the word in its centre, each dot `scale` pixels. An empty word leaves it white."""
     lines = [b"".join(_row_of(letter, row, scale) for letter in word)[: -scale or None] for row in range(ROWS)]
     left, top = (width - len(lines[0])) // 2, (height - ROWS * scale) // 2
     blank = WHITE * width

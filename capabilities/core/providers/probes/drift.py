@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 
 class DriftKind(StrEnum):
-    """What was observed of a model's capability; the first two are doubts, which change nothing by themselves."""
+    """What was observed of a model's capability. The first two are doubts, which change nothing by themselves."""
 
     REFUSED = "refused"
     """It refused content in a request that it is recorded to read."""

@@ -59,7 +59,7 @@ class BitWriter:
 
 
 def mp4(raster: Raster) -> bytes:
-    """Return the picture as a film of three seconds; its sides must be multiples of 16."""
+    """Return the picture as a film of three seconds. Its sides must be multiples of 16."""
     width, height = len(raster[0]), len(raster)
     parameter_sets = _sequence(width // BLOCK, height // BLOCK), _parameters()
     pictures = [_first(raster), *(_unchanged(at, width * height // BLOCK**2) for at in range(1, FRAMES))]

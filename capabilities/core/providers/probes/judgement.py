@@ -130,7 +130,7 @@ _REASONS: Mapping[AnswerReading, ProbeReason] = MappingProxyType(
 
 
 def read_answer(probe: Probe, word: str, answer: ProbeAnswer) -> AnswerReading:
-    """Return the reading of an answer about a file with that word; an empty word is the control's."""
+    """Return the reading of an answer about a file with that word. An empty word is the control's."""
     if answer.fault:
         refused, silent = answer.fault in REFUSALS, answer.fault in SILENCES
         return AnswerReading.REFUSED if refused else AnswerReading.SILENT if silent else AnswerReading.FAILED
@@ -140,7 +140,7 @@ def read_answer(probe: Probe, word: str, answer: ProbeAnswer) -> AnswerReading:
     if not answer.text.strip():
         return AnswerReading.SILENT
     named, denies = probe.vocabulary.find(said), _DENIAL.search(said) is not None
-    # An empty control may also be called blank or silent; of the other files these words prove nothing.
+    # An empty control may also be called blank or silent. Of the other files these words prove nothing.
     if not word:
         denies = denies or _NOTHING.search(said) is not None
     # Exactly one name counts: an answer that lists several would be right by chance.
@@ -150,7 +150,7 @@ def read_answer(probe: Probe, word: str, answer: ProbeAnswer) -> AnswerReading:
 
 
 def conclude(readings: Sequence[AnswerReading], control: AnswerReading | None) -> tuple[ProbeOutcome, ProbeReason]:
-    """Return what the readings of the two files prove; `control` is that of the empty file, None if not asked."""
+    """Return what the readings of the two files prove. `control` is that of the empty file, None if not asked."""
     if AnswerReading.FAILED in (*readings, control):
         return ProbeOutcome.UNCLEAR, ProbeReason.FAILED
     if all(each is AnswerReading.RIGHT for each in readings):
@@ -171,7 +171,7 @@ AskEach = Callable[[Sequence[ChatRequest]], Sequence[ProbeAnswer]]
 
 
 def conduct(probes: Sequence[Probe], ask_each: AskEach, sample: Sample) -> list[ProbeFinding]:
-    """Ask each probe's question of two files, and of the control if both were read; `sample` draws the words."""
+    """Ask each probe's question of two files, and of the control if both were read. `sample` draws the words."""
     words = [probe.vocabulary.draw_two(sample) for probe in probes]
     # All probes go in one round, so that their questions can be asked concurrently.
     rounds = [_ask_round(probes, [pair[place] for pair in words], ask_each) for place in (0, 1)]

@@ -1,6 +1,6 @@
 """The questions of probes: one for each kind of file, with three files each.
 
-Two of the files hold a word (a sound: four digits) drawn at random for this one question; a third, the control, is
+Two of the files hold a word (a sound: four digits) drawn at random for this one question. A third, the control, is
 empty. Nothing else that is sent hints at the word: neither the question nor the file's name.
 """
 
@@ -106,6 +106,6 @@ PROBES: Mapping[str, Probe] = MappingProxyType(
 
 
 def request_of(probe: Probe, word: str) -> ChatRequest:
-    """Return the question with a file that holds the word; every protocol with a slot for it can encode it."""
+    """Return the question with a file that holds the word. Every protocol with a slot for it can encode it."""
     file = NativePart(probe.kind, probe.mime_type, blob_of(probe.make_file(word)), filename=probe.filename)
     return ChatRequest((Message(Role.USER, (TextPart(probe.question), file)),), max_tokens=MAX_TOKENS)
