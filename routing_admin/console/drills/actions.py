@@ -110,5 +110,5 @@ def _note_end(row: FireDrill, now: datetime) -> None:
         SYSTEM, AuditedAction(DRILL_END, "provider", row.provider, result.as_json(row.started_at, row.ends_at))
     ):
         if not FireDrill.objects.filter(pk=row.pk, noted_at=None).update(noted_at=now):
-            # Rolls the audit entry back.
+            # Leaves the block before `ledger.audit` writes a second event.
             raise _NotedError
