@@ -42,6 +42,7 @@ def admin_list_history(
             actorKind=row.actor_kind,
             actor=row.actor,
             act=row.message,
+            # A key may have been typed into any text field.
             changes=[redact(sentence(change_of(change))) for change in row.changes],
         )
         for row in page.rows

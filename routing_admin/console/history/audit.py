@@ -70,11 +70,12 @@ def audit_export(request: HttpRequest, form: str) -> HttpResponseBase:
     note_audit_export(actor_of(request), {"form": form, **parameters})
     file: SpooledTemporaryFile[bytes] = SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - closed behind the last block
     if chosen is AuditForm.CSV:
-        file.write(b"\xef\xbb\xbf")  # the byte order mark makes spreadsheets read the file as UTF-8
+        file.write(b"\xef\xbb\xbf")  # the byte order mark makes spreadsheets read UTF-8
     file.writelines(line.encode() for line in export_audit(_filter(parameters), chosen))
     size = file.tell()
     file.seek(0)
     blocks = _blocks(file)
+    # Under ASGI the blocks are read in threads, so that a slow disk does not block the event loop.
     body = in_turn(blocks) if isinstance(request, ASGIRequest) else blocks
     answer = StreamingHttpResponse(body, content_type=TYPES[chosen], headers={"Content-Length": str(size)})
     answer["Content-Disposition"] = f'attachment; filename="audit-{timezone.localdate()}.{form}"'

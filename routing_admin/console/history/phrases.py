@@ -152,7 +152,7 @@ LONGEST = 200
 
 
 MAX_ROWS = 500
-"""Lines of a side-by-side diff that a page shows. The sentences above it always name every change."""
+"""Lines of a side-by-side diff that a page shows. The sentences above it name every change, however many."""
 
 
 def compare_texts(old: Configuration, new: Configuration) -> dict[str, Any]:

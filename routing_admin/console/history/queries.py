@@ -193,6 +193,7 @@ def find_effect(row: Revision, before: Configuration, after: Configuration, now:
     number, stop = _find_end(row, routes, after, now)
     length = stop - row.created_at
     names = sorted(routes)[:MAX_ROUTES]
+    # A busy route must not crowd out the others, so each gets the same share of the rows.
     most = MOST // len(names)
     rows = _read_rows(names, row.created_at, length, most)
     then = [each for each in rows if each[0] % 2 == 0]
@@ -210,6 +211,7 @@ def _find_end(
     later = Revision.objects.filter(number__gt=row.number, created_at__lt=stop).order_by("number")
     for number, made_at, changes in later.values_list("number", "created_at", "changes")[:MAX_LATER]:
         if routes & routes_of_changes(changes, after):
+            # Never before the revision itself, should clocks disagree.
             return number, max(made_at, row.created_at)
     return None, max(stop, row.created_at)
 

@@ -174,6 +174,7 @@ def compare(request: HttpRequest) -> HttpResponse:
     right = number_in(request, "b") or (newest[0] if newest else 0)
     left = number_in(request, "a")
     if left is None:
+        # 0 is the empty configuration before the first revision.
         left = newest[1] if len(newest) > 1 else 0
     try:
         old, new = configuration_at(left), configuration_at(right)

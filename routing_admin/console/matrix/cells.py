@@ -63,6 +63,7 @@ class Pen:
         self.sources = {word: escape(str(label)) for word, label in SOURCES.items()}
         self.labels = {side: escape(str(label)) for side, label in LABELS.items()}
         self.names: dict[str, tuple[str, str, str]] = {}
+        # Reversed once, with row 0 as a placeholder, rather than once per cell.
         self.cell_url = reverse("matrix_cell", args=[0])
         self.menu_url, self.probe_url = reverse("matrix_row", args=[0]), reverse("matrix_probe", args=[0])
         self.menu_label, self.dots = escape(_("Actions for %(name)s")), icon("more")
@@ -130,7 +131,7 @@ def cell(service: Service, square: Square, can_edit: bool) -> SafeString:
 @register.simple_tag
 def matrix_rows(rows: Iterable[MatrixRow], can_edit: bool, query: str, probing: bool = False) -> SafeString:
     pen, address = Pen(can_edit), escape(query)
-    # Safe: names, ids and the query are escaped by `Pen` or above, and the rest is markup written here.
+    # Safe: `Pen` escapes names and ids, the query is escaped above, and the rest is markup of this module.
     return mark_safe("".join(pen.row(row, address, probing=probing) for row in rows))  # noqa: S308
 
 
@@ -178,7 +179,7 @@ def explain_price(price: Price) -> str:
     stated = (price, *price.others)
     names = join_words(gettext(each.source) for each in stated)
     if judge_price(price) is FactVerdict.CONTESTED:
-        # Input and output are named even when only another amount differs, so that the reader can place the list.
+        # Input and output are always named, beside the amounts that differ.
         differing = find_contested(price) | {"input", "output"}
         each = join_words(f"{one.source} ({_amounts(one, differing)})" for one in stated)
         return _("%(each)s; %(source)s counts") % {"each": each, "source": price.source}

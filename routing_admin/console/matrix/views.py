@@ -47,6 +47,7 @@ LONGEST = 100
 def parse_filter(query: QueryDict) -> MatrixFilter:
     name = query.get("add_name", "").strip()[:LONGEST]
     side = query.get("add_side", "input")
+    # An added column exists only in the query string until one of its cells is switched on.
     extra = ((side, name),) if name and side in SIDES else ()
     show = query.get("show", "")
     q, provider, page = (query.get(key, "").strip() for key in ("q", "provider", "page"))
@@ -174,6 +175,7 @@ def switch(request: HttpRequest, rows: list[Service]) -> None:
         return
     reads, writes = list_columns(rows)
     names = [name] if name else list(reads if side == "input" else writes)
+    # Without a name the whole side is switched.
     cells: dict[Cell, bool] = {(side, each): on for each in names}
     made = set_capabilities(actor_of(request), dict.fromkeys(rows, cells))
     text = ngettext("%(count)s switch set", "%(count)s switches set", len(rows) * len(cells))

@@ -53,7 +53,7 @@ class IdentityAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
     def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
         state = sociallogin.state
         arrival = Arrival(_identity_of(sociallogin), notes=state.get("data") or {}, after=state.get("next") or "")
-        # allauth has no other way out before it would create or look up a user itself.
+        # Raising is the only way to stop here: allauth would go on to find or create a user itself.
         raise ImmediateHttpResponse(_Handover(arrival))
 
     def on_authentication_error(

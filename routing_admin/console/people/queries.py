@@ -73,7 +73,7 @@ def list_sessions(user_id: int, own_key: str | None) -> list[SessionLine]:
     """List the user's unexpired sessions: the one with `own_key` first, then by last use. Two queries."""
     found = dict(sessions_of(user_id))
     rows = {row.digest: row for row in SessionSighting.objects.filter(digest__in=list(found))}
-    # Sightings are written in batches: the newest ones are only in memory yet.
+    # Sightings are written in batches: the newest ones are still in memory.
     noted, own = session_activity().waiting(), digest_of_session(own_key) if own_key else ""
     lines = []
     for digest, session in found.items():

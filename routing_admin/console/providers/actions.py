@@ -47,6 +47,7 @@ class KeyChange:
     text: str = ""
 
     def __repr__(self) -> str:
+        # Without the key, which must not appear in logs and tracebacks.
         return f"KeyChange({self.act.value})"
 
 
@@ -85,6 +86,7 @@ def leave_keys_behind(row: Provider) -> None:
     variables = further_variables(key_variable(row.name, row.env_name), [each.key_variable for each in further])
     for key, variable in zip(further, variables, strict=True):
         if key.stored_key is not None and key.stored_key.origin != origin_of(row.endpoint):
+            # The key is now expected in the variable of its number.
             key.key_source, key.key_variable, key.stored_key = Provider.KeySource.ENVIRONMENT, variable, None
             key.save()
 
@@ -209,6 +211,7 @@ def remove_provider_key(actor: Actor, row: Provider, name: str) -> AuditedAction
             raise InvalidError([Problem("name", _("This is the only key. Change it in the form."), "range")])
         if key is None:
             key = further[0]
+            # The next key moves into the provider's own row, which always holds the first one.
             row.key_source, row.key_variable, row.stored_key = key.key_source, key.key_variable, key.stored_key
             row.key_name, row.key_enabled = key.name, key.enabled
         key.delete()
@@ -223,6 +226,7 @@ def confirm_key_origin(actor: Actor, row: Provider, variable: str, origin: str) 
     """
     act = AuditedAction("provider.key_origin", "provider", row.name, {"variable": variable, "origin": origin})
     with ledger.audit(actor, act):
+        # Locked, so that the endpoint cannot change between the check and the permission.
         now = Provider.objects.select_for_update().filter(pk=row.pk).first()
         if now is None or origin_of(now.endpoint) != origin:
             raise ConflictError(_("Someone else changed this in the meantime. Check the new version, then save again."))

@@ -81,6 +81,7 @@ def provider_new(request: HttpRequest) -> HttpResponse:
         request.POST or None, initial=start_of(preset, by_preset.get(preset.name, ()) if preset else ())
     )
     if preset and not preset.needs_key:
+        # A server of this kind runs without a key, so an empty field means none.
         form.key_act_unless_chosen = KeyAct.NONE
     status = 200
     if request.method == "POST":

@@ -203,6 +203,7 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
     def build_row(self) -> Provider:
         row = self.save(commit=False)
         row.quirks = self.quirks()
+        # An empty list allows no tool, None means the default.
         words = list_words(self.cleaned_data["vendor_tools"])
         row.vendor_tools = [] if words == [NO_TOOLS] else words or None
         row.timeouts = timeouts_in(self.cleaned_data, row.timeouts)

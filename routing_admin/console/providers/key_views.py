@@ -37,6 +37,7 @@ def provider_key_add(request: HttpRequest, name: str) -> HttpResponse:
     row = require_found(find_provider(name))
     form = FurtherKeyForm(request.POST)
     if not form.is_valid():
+        # Without scripts the page is returned, with the dialog's errors on top.
         return providers.provider_page(request, row, ProviderForm(instance=row), UNPROCESSABLE, further_form=form)
     try:
         made = add_provider_key(actor_of(request), row, form.cleaned_data["name"].strip(), form.key_change())

@@ -112,6 +112,7 @@ def list_providers(q: str = "", protocol: str = "", state: str = "") -> list[Pro
     if protocol:
         rows = rows.filter(protocol=protocol)
     keys, tests = list_key_notes(), ProviderTest.objects.in_bulk()
+    # A provider's state depends on its key, and that on the environment, so it cannot be part of the query.
     lines = sorted((build_line(row, keys, tests) for row in rows), key=lambda line: line.rank)
     if state == "failed":
         return [line for line in lines if line.test and line.test.fault]

@@ -51,6 +51,7 @@ def add_secrets(actor: Actor) -> None:
     check_files()
     with ledger.audit(actor, AuditedAction("secrets.add")):
         for name, path in settings.SECRET_FILES.items():
+            # The first secret encrypts and signs, all of them decrypt and verify.
             _write(path, [MADE[name](), *_lists()[name]])
     read_secrets_again()
 

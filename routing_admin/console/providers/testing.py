@@ -27,6 +27,7 @@ def providers_test(request: HttpRequest) -> HttpResponse:
         "is_going": count < len(rows),
         "count": count,
         "all": len(rows),
+        # Each batch posts the failures of those before it.
         "failed": [*request.POST.getlist("failed"), *(name for name, result in results if not result.ok)],
         "results": [{"name": name, "result": result} for name, result in results],
     }

@@ -87,7 +87,7 @@ def build_answer(row: RequestLog, artifacts: Mapping[str, Artifact]) -> AnswerVi
     """
     said, counts = row.answer or {}, row.token_details or {}
     stop = said.get("stopDetails") or {}
-    # Most providers report few sorts of tokens, so zero counts are left out.
+    # Sorts that do not occur are left out: most answers have few of them.
     tokens = tuple((counts[name], SORTS[name]) for name in TOKEN_DETAILS if counts.get(name))
     return AnswerView(
         said.get("finishReason", ""),

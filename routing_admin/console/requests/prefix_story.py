@@ -44,6 +44,7 @@ def tell_prefix(row: RequestLog, attempts: Sequence[AttemptLog], earlier: Reques
         return None
     if row.prefix["continues"] is None:
         return FIRST
+    # Only new messages have files, and those cannot change what came before them.
     if all(each["message"] >= row.prefix["past"] for each in attempt.deliveries):
         return KEPT
     before = _attempt_at(attempt, earlier)
@@ -80,6 +81,7 @@ def _forms(row: RequestLog, attempt: AttemptLog) -> list[_Form]:
 
 
 def _compare(before: Sequence[_Form], after: Sequence[_Form]) -> Translatable:
+    # Files that only the later request has are new and break nothing.
     changed = ((then, now) for then, now in zip(before, after, strict=False) if then != now)
     then, now = next(changed, (None, None))
     if then is None or now is None:

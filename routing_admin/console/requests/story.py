@@ -163,8 +163,10 @@ def add_entries(steps: Sequence[Step], entries: Mapping[str, RequestLog]) -> tup
 def _build_step(row: AttemptLog) -> Step:
     good = row.outcome == OK
     quiet = row.outcome in SKIPS
+    # A failure with status 200, such as an empty answer, is shown by its outcome.
     code = str(row.status) if row.status and (good or row.status != 200) else row.outcome
     tone = "ok" if good else "" if quiet else tone_of(code)
+    # Rows without single tries have the number of retries only.
     tries = len(row.tries) or (0 if quiet else row.retry_attempts + 1)
     files = tuple(_build_file(each) for each in row.deliveries)
     return Step(
@@ -369,6 +371,7 @@ BADGE_ORDER = (
 def content_of(adaptation: str) -> dict[str, str]:
     """Return the worst badge of a request's files, from a value such as `image=native;file=inlined:cut:2`."""
     pairs = [part.partition("=") for part in adaptation.split(";") if "=" in part]
+    # Reversed, so that of several files with the same outcome the first one is named.
     went = {word: kind for kind, _sep, outcome in reversed(pairs) for word in outcome.split(":")}
     for outcome, badge in BADGE_ORDER:
         if outcome in went:

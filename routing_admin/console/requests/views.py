@@ -122,6 +122,7 @@ def requests(request: HttpRequest) -> HttpResponse:
         "newer": _address(typed, after=found.newer) if found.newer else "",
         "keys": KEYS,
         "words": suggest_words(typed[:LONGEST]),
+        # Only the newest page polls. On an empty one everything from now on is newer.
         "place": "" if found.newer else write_cursor(found.rows[0]) if found.rows else write_place(timezone.now(), "~"),
         "example": EXAMPLE,
     }
@@ -185,6 +186,7 @@ def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
         raise Http404
     row, walked, state = found.row, build_steps(found.attempts), snapshot.current()
     asked = [each.request_id for step in walked for each in step.describer_calls]
+    # Describers' calls are requests of their own, whose entries know what they cost.
     walked = add_entries(walked, find_logged_requests(asked)) if asked else walked
     # Reading a recorded body is audited.
     note_body_read(actor_of(request), row)

@@ -27,6 +27,7 @@ def save_route_as(
 
     Raise `ConflictError` if the version is no longer `expected`, `InvalidError` with every problem.
     """
+    # The position is the row's: a route of a spec does not know its place in the list.
     row = row or TaskRoute(task_type=spec.task_type)
     for name, value in route_fields(spec, row.position).items():
         setattr(row, name, value)

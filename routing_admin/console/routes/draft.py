@@ -84,7 +84,7 @@ class Draft:
             same = kept.get((card.provider, card.model))
             before = same.pop(0) if same else CandidateSpec(card.provider, card.model)
             values = card.form.cleaned_data
-            # A viewer's page and older pages lack the field. Absent is not the same as empty.
+            # The page may lack the field, and absent does not mean empty.
             is_sent = card.form.add_prefix("extra_body") in card.form.data
             yield replace(
                 before,
@@ -214,7 +214,6 @@ def apply_action(data: QueryDict, press: EditorAction, configuration: Configurat
     elif press.verb == "add":
         found = pick_candidate(data, configuration)
         if found is not None:
-            # Ids are never reused within a page: a new card must not take over a removed card's fields.
             number = 1 + max((int(card) for card in cards if card.isdecimal()), default=0)
             put_card(after, str(number), found)
     return after
@@ -244,6 +243,7 @@ def pick_candidate(data: QueryDict, configuration: Configuration) -> CandidateSp
 # Task types in URLs. A task type is any text, so those that a path cannot hold are encoded.
 
 PLAIN = re.compile(r"[^/~.\x00-\x1f\x7f][^/\x00-\x1f\x7f]*")
+# The URL of the page for a new route.
 TAKEN = frozenset({"new"})
 MARK = "~"
 
@@ -257,6 +257,7 @@ class TaskType:
         """Return the task type of a URL. Raise `ValueError`, which Django answers with 404."""
         if not value.startswith(MARK):
             return value
+        # The padding of base64 is left out of the URL.
         data = value[1:] + "=" * (-len(value[1:]) % 4)
         try:
             return base64.b64decode(data, altchars=b"-_", validate=True).decode()

@@ -131,6 +131,7 @@ def edit(request: HttpRequest, row: TaskRoute | None, base: RouteSpec) -> HttpRe
     press = read_action(request.POST)
     data = apply_action(request.POST, press, state.configuration)
     if row is not None:
+        # The name of a stored route cannot change.
         data["task_type"] = row.task_type
     editor = can_edit(request)  # a viewer's page has no fields to post: what is simulated is the stored route
     draft = draft_in(data) if editor else draft_of(base, row.version if row else None)

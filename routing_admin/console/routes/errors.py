@@ -98,6 +98,7 @@ def table(route: RouteSpec) -> list[PolicyRow]:
     """Return the error policy of a route row by row. Words without a row of their own come last."""
     policy = policy_of(route)
     known = {word for word, _label, _failures in ROWS}
+    # A policy may name any fault or status, not only those of the table.
     further: list[Row] = [(word, word, _pick_failure(word)) for word in policy.on_error if word not in known]
     return [
         PolicyRow(

@@ -171,6 +171,7 @@ def context(request: HttpRequest, state: Snapshot, form: AliasForm | None = None
         "sentence": sentence(state),
         "spoken": language_view(state.configuration),
         "aliases": state.configuration.aliases,
+        # Shown apart: this alias takes every name that has no other.
         "catch_all": next((one for one in state.configuration.aliases if one.name == CATCH_ALL), None),
         "alias_form": form or AliasForm(),
         "targets": targets(state.configuration),

@@ -107,6 +107,7 @@ def _bars(draft_past: DraftPast) -> list[tuple[Text, list[PastBar]]]:
     ends, files = draft_past.retrospect.ends, draft_past.retrospect.files
     bars: list[tuple[Text, list[PastBar]]] = [(_("Requests"), _sides(ENDS, ends))]
     forms = {form: (word, BADGES[word][0], BADGES[word][2]) for form, word in FORMS.items()}
+    # Without files there is no second bar.
     return [*bars, (pgettext("of a request", "Files"), _sides(forms, files))] if all(files) else bars
 
 

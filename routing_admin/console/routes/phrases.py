@@ -162,7 +162,7 @@ def change_text(change: RouteChange) -> str:
 
 def place_text(press: EditorAction, draft: Draft) -> str:
     """Return the new position of a moved card; empty after any other button."""
-    # For screen readers, which do not notice that a card changed its place.
+    # Announced by screen readers: the move itself can only be seen.
     cards = [card.id for card in draft.cards]
     if press.verb not in ("up", "down") or press.target not in cards:
         return ""

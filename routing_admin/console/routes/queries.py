@@ -103,6 +103,7 @@ def list_ready(state: Snapshot, route: RouteSpec) -> list[PlannedCandidate]:
 
 def _standing(state: Snapshot, route: RouteSpec) -> Standing:
     ready, skipped = list_ready(state, route), [each for each in _plan(state, route) if each.skip]
+    # Several candidates often share a reason, such as a missing key.
     reasons = tuple(dict.fromkeys(translate_sentence(each.skip_detail) or each.name for each in skipped))
     return Standing(route.task_type, len(ready), reasons, all(_is_embedded(state, each.provider) for each in ready))
 

@@ -20,6 +20,7 @@ def warnings_of(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
     skipped = sum(1 for one in lint.candidates if one.skipped)
     if lint.callable and skipped:
         text = ngettext("%(count)d candidate will be skipped", "%(count)d candidates will be skipped", skipped)
+        # A long chain of which one candidate is left is one failure away from no answer.
         yield "bad" if skipped + 1 == len(lint.candidates) > 2 else "", "right", text % {"count": skipped}
     yield from _losses(lint)
     yield from _drifts(lint)

@@ -69,6 +69,7 @@ def declare(row: Service, capabilities: Capabilities) -> None:
     for position, (side, name) in enumerate(wanted):
         found = kept.get((side, name))
         if found is not None and found.supported:
+            # Only its position: writing the cell again would make it declared.
             ServiceCapability.objects.filter(pk=found.pk).update(position=position)
         else:
             write_cell(row, (side, name), supported=True, source=Source.DECLARED, position=position)
@@ -100,6 +101,7 @@ def set_sourced_capabilities(
     action: str = "service.capabilities",
 ) -> AuditedAction:
     """Set capabilities that have several sources, as `set_capabilities` does."""
+    # Cut below: the audit log's column holds 300 characters.
     names = ", ".join(row.service_id for row in cells_by_service)
     with ledger.change(actor, AuditedAction(action, "service", names[:300])) as act:
         for row, cells_by_source in cells_by_service.items():
@@ -252,6 +254,7 @@ def add_model(actor: Actor, provider: Provider, new: NewModel) -> Service:
         name=new.service_id,
         provider=provider,
         model=new.model,
+        # Of a model that the catalogue does not know, nothing is declared unless it is chosen.
         declares_capabilities=entry is not None,
     )
     save_service(actor, row)

@@ -162,6 +162,7 @@ class ServiceForm(ServiceModelForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         row = self.instance
+        # The id cannot change once the service exists, and capabilities can be set only then.
         for name in ("service_id",) if row.pk else SWITCHES:
             del self.fields[name]
         self.fields["version"].initial = row.version

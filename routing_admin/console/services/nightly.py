@@ -35,6 +35,7 @@ def set_nightly(actor: Actor, row: Service, on: bool, now: datetime) -> None:
     """Choose a service for the nightly probe, starting with the next night, or end the choice."""
     with ledger.audit(actor, AuditedAction("service.nightly", "service", row.service_id, {"on": on})):
         if on:
+            # This night counts as done, so that the first probe is not made at once.
             NightlyProbe.objects.get_or_create(service_id=row.service_id, defaults={"last_night": night_of(now)})
         else:
             NightlyProbe.objects.filter(service_id=row.service_id).delete()
@@ -99,6 +100,7 @@ class NightlyProbes:
 
     def round(self) -> None:
         """Probe every service that is due. Errors are logged, and the service is due again the next night."""
+        # This thread has no request after which Django would close old connections.
         renew_connections()
         try:
             for row in claim_due(timezone.now()):

@@ -64,6 +64,7 @@ def probe_service(actor: Actor, row: Service, action: str = "service.capabilitie
     """
     provider = row.provider
     # All calls are made before anything is written, since a transaction must not wait for a model.
+    # A model that does not answer plain text proves nothing about files.
     greeting = dial.provider_checker().test(provider.name, row.model)
     if greeting.fault:
         return ProbeResult(failed=greeting)
@@ -87,7 +88,7 @@ def _record(
     act = set_capabilities(actor, {row: cells}, source=Source.PROBED, action=action) if cells else None
     against = tuple(sorted(name for name in declared if answers[name] != before.get(name, False)))
     settle_doubts(row, [name for name in answers if name not in against])
-    # A model that reads more than declared is no doubt: nothing is lost by it.
+    # Only a model that reads less than declared is a doubt.
     for name in against:
         if not answers[name]:
             record_drift(row, name, DriftKind.DENIED)

@@ -280,6 +280,7 @@ def find_disagreements(stored: Iterable[Square], entry: CatalogueEntry) -> list[
     return [
         Square(*cell, on, source.value)
         for cell, (on, source) in cells_of(entry).items()
+        # Contested and unknown cells have another source: the catalogue is not sure of them.
         if source is Source.CATALOGUE and there.get(cell, False) != on
     ]
 

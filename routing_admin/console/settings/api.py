@@ -86,7 +86,7 @@ def write_settings(request: HttpRequest, body: SettingsIn) -> None:
     wanted = {**before, **body.model_dump(include=body.model_fields_set)}
     changed = {name for name in wanted if wanted[name] != before[name]}
     language, policy = wanted["defaultLanguage"] or "", wanted["contentPolicy"] or ""
-    # Checked first: the settings are written one by one, and an invalid one must not leave half of them changed.
+    # Check everything before writing anything: each setting is written by an action of its own.
     installation.check_default_language(language)
     installation.check_content_policy(policy)
     if "defaultLanguage" in changed:

@@ -79,6 +79,7 @@ def setting_row(
     source = "dotenv" if all(dotenv.get(name) == environment[name] for name in names) else "environment"
     value = environment[names[0]]
     if setting.secret:
+        # A provider's variable may be named, but never its key.
         value = ", ".join(names) if "{NAME}" in setting.name else ""
     return SettingRow(setting, strip_password(value), source, is_set=True)
 

@@ -79,6 +79,7 @@ def prune(actor: Actor, now: datetime, *, request_days: float | None = None, und
     gone = agents.count()
     sessions = prune_sessions(now)
     forgotten, more = sweep_bytes(now.timestamp())
+    # Once more, for the artifacts removed just now.
     thumbnails += sweep_thumbnails()
     done = Pruned(
         requests=requests,
@@ -92,9 +93,10 @@ def prune(actor: Actor, now: datetime, *, request_days: float | None = None, und
     )
     with ledger.audit(
         actor, AuditedAction("installation.prune", "installation", details=asdict(done))
-    ):  # it ran, if for nothing
+    ):  # a run is audited even if it removed nothing
         agents.delete()
     end_kind(AlertKind.PRUNE_OVERDUE, timezone.now())
+    # The head is noted outside the database, so that lines missing at the log's end are noticed.
     if (head := find_head()) is not None:
         note_head(head)
     return done
@@ -111,7 +113,7 @@ def prune_requests(before: datetime) -> int:
         for ids in batches(old.order_by("started_at"), MANY):
             with transaction.atomic(using=LOGS):
                 for rows in (AttemptLog.objects.filter(request_id__in=ids), RequestLog.objects.filter(pk__in=ids)):
-                    # Django's delete would read every row to look for relations and signals, and there are none.
+                    # Django's delete would first read all rows to find related ones, which are named here.
                     rows.using(LOGS)._raw_delete(LOGS)
             total += len(ids)
             counter.advance(len(ids))

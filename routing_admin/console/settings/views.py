@@ -109,7 +109,7 @@ def retention(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return section(request, "retention", 422, keeping_form=form)
     now = read_retention_settings()
-    # Compared here as well as in the action, to show both versions rather than an error.
+    # Compare what the form was filled from. The action only guards the moment since `now` was read.
     if form.cleaned_data["expected"] not in ("", write_keeping(now)):
         return section(request, "retention", 409, keeping_form=form, theirs=now, expected=write_keeping(now))
     try:
@@ -191,6 +191,7 @@ def language_lines(default: str) -> list[dict[str, Any]]:
                 "directive": directive,
                 "built_in": code in LANGUAGE_DIRECTIVES,
                 "removable": code in added,
+                # A built-in language is never removed, only its changed directive.
                 "stays": find_refusal(actions.check_can_remove_language, code, default, kept) if code in added else "",
                 "losses": foresee_deletion("language", [code]) if code in added else (),
             }

@@ -88,6 +88,7 @@ class Panel:
 
 def panel_in(data: QueryDict, configuration: Configuration, *, may_attach: bool) -> Panel:
     """Return the panel as posted, or with its defaults."""
+    # Check boxes that are off are not posted, so the message shows whether the form was.
     is_sent = "sim-message" in data
     panel = Panel(
         message=str(data.get("sim-message", "")) if is_sent else _("What is in this file?"),

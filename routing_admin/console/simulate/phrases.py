@@ -156,6 +156,7 @@ def details(
 
 def render_received(chat: ChatRequest, deliveries: Sequence[PartDelivery]) -> str:
     """Return the text that a candidate reads. Files are named in angle brackets."""
+    # Files are found by their place in the request.
     went = {(one.message, one.part): one for one in deliveries}
     blocks = []
     for at, message in enumerate(chat.messages):

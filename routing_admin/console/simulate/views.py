@@ -45,6 +45,7 @@ def simulate_page(request: HttpRequest) -> HttpResponse:
     if route is not None:
         places = [(str(at), name_of(spec)) for at, spec in enumerate(route.candidates, start=1)]
         set_outcomes(panel, replay_outcomes(data, logged_request, route), places)
+        # Once the form was posted, it counts and no longer the log.
         if logged_request and "sim-message" not in data:
             panel.language = logged_request.row.language
             ask_again(panel, logged_request, may_read=may_read)

@@ -147,8 +147,10 @@ def usage_csv(request: HttpRequest) -> HttpResponse:
             ]
             # Counts are written on a group's first line only, so that adding up the column is right.
             line = plain if at == 0 else [""] * len(plain)
+            # The total in one currency, like the counts, belongs to the first line.
             whole = ("", "") if total is None or at else (exchange.into, exact_amount(total))
             paid = amounts if currency else ("", "", "")
+            # A spreadsheet would run a name that begins with `=` as a formula.
             writer.writerow([safe_cell(_name(name, group)), *line, currency, *paid, *whole])
     return answer
 
@@ -199,6 +201,7 @@ def list_rows(report: UsageReport, group: str, choices: Mapping[str, str], excha
 def list_bars(report: UsageReport, exchange: ExchangeTable) -> list[UsageBar]:
     """Return the hours or days as bars of money, or of requests if nothing cost money; empty if there is nothing."""
     currency, weigh = weight_in(report.total, exchange)
+    # The period begins on a full hour, so it may be up to an hour longer.
     by_hour = timezone.now() - report.since <= HOURS_UP_TO + timedelta(hours=1)
     step = timedelta(hours=1) if by_hour else timedelta(days=1)
     known = {timezone.localtime(start): counts for start, counts in report.series}

@@ -53,6 +53,7 @@ class Command(command.Command):
         """
         saved = self.backup() if options["backup"] else None
         migrate()
+        # On PostgreSQL the request log has a partition per day, which must exist before the first request.
         make_days(timezone.now())
         if saved:
             note_backup(SYSTEM, saved)

@@ -48,6 +48,7 @@ class Command(command.Command):
                 self.stderr.write(f"     {name}: {problem}")
             bad += bool(problems)
         self.stdout.write(f"ok   artifacts are in: {settings.ARTIFACTS_BUCKET or 'the data directory'}")
+        # Redis is optional, but one that is set and cannot be reached is an error.
         bad += self._look_at_redis()
         limit = raise_descriptor_limit()
         shortage = find_descriptor_shortage()

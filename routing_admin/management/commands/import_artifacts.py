@@ -79,6 +79,7 @@ def keep(path: Path, owner: str) -> Artifact | None:
         raise TooLargeError(upload_limit())
     with path.open("rb") as file:
         kept = byte_store().put(iter(lambda: file.read(BLOCK), b""), upload_limit())
+    # Known only once the bytes are stored, which stores equal bytes once.
     if has_copy(kept.sha256, clean_filename(path.name), owner):
         return None
     blocks = byte_store().open_blocks(kept.sha256)

@@ -43,4 +43,5 @@ class Command(command.Command):
             label="command",
             expires_at=expires,
         )
+        # Alone on stdout, so that a script can capture it.
         self.stdout.write(key)

@@ -68,6 +68,7 @@ class Command(command.Command):
         else:
             if store is not None:
                 check_store(store)
+            # The mark tells a later run that it continues this move.
             target.claim()
         target.prepare(tables)
         # Files before rows: a row must not name a file that is not there yet.

@@ -19,6 +19,7 @@ class Command(command.Command):
         "Restore a backup after checking all of it. Stop the server first. --replace moves the existing "
         "installation aside; without it, nothing existing is changed."
     )
+    # The backup replaces the rows, whichever version wrote them.
     refuses_newer_schema = False
 
     def add_arguments(self, parser: CommandParser) -> None:

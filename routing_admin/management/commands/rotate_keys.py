@@ -56,6 +56,7 @@ class Command(command.Command):
         )
         behind = [*agents_behind(), *tokens_behind()]
         if options["drop_old"]:
+            # Their keys would stop working: they are signed with a secret that is about to go.
             if behind and not options["force"]:
                 raise CommandError(
                     "Some agent keys, page links or tokens were not used since the secret changed. They belong to: "

@@ -84,6 +84,7 @@ def metrics_sockets(port: int) -> list[socket]:
     if settings.METRICS_PORT is None:
         return []
     found = socket(AF_INET6 if ":" in settings.METRICS_HOST else AF_INET)
+    # So that a restarted server can bind the port at once.
     found.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
     problem = "the pages have this port" if port == settings.METRICS_PORT else ""
     try:
