@@ -94,7 +94,7 @@ class Artifact(models.Model):
 
     @property
     def is_gone(self) -> bool:
-        """Whether it is deleted or expired, like `living` for a loaded row."""
+        """Whether it is deleted or expired; `living` is the same check in the database."""
         return self.deleted_at is not None or (self.expires_at is not None and self.expires_at <= timezone.now())
 
 

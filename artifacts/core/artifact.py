@@ -25,9 +25,9 @@ def artifact_id(ref: object) -> str | None:
 class StoredArtifact:
     """One stored file; `mime_type` is the type in effect, `declared_mime_type` the uploader's.
 
-    `size` is in bytes, `created_at` in ISO 8601, `type` a free word of its creator, `encoding` for text only,
-    `width` and `height` in pixels, `seconds` the duration. `unreadable` is `artifact_missing` when the bytes are known
-    to be gone and `artifact_corrupt` when they are damaged.
+    `size` is in bytes, `created_at` in ISO 8601, `type` a free word of its creator, `encoding` for text only, `width`
+    and `height` in pixels, `seconds` the duration. `unreadable` is `artifact_missing` when the bytes are known to be
+    gone and `artifact_corrupt` when they are damaged.
     """
 
     id: str

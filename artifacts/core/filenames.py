@@ -44,9 +44,8 @@ def clean_filename(raw: str | None, fallback: str = "") -> str:
     """Return a harmless label for a name from outside, or `fallback` if nothing remains; idempotent.
 
     Removes path parts, control and bidi characters, lone surrogates, and leading or trailing dots and spaces (except
-    the
-    dot of `DOTFILES`). Windows device names get an underscore in front. The result is NFC, at most 255 bytes of UTF-8,
-    with its extension kept.
+    the dot of `DOTFILES`). Windows device names get an underscore in front. The result is NFC, at most 255 bytes of
+    UTF-8, with its extension kept.
     """
     name = unicodedata.normalize("NFC", (raw or "").replace("\\", "/").rsplit("/", 1)[-1])
     name = "".join(char for char in name if unicodedata.category(char) not in ("Cc", "Cs"))

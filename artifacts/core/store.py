@@ -49,7 +49,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class StoreOutage:
-    """Since when a store does not work, and what is wrong with it."""
+    """An outage of a store: since when, and its cause."""
 
     since: datetime
     sentence: str

@@ -1,8 +1,8 @@
 """Extract text, images and facts from untrusted files in a short-lived process.
 
 The web process passes an open file to `python -m artifacts.extract`, which has limits on memory, processor time and
-output, no network, no secrets in its environment and no Django. Whatever happens there (a decompression bomb, a
-crash, a timeout) is returned as None or as facts with a `reason`, never raised.
+output, no network, no secrets in its environment and no Django. Whatever happens there (a decompression bomb, a crash,
+a timeout) is returned as None or as facts with a `reason`, never raised.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ def extract_text(
 ) -> Text | None:
     """Return a document's text with `[page n]`, `[sheet: name]` or `[slide n]` marks, or None if it has none.
 
-    `encoding` is that of a text format, if known. `source` of the result is the reader's name, `note` a
-    `[truncated: …]` line if the document has more. With `cache_key`, the hash of the bytes, the result is cached.
+    `encoding` is that of a text format, if known. `source` of the result is the reader's name, `note` a `[truncated:
+    …]` line if the document has more. With `cache_key`, the hash of the bytes, the result is cached.
     """
     reader = READERS.get(mime_type)
     if reader is None:

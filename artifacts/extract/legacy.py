@@ -206,7 +206,6 @@ def _objects(stream: bytes, edit: int) -> tuple[dict[int, int], int]:
 
 
 def _records(stream: bytes, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-    """(head, type, start, end) of each record in a stretch; those that reach beyond it are cut off."""
     # A record that reaches beyond its container is cut off there.
     for _ in range(MAX_RECORDS):
         if start + 8 > end:

@@ -21,8 +21,7 @@ class Writing:
     """Text of Word and PowerPoint XML: `t` holds text, paragraphs end lines, cells are separated by tabs.
 
     `headings` maps a style to its level: a paragraph of that style begins with as many `#`. Left out are fields (such
-    as
-    page numbers) and `Fallback`, the form of a drawing for older programs, which repeats its text.
+    as page numbers) and `Fallback`, the form of a drawing for older programs, which repeats its text.
     """
 
     BREAKS: Mapping[str, str] = {"p": "\n", "tr": "\n", "tc": "\t"}

@@ -1,7 +1,7 @@
 """Correct an artifact's type, encoding or visibility; a correction outranks metadata and bytes.
 
-The bytes and their hash never change. What was detected is kept beside the correction, so that it can be undone even
-if the bytes are gone.
+The bytes and their hash never change. What was detected is kept beside the correction, so that it can be undone even if
+the bytes are gone.
 """
 
 from __future__ import annotations

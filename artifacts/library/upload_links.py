@@ -51,8 +51,7 @@ def offer_upload(agent: str, key: str, filename: str, mime_type: str = "", size:
     """Create a link by which a file of that name becomes an artifact of the agent.
 
     `key` is the public part of the agent's key, `size` is in bytes if known. Raise `TooLargeError` or
-    `StorageFullError`
-    if the file cannot be stored.
+    `StorageFullError` if the file cannot be stored.
     """
     limit, now = upload_limit(), timezone.now()
     if size is not None and size > limit:

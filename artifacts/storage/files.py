@@ -1,9 +1,9 @@
 """Byte store in files: `obj/ab/cd/<sha256>` below one directory, crash-safe at any moment.
 
-An upload is hashed while it goes into a temporary file on the same file system. The file is synced, renamed to its
-hash and the directory synced. No name from outside is part of a path. Bytes are hashed before they are served (about
-1.5 GB/s), and the result is cached while the file's inode, size and change time stay the same, so that damaged bytes
-are reported and never served.
+An upload is hashed while it goes into a temporary file on the same file system. The file is synced, renamed to its hash
+and the directory synced. No name from outside is part of a path. Bytes are hashed before they are served (about 1.5
+GB/s), and the result is cached while the file's inode, size and change time stay the same, so that damaged bytes are
+reported and never served.
 """
 
 from __future__ import annotations

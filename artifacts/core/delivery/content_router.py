@@ -1,8 +1,7 @@
 """ArtifactContentRouter: the form in which get_artifact returns a file to a model (ABR-2 to ABR-7).
 
-Text stays text. An image goes to `image_url`, another binary to `file`, if the service has the capability.
-Otherwise the file is described in words, without any of its bytes. `delivery.decide` decides over
-GET_ARTIFACT_SLOTS.
+Text stays text. An image goes to `image_url`, another binary to `file`, if the service has the capability. Otherwise
+the file is described in words, without any of its bytes. `delivery.decide` decides over GET_ARTIFACT_SLOTS.
 """
 
 from __future__ import annotations

@@ -102,8 +102,8 @@ def read_tool_result(text: str, content_of: ContentOf = InMemory) -> FilePart | 
     """Return the file in a tool message whose text is a ContentRouteResult with media, else None.
 
     The seed's `status` key beside it is ignored. A result that names its artifact but has no data, as in the seed's
-    short form, gives a part without content; a caller with a store fills it in.
-    Raise `BadBase64Error` if the data does not decode.
+    short form, gives a part without content; a caller with a store fills it in. Raise `BadBase64Error` if the data does
+    not decode.
     """
     result = _result(text)
     if result is None:

@@ -1,7 +1,7 @@
 """Find the type of what is inside a container: office file or archive, audio or video.
 
-Every function reads a few places through `read_at` and returns None if the contents cannot be found; the
-signature's own type then remains. The work is bounded whatever the bytes claim, and nothing is decompressed.
+Every function reads a few places through `read_at` and returns None if the contents cannot be found; the signature's
+own type then remains. The work is bounded whatever the bytes claim, and nothing is decompressed.
 """
 
 from __future__ import annotations

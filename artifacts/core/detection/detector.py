@@ -1,8 +1,8 @@
 """Detect a file's type, kind and encoding, and record why (ABR-1.1 to 1.5, ABR-8.2, 8.3).
 
-Metadata decides unless the bytes prove another type. Proof is a signature with a valid structure behind it, clean
-text where media, an archive or an office file was declared, or no text where text was declared. The observations
-are kept as evidence, so that a page can show "declared image/png, bytes say application/pdf".
+Metadata decides unless the bytes prove another type. Proof is a signature with a valid structure behind it, clean text
+where media, an archive or an office file was declared, or no text where text was declared. The observations are kept as
+evidence, so that a page can show "declared image/png, bytes say application/pdf".
 """
 
 from __future__ import annotations
@@ -61,8 +61,7 @@ class BinaryDetector:
         """Detect the type of a file that begins with `head` and has `size` bytes (None: the head is all of it).
 
         Without `read_at`, a zip's directory and text behind the head are not examined. `encoding` is the one the
-        uploader
-        declared. Never raises: if the examination fails, the metadata alone decides (ABR-8.3).
+        uploader declared. Never raises: if the examination fails, the metadata alone decides (ABR-8.3).
         """
         declared, named = clean_mime(declared_mime), named_type(filename)
         size = max(size or 0, len(head))

@@ -25,7 +25,7 @@ NAMES = {
     "x-mac-cyrillic": "mac-cyrillic", "x-mac-ukrainian": "mac-cyrillic", "x-mac-ce": "mac-latin2",
     **{f"x-cp{page}": f"cp{page}" for page in range(1250, 1259)},
 }  # fmt: skip
-"""Names of an encoding → the wider one that decodes everything the narrow one does (WHATWG Encoding Standard)."""
+"""Name of an encoding → a superset that decodes everything it does (WHATWG Encoding Standard)."""
 
 NOTATIONS = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined", "utf-7", "mbcs", "oem"})
 """Python's "text encodings" that are notations for something else or depend on the machine."""

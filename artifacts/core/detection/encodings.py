@@ -1,9 +1,9 @@
 """Decide whether bytes are text, and in which encoding.
 
 Trials in this order: byte order mark, escape sequences, UTF-8, UTF-32 and UTF-16 without a mark, the uploader's
-declaration, the text's own declaration, legacy encodings by likelihood, Chinese in UTF-16, the injected guesser.
-A trial succeeds when every byte decodes (except for a last character cut in two), no NUL occurs and control
-characters are rare, over the whole stream. It works block by block, so memory stays constant.
+declaration, the text's own declaration, legacy encodings by likelihood, Chinese in UTF-16, the injected guesser. A
+trial succeeds when every byte decodes (except for a last character cut in two), no NUL occurs and control characters
+are rare, over the whole stream. It works block by block, so memory stays constant.
 """
 
 from __future__ import annotations
