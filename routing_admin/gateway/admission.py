@@ -48,7 +48,7 @@ def admit_caller(method: str, query: str, headers: Mapping[str, str], path: str)
 
 
 def admit_known_caller(method: str, query: str, headers: Mapping[str, str], path: str) -> Principal | None:
-    """Do as `admit_caller` from the cache alone; None if the database is needed."""
+    """Return the agent from the cache alone, or None if the database is needed; raise as `admit_caller` does."""
     refusal = refuse_query(query) if query else None
     caller = refusal or cached_principal(headers)
     return None if caller is None else _admit(caller, method, headers, path)

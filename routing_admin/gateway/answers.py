@@ -41,8 +41,7 @@ class AdmittedCall:
     """A parsed and planned call of `principal` through `api`.
 
     `name` is the model's name in the answer, empty for that of the model that answers. `labels` say for whom the call
-    is
-    made, `hold` is its reservation of limits.
+    is made, `hold` is its reservation of limits.
     """
 
     api: ChatApi

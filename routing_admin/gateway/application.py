@@ -1,7 +1,7 @@
 """The data plane as an ASGI application without sessions, URLconf and a thread per request.
 
-Django's handler starts a thread for each request and runs every middleware in it (docs/guarantees.md). Here a call
-runs in the server's own task. Paths that are not in `CHAT_APIS` are left to Django.
+Django's handler starts a thread for each request and runs every middleware in it (docs/guarantees.md). Here a call runs
+in the server's own task. Paths without a chat API are left to Django.
 """
 
 from __future__ import annotations

@@ -27,7 +27,10 @@ async def find_caller(call: HttpCall, path: str) -> Principal:
 
 
 async def look_up_caller(call: HttpCall, path: str) -> Principal:
-    """Do as `find_caller` by the database; concurrent calls with one key share one look-up."""
+    """Return the agent from the database; concurrent calls with one key share one look-up.
+
+    Raise as `find_caller` does.
+    """
     digest = digest_of(call.headers)
     if (under_way := _under_way().get(digest)) is not None:
         await under_way.wait()

@@ -39,12 +39,10 @@ class ChatCall:
     """A parsed call: the canonical request, the model's name, and options of routing and streaming.
 
     `old_calls`: tools were sent as `functions`, so calls of them are answered as `function_call`. `namespaces`: the
-    single
-    name that models get for a grouped tool → its namespace and own name. `passing`: the operation, if it is not chat.
-    `count`: how many answers are requested, of which this is `choice`, None if it is the only one. `is_stored`: later
-    calls may refer to the answer and its items. `keep` is then called with the key of their ids and the items, and
-    `turn`
-    is what is stored of the request. `previous`: the id of the answer that it continues.
+    single name that models get for a grouped tool → its namespace and own name. `passing`: the operation, if it is not
+    chat. `count`: how many answers are requested, of which this is `choice`, None if it is the only one. `is_stored`:
+    later calls may refer to the answer and its items. `keep` is then called with the key of their ids and the items,
+    and `turn` is what is stored of the request. `previous`: the id of the answer that it continues.
     """
 
     chat: ChatRequest
@@ -156,16 +154,11 @@ class ChatApi:
     """One API path and its format.
 
     `parse` and `read` raise `BadRequestError`. `needs_thread` says whether `parse` may query the database or examine
-    large
-    files. `answer` and `events` get the model's name in the answer and the origin of the answering model. `error`
-    writes
-    an error's body, `id_header` is where the API's clients expect the request id besides `x-request-id`. `surface` is
-    the
-    API's name in the log, `stream_type` the content type of streams, `keep_alive` what a stream without content
-    repeats.
-    `blocked` writes an answer refused by a provider's content policy, with its content type, if the API has a form for
-    it.
-    `resolve` replaces references in the body, None if it can have none.
+    large files. `answer` and `events` get the model's name in the answer and the origin of the answering model. `error`
+    writes an error's body, `id_header` is where the API's clients expect the request id besides `x-request-id`.
+    `surface` is the API's name in the log, `stream_type` the content type of streams, `keep_alive` what a stream
+    without content repeats. `blocked` writes an answer refused by a provider's content policy, with its content type,
+    if the API has a form for it. `resolve` replaces references in the body, None if it can have none.
 
     If several answers can be requested, `count_field` requests them, `merge` makes one body of theirs and the summed
     usage, and `enclose` wraps the stream of their blocks, None if that needs no wrapping.

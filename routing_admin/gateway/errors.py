@@ -54,7 +54,7 @@ class MethodError(GatewayError):
 
 
 def gateway_error_of(error: RouterError) -> GatewayError:
-    """Convert an error of the chain."""
+    """Convert an error of the fallback chain."""
     refusal = GatewayError(error.status, error.code, error.message, error.param, error.attempts)
     refusal.retry_after = error.retry_after
     refusal.answered_by = error.attempts[-1] if isinstance(error, UpstreamRefused) else None
@@ -62,7 +62,7 @@ def gateway_error_of(error: RouterError) -> GatewayError:
 
 
 def gateway_error_of_limit(error: LimitReachedError) -> GatewayError:
-    """Convert a reached limit."""
+    """Convert a reached limit, with the headers that tell the caller when to retry."""
     refusal = GatewayError(error.status, error.code, error.message)
     refusal.retry_after, refusal.should_retry, refusal.headers = error.retry_after, error.should_retry, error.headers
     return refusal

@@ -136,7 +136,7 @@ KNOWN_INSIDE: Mapping[str, frozenset[str]] = MappingProxyType(
         "file": frozenset({"file_id", "file_data", "filename", "data", "mimeType"}),
     }
 )
-"""The same inside a part, by its kind."""
+"""Fields inside a part that every protocol has, by its type."""
 KNOWN_OF_CALL = frozenset({"id", "type", "function", "custom", "index", "extra_content"})
 DEFAULTS = MappingProxyType({"detail": "auto"})
 """Values that mean the same as an absent field."""

@@ -70,8 +70,7 @@ class References:
     """The artifacts that one message may reference.
 
     `must_exist` marks the newest user message. Only there is a reference that never existed an error, so that nothing
-    in
-    the history can end a conversation.
+    in the history can end a conversation.
     """
 
     find: Find

@@ -1,7 +1,7 @@
 """Encode a thought's origin in ids and signatures that callers send back.
 
-A caller returns `reasoning_details` and `extra_content` unchanged or drops them; it would not return fields of our
-own. So a thought's id contains its origin and position, and a signature is prefixed with its origin.
+A caller returns `reasoning_details` and `extra_content` unchanged or drops them; it would not return fields of our own.
+So a thought's id contains its origin and position, and a signature is prefixed with its origin.
 """
 
 from __future__ import annotations

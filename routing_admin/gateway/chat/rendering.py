@@ -134,8 +134,7 @@ def completion_json(answer: Answer, model: str, origin: str = "", *, old_calls: 
     """Return a whole answer under the name `model`; the provider's own name for it is not disclosed.
 
     `origin` marks reasoning that the model wants back. `old_calls` writes the first call as `function_call`, for a
-    caller
-    that sent `functions`.
+    caller that sent `functions`.
     """
     message: dict[str, Any] = {
         "role": "assistant",

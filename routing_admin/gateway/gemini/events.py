@@ -38,8 +38,7 @@ class GeminiChunks:
 
     If the answer is one of several (`choice`), each element is preceded by a comma and the list is wrapped elsewhere.
     `calls` collects calls until their arguments are complete; later ones wait behind them. `thoughts` has signatures
-    for
-    the next part. `is_grounded`: the model's own grounding metadata was sent, so ours is not.
+    for the next part. `is_grounded`: the model's own grounding metadata was sent, so ours is not.
     """
 
     model: str

@@ -63,8 +63,7 @@ class CallBlock:
         """Return whether the arguments are a whole object, after which nothing can follow.
 
         A custom tool's arguments, and those that never begin (hosts send "" for a tool without parameters), end where
-        those of
-        a later call begin (`followed`), as vendors send calls one after another.
+        those of a later call begin (`followed`), as vendors send calls one after another.
         """
         if self.custom or not self.pieces:
             return followed
@@ -86,10 +85,8 @@ class MessageEvents:
     """Write the events of one message.
 
     Blocks cannot overlap: while a call's block is open and its arguments are incomplete, everything else waits in
-    `held`,
-    in order. Reasoning that another vendor wants back waits in `carriers` for a block to follow it, because clients
-    take a
-    message that ends with it for empty.
+    `held`, in order. Reasoning that another vendor wants back waits in `carriers` for a block to follow it, because
+    clients take a message that ends with it for empty.
     """
 
     model: str

@@ -76,8 +76,7 @@ class ItemReader:
     """Read items for one agent; `find` gives the artifacts visible to it.
 
     `inner` collects the paths of fields that not every protocol has. The first `earlier` items are from the
-    conversation
-    that the request continues.
+    conversation that the request continues.
     """
 
     find: Find
