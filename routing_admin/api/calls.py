@@ -117,7 +117,7 @@ def read_json(request: HttpRequest, *, any_text: bool = False) -> Any:
         raise CallError(400, "invalid_json", f"The body is not valid JSON ({where}). Send one JSON object.") from None
     if nests_too_deeply(value):
         raise CallError(400, "invalid_json", str(too_deep()))
-    # Content keeps every character; other values are stored, so a NUL must be refused here.
+    # Content keeps every character. Other values go into the database, which cannot store all.
     if any_text:
         return value
     problems = tuple(find_unstorable(value))

@@ -233,8 +233,7 @@ class Body(BaseModel):
     """A JSON object with strict types: `false` is not 0, and `"7"` is not 7.
 
     Unknown keys are ignored, as in files. Ninja's own schemas accept any value with attributes, so that a string or a
-    list
-    would pass as an object without fields.
+    list would pass as an object without fields.
     """
 
     model_config = ConfigDict(strict=True)

@@ -153,8 +153,7 @@ class UsageCountsOut(BaseModel):
     """Counts of a group.
 
     Of `requests`, `failures`, `refused` and `cancelled` are those that ended so; the rest was answered. `attempts` are
-    the
-    candidates that were reached, `unpriced` the requests without a known price.
+    the candidates that were reached, `unpriced` the requests without a known price.
     """
 
     requests: int

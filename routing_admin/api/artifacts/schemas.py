@@ -79,8 +79,7 @@ class ArtifactOut(BaseModel):
     """An artifact's metadata; `size` in bytes, for text its encoding, and whether that is certain.
 
     `corrected` has the values of a correction, which override what was detected. `mismatch` says that the file is not
-    what
-    it was declared to be, `evidence` why. Measures are present if known.
+    what it was declared to be, `evidence` why. Measures are present if known.
     """
 
     id: str
@@ -121,8 +120,7 @@ class ContentRouteOut(BaseModel):
     """The answer of get_artifact; exactly one of content, imageUrl and file is present.
 
     `suggestedAgents` accompanies a description: the agents that can read the artifact now, including those created at
-    run
-    time.
+    run time.
     """
 
     contentType: Literal["text", "image", "binary"]
