@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 # Limit of concurrent calls, so that a store that hangs does not block every thread.
 
 MAX_CALLS, MAX_UNANSWERED = 32, 8
-"""Maximum concurrent calls, usually and while none was answered for `SLOW_SECONDS`. The latter is less than the number of
-the gateway's threads for files, so that a service that hangs does not block them all."""
+"""Maximum concurrent calls, usually and while none was answered for `SLOW_SECONDS`. The latter is less than the
+gateway's number of threads for files, so that a service that hangs does not block them all."""
 SLOW_SECONDS = 3.0
 SLOT_SECONDS = 2.0
 """How long a call waits for a free slot."""
