@@ -62,7 +62,7 @@ def gateway_error_of(error: RouterError) -> GatewayError:
 
 
 def gateway_error_of_limit(error: LimitReachedError) -> GatewayError:
-    """Convert a reached limit, with the headers that tell the caller when to retry."""
+    """Convert a reached limit, with its headers for retries."""
     refusal = GatewayError(error.status, error.code, error.message)
     refusal.retry_after, refusal.should_retry, refusal.headers = error.retry_after, error.should_retry, error.headers
     return refusal

@@ -246,7 +246,7 @@ def file_of_url(url: str, param: str, references: References, what: FilePart = A
     parts = _web_address(url)
     if parts is None:
         raise BadRequestError(translatable("The URL must be a data URL, an https URL or artifact:<id>."), param)
-    # The URL is not fetched, so its extension is all there is to tell the type.
+    # The URL is not fetched, so its extension is all there is to guess the type from.
     mime_type = mime_of_filename(parts.path) or ""
     fits = mime_type.startswith(f"{what.kind.value}/")
     return replace(what, mime_type=mime_type if fits else what.mime_type, url=url)
