@@ -98,7 +98,7 @@ def make_key(kind: str = "ra") -> tuple[str, str, str]:
 
 
 def digest_of(secret: str) -> str:
-    # 256 random bits need no slow password hash (see docs/decisions).
+    # 256 random bits need no slow password hash (docs/decisions/0004).
     return sign(secret.encode())
 
 

@@ -31,7 +31,7 @@ def signatures(message: bytes) -> list[str]:
 
 
 def is_signed(message: bytes, signature: str) -> bool:
-    """Return whether one of the secrets made that signature, in constant time. New secrets are read first."""
+    """Return whether one of the secrets made that signature, in constant time. If none did, changed files are read."""
     return _fits(message, signature) or (read_secrets_again() and _fits(message, signature))
 
 

@@ -129,7 +129,7 @@ class Catalogue:
                     successor=heir.get("successor", ""),
                     successor_source=heir.get("source", ""),
                 )
-            # A host that lists the model without a day is believed. The maker's day counts only for unknown hosts.
+            # A host that lists the model without a day is believed. Otherwise the maker's own day counts.
             if name in self.document.models.get(host, ()):
                 return None
         return None
