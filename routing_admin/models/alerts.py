@@ -8,14 +8,13 @@ from django.db import models
 class Alert(models.Model):
     """A condition that lasts while `ended_at` is null; it ends at `expires_at` unless it is found again.
 
-    `times` is how often it started. `sentence` is its text as in `capabilities.core.translatable.data_of`. It is sent
-    once, at `sent_at`, and its end at `end_sent_at`. `next_try_at` is when sending may start, null if no more attempts
-    are made. `tries` counts attempts, and `error` is why the last one failed. The process that increments `tries` first
-    is the one that sends.
+    `times` is how often it started. It is sent once, at `sent_at`, and its end at `end_sent_at`. `next_try_at` is when
+    sending may start, null if no more attempts are made. `error` is why the last attempt failed.
     """
 
     kind = models.CharField(max_length=40)
     subject = models.CharField(max_length=400)
+    # As in `capabilities.core.translatable.data_of`.
     sentence = models.JSONField()
     first_seen_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
@@ -24,6 +23,7 @@ class Alert(models.Model):
     ended_at = models.DateTimeField(null=True)
     sent_at = models.DateTimeField(null=True)
     end_sent_at = models.DateTimeField(null=True)
+    # Attempts to send it; the process that increments this first is the one that sends.
     tries = models.PositiveIntegerField(default=0)
     next_try_at = models.DateTimeField(null=True)
     error = models.JSONField(null=True)

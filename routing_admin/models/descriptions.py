@@ -8,12 +8,12 @@ from django.db import models
 class FileDescription(models.Model):
     """The first outcome of describing a file: its words, or for one conversation a failure.
 
-    `digest` covers the file's content, the describer, the prompt, the language and the question. Words are shared, so
-    their `conversation` is empty. `fault` says why a conversation has none. `describer` is the model that answered,
-    `content` the hash of the file's bytes.
+    `digest` covers the file's content, the describer, the prompt, the language and the question. `fault` says why a
+    conversation has no words. `describer` is the model that answered, `content` the hash of the file's bytes.
     """
 
     digest = models.CharField(max_length=64)
+    # Empty for words, which all conversations share.
     conversation = models.CharField(max_length=64, blank=True)
     content = models.CharField(max_length=64, db_index=True)
     describer = models.CharField(max_length=330)

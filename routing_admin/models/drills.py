@@ -6,15 +6,14 @@ from django.db import models
 
 
 class FireDrill(models.Model):
-    """One drill. It is no part of the configuration, so it is never exported.
-
-    `ends_at` becomes earlier if the drill is stopped. `noted_at` is when its end was written to the audit log.
-    """
+    """One drill. It is no part of the configuration, so it is never exported."""
 
     provider = models.CharField(max_length=120, db_index=True)
     actor = models.CharField(max_length=150)
     started_at = models.DateTimeField()
+    # Becomes earlier if the drill is stopped.
     ends_at = models.DateTimeField()
+    # When its end was written to the audit log.
     noted_at = models.DateTimeField(null=True)
 
     class Meta:

@@ -6,16 +6,15 @@ from django.db import models
 
 
 class LimitWindow(models.Model):
-    """What all processes drew of one limit of a holder in one minute, day or month, or hold at present.
+    """What all processes drew of one limit of a holder in one minute, day or month, or hold at present."""
 
-    `holder` is an id of `capabilities.core.services.limit_holders`. `wanted_at` is when a process was last refused.
-    """
-
+    # An id of `capabilities.core.services.limit_holders`.
     holder = models.CharField(max_length=350)
     meter = models.CharField(max_length=30)
     window = models.CharField(max_length=20)
     drawn = models.BigIntegerField(default=0)
     ends_at = models.DateTimeField(null=True, db_index=True)
+    # When a process was last refused.
     wanted_at = models.DateTimeField(null=True)
     wanted_by = models.CharField(max_length=32, blank=True)
 

@@ -7,13 +7,11 @@ from django.db import models
 
 
 class Person(models.Model):
-    """A user's preferences and role, created when first needed.
-
-    Django's `is_staff` marks administrators. Among the others, `is_editor` distinguishes editors from viewers.
-    """
+    """A user's preferences and role, created when first needed."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="person")
     language = models.CharField(max_length=20, blank=True)
+    # Distinguishes editors from viewers; administrators have Django's `is_staff`.
     is_editor = models.BooleanField(default=False)
 
     def __str__(self) -> str:
@@ -21,8 +19,9 @@ class Person(models.Model):
 
 
 class SessionSighting(models.Model):
-    """Where and when a session was first and last active; `digest` cannot be used to sign in."""
+    """Where and when a session was first and last active."""
 
+    # Identifies the session, but cannot be used to sign in.
     digest = models.CharField(max_length=64, unique=True)
     user_agent = models.CharField(max_length=300, blank=True)
     address = models.CharField(max_length=64, blank=True)
@@ -36,13 +35,14 @@ class SessionSighting(models.Model):
 class AdminToken(models.Model):
     """A token for an administrator's scripts; stored like an agent's key, and always with an expiry.
 
-    It has at most its owner's rights and ends with them. `signed_with` names the secret of its HMAC.
+    It has at most its owner's rights and ends with them.
     """
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="tokens")
     name = models.CharField(max_length=60)
     public_id = models.CharField(max_length=16, unique=True)
     digest = models.CharField(max_length=64)
+    # The name of the secret of the HMAC in `digest`.
     signed_with = models.CharField(max_length=16)
     scopes = models.JSONField(default=list)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -58,12 +58,10 @@ class AdminToken(models.Model):
 
 
 class SignInAttempt(models.Model):
-    """An attempt to sign in that failed, or has not succeeded yet.
-
-    `name` is a keyed digest: people type passwords into the wrong field, and these must not be stored.
-    """
+    """An attempt to sign in that failed, or has not succeeded yet."""
 
     at = models.DateTimeField(db_index=True)
+    # A keyed digest: people type passwords into the wrong field, and these must not be stored.
     name = models.CharField(max_length=64)
     address = models.CharField(max_length=64)
 
@@ -75,10 +73,11 @@ class SignInAttempt(models.Model):
 
 
 class LinkedIdentity(models.Model):
-    """An account at an identity provider by which a user signs in; `subject` is the account's id there."""
+    """An account at an identity provider by which a user signs in."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="linked_identities")
     provider = models.CharField(max_length=30)
+    # The provider's permanent id of the account.
     subject = models.CharField(max_length=255)
     name = models.CharField(max_length=255, blank=True)
     linked_at = models.DateTimeField(auto_now_add=True)

@@ -8,14 +8,15 @@ from django.db import models
 class RejectedCall(models.Model):
     """A rejected call: when, why, at which path, and with what kind of key.
 
-    `key` is the public part of the key, empty without one. `shape` says what the key looked like. It contains neither a
-    secret nor a query, and only the newest few are kept, for minutes.
+    It contains neither a secret nor a query, and only the newest few are kept, for minutes.
     """
 
     at = models.DateTimeField(db_index=True)
     code = models.CharField(max_length=40)
     path = models.CharField(max_length=200)
+    # The public part of the key, empty without one.
     key = models.CharField(max_length=8, blank=True)
+    # What the key looked like.
     shape = models.CharField(max_length=10)
 
     class Meta:
