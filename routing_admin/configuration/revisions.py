@@ -25,7 +25,7 @@ from capabilities.core.storable import settle
 from capabilities.errors import ConflictError, InvalidError, TakenError
 from routing_admin.configuration import publishing, rows, snapshot
 from routing_admin.configuration.audit import was_noted
-from routing_admin.configuration.audit import write_event as write_event  # the name that actions use
+from routing_admin.configuration.audit import write_event as write_event  # actions import it from here
 from routing_admin.configuration.history import newest_configuration, newest_number
 from routing_admin.configuration.keys import bind_first_uses
 from routing_admin.configuration.publishing import notify_change
