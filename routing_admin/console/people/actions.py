@@ -91,7 +91,7 @@ def end_tokens(owner: User) -> int:
 
 
 def note_use(caller: AdminCaller, address: str, request_id: str) -> None:
-    """Record that a token was used, at most once a minute. The first use of a day is audited as well."""
+    """Record that a token was used, at most once a minute. A first use, or one after a day without any, is audited."""
     now, last = timezone.now(), caller.row.last_used_at
     if last is not None and now - last <= EVERY:
         return

@@ -195,7 +195,7 @@ def routes(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def enabled(request: HttpRequest, task_type: str) -> HttpResponse:
-    """Enable or disable a route. Return its row. Raise `Http404`."""
+    """Enable or disable a route. Return its row. Raise `Http404` for an unknown route."""
     row = find_route(task_type)
     if row is None:
         raise Http404
@@ -239,7 +239,7 @@ def alias(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def delete(request: HttpRequest, task_type: str) -> HttpResponse:
-    """Delete a route, or explain on its page why not. Raise `Http404`."""
+    """Delete a route, or explain on its page why not. Raise `Http404` for an unknown route."""
     row = find_route(task_type)
     if row is None:
         raise Http404
