@@ -44,7 +44,7 @@ SURFACE = "page"
 
 @require_POST
 def artifact_send(request: HttpRequest, pk: str) -> HttpResponse:
-    """Send the file to a service and show the answer or the error. Raise `Http404` without either."""
+    """Send the file to a service and show the answer or the error. Raise `Http404` if either is unknown."""
     row = require_found(find_artifact(pk))
     state = snapshot.current()
     service = require_found(state.configuration.service(request.POST.get("service", "")))
@@ -57,7 +57,7 @@ def artifact_send(request: HttpRequest, pk: str) -> HttpResponse:
 
 @require_POST
 def artifact_describe(request: HttpRequest, pk: str) -> HttpResponse:
-    """Have a model describe the file for a service that cannot read it. Raise `Http404` without either."""
+    """Have a model describe the file for a service that cannot read it. Raise `Http404` if either is unknown."""
     row, state = require_found(find_artifact(pk)), snapshot.current()
     service = require_found(state.configuration.service(request.POST.get("service", "")))
     planned = plan_preview(state, row, service, request.POST.get("language") or None)
