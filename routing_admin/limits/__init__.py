@@ -1,1 +1,1 @@
-"""How much of its limits may an agent's call still use? Shares in memory, drawn from a ledger in rows."""
+"""Enforce the limits of agents: shares in memory, drawn from a ledger in the database."""

@@ -1,4 +1,4 @@
-"""What is left of a call's limits, as headers: of each sort the limit that is tightest, and budgets that run out."""
+"""Response headers with the remaining limits: the tightest limit of each kind, and budgets that run out."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from routing_admin.core.limits.sentences import duration_of
 from routing_admin.core.limits.shares import Share
 
 WARN_PERCENT = 80
-"""From here on a caller is warned of its budgets."""
+"""Budgets used up to this percentage are named in a warning header."""
 PLAIN = " =.:@+-"
-"""What stands in a holder's word as it is, beside letters and digits; a header takes no other script."""
+"""Characters of a holder's name sent unquoted besides letters and digits; headers allow no other script."""
 
 Held = Sequence[tuple[LimitHolder, Meter, Share]]
-"""Of each limit that holds, what is left of it."""
+"""Each limit that applies, with its share."""
 
 
 def headers_of(held: Held, unpriced: Collection[str] = ()) -> dict[str, str]:
-    """In the names of OpenAI's headers, and ours for money; a warning names every budget that is nearly used up.
+    """Return rate limits under OpenAI's header names and money under ours, with a warning for budgets nearly used up.
 
-    `unpriced` are the currencies in which the answer has no known price: budgets that let it pass uncounted say so.
+    `unpriced` are the currencies in which the answer has no known price; budgets that allow it uncounted are named in
+    `x-routing-budget-uncounted`.
     """
     found: dict[str, str] = {}
     requests = [share for _, meter, share in held if meter is Meter.REQUESTS_PER_MINUTE]
@@ -46,7 +47,6 @@ def headers_of(held: Held, unpriced: Collection[str] = ()) -> dict[str, str]:
 
 
 def percent_of(used: int, limit: int) -> int:
-    """How much of a limit is used, in whole percent."""
     return used * 100 // limit if limit else 100
 
 
@@ -55,7 +55,7 @@ def _tightest(shares: Iterable[Share]) -> Share:
 
 
 def _tightest_money(shares: Sequence[tuple[str, Share]]) -> tuple[Share, str]:
-    """Of one currency what has least left; amounts of several are compared by the part that is left."""
+    # Amounts in different currencies are compared by the fraction that is left.
     if len({currency for currency, _ in shares}) == 1:
         currency, share = min(shares, key=lambda each: each[1].remaining)
     else:
@@ -71,7 +71,6 @@ def _warnings(held: Held) -> Iterator[str]:
 
 
 def _name_of(holder: LimitHolder, meter: Meter) -> str:
-    """A limit as headers name it: `moneyPerDay`, `team=search moneyPerDay`."""
     return f"{quote(holder.word, PLAIN)} {meter.value}".lstrip()
 
 

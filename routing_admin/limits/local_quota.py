@@ -1,4 +1,4 @@
-"""One limit of a holder in this process: its share, who waits for it, and what the ledger is to hear of it."""
+"""One limit of a holder in this process: its share, the calls waiting for it, and its orders to the ledger."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from routing_admin.core.limits.ledger import Booking, Order
 from routing_admin.core.limits.shares import GRANT_DIVISOR, PERIODS, Period, Share, Window, window_at
 
 TELL_SECONDS = 2.0
-"""How often the ledger hears what is used; and what is free goes back when nobody took of it for as long."""
+"""How often usage is reported to the ledger, and how long a share may stay unused before it is returned."""
 PLACE_SECONDS = 0.1
-"""The same for the places of calls under way."""
+"""The same for the limit on concurrent calls."""
 RENEW_SECONDS = 20.0
-"""How often it hears of a share that nothing happens to, and after how long of silence the share no longer counts."""
+"""How often an unchanged share is renewed; after `LEASE_SECONDS` without an answer it no longer counts."""
 LEASE_SECONDS = 60.0
 NEVER = float("-inf")
 
 
 @dataclass(slots=True, eq=False)
 class Waiter:
-    """A call that waits for so much of a cell, since that moment; `answer` is the window, or None for nothing left."""
+    """A call waiting for an amount, since that time; `answer` is the window, or None if nothing is left."""
 
     cell: LocalQuota
     amount: int
@@ -32,8 +32,11 @@ class Waiter:
 
 @dataclass(slots=True, eq=False)
 class LocalQuota:
-    """`line` has who waits; `reported` is what the ledger heard to be committed, `heard_at` when, `taken_at`
-    when a call last took of the share, both by a monotonic clock. `in_demand` says that another process lacks some.
+    """A holder's share of one limit.
+
+    `line` holds the waiting calls. `reported` is the committed amount the ledger knows, `heard_at` when it answered
+    last, and `taken_at` when a call last used the share, both by a monotonic clock. `in_demand` says that another
+    process has too little.
     """
 
     holder: str
@@ -47,16 +50,16 @@ class LocalQuota:
 
     @property
     def is_of_moment(self) -> bool:
-        """Whether what is used comes back with the end of the call."""
+        """Return whether usage is released when the call ends."""
         return PERIODS[self.meter] is Period.NOW
 
     @property
     def is_settled(self) -> bool:
-        """Whether the ledger knows all, and nothing free is held: nothing is to be done until a call comes."""
+        """Return whether the ledger knows everything and nothing unused is held, so there is nothing to do."""
         return not self.line and self.share.granted == self.share.committed == self.reported
 
     def turn(self, limit: int, now: datetime, zone: tzinfo) -> None:
-        """Follows the clock into the next window, and the administrator to another limit."""
+        """Move to the next window if this one is over, and adopt a changed limit."""
         if self.share.window.is_over(now):
             window = window_at(PERIODS[self.meter], now, zone)
             self.share, self.reported, self.heard_at = self.share.move_to(window), 0, NEVER
@@ -64,7 +67,7 @@ class LocalQuota:
             self.share, self.heard_at = replace(self.share, limit=limit), NEVER
 
     def take(self, amount: int, clock: float) -> bool:
-        """Whether so much was free; it is reserved then. Nothing is where the ledger was silent for too long."""
+        """Reserve an amount if it is free; nothing is free if the ledger has not answered for a lease."""
         if self._is_stale(clock) and not self.share.extension:
             return False
         share = self.share.reserve(amount)
@@ -74,11 +77,11 @@ class LocalQuota:
         return True
 
     def may_grow(self, amount: int) -> bool:
-        """Whether a draw could still bring so much: then no call is refused for want of it."""
+        """Return whether drawing could still provide this much."""
         return self.share.limit - self.share.drawn >= amount
 
     def take_unasked(self, amount: int, clock: float) -> bool:
-        """Whether so much is free of the share as it was extended, once, while the ledger is silent."""
+        """Reserve an amount from the share, extended once while the ledger does not answer."""
         if self.take(amount, clock):
             return True
         share = self.share.extend()
@@ -88,12 +91,12 @@ class LocalQuota:
         return self.take(amount, clock)
 
     def runs_low(self) -> bool:
-        """Whether a share that was drawn for many calls is half gone, so that more is to be drawn ahead."""
+        """Return whether half of a share drawn for many calls is used, so that more should be drawn ahead."""
         share = self.share
         return share.last > 1 and share.free * 2 < share.last and share.limit - share.drawn >= 2 * GRANT_DIVISOR
 
     def order(self, clock: float, *, tell: bool = False) -> Order | None:
-        """What the ledger is to be told and asked now; None for nothing. `tell` tells all that it does not know."""
+        """Return what to report to and request from the ledger now, if anything; `tell` reports all changes."""
         share, stale = self.share, self._is_stale(clock)
         idle = clock - self.taken_at > (PLACE_SECONDS if self.is_of_moment else TELL_SECONDS)
         free = max(0, share.free - share.extension)
@@ -110,20 +113,19 @@ class LocalQuota:
         return Order(*place, share.granted, share.committed, self.reported, give, want, least)
 
     def book(self, order: Order, booking: Booking, clock: float) -> None:
-        """Takes over what the ledger booked; where the window or the limit is another one by now it says nothing."""
+        """Adopt the ledger's booking."""
+        # Window and limit may have changed while the ledger was working.
         if (order.window, order.limit) == (self.share.window, self.share.limit):
             self.share = self.share.book(booking.granted, booking.drawn, booking.grant)
             self.reported, self.heard_at, self.in_demand = order.committed, clock, booking.in_demand
 
     def serve(self, clock: float) -> None:
-        """Lets those in line take of the share, in turn; whom no draw can help is told so.
-
-        For a place among the calls under way one may wait, for another call may end.
-        """
+        """Grant waiting calls their amounts in order, and answer None to those that no draw can help."""
         waiting, self.line = self.line, []
         for each in waiting:
             if self.take(each.amount, clock):
                 each.answer.set_result(self.share.window)
+            # A limit on concurrent calls is worth waiting for, because another call may end.
             elif self.is_of_moment or self._is_stale(clock) or self.may_grow(each.amount):
                 self.line.append(each)
             else:

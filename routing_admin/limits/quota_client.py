@@ -1,7 +1,7 @@
-"""This process's shares of the limits: calls reserve of them in memory; a thread beside them draws from the ledger.
+"""This process's shares of the limits: calls reserve from them in memory, a thread draws them from the ledger.
 
-The thread draws ahead once half of a share is gone, says what is used, and gives back what nobody needs. A call waits
-for it only where its share is spent.
+The thread draws ahead once half of a share is used, reports usage, and returns what is not needed. A call waits for it
+only if its share is used up.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from routing_admin.platform.databases.outage_log import OutageLog
 log = logging.getLogger(__name__)
 
 PAUSE_SECONDS = 0.1
-"""Between two rounds of the thread, where no call asks for one."""
+"""Delay between rounds of the thread unless a call requests one."""
 AGAIN_SECONDS = 0.02
-"""The same while calls wait."""
+"""The same while calls are waiting."""
 MAX_ORDERS = 200
-"""So many are carried out in one transaction."""
+"""Orders per transaction."""
 MANY_CELLS = 1000
-"""Where there are more, those that are over are looked for."""
+"""Above this number, quotas of past windows are dropped."""
 END_SECONDS = 10
 WAIT_SECONDS = 1.0
-"""How long a call waits for a share of its limits, all of them together: a busy machine may take most of it."""
+"""How long a call waits for its limits, all together; a busy machine may take most of this."""
 PLACE_SECONDS = 0.5
-"""The same where only places among the calls under way are missing."""
+"""The same if only the limit on concurrent calls is exhausted."""
 
 
 class QuotaClient:
-    """The shares of one process; `clock` is monotonic, `now` and `zone` say in which window a call falls.
+    """The shares of one process; `clock` is monotonic, `now` and `zone` determine the window of a call.
 
-    `close` lets go of what the thread held.
+    `close` releases the thread's database connections.
     """
 
     def __init__(
@@ -59,17 +59,18 @@ class QuotaClient:
         self._begin()
 
     def _begin(self) -> None:
-        """Hold nothing, under a name of its own."""
         with self._lock:
+            # No shares yet, under a new name in the ledger.
             self.process = secrets.token_hex(16)
             self._cells: dict[tuple[str, Meter], LocalQuota] = {}
             self._active: dict[LocalQuota, None] = {}
             self._most_cells = MANY_CELLS
 
     def reserve(self, holder: str, meter: Meter, limit: int, amount: int) -> Window | Waiter:
-        """The window in which so much is reserved, at once where the share has it; nothing can always be had.
+        """Reserve an amount and return its window; if the share is too small, return a `Waiter` instead.
 
-        Else who waits for it: the answer is the window, or None where the limit has not so much left.
+        The waiter's answer is the window, or None if the limit does not have that much left. An amount of 0 is always
+        available.
         """
         with self._lock:
             cell, clock = self._find(holder, meter, limit), self._clock()
@@ -88,25 +89,25 @@ class QuotaClient:
         return waiter
 
     def patience(self, waiter: Waiter) -> float:
-        """Return for how many seconds more a call is to wait; 0 when it has waited long enough."""
+        """Return how many more seconds a call should wait."""
         most = PLACE_SECONDS if waiter.cell.is_of_moment else WAIT_SECONDS
         return max(0.0, waiter.since + most - self._clock())
 
     def count_waiting(self) -> int:
-        """Return how many calls wait for a share or a place."""
         with self._lock:
             return sum(len(cell.line) for cell in self._active)
 
     def give_up(self, waiter: Waiter) -> Window | None:
-        """Return what a call has that waited long enough: what came at the last moment, or of the share extended.
+        """Return the window of a call that has waited long enough, granted late or from an extended share.
 
-        None where the limit has not so much left. Raises `TimeoutError` where the ledger did not answer in time.
+        None if the limit does not have that much left. Raise `TimeoutError` if the ledger did not answer in time.
         """
         with self._lock:
             if waiter.answer.done():
                 return waiter.answer.result()
             cell = waiter.cell
             cell.line.remove(waiter)
+            # The ledger has answered since, and there is nothing left to draw.
             if cell.heard_at >= waiter.since and (cell.is_of_moment or not cell.may_grow(waiter.amount)):
                 return None
             if cell.take_unasked(waiter.amount, self._clock()):
@@ -117,10 +118,11 @@ class QuotaClient:
     def _note_extension(self) -> None:
         self._extended += 1
         if self._extended == 1:
+            # Logged once per outage; `_carry_out` logs the end with the number of calls.
             log.warning("the ledger of limits does not answer in time: calls are let in on extended shares")
 
     def withdraw(self, waiter: Waiter) -> None:
-        """Somebody waits no longer; what came at the last moment is free again."""
+        """Stop waiting, and release what was granted at the last moment."""
         cell, window = waiter.cell, None
         with self._lock:
             if waiter.answer.done():
@@ -131,9 +133,10 @@ class QuotaClient:
             self.settle(cell.holder, cell.meter, window, waiter.amount, 0)
 
     def settle(self, holder: str, meter: Meter, window: Window, reserved: int, used: int) -> None:
-        """A call that reserved so much in that window has ended and used so much; late is late once it is over."""
+        """Release `reserved` and add `used`."""
         with self._lock:
             cell = self._cells.get((holder, meter))
+            # The window has ended meanwhile, so its usage no longer matters here.
             if cell is None or cell.share.window != window:
                 return
             cell.share = cell.share.settle(reserved, used)
@@ -144,16 +147,15 @@ class QuotaClient:
                 self._wake.set()
 
     def share_of(self, holder: str, meter: Meter, limit: int) -> Share:
-        """The share as it is now."""
         with self._lock:
             return self._find(holder, meter, limit).share
 
     def tell(self) -> None:
-        """Tells the ledger all that this process knows, now, in the caller's thread. Raises what the ledger raises."""
+        """Report everything to the ledger, in the caller's thread. Raise what the ledger raises."""
         self._exchange(tell=True)
 
     def stop(self) -> None:
-        """Ends the thread and gives back what nobody used; what the ledger does not take goes back with the lease."""
+        """Stop the thread and return what is unused; if the ledger fails, shares return when their lease ends."""
         thread, self._thread = self._thread, None
         if thread is not None:
             self._ends = True
@@ -168,7 +170,6 @@ class QuotaClient:
         self._begin()
 
     def _find(self, holder: str, meter: Meter, limit: int) -> LocalQuota:
-        """The cell of a holder's limit, in the window of now."""
         cell, now = self._cells.get((holder, meter)), self._now()
         if cell is None:
             if len(self._cells) >= self._most_cells:
@@ -179,7 +180,7 @@ class QuotaClient:
         return cell
 
     def _drop_cells(self, now: datetime) -> None:
-        """Lets go of what is told and whose time is over: of end users there are new ones every day."""
+        # End users have quotas, too, and new ones appear every day.
         self._cells = {
             place: cell
             for place, cell in self._cells.items()
@@ -205,7 +206,7 @@ class QuotaClient:
         self._close()
 
     def _wait(self) -> None:
-        """Sleeps until the next round is due: until somebody calls, where nothing is held."""
+        # Without shares there is no timeout: the thread sleeps until a call wakes it.
         waiting = any(cell.line for cell in list(self._active))
         self._wake.wait(AGAIN_SECONDS if waiting else PAUSE_SECONDS if self._active else None)
         self._wake.clear()

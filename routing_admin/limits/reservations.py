@@ -1,4 +1,4 @@
-"""What a call reserves of limits before it is made, and settles when it has ended, however it ends."""
+"""Reserve from limits before a call, and settle when it has ended, however it ends."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ from routing_admin.limits.rows import RowLedger
 from routing_admin.platform.databases.unavailable import AGAIN_SECONDS
 
 USED_AT_ONCE = frozenset({Meter.REQUESTS_PER_MINUTE, Meter.BYTES_PER_DAY})
-"""What is used as soon as a call is let in, whatever becomes of it."""
+"""Meters used as soon as a call is admitted, whatever its outcome."""
 
 
 NO_PRICES: Mapping[str, Price | None] = {}
 ALL_PRICED: Mapping[str, str] = {}
 
 Need = tuple[LimitHolder, Meter, int]
-"""How much of a limit a call needs."""
+"""An amount that a call needs of a holder's limit."""
 
 
 class LimitReachedError(Exception):
-    """A call that a limit does not let in, or of which nobody can say; `headers` say what is left."""
+    """A call rejected by a limit, or because the ledger does not answer; `headers` have the remaining limits."""
 
     def __init__(self, status: int, code: str, message: str, retry_after: float | None) -> None:
         super().__init__(message)
@@ -57,7 +57,7 @@ class LimitReachedError(Exception):
 
 
 class Reservation:
-    """What one call holds of its holders' limits; it ends with `settle`, or with `close` where nothing came of it."""
+    """What one call holds of its holders' limits, until `settle`, or `close` if the call came to nothing."""
 
     __slots__ = ("_charges", "_held", "_holders", "_keeper", "_prices", "_question", "_size", "currencies")
 
@@ -70,34 +70,34 @@ class Reservation:
 
     @property
     def counts_usage(self) -> bool:
-        """Whether it matters how many tokens the call takes, or what they cost."""
+        """Return whether the tokens of the call, or their cost, count against a limit."""
         return bool(self.currencies) or any(meter in each.limits.most for each in self._holders for meter in TOKENS)
 
     async def enter(self, size: int) -> None:
-        """Lets in a call of so many bytes, which is under way then. Raises `LimitReachedError`."""
+        """Admit a call of `size` bytes and count it as concurrent. Raise `LimitReachedError`."""
         await self._reserve(self._entry(size, self._holders))
 
     def enter_in_thread(self, size: int) -> None:
-        """The same for a thread without an event loop."""
+        """Do the same as `enter` in a thread without an event loop."""
         self._reserve_in_thread(self._entry(size, self._holders))
 
     async def join(self, holders: Sequence[LimitHolder]) -> None:
-        """The same for further holders, whom the request itself named. Raises `LimitReachedError`."""
+        """Do the same as `enter` for further holders that the request names. Raise `LimitReachedError`."""
         self._holders = (*self._holders, *holders)
         self.currencies = _currencies(self._holders)
         await self._reserve(self._entry(self._size, holders))
 
     def beside(self) -> Reservation:
-        """A further call for the same holders, made for this one: it reserves and settles only what it takes."""
+        """Return a reservation for a further call on behalf of this one; it only counts its own usage."""
         return Reservation(self._holders, self._keeper)
 
     async def reserve(
         self, question: int, answer: int, nanos: Mapping[str, int], unpriced: Mapping[str, str] = ALL_PRICED
     ) -> None:
-        """Reserves the tokens of the request and those that its answer may have, and what they may cost.
+        """Reserve the tokens of the request and of its longest answer, and their cost.
 
-        `nanos` is that by currency, `unpriced` names a model that may answer and has no price in that currency.
-        Raises `LimitReachedError`.
+        `nanos` is the cost by currency. `unpriced` names, by currency, a model that may answer and has no price in it.
+        Raise `LimitReachedError`.
         """
         self._question = question
         needs, usage = list[Need](), Usage(question, answer)
@@ -111,7 +111,7 @@ class Reservation:
         await self._reserve(needs)
 
     def expect(self, prices: Mapping[str, Price | None]) -> None:
-        """Notes what the tokens of the answer that begins cost in each of `currencies`."""
+        """Set what the answer's tokens cost in each of `currencies`."""
         self._prices = prices
 
     def settle(
@@ -122,7 +122,7 @@ class Reservation:
         *,
         is_cut: bool = False,
     ) -> None:
-        """The call ended with that usage, as far as its provider counted; else with that reply, as far as it came.
+        """End the call with the provider's usage, or else with an estimate from the reply received so far.
 
         `prices` is what its tokens cost in each of `currencies`.
         """
@@ -142,18 +142,14 @@ class Reservation:
             self._keeper.settle(holder.id, meter, window, amount, took)
 
     def charge(self, usage: Usage, prices: Mapping[str, Price | None]) -> None:
-        """A call that gave no answer took so much all the same; it is settled with the rest."""
+        """Add the usage of a failed call; it is settled with the rest."""
         if self.counts_usage:
             self._charges.append((usage, prices))
 
     def close(self) -> None:
-        """The call came to nothing; what is settled stays so."""
         self.settle(None)
 
     def headers(self) -> dict[str, str]:
-        """What is left of the limits, of each sort what is tightest, and a warning of budgets that run out or did not
-        count the answer.
-        """
         held = [
             (holder, meter, self._keeper.share_of(holder.id, meter, limit))
             for holder in self._holders
@@ -191,10 +187,8 @@ class Reservation:
                 waiting = steps.send(window)
 
     def _reserving(self, needs: Sequence[Need]) -> Generator[tuple[LimitHolder, Waiter], Window, None]:
-        """Reserves all of it or nothing; yields whom it has to wait for, and is sent the window in which it has it.
-
-        It waits for all limits at once, so that several take no longer to draw of than one.
-        """
+        # Reserves all needs or none. It waits for all limits at once, so several take no longer than one. A generator,
+        # because callers on the event loop and in threads wait in different ways.
         begun = len(self._held)
         waiting: list[tuple[LimitHolder, Waiter]] = []
         try:
@@ -215,7 +209,8 @@ class Reservation:
             given, self._held = self._held[begun:], self._held[:begun]
             for holder, meter, window, amount in given:
                 self._keeper.settle(holder.id, meter, window, amount, 0)
-            if isinstance(error, LimitReachedError) and error.status != 503:  # told once all of it is given back
+            # After everything has been returned, so that the headers count it; none while the ledger does not answer.
+            if isinstance(error, LimitReachedError) and error.status != 503:
                 error.headers = self.headers()
             raise
         self._use_at_once()
@@ -227,7 +222,6 @@ class Reservation:
             self._keeper.settle(holder.id, meter, window, amount, amount)
 
     async def _wait(self, holder: LimitHolder, waiter: Waiter) -> Window:
-        """The window in which it is reserved then. Raises `LimitReachedError`."""
         try:
             async with asyncio.timeout(self._keeper.patience(waiter)):
                 window = await asyncio.shield(asyncio.wrap_future(waiter.answer))
@@ -269,13 +263,11 @@ class Reservation:
 
 
 def limit_headers(error: LimitReachedError) -> dict[str, str]:
-    """What a refusal says beside its words: what is left, and when to come again."""
     again = {"Retry-After": str(max(1, math.ceil(error.retry_after)))} if error.retry_after is not None else {}
     return {**error.headers, **again, "x-should-retry": "true" if error.should_retry else "false"}
 
 
 def _check_priced(holder: LimitHolder, model: str) -> None:
-    """Raises `LimitReachedError` where the holder's budget refuses what it cannot count."""
     if holder.limits.has_money and holder.limits.unpriced is UnpricedPolicy.REFUSE:
         sentence = translatable(UNPRICED_SENTENCE, who=holder.title, currency=holder.limits.currency, model=model)
         raise LimitReachedError(429, UNPRICED, sentence, None)
@@ -286,7 +278,6 @@ def _needs_of(holder: LimitHolder, amounts: Mapping[Meter, int]) -> list[Need]:
 
 
 def _currencies(holders: Iterable[LimitHolder]) -> tuple[str, ...]:
-    """Those in which it matters what the call costs."""
     limits = [each.limits for each in holders]
     return tuple(dict.fromkeys(each.currency for each in limits if any(meter in each.most for meter in MONEY)))
 
@@ -295,5 +286,4 @@ keeper = owned(lambda: QuotaClient(RowLedger(), timezone.get_default_timezone, c
 
 
 def reservation_of(holders: Sequence[LimitHolder]) -> Reservation | None:
-    """What a call will hold of those limits; None where nothing is counted."""
     return Reservation(holders, keeper()) if holders else None

@@ -1,4 +1,4 @@
-"""The ledger in rows of the request log's database; each exchange is one transaction."""
+"""Ledger of limits in rows of the request log's database; each exchange is one transaction."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.platform.databases.router import LOGS, renew_connections
 
 WAIT_SECONDS = 0.2
-"""How long a call waits for the ledger, and the ledger for whoever locks it."""
+"""Lock timeout of the ledger, so that a call does not wait longer for it."""
 LEASE = timedelta(seconds=60)
-"""How long a process that says nothing more holds its shares."""
+"""How long a process keeps its shares without renewing them."""
 WANTED = timedelta(seconds=2)
-"""How long it counts that a process asked in vain."""
+"""How long an unmet request of a process counts as demand."""
 LATER = timedelta(hours=1)
-"""How long rows of a window stay once it is over: its last calls may still be under way."""
+"""How long rows of a past window are kept: its last calls may still be running."""
 SWEEP = 200
 
 
 @dataclass(frozen=True, slots=True)
 class RowLedger:
-    """The ledger of all processes: an exchange takes the same few statements however many orders it has."""
+    """Ledger shared by all processes; the number of statements does not depend on the number of orders."""
 
     def exchange(self, process: str, orders: Sequence[Order], now: datetime) -> list[Booking]:
-        """Books every order, all or none. Raises what the database raises."""
+        """Book all orders or none. Raise what the database raises."""
         renew_connections()
         with lock_timeout(WAIT_SECONDS), transaction.atomic(using=LOGS):
             windows = _lock_windows(orders, now)
@@ -74,7 +74,7 @@ class RowLedger:
             return bookings
 
     def leave(self, process: str) -> None:
-        """Takes back what the process holds and had not said to be committed. Raises what the database raises."""
+        """Return what the process holds beyond what it committed. Raise what the database raises."""
         now = datetime.now(UTC)
         with transaction.atomic(using=LOGS):
             LimitShare.objects.filter(process=process).update(held_until=now)
@@ -94,10 +94,7 @@ def _place_of(order: Order) -> Place:
 
 
 def _lock_windows(orders: Sequence[Order], now: datetime) -> dict[Place, LimitWindow]:
-    """The rows of the orders' windows, made when they are new, locked until the transaction ends.
-
-    All processes insert and lock in the same order, so that none waits for one that waits for it.
-    """
+    # All processes insert and lock in the same order, so they cannot deadlock.
     wanted = {_place_of(order): order.window.ends_at for order in sorted(orders, key=_place_of)}
     holders, meters, names = map(set, zip(*wanted, strict=True))
     rows = LimitWindow.objects.filter(holder__in=holders, meter__in=meters, window__in=names)
@@ -114,10 +111,6 @@ def _lock_windows(orders: Sequence[Order], now: datetime) -> dict[Place, LimitWi
 
 
 def _read_shares(windows: Iterable[LimitWindow], process: str, now: datetime) -> tuple[Counter[int], dict[int, int]]:
-    """By window what leases that are over give back, which is taken back here, and what the process holds.
-
-    A process keeps what it committed, but for calls under way, of which nothing stays.
-    """
     by_pk = {window.pk: window for window in windows}
     lapsed, held, gone = Counter[int](), dict[int, int](), []
     shares = LimitShare.objects.filter(Q(held_until__lte=now) | Q(process=process), limit_window__in=by_pk)
@@ -125,6 +118,7 @@ def _read_shares(windows: Iterable[LimitWindow], process: str, now: datetime) ->
         window = by_pk[share.limit_window_id]
         if share.held_until <= now:
             gone.append(share.pk)
+            # Committed usage stays, except for concurrent calls, of which nothing remains.
             lapsed[window.pk] += share.granted - (share.committed if window.ends_at else 0)
         else:
             held[window.pk] = share.granted
@@ -134,15 +128,15 @@ def _read_shares(windows: Iterable[LimitWindow], process: str, now: datetime) ->
 
 
 def _save_drawn(windows: Sequence[LimitWindow]) -> None:
-    """All of them by one statement, which `bulk_update` would make longer with each."""
     if windows:
+        # One short statement; `bulk_update` would grow with each row.
         LimitWindow.objects.bulk_create(
             windows, update_conflicts=True, unique_fields=["pk"], update_fields=["drawn", "wanted_at", "wanted_by"]
         )
 
 
 def sweep(now: datetime) -> None:
-    """Removes rows of windows that are over, some at a time. Raises what the database raises."""
+    """Delete rows of past windows, up to `SWEEP` at a time. Raise what the database raises."""
     rows = LimitWindow.objects.select_for_update(skip_locked=True).filter(ends_at__lte=now - LATER)
     over = list(rows.values_list("pk", flat=True)[:SWEEP])
     if over:
@@ -150,7 +144,7 @@ def sweep(now: datetime) -> None:
 
 
 def list_used(holders: Iterable[str], now: datetime) -> Mapping[tuple[str, Meter], int]:
-    """What each of the holders used or reserved in the windows of now, by meter; what processes hold free is not."""
+    """Return what each holder has used or reserved in the current windows, by meter, without unused shares."""
     rows = LimitWindow.objects.filter(Q(ends_at__gt=now) | Q(ends_at=None), holder__in=list(holders))
     free = Sum(F("shares__granted") - F("shares__committed"), default=0)
     under_way = Sum("shares__committed", filter=Q(shares__held_until__gt=now), default=0)
@@ -163,22 +157,21 @@ def list_used(holders: Iterable[str], now: datetime) -> Mapping[tuple[str, Meter
     }
 
 
-# Whose budgets hold for a call by its labels: its team's, its project's, and its end user's own of the agent's.
+# Budgets that apply to a call by its labels: those of its team, its project, and the agent's budget per end user.
 
 MAX_USERS = 10_000
-"""So many end users of an agent are counted each for themselves in a day; those who come later share one budget."""
+"""End users of an agent with budgets of their own per day; further ones share one budget."""
 OTHERS = "(other)"
 
 
 class CountedUsers:
-    """The end users that this process counts today; what callers make up must not fill memory and ledger."""
+    """End users counted by this process today; bounded, because callers can make up names."""
 
     def __init__(self) -> None:
         self._day = date.min
         self._agents: dict[str, set[str]] = {}
 
     def name_of(self, agent: str, user: str) -> str:
-        """Under which name an end user is counted."""
         today = timezone.localdate()
         if today != self._day:
             self._day, self._agents = today, {}
@@ -194,7 +187,7 @@ counted_users = owned(CountedUsers)
 
 
 def list_label_holders(configuration: Configuration, agent: str, labels: Labels) -> tuple[LimitHolder, ...]:
-    """Whose limits hold for a call with these labels by a key of that agent, beside the agent's and the key's."""
+    """Return the holders of budgets for a call with these labels, besides the agent and its key."""
     if labels is NO_LABELS or not configuration.label_budgets:
         return ()
     return tuple(_find_holders(configuration, agent, labels))

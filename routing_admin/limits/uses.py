@@ -1,4 +1,4 @@
-"""What is used of limits, in all processes; what another one did not tell yet is missing for seconds."""
+"""Usage of limits in all processes; usage that another process has not reported yet is missing for seconds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from routing_admin.platform.databases.unavailable import is_unavailable
 
 
 def find_uses(holders: Iterable[str]) -> Mapping[tuple[str, Meter], int]:
-    """What each of the holders used or reserved in the windows of now, by meter. Raises what the database raises."""
+    """Return what each holder used or reserved in the current windows, by meter. Raise what the database raises."""
     try:
         keeper().tell()
     except (DatabaseError, InterfaceError) as error:
@@ -26,5 +26,5 @@ def find_uses(holders: Iterable[str]) -> Mapping[tuple[str, Meter], int]:
 
 
 def end_of_window(meter: Meter) -> datetime | None:
-    """When the window of now ends in which a meter counts; None for what ends with the calls."""
+    """Return when the current window of a meter ends; None for a limit on concurrent calls."""
     return window_at(PERIODS[meter], datetime.now(UTC), timezone.get_default_timezone()).ends_at

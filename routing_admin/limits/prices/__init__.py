@@ -1,1 +1,1 @@
-"""What does a model cost at a provider, at a moment?"""
+"""Find what a model costs at a provider at a given time."""

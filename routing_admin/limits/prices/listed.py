@@ -1,7 +1,7 @@
-"""Prices as the package genai-prices lists them (MIT, dollars): a host's own, by its address; nothing is fetched.
+"""Prices in dollars from the package genai-prices (MIT) and the catalogue, by host address; nothing is fetched.
 
-Its rates become ours once per model, since its own sum takes fifteen times as long and is made for every call
-(`tests/prices/test_listed_prices.py` holds the two against one another).
+Rates are converted once per model: the package's own calculation takes fifteen times as long and would run for every
+call. `tests/prices/test_listed_prices.py` compares both.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ SORTS = {
     "output_image": "output_image_mtok",
     "reasoning": "output_reasoning_mtok",
 }
-"""Our sorts of tokens, and what the package calls the price of each."""
+"""Token types here and the package's names for their prices."""
 TIERS = frozenset({"flex", "priority", "batch"})
-"""The service tiers that may have a price of their own."""
+"""Service tiers that may have prices of their own."""
 SOURCE = f"genai-prices {version('genai-prices')}"
 
 _prices = owned(dict[int, Price | None])
-"""By the package's own object, of which it has one for each price as long as the process lives."""
+"""Cache by `id` of the package's price objects, which live as long as the process."""
 
 
 def listed_price(endpoint: str, model: str, at: datetime, tier: str = "") -> Price | None:
-    """What the package lists for a model at the host of an endpoint; None where it knows one of the two not.
+    """Return the package's price of a model at the endpoint's host; None if it lacks either.
 
-    `tier` is the service tier that the provider named in its answer (flex, priority), which may have its own price.
+    `tier` is the service tier that the provider named in its answer; it may have its own price.
     """
     info = _find(endpoint, model)
     if info is None:
@@ -65,7 +65,7 @@ def listed_price(endpoint: str, model: str, at: datetime, tier: str = "") -> Pri
 
 @lru_cache(maxsize=2000)
 def _find(endpoint: str, model: str) -> ModelInfo | None:
-    """The package's row of a model; it is imported at the first question: 6 MB, and 35 ms once."""
+    # Imported on first use: it takes 6 MB, and 35 ms once.
     from genai_prices.data_snapshot import get_snapshot
 
     try:
@@ -76,21 +76,19 @@ def _find(endpoint: str, model: str) -> ModelInfo | None:
 
 @lru_cache(maxsize=2000)
 def changes_by_hour(endpoint: str, model: str) -> bool:
-    """Return whether the package prices a model by the hour of the day, which no other list does.
-
-    Azure's row of a DeepSeek model is DeepSeek's own, whose hours Azure does not have.
-    """
+    """Return whether the package prices a model by the hour of the day, which no other list does."""
     from genai_prices.data_snapshot import get_snapshot
     from genai_prices.types import TimeOfDateConstraint
 
     info = _find(endpoint, model)
     own = get_snapshot().find_provider(None, None, endpoint).models if info else ()
+    # Azure's row of a DeepSeek model is DeepSeek's own, whose hours Azure does not have.
     prices = info.prices if info and info in own and isinstance(info.prices, list) else ()
     return any(isinstance(each.constraint, TimeOfDateConstraint) for each in prices)
 
 
 def convert_price(prices: ModelPrice) -> Price | None:
-    """The price of one of the package's rows in our rates; None for one that is not by tokens."""
+    """Return the price of one of the package's rows in our rates; None if it is not priced by token."""
     from genai_prices.types import TieredPrices
 
     amounts = {sort: getattr(prices, name) for sort, name in SORTS.items()}
@@ -110,12 +108,12 @@ def convert_price(prices: ModelPrice) -> Price | None:
     return Price("USD", tuple(tiers), SOURCE)
 
 
-# Prices that the catalogue's sources list (LiteLLM and models.dev, in dollars): those of the host at an address.
+# Prices of the catalogue's sources (LiteLLM and models.dev, in dollars), by host.
 
 
 @lru_cache(maxsize=2000)
 def catalogued_prices(endpoint: str, model: str) -> tuple[Price, ...]:
-    """Return what each source says that a model costs at the host of an endpoint, by the name it is called there."""
+    """Return each source's price of a model at the endpoint's host, by the model's name there."""
     host = dollar_host(urlsplit(endpoint).hostname or "")
     labels, prices = _read()
     row = prices.get(host or "", {}).get(model.strip().lower().removeprefix("models/"))

@@ -1,4 +1,4 @@
-"""The price in effect: the administrator's, else the host's in yuan, else what lists say; unknown stays unknown."""
+"""Determine the price in effect: the administrator's, else the host's in yuan, else that of price lists."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from routing_admin.limits.prices.yuan import yuan_price
 
 
 class PriceSheet:
-    """What every model costs under one snapshot; each administrator's price is read once."""
+    """Prices under one snapshot; the administrator's prices are parsed once."""
 
     def __init__(self, state: Snapshot) -> None:
         self._configuration = configuration = state.configuration
@@ -32,7 +32,6 @@ class PriceSheet:
         }
 
     def price(self, provider: str, model: str, at: datetime, tier: str = "") -> Price | None:
-        """What a model cost at a provider of that name at a moment, on a service tier of the vendor's."""
         own = self._own.get((provider, model))
         if own is not None:
             return own
@@ -46,16 +45,14 @@ class PriceSheet:
 
 
 def list_price(endpoint: str, model: str, at: datetime, tier: str = "") -> Price | None:
-    """Return the price of the lists, whatever the administrator says; nothing for what answers in this process.
-
-    Only genai-prices knows what a service tier costs, and what an hour of the day does: there its price counts alone.
-    """
+    """Return the listed price, regardless of the administrator's; free for models embedded in this process."""
     if is_embedded(endpoint):
         return FREE
     yuan = yuan_price(endpoint, model, at.date())
     if yuan is not None:
         return yuan
     listed = listed_price(endpoint, model, at, tier)
+    # Only genai-prices has prices for service tiers and hours of the day, so other lists do not count there.
     alone = tier in TIERS or changes_by_hour(endpoint, model)
     return listed if alone else _weigh(endpoint, model, listed)
 
@@ -67,11 +64,11 @@ def _weigh(endpoint: str, model: str, first: Price | None) -> Price | None:
 
 
 sheet_of: Callable[[Snapshot], PriceSheet] = lru_cache(maxsize=2)(PriceSheet)
-"""The price sheet of a snapshot; those of the last two are kept."""
+"""Return the price sheet of a snapshot; those of the last two are cached."""
 
 
 def cost_now(provider: str, model: str, usage: Usage, at: datetime, tier: str = "") -> Cost | None:
-    """What a call cost by the newest configuration; None where nobody counted, or nobody has a price."""
+    """Return the cost of a call by the newest configuration; None without token counts or a price."""
     if usage.prompt_tokens is None and usage.completion_tokens is None:
         return None
     price = sheet_of(snapshot.current()).price(provider, model, at, tier)
@@ -79,10 +76,8 @@ def cost_now(provider: str, model: str, usage: Usage, at: datetime, tier: str = 
 
 
 def price_today(endpoint: str, model: str) -> Price | None:
-    """Return the listed price of a model at the host of an endpoint today; None where no list has one."""
     return list_price(endpoint, model, timezone.now())
 
 
 def price_for(own: Mapping[str, Any], endpoint: str, model: str) -> Price | None:
-    """Return the price in effect: the administrator's own as a service keeps it, else the listed one."""
     return price_of(own) or price_today(endpoint, model)

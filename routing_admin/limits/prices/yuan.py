@@ -1,4 +1,4 @@
-"""Prices in yuan of hosts in China that no package has: `cny_prices.json`, each with source and day."""
+"""Prices in yuan of Chinese hosts that no package lists, from `cny_prices.json`, with source and date each."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ SORTS: Mapping[str, str] = {
     "cacheWrite": "cache_write",
     "thinkingOutput": "reasoning",
 }
-"""What the file calls a sort of tokens, and what we call it."""
+"""Token types of the file and their names here."""
 
 
 @dataclass(frozen=True, slots=True)
 class YuanRow:
-    """One row of the file: the hosts and models it is of, and since when; None from the beginning."""
+    """One row of the file: its hosts and models, and the first day it is valid; None means from the beginning."""
 
     hosts: tuple[str, ...]
     models: tuple[str, ...]
@@ -36,7 +36,6 @@ class YuanRow:
     price: Price
 
     def is_of(self, host: str, model: str, on: date) -> bool:
-        """Whether it holds for a model at a host on that day."""
         if host not in self.hosts or (self.since is not None and on < self.since):
             return False
         return any(fnmatchcase(model, pattern) for pattern in self.models)
@@ -44,11 +43,9 @@ class YuanRow:
 
 @lru_cache(maxsize=2000)
 def yuan_price(endpoint: str, model: str, on: date) -> Price | None:
-    """What a model costs at the host of an endpoint on a day; None where the file does not say.
-
-    A host's further addresses are abroad, where it bills in another currency.
-    """
+    """Return the price of a model at the endpoint's host on a day; None if the file has none."""
     preset = preset_for_endpoint(endpoint)
+    # A host's other addresses are abroad, where it bills in another currency.
     if preset is None or urlsplit(endpoint).hostname != urlsplit(preset.base_url).hostname:
         return None
     fitting = [row for row in _rows() if row.is_of(preset.name, model.lower(), on)]
