@@ -1,4 +1,4 @@
-"""Where does a request come from, and whom does an address stand for?"""
+"""Client addresses of requests, and the network that counts as one client."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def address_in(meta: Mapping[str, Any], proxies: int) -> str:
-    """Where a request comes from: its peer, or with so many trusted proxies in front what the outermost of them saw."""
+    """Return the client's address: the peer, or what the outermost of `proxies` trusted proxies saw."""
     seen = [part.strip() for part in str(meta.get("HTTP_X_FORWARDED_FOR", "")).split(",") if part.strip()]
     if 0 < proxies <= len(seen):
         return seen[-proxies]
@@ -16,7 +16,7 @@ def address_in(meta: Mapping[str, Any], proxies: int) -> str:
 
 
 def place_of(address: str) -> str:
-    """Whom an address stands for: itself, and of IPv6 its /64, since one subscriber has all of that."""
+    """Return the address to count a client by: an IPv6 address as its /64, since one subscriber has all of it."""
     try:
         parsed = ip_address(address)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Which administrator's script calls? Its token is looked up by its public part, as an agent's key is (record 4)."""
+"""Authenticate scripts of administrators by tokens, looked up by their public part as agents' keys are."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from capabilities.signing import is_signed
 from routing_admin.models import AdminToken
 
 KIND = "rat"
-"""How a token begins."""
+"""Prefix of a token."""
 TOKEN = re.compile(r"rat_([0-9a-f]{8})_([A-Za-z0-9_-]{43})_([0-9a-f]{8})")
 MAX_OWNER = 75
-"""So many characters of a user name stand in an actor's."""
+"""Characters of a user name kept in the name of an actor."""
 
 NO_TOKEN = Refusal(
     401,
@@ -38,7 +38,7 @@ TOKEN_IN_ADDRESS = Refusal(
 
 @dataclass(frozen=True, slots=True)
 class AdminCaller:
-    """A script that came in with a good token; `name` is what the audit calls it."""
+    """A script authenticated by a token; `name` is its name in the audit log."""
 
     row: AdminToken
     secret: str = field(repr=False)
@@ -47,18 +47,18 @@ class AdminCaller:
 
 
 def name_of(owner: str, token: str) -> str:
-    """What the audit calls a token."""
     return f"{owner[:MAX_OWNER]}'s token {token}"
 
 
 def authenticate_token(headers: Mapping[str, str]) -> AdminCaller | Refusal:
-    """The script behind a call's headers, or why there is none; the same answer for every kind of bad token."""
+    """Return the script that a request's headers authenticate, or a refusal."""
     given = key_in(headers)
     if not given.startswith(f"{KIND}_"):
         return NO_TOKEN
     match = TOKEN.fullmatch(given)
     row = AdminToken.objects.select_related("owner").filter(public_id=match[1]).first() if match else None
     if not match or not is_signed(match[2].encode(), row.digest if row else "") or row is None:
+        # The same response for every kind of invalid token.
         return BAD_TOKEN
     living = row.revoked_at is None and row.expires_at > timezone.now()
     if not (living and row.owner.is_active and row.owner.is_staff):
@@ -67,12 +67,12 @@ def authenticate_token(headers: Mapping[str, str]) -> AdminCaller | Refusal:
 
 
 def refuse_token_in(query: str) -> Refusal | None:
-    """Why a call with that query string is not looked at: there is a token in it."""
+    """Return a refusal if the query string contains a token."""
     return TOKEN_IN_ADDRESS if TOKEN.search(unquote(query)) else None
 
 
 def refuse_admin_call(caller: AdminCaller, method: str, path: str) -> Refusal | None:
-    """Why this script may not make the call, its path as the table writes it; None when it may."""
+    """Return a refusal if this script may not make the call; `path` is as in the table of permissions."""
     scope = scope_of_admin_call(method, path)
     if scope is None:
         return Refusal(403, "forbidden", "Nobody may make this call: the table of permissions does not have it.")

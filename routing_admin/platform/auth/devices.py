@@ -1,4 +1,4 @@
-"""Which program on which system is it, by the words of a user agent? A guess for people, and no more."""
+"""Guess program and operating system from a user agent, for people who read it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROGRAMS = (
     ("curl", "curl"),
     ("python", "Python"),
 )
-"""The word in a user agent and the program it tells; the first counts, since most say that they are others, too."""
+"""Words in user agents and the program they indicate; the first match counts, since most also name others."""
 
 SYSTEMS = (
     ("iPhone", "iPhone"),
@@ -32,6 +32,5 @@ SYSTEMS = (
 
 
 def program_and_system(user_agent: str) -> tuple[str, str]:
-    """The program's name and the system's, each empty where the words tell of none."""
     program = next((name for word, name in PROGRAMS if word in user_agent), "")
     return program, next((name for word, name in SYSTEMS if word in user_agent), "")

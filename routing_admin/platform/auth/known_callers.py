@@ -1,4 +1,4 @@
-"""Who has shown who he is before his body is read: a good key or token, or the session of somebody signed in."""
+"""Check before a request's body is read whether the caller is authenticated by key, token or session."""
 
 from __future__ import annotations
 
@@ -18,14 +18,11 @@ from routing_admin.platform.databases.router import borrowed_connections
 from routing_admin.platform.databases.unavailable import WAIT_SECONDS, is_unavailable
 
 UNKNOWN_BYTES = 64 * 1024
-"""The most that anybody else may send: enough for every form that he may fill in, and every call that is refused."""
+"""Body limit of unauthenticated callers: enough for every form they may send and every call that is rejected."""
 
 
 async def is_known_caller(headers: Mapping[str, str]) -> bool:
-    """Whether the headers (names in lower case) are those of such a caller; so counts everybody while nobody can look.
-
-    Queries rows, in a thread.
-    """
+    """Return whether the headers (lower-case names) authenticate the caller; queries rows in a thread."""
     with lock_timeout(WAIT_SECONDS):
         return await asyncio.to_thread(_look, headers)
 
@@ -35,6 +32,7 @@ def _look(headers: Mapping[str, str]) -> bool:
         try:
             return _has_good_key(headers) if key_in(headers) else _is_signed_in(headers)
         except Exception as error:
+            # During a database outage every caller counts as known.
             if is_unavailable(error):
                 return True
             raise

@@ -1,4 +1,4 @@
-"""The last middleware before a view: nobody gets past it whom the table of permissions does not let."""
+"""Middleware that enforces the table of permissions before every view."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from capabilities.core.permissions import (
 )
 
 READING = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
-"""Methods that change nothing (RFC 9110 §9.2.1); every other one sends a form."""
+"""Methods that change nothing (RFC 9110 §9.2.1); all others submit a form."""
 WRITING = Right.TRY | Right.CHANGE
 
 
 class PermissionsMiddleware(LoginRequiredMiddleware):
-    """Asks the table before every view, so that no view can forget to; a call's own key is checked by its view."""
+    """Enforces the table of permissions centrally, so that no view can forget to; views check API keys."""
 
     def process_view(
         self, request: HttpRequest, view_func: Callable[..., Any], view_args: Any, view_kwargs: Any
     ) -> HttpResponseBase | None:
-        """None when the view may run, else the way to the login page, or 405 for a method that is not the page's.
+        """Return None if the view may run, else a redirect to the login page or a 405.
 
-        Raises `PermissionDenied` for a role without the right, and for everybody where the table has no row.
+        Raise `PermissionDenied` for a role without the right, and for all if the table has no row.
         """
         match = request.resolver_match
         if match is None:
@@ -58,23 +58,22 @@ class PermissionsMiddleware(LoginRequiredMiddleware):
 
 
 def _check_known_call(match: ResolverMatch) -> None:
-    """Raises `PermissionDenied` for a call without a row."""
     if match.view_name not in WITHOUT_A_KEY and not methods_of_call(path_of_route(match.route)):
         raise PermissionDenied
 
 
 def _show_rows(request: HttpRequest, match: ResolverMatch) -> HttpResponseBase | None:
-    """None for a superuser who looks or signs out. Raises `PermissionDenied` for any other user."""
     if not request.user.is_authenticated:
-        return redirect_to_login(request.get_full_path())  # the pages' own, where failures count
+        return redirect_to_login(request.get_full_path())  # the pages' own login, where failed sign-ins are limited
     if not request.user.is_superuser:
         raise PermissionDenied
+    # A superuser may look at rows and sign out, nothing else.
     is_allowed = request.method in READING or match.url_name == "logout"
     return None if is_allowed else HttpResponseNotAllowed(("GET", "HEAD"))
 
 
 def _refuse(name: str, right: Right) -> HttpResponseNotAllowed:
-    """405 where nobody has that right, since the page has no such method. Raises `PermissionDenied` elsewhere."""
+    # 405 if no role has the right, since the page has no such method.
     others = {Right.SEE: ("POST",), WRITING: ("GET", "HEAD")}
     if is_offered(name, right) or not is_offered(name, ~right):
         raise PermissionDenied

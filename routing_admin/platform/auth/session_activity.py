@@ -1,6 +1,6 @@
-"""Where and when each session was last seen: noted in memory, written behind the pages, so that none waits for a write.
+"""Record where and when each session was last used: collected in memory, so that no page waits for a write.
 
-Django's store holds the sessions themselves and says whose each is; our rows name one by a digest of its key.
+Django's store has the sessions and their users. Rows here name a session by a digest of its key.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from routing_admin.platform.auth.addresses import address_in
 log = logging.getLogger(__name__)
 
 EVERY = timedelta(minutes=1)
-"""How often a session's last sight is noted at most."""
+"""Shortest interval between two records of a session."""
 MAX_AGENT = 300
-"""So many characters of a user agent are kept."""
+"""Characters kept of a user agent."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionUse:
-    """A session that made a request: from which program, from where, when."""
+    """A request of a session: user agent, address and time."""
 
     user_agent: str
     address: str
@@ -41,19 +41,21 @@ class SessionUse:
 
 
 def digest_of_session(key: str) -> str:
-    """What we call a session by: nobody comes in with it."""
-    return hashlib.sha256(f"routing_admin.session:{key}".encode()).hexdigest()  # of 165 random bits: none is guessed
+    """Return the digest that names a session; it cannot be used to sign in."""
+    return hashlib.sha256(
+        f"routing_admin.session:{key}".encode()
+    ).hexdigest()  # unsalted, as 165 random bits cannot be guessed
 
 
 def sessions_of(user_id: int) -> Iterator[tuple[str, Session]]:
-    """The sessions of a person that have not ended, each with its digest. Reads every session there is."""
+    """Yield a user's active sessions with their digests. Reads every session there is."""
     for row in Session.objects.filter(expire_date__gt=timezone.now()):
         if row.get_decoded().get(SESSION_KEY) == str(user_id):
             yield digest_of_session(row.session_key), row
 
 
 class SessionActivity:
-    """What this process saw and has not written yet, by the session's digest."""
+    """Activity seen by this process and not written yet, by the session's digest."""
 
     def __init__(self) -> None:
         self._noted: dict[str, SessionUse] = {}
@@ -61,7 +63,6 @@ class SessionActivity:
         self._writing = threading.Lock()
 
     def note(self, key: str, sighting: SessionUse) -> None:
-        """A session made a request; nothing to do within the minute after the last one."""
         digest = digest_of_session(key)
         last = self._last.get(digest)
         if last is None or sighting.at - last > EVERY:
@@ -70,11 +71,10 @@ class SessionActivity:
             self._last[digest] = sighting.at
 
     def waiting(self) -> dict[str, SessionUse]:
-        """What is noted and not yet written."""
         return dict(self._noted)
 
     def write(self) -> bool:
-        """Writes what is noted, in one transaction; False where the database does not take it, then it stays noted."""
+        """Write what is noted in one transaction; return False, and keep it, if the database does not take it."""
         with self._writing:
             noted = self.waiting()
             try:
@@ -102,13 +102,12 @@ session_activity = owned(SessionActivity)
 
 
 class SightingsMiddleware:
-    """Notes the session of whoever is signed in; stands outside the session's own, which has made the key by then."""
+    """Notes the session of signed-in users; placed outside the session middleware, which has saved the key by then."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """The answer; a note where somebody is signed in."""
         response = self.get_response(request)
         session = getattr(request, "session", None)
         if session is not None and session.accessed and session.session_key and SESSION_KEY in session:

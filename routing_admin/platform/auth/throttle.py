@@ -1,9 +1,9 @@
-"""How often one may fail to sign in: by (user name, address) and by address, counted in the database.
+"""Limit failed sign-ins by (user name, address) and by address, counted in the database.
 
-No account is ever locked for everybody, so nobody can shut out an administrator from elsewhere. A try takes its place
-before the password is looked at and gives it back when it was right: many tries at once, in any number of processes,
-are no way round the limit (security reference §2.1). Links to agents' own pages are counted apart from sign-in, in the
-same way, by their public part: only those that open nothing take a place.
+No account is ever locked for all addresses, so an attacker cannot lock out an administrator. An attempt is counted
+before the password is checked and removed if it was right, so parallel attempts in any number of processes cannot
+exceed the limit. Links to agents' own pages are counted separately in the same way, by their public part; only links
+that are invalid count.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from routing_admin.platform.databases.router import one_at_a_time
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """So many failures within a window; the next one waits until the oldest of them has left it."""
+    """Number of failures within a window; the next attempt waits until the oldest has left it."""
 
     failures: int
     window: timedelta
@@ -33,11 +33,11 @@ class Limit:
 NAME_AND_ADDRESS = Limit(5, timedelta(minutes=15))
 ADDRESS = Limit(50, timedelta(hours=1))
 LOCK = 0x7369676E
-"""The number of the lock that tries queue for, where the database's transactions do not queue by themselves."""
+"""Number of the PostgreSQL advisory lock for which attempts queue."""
 
 
 def seconds_to_wait(failed: Iterable[datetime], limit: Limit, now: datetime) -> int:
-    """Whole seconds until one more try is allowed, 0 when it is allowed now; `failed` are moments in any order."""
+    """Return the seconds until one more attempt is allowed, rounded up; `failed` may be in any order."""
     recent = sorted((moment for moment in failed if moment > now - limit.window), reverse=True)
     if len(recent) < limit.failures:
         return 0
@@ -45,9 +45,9 @@ def seconds_to_wait(failed: Iterable[datetime], limit: Limit, now: datetime) -> 
 
 
 def enter(name: str, address: str, now: datetime | None = None, *, kind: str = "") -> int:
-    """Takes a place for one try to sign in; 0 when it may go on, else the seconds to wait, and no place is taken.
+    """Count an attempt to sign in and return 0, or return the seconds to wait without counting it.
 
-    Tries of another `kind` are counted apart.
+    Attempts of another `kind` are counted separately.
     """
     now = now or timezone.now()
     digest, place = digest_of(name), _count_under(address, kind)
@@ -60,7 +60,7 @@ def enter(name: str, address: str, now: datetime | None = None, *, kind: str = "
 
 
 def find_wait(name: str, address: str, *, kind: str = "") -> int:
-    """Whole seconds until that name may be tried again from there, 0 for now; takes no place. One query."""
+    """Return the seconds until that name may be tried again from there, without counting an attempt; one query."""
     return _find_wait(digest_of(name), _count_under(address, kind), timezone.now())
 
 
@@ -75,10 +75,10 @@ def _count_under(address: str, kind: str) -> str:
 
 
 def leave(name: str, address: str) -> None:
-    """The password was right: this name's failures from this address are forgotten."""
+    """Delete the failures of a name from an address after a correct password."""
     SignInAttempt.objects.filter(name=digest_of(name), address=place_of(address)).delete()
 
 
 def digest_of(name: str) -> str:
-    """A user name as it is kept: the same for every way of writing it, and nothing that can be read back."""
+    """Return a user name as it is stored: independent of case and Unicode form, and not reversible."""
     return salted_hmac(__name__, unicodedata.normalize("NFKC", name).casefold(), algorithm="sha256").hexdigest()
