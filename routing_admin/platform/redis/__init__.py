@@ -1,1 +1,1 @@
-"""What do processes share besides rows? Through Redis or Valkey, if `REDIS_URL` names one; reconnects by itself."""
+"""State that processes share through Redis or Valkey if `REDIS_URL` names one; reconnects automatically."""

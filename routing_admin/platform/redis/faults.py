@@ -1,4 +1,4 @@
-"""What is wrong with a Redis that does not do what it is asked: one sentence, with what to do, without its password."""
+"""Messages for Redis errors, with what to do, and without the password."""
 
 from __future__ import annotations
 
@@ -25,27 +25,26 @@ REFUSALS: Mapping[str, str] = {
     "MOVED": translatable("REDIS_URL points to a Redis cluster. Use a single server, with or without replicas."),
     "CLUSTERDOWN": translatable("REDIS_URL points to a Redis cluster. Use a single server, with or without replicas."),
 }
-"""By the word that a refusal begins with."""
+"""Messages by the first word of Redis's error."""
 SILENT = translatable("Redis at %(place)s did not respond in time.")
 AWAY = translatable("Redis at %(place)s cannot be reached: %(reason)s.")
 REFUSED = translatable("Redis at %(place)s returned an error: %(reason)s")
 
 
 def place_of(url: str) -> str:
-    """Host and port, or the socket's path: what may be said of an address that has a password in it."""
+    """Return host and port, or the socket's path: the part of the URL without the password."""
     parts = urlsplit(url)
     return parts.path if parts.scheme == "unix" else f"{parts.hostname or 'localhost'}:{parts.port or 6379}"
 
 
 def is_fault(error: Exception) -> bool:
-    """Whether an error says that Redis does not answer or does not do it, and not that we asked something wrong."""
+    """Return whether an error is an outage or rejection by Redis rather than a bug in our call."""
     from redis import RedisError
 
     return isinstance(error, RedisError | OSError)
 
 
 def sentence_of(error: Exception, url: str) -> Translatable:
-    """What an error of the client, or of the system, says."""
     import redis
 
     place, text = place_of(url), str(error)
@@ -57,16 +56,18 @@ def sentence_of(error: Exception, url: str) -> Translatable:
     if isinstance(error, redis.TimeoutError | TimeoutError):
         return translatable(SILENT, place=place)
     if isinstance(error, redis.ConnectionError | OSError):
-        cause = error.__context__ if isinstance(error.__context__, OSError) else error  # the client's own text has both
+        cause = (
+            error.__context__ if isinstance(error.__context__, OSError) else error
+        )  # the client's text repeats the address
         reason = getattr(cause, "strerror", None) or text.rstrip(".")
         return translatable(AWAY, place=place, reason=str(reason))
     return translatable(REFUSED, place=place, reason=text)
 
 
 def _refusal_in(error: Exception, text: str) -> str:
-    """The word of a refusal, which the client keeps in its classes alone where it knows it."""
     import redis
 
+    # redis-py drops the error's first word if it has a class for it.
     by_class: tuple[tuple[type[Exception], str], ...] = (
         (redis.exceptions.ReadOnlyError, "READONLY"),
         (redis.exceptions.OutOfMemoryError, "OOM"),

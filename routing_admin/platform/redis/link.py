@@ -1,8 +1,7 @@
-"""The way to Redis: what is asked of it has an answer at once or not at all, and a server that is away is asked by
-one thread alone.
+"""Connection to Redis: calls are answered at once or fail at once, and only one thread retries during an outage.
 
-Whoever asks while it is away is told so without trying. `beat` tries, again and again with a pause that grows to a
-second, and says in the log what is wrong, and when it is over.
+While Redis is unavailable, `ask` fails without trying. `beat` retries with a delay that grows to a second, and logs the
+cause and the end of the outage.
 """
 
 from __future__ import annotations
@@ -30,32 +29,32 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 ANSWER_SECONDS = 1.0
-"""How long a thread beside the calls waits for an answer; no call does."""
+"""Timeout of the threads that use Redis; requests never wait for it."""
 FIRST_PAUSE, MAX_PAUSE = 0.25, 1.0
-"""Between two tries of a server that is away."""
+"""Delay between retries during an outage."""
 
 
 class RedisUnavailableError(Exception):
-    """Redis does not answer, or does not do what it is asked; the message says which."""
+    """Redis does not answer or rejects a command; the message says which."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """Since when Redis is away, and why."""
+    """Start and cause of an outage."""
 
     since: datetime
     sentence: Translatable
 
 
 class RedisLink:
-    """The server at `url`, none where that is empty; every key of ours begins with `prefix`."""
+    """Connection to the server at `url`, if any; `prefix` starts every key of the installation."""
 
     def __init__(self, url: str, prefix: str, clock: Callable[[], float] = time.monotonic) -> None:
         self.prefix, self._clock = prefix, clock
         self.lead_to(url)
 
     def lead_to(self, url: str) -> None:
-        """Leads elsewhere, where nothing is known of yet: for tests, whose servers come and go."""
+        """Switch to another server with an unknown state; for tests."""
         self.url, self._up = url, False
         self._outage: Outage | None = None
         self._pause, self._again_at = FIRST_PAUSE, 0.0
@@ -63,31 +62,28 @@ class RedisLink:
 
     @property
     def is_set(self) -> bool:
-        """Whether there is a Redis at all."""
         return self._client is not None
 
     @property
     def is_up(self) -> bool:
-        """Whether it answered when it was last asked."""
         return self._up
 
     @property
     def outage(self) -> Outage | None:
-        """Why it is away; None while it answers, before it was first asked, and where there is none."""
+        """Return the current outage; None also before the first call and without Redis."""
         return self._outage
 
     def key(self, *words: str) -> str:
-        """A key of this installation's."""
         return ":".join((self.prefix, *words))
 
     def ask(self, work: Callable[[redis.Redis], T]) -> T:
-        """What `work` gets of the server. Raises `RedisUnavailableError`; at once where it was away a moment ago."""
+        """Return the result of `work`. Raise `RedisUnavailableError`, at once during an outage."""
         if self._client is None or not self._up:
             raise RedisUnavailableError(str(self._outage.sentence) if self._outage else "Redis was not asked yet.")
         return self._try(work, self._client)
 
     def beat(self) -> bool:
-        """Whether the server takes writes; a server that is away is tried only once a pause is over."""
+        """Return whether the server takes writes; during an outage it is retried only after a delay."""
         if self._client is None or (not self._up and self._clock() < self._again_at):
             return False
         try:
@@ -99,18 +95,17 @@ class RedisLink:
         return True
 
     def look(self) -> Outage | None:
-        """Tries at once, whatever was found before; why it is away."""
+        """Retry at once, and return the outage if it lasts."""
         self._again_at = 0.0
         self.beat()
         return self._outage
 
     def close(self) -> None:
-        """Lets the connections go."""
         if self._client is not None:
             self._client.close()
 
     def _write(self, client: redis.Redis) -> object:
-        """A write, for a replica answers, too, and so does a server without memory."""
+        # A replica, or a server without memory, would answer a PING.
         return client.set(self.key("probe"), "1", px=1000)
 
     def _try(self, work: Callable[[redis.Redis], T], client: redis.Redis) -> T:
@@ -126,7 +121,9 @@ class RedisLink:
         sentence = sentence_of(error, self.url)
         self._pause = min(self._pause * 2, MAX_PAUSE) if not self._up else FIRST_PAUSE
         self._again_at = self._clock() + self._pause
-        if self._outage is None or self._outage.sentence.template != sentence.template:  # not for each reason anew
+        if (
+            self._outage is None or self._outage.sentence.template != sentence.template
+        ):  # logged once for all its reasons
             log.error("%s Until it answers, this process does without it.", sentence)
             self._outage = Outage(self._outage.since if self._outage else timezone.now(), sentence)
         self._up = False
@@ -138,7 +135,6 @@ class RedisLink:
 
 
 def _client(url: str) -> redis.Redis:
-    """A client that never tries twice: what is asked of it may be no thing to do twice."""
     from redis import Redis
     from redis.backoff import NoBackoff
     from redis.retry import Retry
@@ -149,12 +145,13 @@ def _client(url: str) -> redis.Redis:
         decode_responses=True,
         socket_timeout=ANSWER_SECONDS,
         socket_connect_timeout=ANSWER_SECONDS,
+        # The client must not retry, since commands may not be safe to repeat.
         retry=Retry(NoBackoff(), 0),
     )
 
 
 def prefix_of(secret: str) -> str:
-    """The beginning of every key of an installation: all its processes have its secret, and no other installation's."""
+    # All processes of an installation share its secret, and no other installation does.
     return f"routing-admin:{hashlib.sha256(secret.encode()).hexdigest()[:12]}"
 
 

@@ -1,7 +1,7 @@
-"""What processes let one another know through Redis: streams that every process writes behind its calls, and reads.
+"""Messages between processes through Redis streams, written and read outside of requests.
 
-News of one subject are told as it is when they are sent, and once; what is told while Redis is away is sent when it is
-back. A process that begins, or finds Redis again, reads what the streams have.
+A message is rendered when it is sent, and only the latest per subject is sent. During an outage messages wait until
+Redis is back. A process that starts, or reconnects, reads what the streams still have.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     import redis
 
 MAX_WAITING = 10_000
-"""Subjects whose news wait to be sent; those that waited longest are dropped."""
+"""Subjects with messages to send; the oldest are dropped."""
 BATCH = 500
 BLOCK_MILLISECONDS = 500
-"""How long one look waits for news."""
+"""How long one read waits for messages."""
 STREAM_SECONDS = 3600
-"""How long a stream lasts that nobody writes."""
+"""Expiry of a stream without new messages."""
 BEGINNING = "0"
 
 Fields = Mapping[str, str]
 Hear = Callable[[Fields, float], object]
-"""Takes news, and how many seconds ago they were sent."""
+"""Callback for a message and its age in seconds."""
 
 
 @dataclass(slots=True)
@@ -44,9 +44,9 @@ class _Topic:
 
 @dataclass(slots=True)
 class News:
-    """This process's; safe between threads.
+    """Messages of this process; thread-safe.
 
-    `wake` is called when there is something to send; in a process without rounds, as a command is, it is sent at once.
+    `wake` is called when there is something to send. Without it, as in commands, messages are sent at once.
     """
 
     link: RedisLink
@@ -57,11 +57,11 @@ class News:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def follow(self, topic: str, most: int, hear: Hear) -> None:
-        """Hears of a topic, of whose news about so many are kept; one's own come back, too."""
+        """Subscribe to a topic, including this process's own messages; its stream keeps about `most` of them."""
         self._topics[topic] = _Topic(self.link.key("news", topic), most, hear)
 
     def tell(self, topic: str, subject: str, render: Callable[[], Fields]) -> None:
-        """Lets the others know of a subject what `render` gives when it is sent; nothing where there is no Redis."""
+        """Queue a message about a subject, rendered when it is sent; does nothing without Redis."""
         if not self.link.is_set:
             return
         with self._lock:
@@ -75,15 +75,14 @@ class News:
             self.send()
 
     def is_waiting(self, topic: str, subject: str) -> bool:
-        """Whether this process has news of it that it has not sent: then what others sent before is out of date."""
+        """Return whether a message about the subject is queued, so that earlier ones of others are outdated."""
         return (topic, subject) in self._waiting
 
     def is_own(self, fields: Fields) -> bool:
-        """Whether this process sent them."""
         return fields.get("by") == self.own
 
     def send(self) -> None:
-        """Sends what waits; what Redis does not take goes on waiting."""
+        """Send queued messages; they stay queued while Redis is unavailable."""
         while self._waiting:
             with self._lock:
                 batch = dict(list(self._waiting.items())[:BATCH])
@@ -107,20 +106,21 @@ class News:
             pipeline.execute()
 
     def listen(self) -> bool:
-        """Hears what others sent, for which it waits a moment. False where Redis is away, or nothing is followed."""
+        """Receive messages, waiting briefly for them. Return False during an outage or without subscriptions."""
         if not self._topics:
             return False
         try:
             found, now = self.link.ask(self._read)
         except RedisUnavailableError:
             for topic in self._topics.values():
+                # Once Redis is back, everything that the streams have is read.
                 topic.read_to = BEGINNING
             return False
         by_key = {topic.key: topic for topic in self._topics.values()}
         for key, entries in found:
             for number, fields in entries:
                 by_key[key].read_to = number
-                if fields:  # none where it was dropped meanwhile
+                if fields:  # none if the stream was trimmed meanwhile
                     by_key[key].hear(fields, max(0.0, now - int(number.partition("-")[0]) / 1000))
         return True
 
