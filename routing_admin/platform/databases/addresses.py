@@ -1,4 +1,4 @@
-"""The databases that `DATABASE_URL` names, as Django's settings have them; errors are a line without secrets."""
+"""Parse `DATABASE_URL` into Django's `DATABASES`; errors are one line without secrets."""
 
 from __future__ import annotations
 
@@ -22,49 +22,47 @@ PARAMETERS = frozenset(
         *("keepalives_count", "tcp_user_timeout", "load_balance_hosts", "require_auth"),
     }
 )
-"""What may stand behind the question mark: libpq's own parameters."""
+"""Parameters allowed in the query string, which are libpq's."""
 NAMED: dict[str, Any] = {
     "connect_timeout": CONNECT_SECONDS,
     "application_name": "routing_admin",
-    "keepalives_idle": 5,  # a machine that is gone without a word is noticed
+    "keepalives_idle": 5,  # notices a host that disappears without closing connections
     "keepalives_interval": 2,
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
 }
-"""What holds where the address says nothing else."""
+"""Defaults of libpq parameters."""
 POOL = {"min_size": 1, "max_size": 20, "num_workers": 2, "reconnect_timeout": 1.0, "max_idle": 300.0}
-"""Connections that a serving process keeps for the configuration and, apart, for the request log.
+"""Pool of a serving process, one each for the configuration and the request log.
 
-It tries anew for whoever asks instead of growing slower the longer the server is away.
+`reconnect_timeout` is short: a failing pool reports its error soon, and the next caller starts a new attempt instead of
+waiting for a growing backoff.
 """
 FORM = "postgres://user:password@host:5432/name"
-"""Several hosts are joined by commas: `host1:5432,host2:5432`."""
+"""Several hosts are separated by commas: `host1:5432,host2:5432`."""
 
 
 def databases(url: str, data_dir: Path) -> dict[str, dict[str, Any]]:
-    """Return both databases, of the configuration and of the request log; an empty address means files in `data_dir`.
+    """Return the settings of both databases; without a URL, SQLite files in `data_dir`.
 
-    Raises `SystemExit` with one line for an address that is none, or where the driver is missing.
+    Raise `SystemExit` with one line if the URL is invalid or the driver is missing.
     """
     if url.partition("://")[0] in SCHEMES:
         return postgresql_databases(url)
     database, logs = database_files(url, data_dir)
     return {
         "default": _sqlite_database(database, "FULL", checkpoint_pages=1000),
-        # the log's pages are written again and again while its indexes grow: moved seldom, each is moved once
+        # While the log's indexes grow, its pages change repeatedly: with rare checkpoints each is moved once.
         "logs": _sqlite_database(logs, "NORMAL", checkpoint_pages=8000),
     }
 
 
 def _sqlite_database(path: Path, synchronous: str, checkpoint_pages: int) -> dict[str, Any]:
-    """Writers wait for one another instead of failing (docs/decisions).
-
-    So many pages gather before they are moved from the write-ahead log into the database.
-    """
     pragmas = (
         "journal_mode=WAL",
         f"synchronous={synchronous}",
         "journal_size_limit=67108864",
+        # Pages collected in the write-ahead log before they are moved to the database.
         f"wal_autocheckpoint={checkpoint_pages}",
         "cache_size=-8000",
     )
@@ -73,6 +71,7 @@ def _sqlite_database(path: Path, synchronous: str, checkpoint_pages: int) -> dic
         "NAME": path,
         "OPTIONS": {
             "timeout": 5,
+            # Writers wait for one another instead of failing.
             "transaction_mode": "IMMEDIATE",
             "init_command": ";".join(f"PRAGMA {pragma}" for pragma in pragmas),
         },
@@ -81,7 +80,7 @@ def _sqlite_database(path: Path, synchronous: str, checkpoint_pages: int) -> dic
 
 
 def postgresql_databases(url: str) -> dict[str, dict[str, Any]]:
-    """Return both databases of the settings in the one that the address names, each with connections of its own."""
+    """Return both databases as connections to one PostgreSQL database, each with a pool of its own."""
     if find_spec("psycopg") is None or find_spec("psycopg_pool") is None:
         raise SystemExit(
             "DATABASE_URL names PostgreSQL, whose driver is not installed. "
@@ -93,6 +92,7 @@ def postgresql_databases(url: str) -> dict[str, dict[str, Any]]:
 
 def _settings_of(url: str) -> dict[str, Any]:
     try:
+        # `urlsplit` takes one host, and brackets of IPv6 only at its beginning.
         before, places, after = _split_places(url)
         parts = urlsplit(before + after)
         hosts, ports = _hosts_of(places.split(","))
@@ -104,7 +104,7 @@ def _settings_of(url: str) -> dict[str, Any]:
         raise _refusal("it names no database")
     host = hosts or options.pop("host", "")
     if "," in host:
-        options.setdefault("target_session_attrs", "read-write")  # the others are its replicas
+        options.setdefault("target_session_attrs", "read-write")  # the other hosts are replicas
     return {
         "ENGINE": ENGINE,
         "NAME": name,
@@ -118,7 +118,6 @@ def _settings_of(url: str) -> dict[str, Any]:
 
 
 def _split_places(url: str) -> tuple[str, str, str]:
-    """Split an address around its hosts: the library takes one, and brackets of IPv6 at its beginning alone."""
     scheme, mark, rest = url.partition("://")
     length = next((at for at, each in enumerate(rest) if each in "/?#"), len(rest))
     user, at_sign, places = rest[:length].rpartition("@")
@@ -126,7 +125,6 @@ def _split_places(url: str) -> tuple[str, str, str]:
 
 
 def _hosts_of(places: Sequence[str]) -> tuple[str, str]:
-    """Hosts and ports, joined by commas as libpq takes them. Raises `ValueError`."""
     found = [urlsplit(f"//{place}") for place in places]
     hosts = [unquote(each.hostname or "") for each in found]
     if len(found) == 1:

@@ -1,7 +1,7 @@
-"""Triggers by which a database itself refuses to change the audit log, or to take a line of it away.
+"""Triggers by which the database rejects changes and deletions of audit log rows.
 
-They are made whenever tables were migrated, since SQLite loses a table's triggers when it is altered. Nothing in the
-program goes past them; who owns the database can, and the chain of hashes tells of it.
+They are created after every migration, since SQLite drops a table's triggers when it is altered. The program never
+bypasses them. The owner of the database can, which the hash chain then reveals.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SQLITE = (
     f"BEGIN SELECT RAISE(ABORT, '{REFUSAL}'); END",
     f"CREATE TRIGGER IF NOT EXISTS audit_no_delete BEFORE DELETE ON {TABLE} "
     f"BEGIN SELECT RAISE(ABORT, '{REFUSAL}'); END",
-    # INSERT OR REPLACE takes a line away without a word to the trigger above
+    # INSERT OR REPLACE deletes a row without firing the delete trigger.
     f"CREATE TRIGGER IF NOT EXISTS audit_no_replace BEFORE INSERT ON {TABLE} "  # noqa: S608
     f"WHEN EXISTS (SELECT 1 FROM {TABLE} WHERE number = NEW.number OR id = NEW.id) "
     f"BEGIN SELECT RAISE(ABORT, '{REFUSAL}'); END",
@@ -39,7 +39,7 @@ STATEMENTS = {"sqlite": SQLITE, "postgresql": POSTGRESQL}
 
 
 def refuse_changes(using: str = "default", **_: Any) -> None:
-    """Makes the triggers where the database has the table; again and again is no harm."""
+    """Create the triggers if the database has the table; idempotent."""
     connection = connections[using]
     if TABLE not in connection.introspection.table_names():
         return
@@ -49,14 +49,13 @@ def refuse_changes(using: str = "default", **_: Any) -> None:
 
 
 def statements_to_allow(vendor: str) -> Sequence[str]:
-    """What takes the triggers away again, for whoever empties the tables."""
+    """Return the statements that drop the triggers, for code that empties the tables."""
     if vendor == "postgresql":
         return [f"DROP TRIGGER IF EXISTS {name} ON {TABLE}" for name in NAMES]
     return [f"DROP TRIGGER IF EXISTS {name}" for name in NAMES]
 
 
 def missing_triggers(using: str = "default") -> list[str]:
-    """The triggers that the database should have and has not."""
     connection = connections[using]
     wanted = NAMES if connection.vendor == "sqlite" else NAMES[:2]
     listing = (

@@ -1,4 +1,4 @@
-"""Why a command cannot have the database, in one line: what, where, and what to do. No line has a password in it."""
+"""Explain database errors to operators in one line: what, where, and what to do. Never contains a password."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ REASONS: tuple[tuple[str, str], ...] = (
         "The user {user} may not make tables in {name}. Let it: ALTER DATABASE {name} OWNER TO {user}.",
     ),
 )
-"""What a server's or the driver's words mean."""
+"""Patterns of messages by server or driver, and their explanations."""
 READ_ONLY = (
     "The database at {place} is read-only: {said}. Name the primary server in DATABASE_URL. If this is the primary, "
     "make room on its disk, or turn off its default_transaction_read_only."
@@ -76,7 +76,7 @@ CORRECT = "or correct host and port in DATABASE_URL"
 
 
 def explain_failure(error: BaseException, alias: str = "default") -> str | None:
-    """The line for an error of the database; None for what is no failure of whoever runs the installation."""
+    """Return the explanation of a database error; None for errors an operator cannot fix."""
     if isinstance(error, ImportError | ImproperlyConfigured):
         return DRIVER if "psycopg" in str(error) or "pq wrapper" in str(error) else None
     if not isinstance(error, DatabaseError | InterfaceError):
@@ -129,7 +129,7 @@ def _first_line(error: BaseException) -> str:
     return lines[0].rstrip(".") if lines else type(error).__name__
 
 
-# Whether the databases take writes: what readiness, metrics and alerts ask.
+# Probes for readiness, metrics and alerts: whether the databases accept writes.
 
 INSERT = "INSERT INTO {table} ({columns}) SELECT {columns} FROM {table} WHERE 1 = 0"
 UPDATE = "UPDATE {table} SET {column} = {column} WHERE 1 = 0"
@@ -137,19 +137,19 @@ PROBES: Mapping[str, Sequence[tuple[str, str]]] = {
     DEFAULT_DB_ALIAS: (("Installation", INSERT),),
     LOGS: (("RequestLog", INSERT), ("AttemptLog", INSERT), ("UsageSum", INSERT), ("UsageSum", UPDATE)),
 }
-"""What each database has that the server cannot do without, and what it does with it."""
+"""The tables of each database that the server cannot work without, and statements that use them."""
 LOCK_SECONDS = 0.1
 
 
 def check_writable() -> None:
-    """Insert no row into each database, which takes all that an insertion takes but room on its disk.
+    """Insert no row into each database, which needs everything an insert needs except disk space.
 
-    A database that another one locks takes writes. Raises `DatabaseError` or `InterfaceError` for what is an outage;
-    `fault_of` says which.
+    A locked database counts as writable. Raise `DatabaseError` or `InterfaceError` for an outage, classified by
+    `fault_of`.
     """
     for alias, probes in PROBES.items():
         try:
-            connections[alias].ensure_connection()  # a busy pool may take as long as the caller waits
+            connections[alias].ensure_connection()  # outside the lock timeout, since a busy pool may need longer
             with lock_timeout(LOCK_SECONDS), connections[alias].cursor() as cursor:
                 for name, statement in probes:
                     cursor.execute(_statement_of(name, statement, connections[alias]))
@@ -165,7 +165,7 @@ def _statement_of(name: str, statement: str, connection: BaseDatabaseWrapper) ->
 
 
 def list_missing_rights() -> list[str]:
-    """Return what the user of PostgreSQL may not do, as `INSERT ON auth_user`: another user made the tables."""
+    """Return rights that PostgreSQL's user lacks, such as `INSERT ON auth_user`, if another user made the tables."""
     connection = connections[DEFAULT_DB_ALIAS]
     if connection.vendor != POSTGRESQL:
         return []
@@ -179,7 +179,7 @@ def list_missing_rights() -> list[str]:
         return [missing for (missing,) in cursor.fetchall()]
 
 
-# Whether this process's threads borrow their connections of a pool: those of a server do, a command has its own.
+# Threads of a server borrow connections from a pool; a command has its own.
 
 _pooled = owned(Event)
 
@@ -189,5 +189,5 @@ def is_pooled() -> bool:
 
 
 def pool_connections() -> None:
-    """From now on a thread has a connection as long as it needs one; engines without a pool go on as before."""
+    """Make threads borrow connections from a pool from now on; no effect on engines without pools."""
     _pooled().set()

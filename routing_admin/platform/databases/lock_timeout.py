@@ -1,6 +1,6 @@
-"""How long does a statement wait for another's lock, and a thread for a connection? Each engine is told so here.
+"""Timeouts for database locks and pooled connections, per context.
 
-Pages and commands wait as the settings say; the data plane says less, and says so for everything it calls.
+Pages and commands use the settings' timeout. The gateway sets a shorter one for all code that it calls.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from django.db.utils import OperationalError
 T = TypeVar("T")
 
 LOOK_WAIT_SECONDS = 0.25
-"""How long a thread beside the requests waits for a locked database; what it wants can wait for the next round."""
+"""Lock timeout of background threads, which can retry in their next round."""
 
 _most: ContextVar[float | None] = ContextVar("longest_wait", default=None)
 
 
 @contextmanager
 def lock_timeout(seconds: float) -> Iterator[None]:
-    """In here a statement waits for a locked database that many seconds at most; threads started in here inherit it."""
+    """Limit lock waits in this block to that many seconds; threads started in it inherit the limit."""
     outer = _most.get()
     token = _most.set(seconds if outer is None else min(seconds, outer))
     try:
@@ -33,19 +33,19 @@ def lock_timeout(seconds: float) -> Iterator[None]:
 
 
 def wait_seconds(usual: float) -> float:
-    """How long a statement that is run now may wait; `usual` is what the settings say."""
+    """Return the lock timeout in effect; `usual` is that of the settings."""
     most = _most.get()
     return usual if most is None else min(usual, most)
 
 
 class _LastTimeout:
-    """When somebody last waited in vain, by the monotonic clock."""
+    """Time of the last lock timeout, by the monotonic clock."""
 
     in_vain = float("-inf")
 
 
 def in_line(work: Callable[[], T]) -> Callable[[], T]:
-    """`work` for a thread that may be busy: where somebody before it waited in vain meanwhile, it waits the less."""
+    """Wrap `work` for a busy thread, and shorten its timeout if calls before it timed out meanwhile."""
     most, asked = _most.get(), time.monotonic()
 
     def run() -> T:

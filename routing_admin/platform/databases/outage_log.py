@@ -1,4 +1,4 @@
-"""Say a failure that lasts once in the server's log, and its end with how often it happened."""
+"""Log a lasting failure once, and its end with the number of failed attempts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from routing_admin.platform.databases.unavailable import fault_of, is_unavailabl
 
 @dataclass(slots=True)
 class OutageLog:
-    """The failures of one kind of work, `what`, that is tried again and again."""
+    """Failures of `what`, a repeated kind of work."""
 
     log: logging.Logger
     what: str
@@ -19,7 +19,7 @@ class OutageLog:
     _failures: int = 0
 
     def note(self, error: BaseException) -> None:
-        """Count a failure; the line is written if the one before was of another kind or the work had succeeded."""
+        """Count a failure; log it unless the last one was of the same kind."""
         self._failures += 1
         words = explain_failure(error) or f"{type(error).__name__}: {error}"
         kind = fault_of(error) if is_unavailable(error) else words
@@ -28,7 +28,6 @@ class OutageLog:
             self.log.error("%s failed: %s", self.what, words, exc_info=None if is_unavailable(error) else error)
 
     def end(self) -> None:
-        """Note that the work succeeded."""
         if self._failures:
             self.log.warning("%s works again after %d failed attempts", self.what, self._failures)
             self._last_kind, self._failures = "", 0

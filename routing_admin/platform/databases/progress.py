@@ -1,4 +1,4 @@
-"""Progress of long work, with the time left: on a terminal one line that changes, elsewhere a line now and then."""
+"""Show progress of long work with the time left: one changing line on a terminal, elsewhere a line now and then."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from django.core.management.base import OutputWrapper
 from capabilities.runtime import owned
 
 QUIET_SECONDS = 3.0
-"""Work that is done by then says nothing."""
+"""Work that takes less shows nothing."""
 LINE_SECONDS = 5.0
-"""How often a line is written that is not a terminal's."""
+"""Interval of lines outside a terminal."""
 TERMINAL_SECONDS = 0.5
 
 
 @dataclass(slots=True)
 class WorkProgress:
-    """How much of a piece of work is done; `total` 0 means that it is not known."""
+    """Progress of a piece of work; `total` 0 means unknown."""
 
     name: str
     total: int
@@ -37,12 +37,11 @@ class WorkProgress:
         self._next = self.began + QUIET_SECONDS
 
     def advance(self, count: int = 1) -> None:
-        """Count what was done, and say how far it is if it is time to."""
         self.count += count
         self.show()
 
     def show(self) -> None:
-        """Say how far it is if it is time to."""
+        """Show progress, if the interval has passed."""
         now = self.clock()
         if self.out is None or now < self._next:
             return
@@ -53,7 +52,6 @@ class WorkProgress:
         self.out.flush()
 
     def line(self, now: float) -> str:
-        """Return what is said at a moment."""
         spent = now - self.began
         if not self.total and not self.count:
             return f"{self.name}: {spent:.0f} s"
@@ -64,7 +62,6 @@ class WorkProgress:
         return f"{part}, about {left:.0f} s left" if self.count else f"{part}, {spent:.0f} s so far"
 
     def close(self) -> None:
-        """Clear the line of a terminal."""
         if self._is_shown and self.out is not None:
             self.out.write("\r\033[K", ending="")
             self.out.flush()
@@ -80,7 +77,7 @@ _stream = owned(_ProgressStream)
 
 @contextmanager
 def shown_on(out: OutputWrapper) -> Iterator[None]:
-    """Say on this stream how far the work in the block is."""
+    """Show the progress of work in the block on this stream."""
     stream = _stream()
     before, stream.out = stream.out, out
     try:
@@ -91,7 +88,6 @@ def shown_on(out: OutputWrapper) -> Iterator[None]:
 
 @contextmanager
 def progress_of(name: str, total: int = 0) -> Iterator[WorkProgress]:
-    """Yield the counter of a piece of work."""
     counter = WorkProgress(name, total, _stream().out)
     try:
         yield counter
@@ -101,7 +97,7 @@ def progress_of(name: str, total: int = 0) -> Iterator[WorkProgress]:
 
 @contextmanager
 def watched(name: str, total: int, measure: Callable[[], int]) -> Iterator[None]:
-    """Say how far one long call of the block is: a thread measures what is done, since the call itself cannot tell."""
+    """Show progress of one long call in the block; a thread measures it, since the call cannot report it."""
     ended = threading.Event()
     with progress_of(name, total) as counter:
 

@@ -1,4 +1,4 @@
-"""Which migrations a database has had, and whether this program knows them all."""
+"""Applied, unknown and pending migrations of the databases."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from routing_admin.platform.databases.progress import watched
 from routing_admin.platform.databases.router import LOGS
 
 Migration = tuple[str, str]
-"""The app's label and the migration's name."""
+"""App label and migration name."""
 OURS = ("capabilities", "artifacts", "routing_admin")
 APPLIED = "SELECT app, name FROM django_migrations ORDER BY id"
 
 
 class NewerSchemaError(Exception):
-    """Rows were written by a newer version of the program; the sentence says which and what to do."""
+    """A newer version of the program wrote the rows; the message says which and what to do."""
 
 
 def list_applied(using: str = DEFAULT_DB_ALIAS) -> list[Migration]:
-    """What has been applied to a database; nothing for a new one."""
+    """Return the migrations applied to a database; none for a new one."""
     connection = connections[using]
     if "django_migrations" not in connection.introspection.table_names():
         return []
@@ -39,7 +39,6 @@ def list_applied(using: str = DEFAULT_DB_ALIAS) -> list[Migration]:
 
 
 def list_applied_in_file(path: Path) -> list[Migration]:
-    """The same of a copy in an SQLite file."""
     database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
     try:
         return [(app, name) for app, name in database.execute(APPLIED)]
@@ -48,7 +47,10 @@ def list_applied_in_file(path: Path) -> list[Migration]:
 
 
 def load_migrations(applied: Iterable[Migration]) -> MigrationLoader:
-    """Load the migrations of a database that has had these: the replaced ones where it has had only some of them."""
+    """Load the migration graph for a database with these applied.
+
+    A replaced migration remains in the graph if only some of those replaced with it are applied.
+    """
     loader, had = MigrationLoader(None, replace_migrations=False), set(applied)
     for key, migration in loader.replacements.items():
         if 0 < len(had.intersection(migration.replaces)) < len(migration.replaces):
@@ -59,7 +61,7 @@ def load_migrations(applied: Iterable[Migration]) -> MigrationLoader:
 
 
 def find_leaves(applied: Iterable[Migration]) -> list[Migration]:
-    """Return the migrations that no other of these depends on in their app: to migrate until them applies all."""
+    """Return the leaf nodes among these migrations; migrating to them applies all."""
     had = set(applied)
     loader = load_migrations(had)
     had |= {key for key, migration in loader.replacements.items() if had.issuperset(migration.replaces)}
@@ -69,7 +71,7 @@ def find_leaves(applied: Iterable[Migration]) -> list[Migration]:
 
 
 def migrate_until(using: str, leaves: Sequence[Migration]) -> None:
-    """Make the tables of a new database as these migrations left them, which Django's command cannot if replaced."""
+    """Create the tables of a new database as of these migrations; Django's command fails on replaced ones."""
     executor = MigrationExecutor(connections[using])
     executor.loader = load_migrations(leaves)
     executor.migrate(leaves)
@@ -77,7 +79,7 @@ def migrate_until(using: str, leaves: Sequence[Migration]) -> None:
 
 
 def list_unknown(applied: Iterable[Migration]) -> list[Migration]:
-    """Of these, our own apps' that this program does not have."""
+    """Return those of our own apps' migrations that this program does not have."""
     known = {app: _names(app) for app in OURS}
     return [(app, name) for app, name in applied if app in known and name not in known[app]]
 
@@ -89,12 +91,11 @@ def _names(app: str) -> frozenset[str]:
 
 @cache
 def newest_migration() -> str:
-    """The newest migration of the project's own app that this program has."""
     return max(_names("routing_admin"))
 
 
 def refuse_newer(applied: Iterable[Migration], what: str) -> None:
-    """Raises `NewerSchemaError` where a newer program has been at work; `what` begins the sentence."""
+    """Raise `NewerSchemaError` if the program does not know a migration; `what` begins the message."""
     unknown = list_unknown(applied)
     if unknown:
         app, name = unknown[-1]
@@ -105,20 +106,18 @@ def refuse_newer(applied: Iterable[Migration], what: str) -> None:
 
 
 def refuse_newer_schema() -> None:
-    """Raises `NewerSchemaError` when a database of this installation was migrated by a newer program.
-
-    One that does not answer is nobody's to judge.
-    """
+    """Raise `NewerSchemaError` if a newer program migrated one of the databases."""
     for alias in connections:
         try:
             applied = list_applied(alias)
         except DatabaseError:
+            # A database that does not answer cannot be checked.
             continue
         refuse_newer(applied, "The database was migrated by")
 
 
 def list_pending() -> list[Migration]:
-    """What is still to be applied to databases that have been migrated before; nothing for new ones."""
+    """Return migrations to apply to databases that have been migrated before; none for new ones."""
     found = []
     for alias in connections:
         if list_applied(alias):
@@ -131,7 +130,7 @@ def list_pending() -> list[Migration]:
 
 @dataclass(slots=True)
 class _MigrationStatements:
-    """The statements of migrations, each counted by the rows of the table it names."""
+    """Counts executed statements of migrations by the rows of the table they name."""
 
     rows: Mapping[str, int]
     total: int
@@ -143,12 +142,12 @@ class _MigrationStatements:
         return result
 
     def measure(self) -> int:
-        """Return how many rows of the total are done; an operation may take more statements than one."""
+        # An operation may take several statements, so the count can exceed the total.
         return min(self.count, self.total) if self.total else self.count
 
 
 def migrate() -> None:
-    """Apply what is pending, and say how far it is."""
+    """Apply pending migrations and show progress."""
     for alias in (DEFAULT_DB_ALIAS, LOGS):
         weights = _weigh_pending(alias)
         total = sum(rows * times for rows, times in weights.values())
@@ -162,7 +161,6 @@ def migrate() -> None:
 
 
 def _weigh_pending(alias: str) -> dict[str, tuple[int, int]]:
-    """Return each table that pending migrations name, with its rows and how often they do."""
     connection = connections[alias]
     if not list_applied(alias):
         return {}

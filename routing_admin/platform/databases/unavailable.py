@@ -1,6 +1,6 @@
-"""What an error of the database is about: an outage, a value that it refuses, or our code; and what callers then get.
+"""Classify database errors as outages, rejected values or bugs, by SQLSTATE and SQLite's codes.
 
-Everything that has to tell an outage from a fault asks here, by the codes that SQLSTATE and SQLite have for them.
+All code that needs to distinguish an outage from a bug uses this module.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from capabilities.core.translatable import Translatable, translatable
 
 
 class DatabaseFault(StrEnum):
-    """What an error is about; all but the last two are outages, which end without a change to what was asked."""
+    """Cause of an error; all but the last two are outages, after which the same call can succeed unchanged."""
 
     DOWN = "down"
     LOCKED = "locked"
@@ -29,7 +29,7 @@ class DatabaseFault(StrEnum):
 SQLSTATES: Mapping[str, DatabaseFault] = {
     "08": DatabaseFault.DOWN,
     "25006": DatabaseFault.READ_ONLY,  # psycopg: InternalError
-    "25P02": DatabaseFault.CODE,  # a statement after one that failed
+    "25P02": DatabaseFault.CODE,  # a statement in a failed transaction
     "28": DatabaseFault.DOWN,
     "3D": DatabaseFault.DOWN,
     "40": DatabaseFault.LOCKED,
@@ -39,16 +39,16 @@ SQLSTATES: Mapping[str, DatabaseFault] = {
     "57": DatabaseFault.DOWN,
     "58": DatabaseFault.DOWN,
     "XX": DatabaseFault.DOWN,
-    "42501": DatabaseFault.FORBIDDEN,  # psycopg: ProgrammingError, and so are those of a rolling upgrade
+    "42501": DatabaseFault.FORBIDDEN,  # psycopg: ProgrammingError, like those of a rolling upgrade below
     "42P01": DatabaseFault.OUTDATED,
     "42703": DatabaseFault.OUTDATED,
     "3F": DatabaseFault.OUTDATED,
     "22": DatabaseFault.VALUE,
     "23": DatabaseFault.VALUE,
     "42804": DatabaseFault.VALUE,
-    "54": DatabaseFault.VALUE,  # psycopg: OperationalError, though the row is what is too large
+    "54": DatabaseFault.VALUE,  # psycopg: OperationalError, although it is the row that is too large
 }
-"""PostgreSQL's codes, or the first two characters of them."""
+"""SQLSTATE codes, or their first two characters."""
 SQLITE_CODES: Mapping[int, DatabaseFault] = {
     3: DatabaseFault.FORBIDDEN,
     5: DatabaseFault.LOCKED,
@@ -59,16 +59,19 @@ SQLITE_CODES: Mapping[int, DatabaseFault] = {
     19: DatabaseFault.VALUE,
     20: DatabaseFault.VALUE,
 }
-"""SQLite's codes, without what it adds to them. I/O errors and damaged files have no row: they are its outage."""
+"""SQLite's primary result codes.
+
+I/O errors and damaged files are not listed: they count as outages.
+"""
 NO_TABLE = ("no such table", "no such column", "has no column named")
-"""What SQLite, which has no code for it, says of tables of another version."""
+"""SQLite's messages for tables of another version, for which it has no code."""
 REFUSED_BY_DRIVER = ("cannot adapt", "binding parameter")
 OUR_CLASSES = (ProgrammingError, NotSupportedError)
 
 WAIT_SECONDS = 1.0
-"""How long a call of an agent waits for a locked database; what it cannot have by then it may ask for again."""
+"""Lock timeout of an agent's call, which may be retried afterwards."""
 AGAIN_SECONDS = 2.0
-"""What `Retry-After` says then."""
+"""`Retry-After` of such a call."""
 MESSAGE = translatable(
     "The database is not responding, and this call needs it to look up its key or to read or store a file. Send it "
     "again in a few seconds."
@@ -90,29 +93,29 @@ MESSAGES: Mapping[DatabaseFault, Translatable] = {
         "few minutes."
     ),
 }
-"""What callers get of an outage; of the others it is `MESSAGE`."""
+"""Messages to callers by cause of the outage; `MESSAGE` for all others."""
 
 
 def explain(error: BaseException) -> str:
-    """Return what the caller gets of an error that is an outage."""
+    """Return the message to the caller for an outage."""
     fault = fault_of(error)
     return MESSAGES.get(fault, MESSAGE) if fault else MESSAGE
 
 
 def is_unavailable(error: BaseException | None) -> bool:
-    """Return whether an error is an outage of the database: what was asked for is no fault, and may be asked again."""
+    """Return whether an error is an outage of the database, so that the same call may be retried."""
     return error is not None and fault_of(error) not in (None, DatabaseFault.VALUE, DatabaseFault.CODE)
 
 
 def is_of_values(error: BaseException) -> bool:
-    """Return whether an error is one row's own: without it the other rows can be written."""
+    """Return whether a row's own values caused the error, so that the other rows can be written."""
     if isinstance(error, DatabaseError | InterfaceError):
         return fault_of(error) is DatabaseFault.VALUE
     return isinstance(error, TypeError | ValueError | ArithmeticError | LookupError | AttributeError | RecursionError)
 
 
 def fault_of(error: BaseException) -> DatabaseFault | None:
-    """Return what an error of the database, as Django raises it, is about; None for any other error."""
+    """Return the cause of a database error as raised by Django; None for any other error."""
     if not isinstance(error, DatabaseError | InterfaceError):
         return None
     cause, text = error.__cause__, str(error)
@@ -124,7 +127,7 @@ def fault_of(error: BaseException) -> DatabaseFault | None:
 
 
 def _fault_by_words(error: BaseException, text: str) -> DatabaseFault | None:
-    """Return what the text or the class of an error says that has no code, or one that says little."""
+    # For errors without a code, or with one that says little.
     if "is full" in text or "No space left" in text:
         return DatabaseFault.FULL
     if any(words in text for words in NO_TABLE):

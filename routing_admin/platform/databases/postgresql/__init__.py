@@ -1,1 +1,1 @@
-"""How does the program use PostgreSQL? Django's engine, except for waits, pools, and text it cannot store."""
+"""Django's PostgreSQL engine with lock timeouts, pools, reconnection, and text that PostgreSQL can store."""

@@ -1,4 +1,4 @@
-"""The database engine of the settings: Django's own, but for waits, connections that were lost, pools, and text."""
+"""Django's PostgreSQL engine with lock timeouts, pools, reconnection, and text that PostgreSQL can store."""
 
 from __future__ import annotations
 
@@ -21,28 +21,26 @@ from routing_admin.platform.databases.explaining import is_pooled
 from routing_admin.platform.databases.lock_timeout import wait_seconds
 
 USUAL_SECONDS = 5.0
-"""How long a page or a command waits for a lock or a connection."""
+"""How long pages and commands wait for a lock or a connection."""
 REFUSED_SECONDS = 1.0
-"""How long it waits for a connection while the server takes none."""
+"""How long they wait for a connection while the server accepts none."""
 RECONNECT_SECONDS = 5.0
-"""How long a pool keeps connections to a server that is read-only: after a failover, they lead to the old primary."""
+"""Maximum age of connections to a read-only server: after a failover they lead to the old primary."""
 READ_ONLY_SIGNS = ("default_transaction_read_only", "in_hot_standby")
-"""Settings that the server reports unasked, at connection and when they change."""
+"""Parameters that the server reports on connection and whenever they change."""
 OLDEST = (15,)
-"""The oldest PostgreSQL that is served."""
+"""Oldest supported PostgreSQL."""
 
 
 class TextDumper(StrDumperUnknown):
-    """Text without what the database cannot keep."""
+    """Dumps text without what PostgreSQL cannot store."""
 
     def dump(self, obj: str) -> Any:
-        """Its bytes."""
         return super().dump(storable_text(obj))
 
 
 @cache
 def _adapters(timezone: Any) -> AdaptersMap:
-    """Django's, with our text."""
     adapters = AdaptersMap(psycopg_any.get_adapters_template(True, timezone))
     adapters.register_dumper(str, TextDumper)
     return adapters
@@ -50,7 +48,7 @@ def _adapters(timezone: Any) -> AdaptersMap:
 
 @dataclass(slots=True)
 class _Refused:
-    """Why the server took none of the pools' last connection; None while it takes them."""
+    """Error of the pools' last attempt to connect; None if it succeeded."""
 
     error: OperationalError | None = None
 
@@ -59,20 +57,19 @@ _refused = owned(_Refused)
 
 
 class PooledConnection(Connection[Any]):
-    """A connection of a pool, which itself says no more than that there is none."""
+    """Pooled connection that keeps its last error, as the pool only reports that it has none free."""
 
     made_at = 0.0
 
     @property
     def is_worth_replacing(self) -> bool:
-        """Whether its server is read-only, and another may be found by now."""
+        """Return whether the server is read-only and the connection old enough to look for another."""
         if all(self.info.parameter_status(name) != "on" for name in READ_ONLY_SIGNS):
             return False
         return time.monotonic() - self.made_at > RECONNECT_SECONDS
 
     @classmethod
     def connect(cls, conninfo: str = "", **more: Any) -> Any:
-        """A new one. Raises `OperationalError` with what the server, or the way to it, has against it."""
         try:
             made = super().connect(conninfo, **more)
         except OperationalError as error:
@@ -84,28 +81,27 @@ class PooledConnection(Connection[Any]):
 
 
 class DatabaseFeatures(features.DatabaseFeatures):
-    """Django's, of the versions that are served."""
+    """Features of the supported versions."""
 
     minimum_database_version = OLDEST
 
 
 class DatabaseOperations(operations.DatabaseOperations):
-    """Django's, with JSON that can be kept."""
+    """Operations with JSON that PostgreSQL can store."""
 
     def adapt_json_value(self, value: Any, encoder: Any) -> Any:
-        """The value as a parameter of a statement."""
         return Jsonb(value, dumps=lambda each: write_json(each, encoder))
 
 
 class DatabaseWrapper(DjangoWrapper):
-    """A connection whose locks are waited for as long as its user of the moment may wait, and so is a pool."""
+    """Connection with the lock timeout and the pool timeout of the current context."""
 
     features_class = DatabaseFeatures
     ops_class = DatabaseOperations
 
     @property
     def pool(self) -> Any:
-        """The process's pool; None but in one that serves, so that a command hears at once why it cannot connect."""
+        # Without a pool, a command fails at once with the reason why it cannot connect.
         if not is_pooled():
             return None
         found = super().pool
@@ -114,11 +110,9 @@ class DatabaseWrapper(DjangoWrapper):
         return found
 
     def get_connection_params(self) -> dict[str, Any]:
-        """Django's parameters, with our text."""
         return {**super().get_connection_params(), "context": _adapters(self.timezone)}
 
     def get_new_connection(self, conn_params: Any) -> Any:
-        """A connection of the pool, or one of the thread's own. Raises `OperationalError` where there is none."""
         pool = self.pool
         if pool is None:
             return super().get_new_connection(conn_params)
@@ -127,6 +121,7 @@ class DatabaseWrapper(DjangoWrapper):
         seconds = wait_seconds(USUAL_SECONDS if _refused().error is None else REFUSED_SECONDS)
         try:
             found = pool.getconn(timeout=seconds)
+            # After a failover all pooled connections may lead to the old primary.
             if found.is_worth_replacing:
                 pool.putconn(found)
                 pool.drain()
@@ -139,32 +134,31 @@ class DatabaseWrapper(DjangoWrapper):
             raise OperationalError(str(refusal)) from late
 
     def ensure_connection(self) -> None:
-        """A connection, anew where the server let go of the last one: whoever met that has been told."""
+        # The server closed it, and the error has been raised already: connect again.
         if self.connection is not None and self.connection.closed and not self.in_atomic_block:
             self.close()
         super().ensure_connection()
 
     def close_if_unusable_or_obsolete(self) -> None:
-        """Django's, which would ask for another connection in place of one that the server let go of."""
+        # Django would check a connection that the server has closed by opening another one.
         if self.connection is not None and self.connection.closed and not self.in_atomic_block:
             self.close()
         super().close_if_unusable_or_obsolete()
 
     def create_cursor(self, name: str | None = None) -> Any:
-        """A cursor, after the connection was told how long to wait for locks."""
-        wanted = max(1, int(wait_seconds(USUAL_SECONDS) * 1000))  # 0 would be for ever
+        wanted = max(1, int(wait_seconds(USUAL_SECONDS) * 1000))  # 0 means no timeout
         if getattr(self.connection, "lock_timeout", None) != wanted and self._takes_statements():
             self.connection.execute(f"SET lock_timeout = {wanted}")
             self.connection.lock_timeout = wanted
         return super().create_cursor(name)
 
     def _takes_statements(self) -> bool:
-        """Whether a statement is no error in itself, as it is in a transaction that has failed."""
+        # In a failed transaction every statement is an error.
         return bool(self.connection.info.transaction_status != pq.TransactionStatus.INERROR)
 
     def _configure_connection(self, connection: Any) -> bool:
-        """Time zone, and no compiling of statements: ours are short, and over many partitions it takes longer."""
         super()._configure_connection(connection)  # type: ignore[misc]
+        # Statements are short, and compiling them over many partitions takes longer than running them.
         connection.execute("SET jit = off")
         return True
 
@@ -177,12 +171,11 @@ class DatabaseWrapper(DjangoWrapper):
         self._forget_wait()
 
     def _forget_wait(self) -> None:
-        """A setting goes back with its transaction."""
         if self.connection is not None:
+            # The rollback also undoes the SET.
             self.connection.lock_timeout = None
 
     def _close(self) -> None:
-        """Gives the connection back to the pool that it is from, or closes it."""
         self._forget_wait()
         if getattr(self.connection, "_pool", None) is not None:
             super()._close()  # type: ignore[misc]

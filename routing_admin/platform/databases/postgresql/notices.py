@@ -1,4 +1,4 @@
-"""PostgreSQL tells whoever listens that somebody changed the configuration: a hint, who misses it looks anyway."""
+"""Listen for PostgreSQL's notifications of configuration changes; they are hints, and missing one does no harm."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ log = logging.getLogger(__name__)
 
 CHANNEL = "routing_admin"
 HEARING_SECONDS = 1.0
-"""How long one hearing takes at most, so that the end of the process is noticed."""
+"""Longest wait for a notification, so that the thread notices when it should stop."""
 AGAIN_SECONDS = 2.0
-"""How long after a lost connection another is tried."""
+"""Delay before reconnecting."""
 
 
 class Listener:
-    """Calls `act` in a thread of its own, which has a connection beside the pools, for each change that is told."""
+    """Calls `act` for each notification, in a thread with a connection outside the pools."""
 
     def __init__(self, act: Callable[[], object]) -> None:
         self._act = act
@@ -30,13 +30,11 @@ class Listener:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Starts to listen; once per process."""
         self._ends.clear()
         self._thread = threading.Thread(target=self._run, name="notices", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread."""
         self._ends.set()
         if self._thread is not None:
             self._thread.join(timeout=2 * HEARING_SECONDS)
@@ -60,6 +58,5 @@ class Listener:
 
 
 def _parameters() -> dict[str, Any]:
-    """How the program connects, without what is Django's."""
     known = connections[DEFAULT_DB_ALIAS].get_connection_params()
     return {name: value for name, value in known.items() if name not in ("context", "cursor_factory")}

@@ -1,6 +1,6 @@
-"""The request log by day: a table for each, made ahead, and gone in milliseconds when the day's time is over.
+"""Daily partitions of the request log, created in advance and dropped in milliseconds.
 
-What began on a day that has no table, or came late, stands in a table for the rest. A day is UTC's.
+Days are in UTC. Rows of a day without a partition go to the default partition.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from capabilities.runtime import owned
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 
 AHEAD = 3
-"""Days after today that have their tables: a clock, or upkeep, may be late."""
+"""Days created in advance, in case a clock or the upkeep is late."""
 LOCK = 0x64617973
-"""The number of the lock that whoever makes or drops a day holds."""
+"""Number of the advisory lock held while days are created or dropped."""
 DAY_NAME = re.compile(r"_(\d{8})$")
 
 
 @dataclass(frozen=True, slots=True)
 class DailyTable:
-    """A table in parts by the day of a moment; within a part these columns stand for one row."""
+    """A table partitioned by the day of a timestamp; the `unique` columns identify a row within a day."""
 
     name: str
     moment: str
@@ -33,17 +33,15 @@ class DailyTable:
 
     @property
     def rest(self) -> str:
-        """The part that takes what belongs to no day that there is."""
         return f"{self.name}_default"
 
     def part(self, day: date) -> str:
-        """A day's part."""
         return f"{self.name}_{day:%Y%m%d}"
 
 
 @dataclass(slots=True)
 class _Days:
-    """What this process found when it last made days: when the first began that has a table, and when the last ends."""
+    """Start of the first day and end of the last, as this process last found them."""
 
     bounds: tuple[datetime, datetime] | None = None
 
@@ -55,9 +53,9 @@ ATTEMPTS = DailyTable("routing_admin_attemptlog", "at", "request_id, position")
 
 
 def make_days(now: datetime) -> int:
-    """Makes what is missing of yesterday, today and the days ahead; how many parts. Only PostgreSQL has any.
+    """Create missing partitions from yesterday to the days ahead, and return their number; PostgreSQL only.
 
-    Raises what the database raises.
+    Raise what the database raises.
     """
     connection = connections[LOGS]
     if connection.vendor != POSTGRESQL:
@@ -76,17 +74,17 @@ def make_days(now: datetime) -> int:
 
 
 def days_there() -> tuple[datetime, datetime] | None:
-    """When the first day began that has a table, and when the last ends; None where this process has made none.
+    """Return the start of the first day with a partition and the end of the last, if this process made any.
 
-    Days may be gone since, and what has no day stands in the rest.
+    Days may have been dropped since, and the default partition may have rows of others.
     """
     return _found().bounds
 
 
 def drop_days(before: datetime) -> int:
-    """Drops the days that were over at that moment, and takes rows that are older out of the rest; how many requests.
+    """Drop the days that had ended by then, delete older rows elsewhere, and return the number of requests.
 
-    A request so goes up to a day after its time. Raises what the database raises.
+    Requests are kept for up to a day beyond that. Raise what the database raises.
     """
     total: int = 0
     for day in _days_before(before):
@@ -126,13 +124,13 @@ def _names_there(cursor: Any) -> set[str]:
 
 
 def _make_day(table: DailyTable, day: date) -> None:
-    """Makes a day's part beside the table, and takes it in: nobody who writes is kept waiting."""
     start = datetime.combine(day, time(), UTC)
     bounds = [start.isoformat(), (start + timedelta(days=1)).isoformat()]
     with transaction.atomic(using=LOGS), connections[LOGS].cursor() as cursor:
         _lock(cursor)
         if table.part(day) in _names_there(cursor):  # another process was quicker
             return
+        # The partition is created as a separate table and then attached, so that writers do not wait.
         cursor.execute(statements_of(table, table.part(day)))
         cursor.execute(
             f"WITH late AS (DELETE FROM {table.rest} WHERE {table.moment} >= %s AND {table.moment} < %s RETURNING *) "  # noqa: S608
@@ -145,9 +143,10 @@ def _make_day(table: DailyTable, day: date) -> None:
 
 
 def statements_of(table: DailyTable, part: str) -> str:
-    """What makes a part that is not yet one; its rows are unique by themselves, since no key goes across days."""
+    """Return the statements that create a partition's table; its own index ensures unique rows."""
     return (
         f"CREATE TABLE {part} (LIKE {table.name} INCLUDING DEFAULTS INCLUDING CONSTRAINTS); "
+        # Each day has its own index, because no key spans partitions.
         f"CREATE UNIQUE INDEX {part}_once ON {part} ({table.unique})"
     )
 

@@ -1,1 +1,1 @@
-"""How does the program use SQLite? Django's engine, except for how long a statement waits."""
+"""Django's SQLite engine with lock timeouts and the same rules for text as PostgreSQL."""

@@ -1,4 +1,4 @@
-"""The database engine of the settings: Django's own, but for how long a statement waits, and what text holds."""
+"""Django's SQLite engine with lock timeouts and the same rules for text as PostgreSQL."""
 
 from __future__ import annotations
 
@@ -16,24 +16,21 @@ from routing_admin.platform.databases.lock_timeout import wait_seconds
 
 
 class Cursor(base.SQLiteCursorWrapper):
-    """A cursor that lets go of its statement when that fails.
+    """Cursor that closes its statement when it fails.
 
-    Else the statement is let go when the error is collected as garbage, by whatever thread that falls to; and that
-    thread, the event loop's too, stands still as long as the connection waits for a lock (CPython 3.11.7, measured).
+    Otherwise the statement is closed when its error is garbage collected, in any thread. That thread, possibly the
+    event loop's, then blocks as long as the connection waits for a lock (CPython 3.11.7, measured).
     """
 
     def execute(self, query: str, params: Any = None) -> Any:
-        """Runs a statement. Raises what the database raises."""
         with self._let_go():
             return super().execute(query, _with_storable_texts(params))
 
     def executemany(self, query: str, param_list: Iterable[Any]) -> Any:
-        """Runs a statement for each set of parameters. Raises what the database raises."""
         with self._let_go():
             return super().executemany(query, map(_with_storable_texts, param_list))
 
     def convert_query(self, query: str, *, param_names: Any = None) -> str:
-        """The statement with SQLite's placeholders; of one that comes again and again it is remembered."""
         return (
             _with_question_marks(query)
             if param_names is None
@@ -55,7 +52,6 @@ def _with_question_marks(query: str) -> str:
 
 
 def _with_storable_texts(params: Any) -> Any:
-    """The parameters with text as PostgreSQL would keep it."""
     texts = params.values() if isinstance(params, Mapping) else params or ()
     if all(is_storable(each) for each in texts if isinstance(each, str)):
         return params
@@ -65,42 +61,39 @@ def _with_storable_texts(params: Any) -> Any:
 
 
 def make_private(path: str) -> None:
-    """An empty file that its owner alone may read, where there is none; SQLite's other files get the same rights."""
+    """Create an empty file readable only by its owner, if there is none; SQLite's other files inherit its mode."""
     if path == ":memory:" or path.startswith("file:"):
         return
-    with suppress(OSError):  # it is there, or SQLite says itself why it cannot be
+    with suppress(OSError):  # it exists, or SQLite will report why it cannot
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
 
 class SqliteOperations(operations.DatabaseOperations):
-    """Django's, with JSON as PostgreSQL would keep it."""
+    """Operations with JSON as PostgreSQL would store it."""
 
     def adapt_json_value(self, value: Any, encoder: Any) -> Any:
-        """The value as a parameter of a statement."""
         return write_json(value, encoder)
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """A connection whose busy timeout is what its user of the moment may wait, connecting included."""
+    """Connection with the lock timeout of the current context, also while connecting."""
 
     ops_class = SqliteOperations
     _usual = _now = 5.0
 
     def get_connection_params(self) -> dict[str, Any]:
-        """Django's parameters with the timeout of the moment, in seconds."""
         params = super().get_connection_params()
         self._usual = float(params.get("timeout", self._usual))
         self._now = params["timeout"] = wait_seconds(self._usual)
         return dict(params)
 
     def get_new_connection(self, conn_params: Any) -> Any:
-        """A connection; a database that is not there yet begins as a file of its owner's alone."""
         make_private(str(conn_params["database"]))
         return super().get_new_connection(conn_params)
 
     @contextmanager
     def deferred(self) -> Iterator[None]:
-        """Transactions that begin in here take no lock of writers: for those that only read."""
+        """Begin transactions in this block without the writers' lock, for code that only reads."""
         self.ensure_connection()
         usual: Any = self.transaction_mode  # type: ignore[has-type]
         self.transaction_mode = "DEFERRED"
@@ -110,7 +103,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             self.transaction_mode = usual
 
     def create_cursor(self, name: str | None = None) -> Any:
-        """A cursor, after the connection was told how long to wait."""
+        # The timeout may have changed since the last statement.
         wanted = wait_seconds(self._usual)
         if wanted != self._now:
             self.connection.execute(f"PRAGMA busy_timeout = {int(wanted * 1000)}")
@@ -119,12 +112,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
 
 ROOM = {"cache_size": -200_000, "wal_autocheckpoint": 8000}
-"""For work on many rows: pages that are changed again and again are written once."""
+"""Settings for work on many rows: pages that change repeatedly are written once."""
 
 
 @contextmanager
 def roomy(connection: Any) -> Iterator[None]:
-    """Give SQLite memory for work on many rows, and take it back; every other engine has its own."""
+    """Give SQLite more memory for work on many rows; no effect on other engines."""
     if connection.vendor != "sqlite":
         yield
         return
