@@ -1,1 +1,1 @@
-"""Where does a task go? The project package: task routes, data plane, configuration and history."""
+"""Project package: settings, routing of tasks to models, the gateway, the console and the request log."""

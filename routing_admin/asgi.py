@@ -1,4 +1,4 @@
-"""The ASGI application that `manage.py serve` runs: the calls of agents, their tools, and Django behind them."""
+"""ASGI application of `manage.py serve`: the agents' APIs, MCP, and Django for everything else."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import Any, cast
 from django.conf import settings
 from django.core.asgi import get_asgi_application
 
+# Django has to be set up before any module with models is imported.
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "routing_admin.settings")
 site = get_asgi_application()
 
 from routing_admin.api.mcp.callers import PATH as MCP_PATH  # noqa: E402
 from routing_admin.gateway.application import CHAT_APIS, SLOWEST_READER_SECONDS, answer_call, find_chat_api  # noqa: E402
 from routing_admin.gateway.key_cache import cached_principal  # noqa: E402
-from routing_admin.platform.server.body_limit import App, limit_bodies  # noqa: E402  # after Django is ready
+from routing_admin.platform.server.body_limit import App, limit_bodies  # noqa: E402
 from routing_admin.platform.server.cross_origin import share  # noqa: E402
 from routing_admin.platform.server.request_limit import limit_requests  # noqa: E402
 from routing_admin.platform.server.scrapes import answer_scrape, is_metrics_port  # noqa: E402
@@ -25,7 +26,7 @@ from routing_admin.runtime import Message, Receive, Send, lifespan, mcp_app  # n
 
 
 def agent_of(headers: Mapping[str, str]) -> str:
-    """The agent whose key came in a moment ago, empty for everybody else."""
+    """Return the agent that owns the cached key of a request; empty for any other caller."""
     caller = cached_principal(headers)
     return "" if caller is None else caller.key_owner
 
@@ -36,13 +37,14 @@ tools = limit_requests(limit_bodies(cast(App, lambda scope, receive, send: mcp_a
 
 
 async def answer_request(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-    """Serves a request, or follows the process through its life."""
     if scope["type"] == "lifespan":
         await lifespan(receive, send)
         return
+    # The metrics port serves nothing else.
     if is_metrics_port(scope):
         await answer_scrape(scope, send)
         return
+    # Known paths skip the look-up of misspelt ones.
     if scope["path"] not in CHAT_APIS:
         scope["path"] = meant_path(scope["path"])
     api = find_chat_api(scope) if scope["type"] == "http" else None
@@ -58,7 +60,7 @@ application = share(cast(App, answer_request), settings.CORS_ORIGINS)
 
 
 def limit_slow_readers(send: Send, seconds: float = SLOWEST_READER_SECONDS) -> Send:
-    """`send`, which gives up on a caller that takes nothing for so long: its stream ends, and its upstream with it."""
+    """Wrap `send` to time out if a caller reads nothing for so long, which ends its upstream request, too."""
 
     async def sending(message: Message) -> None:
         async with asyncio.timeout(seconds):

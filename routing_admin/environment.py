@@ -1,6 +1,6 @@
-"""The settings from the environment, read once: every `ROUTING_ADMIN_…` variable with its default and meaning.
+"""Settings from the environment: every `ROUTING_ADMIN_…` variable with its default and meaning.
 
-`SETTINGS` is the one list that the settings page and the README's table are made from.
+The settings page and the README's table are made from `SETTINGS`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LOG_FORMATS = ("line", "json")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting of the installation: its variable, default as written, and what it does."""
+    """A setting of the installation: its variable, its default as shown, and its meaning."""
 
     name: str
     default: str
@@ -228,16 +228,14 @@ SETTINGS: tuple[Setting, ...] = (
 
 @cache
 def program_version() -> str:
-    """The product's version, from pyproject.toml."""
     with (BASE_DIR / "pyproject.toml").open("rb") as file:
         return str(tomllib.load(file)["project"]["version"])
 
 
 class Environment(environ.Env):  # type: ignore[misc]  # the library has no types
-    """The environment, whose numbers end the program with a sentence where they are none."""
+    """Environment that exits with one line if a number is invalid."""
 
     def get_value(self, var: Any, cast: Any = None, default: Any = environ.Env.NOTSET, **options: Any) -> Any:
-        """The value of a variable. Raises `SystemExit` for one that is no number and should be."""
         try:
             return super().get_value(var, cast, default, **options)
         except ValueError:
@@ -246,23 +244,23 @@ class Environment(environ.Env):  # type: ignore[misc]  # the library has no type
 
 
 def read_environment() -> environ.Env:
-    """The environment, with `.env` beside manage.py filling in what is not set."""
     env = Environment()
+    # Variables that are set take precedence over the file.
     env.read_env(str(BASE_DIR / ".env"), overwrite=False)
     return env
 
 
 def data_directory(env: environ.Env) -> Path:
-    """The data directory, made when missing, readable by its owner alone."""
     path = Path(env.str(PREFIX + "DATA_DIR", default=str(BASE_DIR / "var"))).expanduser().resolve()
+    # Only the owner may read it, as it has the databases and secrets.
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path
 
 
 def database_files(url: str, data_dir: Path) -> tuple[Path, Path]:
-    """The configuration's SQLite file and the request log's: those of the data directory, or where DATABASE_URL says.
+    """Return the SQLite files of configuration and request log, as DATABASE_URL says or in the data directory.
 
-    Raises `SystemExit` for any other engine, with one line: Django would show where in itself it gave up.
+    Raise `SystemExit` for any other engine, with one line instead of Django's traceback.
     """
     if not url:
         return data_dir / "routing_admin.sqlite3", data_dir / "logs.sqlite3"
@@ -278,9 +276,9 @@ def database_files(url: str, data_dir: Path) -> tuple[Path, Path]:
 
 
 def artifacts_bucket(env: environ.Env) -> Bucket | None:
-    """The bucket that artifacts are kept in; None for files in the data directory.
+    """Return the bucket for artifacts; None for files in the data directory.
 
-    Raises `SystemExit` with one line for an address that is none; what may be a secret in it is not repeated.
+    Raise `SystemExit` with one line for an invalid URL, without repeating what may be a secret.
     """
     name = PREFIX + "ARTIFACTS_URL"
     url = env.str(name, default="")
@@ -291,9 +289,9 @@ def artifacts_bucket(env: environ.Env) -> Bucket | None:
 
 
 def redis_url(env: environ.Env) -> str:
-    """The address of Redis, empty for none.
+    """Return the URL of Redis, empty for none.
 
-    Raises `SystemExit` with one line for what is no such address; it is not shown, for it may have a password in it.
+    Raise `SystemExit` with one line for an invalid URL, without showing it, as it may contain a password.
     """
     url: str = env.str("REDIS_URL", default="").strip()
     if not url:
@@ -319,8 +317,9 @@ def _leads_to_redis(url: str) -> bool:
 
 
 def keep_secret(path: Path, make: str) -> str:
-    """The secret in a file of the data directory, made the first time; never overwritten, two starters agree."""
+    """Return the secret in a file, created the first time and never overwritten; safe with concurrent starts."""
     try:
+        # O_EXCL: of several processes that start at once, one writes, and all read the same secret.
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(make)
     except FileExistsError:
@@ -329,12 +328,14 @@ def keep_secret(path: Path, make: str) -> str:
 
 
 def cors_origins(env: environ.Env) -> tuple[str, ...]:
-    """The origins whose pages may call the agents' APIs, as browsers send them; `*` alone for all.
+    """Return the origins whose pages may call the agents' APIs, as browsers send them; only `*` for all.
 
-    Raises `SystemExit` with one line for what is no origin, or not written as browsers do: it would never match.
+    Raise `SystemExit` with one line for an invalid origin, or one that browsers write differently, which would never
+    match.
     """
     name = PREFIX + "CORS_ORIGINS"
     origins = tuple(word for each in env.str(name, default="").split(",") if (word := each.strip()))
+    # An origin written differently than browsers do would never match, so it is rejected at once.
     for each in origins if origins != ("*",) else ():
         origin = browser_origin(each)
         if origin is None:
@@ -346,7 +347,7 @@ def cors_origins(env: environ.Env) -> tuple[str, ...]:
 
 
 def browser_origin(text: str) -> str | None:
-    """The origin as a browser sends it: in lower case, without path and usual port; None for what is no origin."""
+    """Return the origin as browsers send it: lower case, no path, no default port; None if invalid."""
     try:
         parts = urlsplit(text)
         host, port = (parts.hostname or "").encode("idna").decode(), parts.port
@@ -362,7 +363,6 @@ def browser_origin(text: str) -> str | None:
 
 
 def log_format(env: environ.Env) -> str:
-    """How lines of the log are written. Raises `SystemExit` with one line for a word that is none."""
     name = PREFIX + "LOG_FORMAT"
     word = env.str(name, default="") or LOG_FORMATS[0]
     if word not in LOG_FORMATS:
@@ -371,18 +371,16 @@ def log_format(env: environ.Env) -> str:
 
 
 def secret_files(env: environ.Env, data_dir: Path) -> dict[str, Path]:
-    """The files of the data directory that hold secrets, by name; none for one that the environment gives."""
+    """Return the files of the data directory with secrets, by name, except those set in the environment."""
     names = {"secret_key": PREFIX + "SECRET_KEY", "keys": PREFIX + "KEYS"}
     return {name: data_dir / name for name, setting in names.items() if not env.str(setting, default="")}
 
 
 def signing_secrets(env: environ.Env, data_dir: Path) -> list[str]:
-    """The signing secrets, newest first: from the environment, else kept in the data directory."""
     given = env.str(PREFIX + "SECRET_KEY", default="")
     return split_secrets(given or keep_secret(data_dir / "secret_key", secrets.token_urlsafe(50)))
 
 
 def encryption_keys(env: environ.Env, data_dir: Path) -> list[str]:
-    """The keys that encrypt stored provider keys, newest first."""
     given = [key for key in env.list(PREFIX + "KEYS", default=[]) if key]
     return given or keep_secret(data_dir / "keys", Fernet.generate_key().decode()).split(",")

@@ -1,4 +1,4 @@
-"""What a serving process starts, in order, and stops in reverse when it ends."""
+"""Start the background parts of a serving process in order, and stop them in reverse when it ends."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 SWITCH_SECONDS = 0.001
-"""A call releases the interpreter some ten times, and waits this long for it each time while a thread computes."""
+"""Thread switch interval.
+
+A call releases the interpreter about ten times, and waits this long each time while another thread computes.
+"""
 mcp_app = owned(McpApp)
 upkeep = owned(
     lambda: Upkeep(
@@ -62,7 +65,7 @@ redis_rounds = owned(lambda: RedisRounds(link(), hints()))
 
 
 class Part(Protocol):
-    """Something that runs beside the requests."""
+    """Something that runs in the background."""
 
     def start(self) -> None: ...
 
@@ -70,12 +73,13 @@ class Part(Protocol):
 
 
 async def lifespan(receive: Receive, send: Send) -> None:
-    """Start what runs beside the requests; at the end stop it, which writes down what waits, and close connections."""
+    """Start background parts, and at the end stop them, so that they write what is queued, and close connections."""
     await receive()
     pool_connections()
-    # THREADS of them may wait for files' readers; as many more never do
+    # Up to THREADS threads may wait for readers of files; the other half never does.
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2 * THREADS))
-    process_upstream().limit_connections(max_connections(descriptor_limit()))  # each caller needs one at a time
+    # Each caller needs one connection at a time.
+    process_upstream().limit_connections(max_connections(descriptor_limit()))
     sys.setswitchinterval(SWITCH_SECONDS)
     resources.settle()
     resources.note_loop()
@@ -99,16 +103,17 @@ async def lifespan(receive: Receive, send: Send) -> None:
 
 
 def run_until_end(*parts: Part) -> None:
-    """Start parts in this order; the runtime stops them in reverse."""
     for part in parts:
         part.start()
+        # The runtime stops parts in reverse.
         runtime().at_end(part.stop)
 
 
 def listen_for_changes() -> Any:
-    """Start to listen for other processes' changes where the database announces them; None elsewhere: upkeep looks."""
+    """Listen for other processes' changes if the database notifies of them; elsewhere `upkeep` polls."""
     if connection.vendor != POSTGRESQL:
         return None
+    # Imports psycopg, which only PostgreSQL needs.
     from routing_admin.platform.databases.postgresql.notices import Listener
 
     listener = Listener(snapshot.look)

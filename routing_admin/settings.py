@@ -1,4 +1,4 @@
-"""Django's settings, drawn from the environment (routing_admin/environment.py)."""
+"""Django settings, read from the environment (routing_admin/environment.py)."""
 
 from __future__ import annotations
 
@@ -122,6 +122,7 @@ MIDDLEWARE = [
     "csp.middleware.CSPMiddleware",
     "routing_admin.platform.server.static_files.StaticFilesMiddleware",
     "routing_admin.platform.server.compression.CompressionMiddleware",
+    # Outside SessionMiddleware, which has saved the session's key by then.
     "routing_admin.platform.auth.session_activity.SightingsMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
@@ -150,7 +151,8 @@ if IDENTITY.providers:
 
 ROOT_URLCONF = "routing_admin.urls"
 ASGI_APPLICATION = "routing_admin.asgi.application"
-FORM_RENDERER = "django.forms.renderers.TemplatesSetting"  # our own select, without a template per option
+# Uses our own template for selects, which renders options without a template for each.
+FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
@@ -189,6 +191,7 @@ LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "dashboard"
 LOGOUT_REDIRECT_URL = "login"
 
+# Browsers accept the prefix __Host- only over https.
 SESSION_COOKIE_NAME = "__Host-sid" if HTTPS else "sid"
 SESSION_COOKIE_AGE = 8 * 3600
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
@@ -196,7 +199,8 @@ CSRF_COOKIE_HTTPONLY = True
 SECURE_SSL_REDIRECT = HTTPS
 SECURE_REDIRECT_EXEMPT = [r"^(api|v1|healthz|readyz|metrics)(/|$)"]
 SECURE_HSTS_SECONDS = 31536000 if HTTPS else 0
-SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]  # other hosts of the domain are not ours to speak for
+# HSTS for subdomains and preloading would affect other hosts of the domain.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXIES else None
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
@@ -225,7 +229,8 @@ USE_TZ = True
 TIME_ZONE = env.str(PREFIX + "TIME_ZONE", default="UTC")
 
 STATIC_URL = "static/"
-STATIC_ROOT = DATA_DIR / "static"  # for whoever runs collectstatic; files are served from where they lie
+# Only for collectstatic: files are served from their source directories.
+STATIC_ROOT = DATA_DIR / "static"
 STATIC_ROOT.mkdir(exist_ok=True)
 STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = True
@@ -234,7 +239,8 @@ STORAGES = {
     "staticfiles": {"BACKEND": "routing_admin.platform.server.static_files.HashedStorage"},
 }
 
-DATA_UPLOAD_MAX_MEMORY_SIZE = None  # request bodies are read through our own limits, see capabilities/json_bodies.py
+# Request bodies have limits of our own, see capabilities/json_bodies.py.
+DATA_UPLOAD_MAX_MEMORY_SIZE = None
 DATA_UPLOAD_MAX_NUMBER_FILES = 50
 FILE_UPLOAD_HANDLERS = ["artifacts.storage.uploads.StoringUploadHandler"]
 NINJA_NUM_PROXIES = TRUSTED_PROXIES
@@ -257,6 +263,7 @@ LOGGING = {
     "root": {"handlers": ["console"], "level": "INFO"},
     "loggers": {
         "aiohttp": {"level": "WARNING"},
-        "psycopg.pool": {"level": "ERROR"},  # it tells of each try; whoever needs the database tells once
+        # The pool logs each attempt to connect. Code that needs the database logs an outage once.
+        "psycopg.pool": {"level": "ERROR"},
     },
 }

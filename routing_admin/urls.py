@@ -1,4 +1,4 @@
-"""Every address of the installation: machines first, then the pages."""
+"""URLs of the installation: APIs first, then pages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("routing_admin.console.urls")),
 ]
 
-if settings.DJANGO_ADMIN:  # its package is an app only then
+if settings.DJANGO_ADMIN:  # only then is its package among INSTALLED_APPS
     from routing_admin.console.base import django_admin
 
     urlpatterns.append(path("django-admin/", django_admin.site.urls))

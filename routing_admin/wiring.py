@@ -1,4 +1,4 @@
-"""Connect what lower rooms ask upward for; called once, when Django is ready."""
+"""Connect ports of the lower packages to their implementations, once, when Django is ready."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from routing_admin.request_log.counting import without_former_names
 
 
 def connect() -> None:
-    """Fill the ports, and say where readiness and metrics come from."""
+    """Fill the ports, and register checks for readiness and sources of metrics."""
     ports.audit = ledger.audit
     ports.retention = _read_retention
     hooks.checks = [*own_checks(), DependencyCheck("configuration", snapshot.check_read)]
