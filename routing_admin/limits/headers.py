@@ -86,4 +86,5 @@ def _money_headers(share: Share, currency: str) -> dict[str, str]:
     found = {"limit": amount_text(share.limit), "remaining": amount_text(share.remaining), "currency": currency}
     if share.window.ends_at is not None:
         found["reset"] = duration_of(share.window.ends_at - datetime.now(UTC))
+    # Amounts are sent without thousands separators.
     return {f"x-routing-budget-{word}": value.replace(",", "") for word, value in found.items()}

@@ -77,6 +77,7 @@ class QuotaClient:
             self._active[cell] = None
             if amount == 0:
                 return cell.share.window
+            # A new call must not overtake those that wait.
             if not cell.line and cell.take(amount, clock):
                 if cell.runs_low():
                     self._wake.set()

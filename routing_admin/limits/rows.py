@@ -51,6 +51,7 @@ class RowLedger:
                 in_demand = wanted and window.wanted_by != process
                 if booking.drawn != window.drawn or in_vain:
                     window.drawn = booking.drawn
+                    # Other processes learn of the demand by `in_demand`, and return what they do not use.
                     if in_vain and not in_demand:
                         window.wanted_at, window.wanted_by = now, process
                     changed.append(window)

@@ -175,7 +175,7 @@ def digest_of(chat: ChatRequest) -> ConversationDigest:
     for at, message in enumerate(chat.messages):
         is_answer = message.role is Role.ASSISTANT
         if is_answer and not was_answer:
-            # What comes before the last answer is what the earlier request sent.
+            # The messages before the last answer are those of the earlier request.
             continues, past = _number(said.digest()), at
         is_answered, was_answer = is_answered or is_answer, is_answer
         heard = opening if message.role is Role.SYSTEM and not is_answered else said

@@ -49,6 +49,7 @@ def yuan_price(endpoint: str, model: str, on: date) -> Price | None:
     if preset is None or urlsplit(endpoint).hostname != urlsplit(preset.base_url).hostname:
         return None
     fitting = [row for row in _rows() if row.is_of(preset.name, model.lower(), on)]
+    # Prices change over time: the newest row that is valid on the day counts.
     return max(fitting, key=lambda row: row.since or date.min).price if fitting else None
 
 

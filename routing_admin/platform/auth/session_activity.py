@@ -67,6 +67,7 @@ class SessionActivity:
         last = self._last.get(digest)
         if last is None or sighting.at - last > EVERY:
             self._noted[digest] = sighting
+            # Drop entries older than the interval, which no longer matter.
             self._last = {each: at for each, at in self._last.items() if sighting.at - at <= EVERY}
             self._last[digest] = sighting.at
 

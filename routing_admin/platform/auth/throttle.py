@@ -51,6 +51,7 @@ def enter(name: str, address: str, now: datetime | None = None, *, kind: str = "
     """
     now = now or timezone.now()
     digest, place = digest_of(name), _count_under(address, kind)
+    # Checked and counted in one locked transaction, so that parallel attempts cannot exceed the limit.
     with one_at_a_time(LOCK):
         SignInAttempt.objects.filter(at__lt=now - ADDRESS.window).delete()
         wait = _find_wait(digest, place, now)
