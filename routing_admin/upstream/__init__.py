@@ -1,4 +1,4 @@
-"""How is a provider called? The only place that imports aiohttp: calls and streams out, answers and failures back."""
+"""Call providers, whole or streamed. The only package that imports aiohttp."""
 
 from routing_admin.upstream.calls import Upstream, process_upstream, run_sync
 from routing_admin.upstream.streams import Stream

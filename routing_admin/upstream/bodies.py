@@ -1,4 +1,4 @@
-"""Bodies on their way: a request's files as base64 in blocks, an answer's bytes within bounds."""
+"""Request bodies with files encoded in blocks, and response bodies within limits."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from capabilities.core.wire import BodyPiece, MediaData, piece_length
 BLOCK = 3 * 64 * 1024
 """Bytes of a file encoded at once: a multiple of three, so that blocks join without padding between them."""
 ANSWER_BYTES = 48 * 1024 * 1024
-"""The most that is read of an answer: an image as large as an artifact may be by default, as base64, and its words."""
+"""Largest response: an image of the default maximum artifact size as base64, and text."""
 STREAM_BYTES = 64 * 1024 * 1024
 LINE_BYTES = ANSWER_BYTES
 PACKED_BLOCK = 64 * 1024
-"""Packed bytes unpacked at once: what is left of a block after a member's end is copied."""
+"""Compressed bytes unpacked at once; after the end of a gzip member, the rest of a block is copied."""
 MAX_MEMBERS = 10_000
-"""Members of one gzip: those of a file that was packed in parallel, and of no flood of empty ones."""
+"""Members of a gzip body: enough for files compressed in parallel, and a bound on floods of empty ones."""
 
 
 Blocks = tuple[bytes, ...]
-"""A body that is all in memory, in the order in which it is written."""
+"""A body in memory, as the parts in which it is written."""
 
 
 class AnswerTooLargeError(Exception):
-    """An answer, or one line of a stream, is larger than is read."""
+    """A response, or a line of a stream, exceeds the limit."""
 
 
 class BadEncodingError(Exception):
-    """An answer's content encoding is one we did not ask for and do not read, or its bytes are broken."""
+    """The content encoding of a response is not supported, or its bytes are invalid."""
 
 
 def request_blocks(pieces: Iterable[BodyPiece]) -> Iterator[bytes]:
-    """The request's body in order; a file is read and encoded block by block, so memory stays flat."""
+    """Yield the body in order; files are read and encoded block by block, so memory use is constant."""
     for piece in pieces:
         if isinstance(piece, MediaData):
             yield from media_blocks(piece.blob)
@@ -47,7 +47,7 @@ def request_blocks(pieces: Iterable[BodyPiece]) -> Iterator[bytes]:
 
 
 def media_blocks(blob: Blob) -> Iterator[bytes]:
-    """A file's base64, whatever the sizes of its own blocks."""
+    """Yield the base64 of a file, whatever the sizes of its own blocks."""
     rest = b""
     for block in blob.blocks():
         view = memoryview(rest + block if rest else block)
@@ -60,7 +60,7 @@ def media_blocks(blob: Blob) -> Iterator[bytes]:
 
 
 class RequestBody:
-    """A request's body as the client sends it, `length` bytes long; `error` is kept when reading a file failed."""
+    """Request body of `length` bytes; `error` is set if reading a file failed."""
 
     def __init__(self, pieces: Sequence[BodyPiece]) -> None:
         self._pieces = pieces
@@ -69,12 +69,12 @@ class RequestBody:
 
     @property
     def is_remote(self) -> bool:
-        """Whether a file of it comes from another machine, so that it is read in a thread."""
+        """Return whether a file comes from another machine and has to be read in a thread."""
         blobs = (each.blob if isinstance(each, MediaData) else each for each in self._pieces)
         return any(isinstance(each, Blob) and each.is_remote for each in blobs)
 
     def blocks(self) -> Blocks:
-        """All of it, in blocks that nobody has to join. Raises what reading a file raises."""
+        """Return the body as blocks. Raise what reading a file raises."""
         return tuple(request_blocks(self._pieces))
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -95,7 +95,7 @@ class CutEncodingError(BadEncodingError):
 
 
 class Decompressor:
-    """Undo a content encoding and count the bytes, so that a small body cannot unfold into a flood.
+    """Undoes a content encoding with a bound on the result, against decompression bombs.
 
     gzip may have several members, one after another (RFC 1952, 2.2).
     """
@@ -109,9 +109,9 @@ class Decompressor:
         self._member: zlib._Decompress | None = None
 
     def feed(self, block: bytes) -> bytes:
-        """Return this block's plain bytes.
+        """Return the plain bytes of a block.
 
-        Raise `AnswerTooLargeError` beyond the bound, `BadEncodingError` where it is broken or goes on after its end.
+        Raise `AnswerTooLargeError` beyond the bound, `BadEncodingError` for invalid bytes or bytes after the end.
         """
         if self._max_members == 0:
             self._count(block)
@@ -126,7 +126,7 @@ class Decompressor:
         return texts[0] if len(texts) == 1 else b"".join(texts)
 
     def end(self) -> None:
-        """Raise `CutEncodingError` where more must have come; of a body without any byte nothing is expected."""
+        """Raise `CutEncodingError` if the encoding is incomplete; an empty body is complete."""
         if self._member is not None and not self._member.eof:
             raise CutEncodingError
 
@@ -135,8 +135,10 @@ class Decompressor:
             if self._members == self._max_members:
                 raise BadEncodingError
             self._members += 1
+            # + 32 makes zlib detect gzip and zlib headers.
             self._member = zlib.decompressobj(zlib.MAX_WBITS | 32)
         try:
+            # One byte more than allowed makes `_count` raise.
             return self._member.decompress(packed, self._remaining + 1)
         except zlib.error as error:
             raise BadEncodingError from error
@@ -148,7 +150,6 @@ class Decompressor:
 
 
 def decompress(encoding: str, body: bytes, most: int) -> bytes:
-    """Return a whole body plain. Raise what a `Decompressor` raises."""
     decompressor = Decompressor(encoding, most)
     text = decompressor.feed(body)
     decompressor.end()
@@ -156,13 +157,12 @@ def decompress(encoding: str, body: bytes, most: int) -> bytes:
 
 
 class LineLengthGuard:
-    """Watches that no line of a stream grows without end."""
+    """Raises `AnswerTooLargeError` if a line of a stream exceeds the limit."""
 
     def __init__(self) -> None:
         self._length = 0
 
     def feed(self, block: bytes) -> None:
-        """Raises `AnswerTooLargeError` when the line that is open is too long."""
         end = block.find(b"\n")
         if self._length + (len(block) if end == -1 else end) > LINE_BYTES:
             raise AnswerTooLargeError

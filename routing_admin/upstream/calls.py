@@ -1,4 +1,4 @@
-"""Calling a provider: whole or streamed, on the event loop or from a thread."""
+"""Call a provider, whole or streamed, from an event loop or a thread."""
 
 from __future__ import annotations
 
@@ -35,14 +35,17 @@ from routing_admin.upstream.streams import Stream, event_batches, unreadable, wa
 T = TypeVar("T")
 
 WHOLE_ANSWERS = ("json", "html")
-"""Types of an answer that is no stream; some hosts call theirs plain text or bytes, so what is left is tried."""
+"""Content types of responses that are not streams.
+
+Some hosts send streams as plain text or bytes, so any other type is read as one.
+"""
 NO_NETWORK = translatable(
     "%(origin)s is on no network: the embedded provider is asked with the request itself.", origin=EMBEDDED
 )
 
 
 class Upstream:
-    """The way out: what may be called, through which proxy, over which connections, and who looks names up."""
+    """Client for providers: allowed origins, proxies, connections and the resolver."""
 
     def __init__(
         self,
@@ -59,9 +62,9 @@ class Upstream:
     async def call(
         self, request: UpstreamRequest, protocol: AnswerDecoder, timeouts: Timeouts, proxy: str = DEFAULT_PROXY
     ) -> Answer | Failure:
-        """The outcome of a whole exchange; never raises for what a provider does.
+        """Return the outcome of a whole exchange; never raises for what a provider does.
 
-        `proxy` is the provider's: `default`, `none` or a URL. Raises `UnreadableError` when a file of the request
+        `proxy` is the provider's setting: `default`, `none` or a URL. Raise `UnreadableError` if a file of the request
         cannot be read.
         """
         timer = PhaseTimer(timeouts.total)
@@ -74,7 +77,7 @@ class Upstream:
     async def open(
         self, request: UpstreamRequest, protocol: WireProtocol, timeouts: Timeouts, proxy: str = DEFAULT_PROXY
     ) -> Stream | Failure:
-        """The stream once its first content is there, or the failure before it; the caller closes the stream."""
+        """Return the stream once it has content, or the failure before that; the caller closes the stream."""
         timer = PhaseTimer(timeouts.total)
         outcome: Stream | Failure | None = None
         try:
@@ -87,15 +90,14 @@ class Upstream:
     def call_sync(
         self, request: UpstreamRequest, protocol: AnswerDecoder, timeouts: Timeouts, proxy: str = DEFAULT_PROXY
     ) -> Answer | Failure:
-        """`call` for code that has no event loop, on a loop of its own thread."""
+        """Do the same as `call` for code without an event loop."""
         return run_sync(self.call(request, protocol, timeouts, proxy))
 
     def limit_connections(self, max_open: int) -> None:
-        """Keep at most that many connections, idle ones included, of each loop that has not made any yet."""
+        """Limit open connections per event loop, idle ones included; for loops without connections yet."""
         self._pools.max_open = max_open
 
     async def close(self) -> None:
-        """Close the running loop's connections."""
         await self._pools.close()
 
     async def _call(
@@ -109,6 +111,7 @@ class Upstream:
     ) -> Stream | Failure:
         head = await self._head(request, timeouts, proxy, timer)
         if isinstance(head, Failure):
+            # The head of a stream counts towards the time to first content.
             return failure(Fault.TTFT_TIMEOUT) if head.fault is Fault.READ_TIMEOUT else head
         kind = head.headers.get("content-type", "")
         if head.status != 200 or any(word in kind for word in WHOLE_ANSWERS):
@@ -140,17 +143,17 @@ async def _whole(
 def _decode(protocol: AnswerDecoder, head: UpstreamResponse, body: bytes) -> Answer | Failure:
     try:
         return mend_outcome(protocol.decode(head.status, head.headers, body), body)
-    except Exception as error:  # a fault of ours: another candidate may say what we can read
+    except Exception as error:  # a bug of ours, but another candidate's answer may be readable
         return unreadable(error)
 
 
 async def _read_unstreamed(
     head: UpstreamResponse, protocol: WireProtocol, timeouts: Timeouts, timer: PhaseTimer
 ) -> Stream | Failure:
-    """What came instead of a stream: an error, or a whole answer from a provider that does not stream."""
     body = await read_body(head, timeouts, timer)
     if isinstance(body, Failure):
         return body
+    # Instead of a stream: an error, or a whole answer of a provider that does not stream.
     if head.status == 200 and not body:
         return failure(Fault.STREAM_EMPTY, 200)
     outcome = _decode(protocol, head, body)
@@ -165,13 +168,12 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 
 def run_sync(work: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine, waited for in this thread while another one's event loop runs it."""
+    """Run a coroutine on the background event loop, and wait for its result in this thread."""
     return asyncio.run_coroutine_threadsafe(work, _loop()).result()
 
 
 @owned
 def process_upstream() -> Upstream:
-    """The process's upstream, as the settings say."""
     from django.conf import settings
 
     return Upstream(policy_of(",".join(settings.ALLOWED_ORIGINS)), settings.OUTGOING_PROXY)

@@ -1,6 +1,6 @@
-"""Connections to providers, and a call over one: aiohttp connects, keeps and parses, the head is written here.
+"""Connections to providers, and calls over them: aiohttp connects, pools and parses; request heads are written here.
 
-Its session makes a request and a response for every call, which costs more than connecting and parsing do
+aiohttp's session creates a request and a response object per call, which costs more than connecting and parsing
 (docs/decisions/0022).
 """
 
@@ -24,19 +24,19 @@ from routing_admin.upstream.response import UpstreamResponse, end_with
 
 MAX_URL = 65_536
 CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
-"""What no header holds: it would end the line, or be cut off."""
+"""Control characters that no header may contain: they would end the line or be cut off."""
 INFORMATION = range(100, 200)
 SWITCHING = 101
 LENGTH = "content-length"
 LEFT_IDLE = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError, BrokenPipeError)
-"""What a call ends with on a connection that its host had closed, before any byte of an answer."""
+"""Errors of a call on a connection that the host had closed before any byte of the response."""
 
 
 class OpenConnections:
-    """The connections of one event loop, whichever proxy they go through: at most `max_open`, idle ones included.
+    """Connections of one event loop for all proxies: at most `max_open`, idle ones included.
 
-    The client's own limit counts those in use only: idle ones of many hosts would take the descriptors that callers
-    need, who are then reset without a word.
+    aiohttp's own limit counts only those in use. Idle connections to many hosts would use up the descriptors that
+    callers need, whose connections the system then resets.
     """
 
     def __init__(self, max_open: int) -> None:
@@ -44,10 +44,10 @@ class OpenConnections:
         self.connecting = 0
         self.open: set[ProviderConnection] = set()
         self.idle: dict[ProviderConnection, None] = {}
-        """Those of `open` that serve no call, idle for longest first."""
+        """Open connections without a call, longest idle first."""
 
     def close_idle(self) -> bool:
-        """Close those idle for longest until there is room for the ones being made; return whether any was."""
+        """Close the longest idle connections to make room for new ones; return whether any was closed."""
         excess = max(0, len(self.open) + self.connecting - self.max_open)
         oldest = list(islice(self.idle, excess))
         for each in oldest:
@@ -56,21 +56,19 @@ class OpenConnections:
         return bool(oldest)
 
     def take(self, one: ProviderConnection) -> None:
-        """It serves a call."""
         self.open.add(one)
         self.idle.pop(one, None)
 
     def forget(self, one: ProviderConnection) -> None:
-        """It is closed."""
         self.open.discard(one)
         self.idle.pop(one, None)
 
 
 class ProviderConnection(ResponseHandler):
-    """One connection, which knows whether it has carried an answer (`carried`), and resumes only what was paused.
+    """Connection that knows whether it has carried a response, and resumes reading only if paused.
 
-    The client resumes reading for every block of a body that is taken, though it hardly ever was paused: a fifth of
-    what a stream costs (aiohttp 3.14, `StreamReader._read_nowait_chunk`).
+    aiohttp resumes reading for every block taken from a body, although it was hardly ever paused. That costs a fifth of
+    a stream's CPU time (aiohttp 3.14, `StreamReader._read_nowait_chunk`).
     """
 
     carried = False
@@ -95,10 +93,10 @@ class ProviderConnection(ResponseHandler):
 
 
 class ProviderConnector(aiohttp.TCPConnector):
-    """A connector whose connections are `ProviderConnection`s, each made where there is room for it.
+    """Connector that creates `ProviderConnection`s, each once there is room for it.
 
-    `_factory` and `_create_connection` are the client's private names: it offers no other way to make connections of a
-    class of ours, nor to learn that none of those kept will serve. tests/upstream/test_kept_connections.py needs both.
+    `_factory` and `_create_connection` are private to aiohttp. It has no public way to set the class of connections,
+    nor to learn that no pooled connection fits. tests/upstream/test_kept_connections.py checks both.
     """
 
     def __init__(self, connections: OpenConnections, **options: Any) -> None:
@@ -113,21 +111,21 @@ class ProviderConnector(aiohttp.TCPConnector):
         self.connections.connecting += 1
         try:
             if self.connections.close_idle():
-                await asyncio.sleep(0)  # the loop closes them in its next round
+                await asyncio.sleep(0)  # the loop closes them in its next iteration
             return await super()._create_connection(req, traces, timeout)
         finally:
             self.connections.connecting -= 1
 
 
 class _Opening(NamedTuple):
-    """What a call to an address begins with, up to its length; `target` says to the connector where it leads."""
+    """Request head up to its length, and the aiohttp request that selects the connection."""
 
     target: aiohttp.ClientRequest
     head: bytes
 
 
 class Pool:
-    """Connections of one event loop through one proxy, empty for none, and the calls over them."""
+    """Connections of one event loop through one proxy (empty for none), and calls over them."""
 
     def __init__(self, connector: ProviderConnector, proxy: str = "") -> None:
         self._connector = connector
@@ -137,11 +135,11 @@ class Pool:
     async def send(
         self, request: UpstreamRequest, content: Blocks | RequestBody | None, connect: float
     ) -> UpstreamResponse:
-        """The head of the answer; `connect` is how many seconds connecting may take. Raises `CLIENT_ERRORS`.
+        """Send a request and return the response's head; `connect` is the connect timeout. Raise `CLIENT_ERRORS`.
 
-        A host may close a connection that was kept at the very moment at which it is used again, and answers nothing:
-        the request goes out once more, by a fresh one. There the same silence is the host's fault: whether it read the
-        request is not known, so nothing is sent a third time.
+        A host may close a pooled connection just as it is reused, without a response. The request is then sent once
+        more over a fresh connection. If that closes, too, it is the host's fault: it may have read the request, so it
+        is not sent a third time.
         """
         headers = {**request.headers, "accept-encoding": "identity"}
         opening, timeout = self._opening(request.method, request.url, tuple(headers.items())), _within(connect)
@@ -156,7 +154,6 @@ class Pool:
         return await self._exchange(connection, protocol, opening.head, content)
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._connector.close()
 
     async def _connect(
@@ -171,7 +168,7 @@ class Pool:
             self._connections.take(protocol)
             if not (fresh and protocol.carried):
                 return connection, protocol
-            connection.close()  # kept as long as the one that was closed, and as likely closed itself
+            connection.close()  # idle as long as the closed one, and as likely to be closed
 
     async def _exchange(
         self, connection: Connection, protocol: ProviderConnection, head: bytes, content: Blocks | RequestBody | None
@@ -179,9 +176,9 @@ class Pool:
         transport, writing = connection.transport, None
 
         def give_back() -> None:
-            """The connection, for the next call; one that still has to send what was not asked for is closed."""
             if connection.protocol is None or transport is None:
                 return
+            # The host answered before it read the whole request: what is left to send would precede the next one.
             if (writing is not None and not writing.done()) or transport.get_write_buffer_size():
                 close()
                 return
@@ -216,7 +213,6 @@ class Pool:
 def _begin(
     transport: asyncio.Transport, protocol: ProviderConnection, head: bytes, content: Blocks | RequestBody | None
 ) -> asyncio.Task[None] | None:
-    """Write a request, or what is here of it; return the task that writes the rest."""
     if content is None:
         transport.write(head + b"\r\n")
         return None
@@ -228,23 +224,22 @@ def _begin(
 
 
 async def _write(protocol: ProviderConnection, body: RequestBody) -> None:
-    """Write a body as it is read; what goes wrong is for the one that waits for the answer."""
     writer = StreamWriter(protocol, asyncio.get_running_loop())
     try:
         async for block in body:
             await writer.write(block)
     except Exception as error:
+        # Raised by the coroutine that waits for the response.
         wrapped = aiohttp.ClientOSError(f"the body was not sent: {error!r}")
         wrapped.__cause__ = error
         protocol.set_exception(wrapped)
 
 
 def _open_with(proxy: URL | None, method: str, address: str, headers: tuple[tuple[str, str], ...]) -> _Opening:
-    """Raises `ValueError` for an address or a header that cannot be written."""
     loop = asyncio.get_running_loop()
     target = aiohttp.ClientRequest(method, url_of(address), headers=dict(headers), proxy=proxy, loop=loop)
     place, found = target.url.raw_path_qs, dict(target.headers)
-    if proxy is not None and not target.is_ssl():  # else the connector opens a tunnel
+    if proxy is not None and not target.is_ssl():  # for TLS the connector opens a tunnel instead
         place = str(target.url)
         if proxy.raw_user is not None:
             found["Proxy-Authorization"] = aiohttp.encode_basic_auth(proxy.user or "", proxy.password or "")
@@ -259,7 +254,6 @@ def _open_with(proxy: URL | None, method: str, address: str, headers: tuple[tupl
 
 
 def url_of(text: str) -> URL:
-    """The address as the client takes it. Raises `ValueError` for one that is none."""
     if len(text) > MAX_URL:
         raise ValueError("the address is too long")
     return URL(text)

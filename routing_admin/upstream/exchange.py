@@ -1,4 +1,4 @@
-"""One HTTP exchange: a request sent, an answer's head had, its body read within time and size."""
+"""One HTTP exchange: send a request, wait for the head of the response, and read the body within time and size."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from routing_admin.upstream.connections import Pool
 from routing_admin.upstream.faults import CLIENT_ERRORS, connection_failure, failure
 from routing_admin.upstream.response import BrokenBodyError, UpstreamResponse
 
-# One timer of the event loop for all the waits of an exchange, instead of one for each wait.
+# One event loop timer serves all waits of an exchange, instead of a timer per wait.
 #
-# A wait only moves the moment. The loop's timer is set again when it would ring too late, or has rung too early.
+# A wait only changes the deadline. The timer is set again if it would fire too late or has fired too early.
 
 AHEAD_SECONDS = 5.0
-"""How far ahead the loop's timer is set at most, so that a shorter wait that follows needs no other one."""
+"""Latest time that the timer is set to, so that a shorter wait that follows does not need another one."""
 
 
 class WaitTooLongError(Exception):
-    """What was waited for did not come within its time; `total` says that it was the whole exchange's."""
+    """A wait timed out; `total` says that the time for the whole exchange is over."""
 
     def __init__(self, *, total: bool) -> None:
         super().__init__("the whole time is over" if total else "the time for this is over")
@@ -39,9 +39,9 @@ class WaitTooLongError(Exception):
 
 
 class PhaseTimer:
-    """The times of one exchange: `total` seconds for all of it, and for each wait its own; one wait at a time.
+    """Timeouts of one exchange: `total` seconds for all of it, and one for each wait, one wait at a time.
 
-    A wait stands in `with timer.until(...)`, which raises `WaitTooLongError` at its end where it took too long.
+    A wait goes inside `with timer.until(...)`, which raises `WaitTooLongError` on exit if it took too long.
     """
 
     __slots__ = ("_handle", "_loop", "_others", "_rang", "_rings_at", "_task", "_until", "deadline")
@@ -57,16 +57,17 @@ class PhaseTimer:
         self._others = 0
 
     def until(self, moment: float) -> Self:
-        """For a `with` around one wait, which may last until the loop's clock shows that moment."""
+        """Return a context manager for a wait until that time of the loop's clock."""
         self._until = min(moment, self.deadline)
         return self
 
     def within(self, seconds: float) -> Self:
-        """For a `with` around one wait, which may take so long."""
+        """Return a context manager for a wait of at most that many seconds."""
         return self.until(self._loop.time() + seconds)
 
     def __enter__(self) -> None:
         self._task = task = asyncio.current_task(self._loop)
+        # A timer that fires earlier is kept; `_ring` then sets it again.
         if self._handle is None or self._rings_at > self._until:
             self._set(self._until)
         self._others = task.cancelling() if task is not None else 0
@@ -76,12 +77,11 @@ class PhaseTimer:
         self._task, self._rang = None, False
         if kind is None or not rang or task is None:
             return
-        ended = task.uncancel() <= self._others  # whatever the wait made of being cancelled: the task is not, any more
+        ended = task.uncancel() <= self._others  # undo the cancellation, however the wait reacted to it
         if ended and issubclass(kind, asyncio.CancelledError):
             raise WaitTooLongError(total=self._until >= self.deadline) from None
 
     def close(self) -> None:
-        """Nothing is waited for any more."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
@@ -105,17 +105,17 @@ class PhaseTimer:
 KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key", "api-key", "proxy-authorization")
 CODE_BYTES = 200
 AT_ONCE_BYTES = 4 * 1024 * 1024
-"""A body up to this size is written at once, a larger one block by block, so that memory stays flat."""
+"""Bodies up to this size are written at once, larger ones block by block, so that memory use is constant."""
 SLOWEST_BYTES = 1024
-"""Bytes that must arrive in a third of the time allowed between contents (1 KiB in 10 s by default)."""
+"""Minimum bytes in a third of the timeout between contents (1 KiB in 10 s by default)."""
 
 
 async def send(
     request: UpstreamRequest, pool: Pool, timeouts: Timeouts, timer: PhaseTimer
 ) -> UpstreamResponse | Failure:
-    """Send the request and wait for the answer's head.
+    """Send the request and wait for the head of the response.
 
-    Raises what reading a file of the request raised (`UnreadableError`).
+    Raise what reading a file of the request raised (`UnreadableError`).
     """
     content = await _content(request)
     try:
@@ -134,7 +134,6 @@ async def send(
 
 
 async def _content(request: UpstreamRequest) -> Blocks | RequestBody | None:
-    """The body, or what reads it as it is sent where there are large files in it; None for a GET."""
     if request.method == "GET":
         return None
     pieces = request.pieces()
@@ -143,22 +142,20 @@ async def _content(request: UpstreamRequest) -> Blocks | RequestBody | None:
     body = RequestBody(pieces)
     if body.length > AT_ONCE_BYTES:
         return body
+    # Reading files from another machine would block the event loop.
     return await asyncio.to_thread(body.blocks) if body.is_remote else body.blocks()
 
 
 async def read_body(
     head: UpstreamResponse, timeouts: Timeouts, timer: PhaseTimer, most: int = ANSWER_BYTES
 ) -> bytes | Failure:
-    """The whole plain body; a Failure when it is too large, too slow, breaks off, or is oddly encoded.
-
-    White space before an answer is a provider's sign of life, as long as the first content may take.
-    """
+    """Return the whole decompressed body; a Failure if it is too large, too slow, cut off, or badly encoded."""
     texts: list[bytes] = []
     size, begun, pace = 0, False, None
     try:
         plain = Decompressor(head.headers.get("content-encoding", ""), most)
         while True:
-            if head.content.is_eof():  # all of it is here
+            if head.content.is_eof():  # buffered completely: no timeout needed
                 block = await head.block()
             else:
                 with timer.within(timeouts.between if begun else timeouts.first_content):
@@ -166,6 +163,8 @@ async def read_body(
             if block:
                 texts.append(text := plain.feed(block))
                 size += len(text)
+                # White space before an answer is a provider's keep-alive, allowed for as long as the first content may
+                # take.
                 begun = begun or size >= SLOWEST_BYTES or not (text.isspace() or not text)
             if not block or head.content.at_eof():
                 plain.end()
@@ -183,6 +182,7 @@ async def read_body(
         return failure(Fault.TOO_LARGE, head.status)
     except (BrokenBodyError, CutEncodingError) as broken:
         fault = broken.fault if isinstance(broken, BrokenBodyError) else Fault.TRUNCATED_BODY
+        # A partial error response is still used.
         return b"".join(texts) if head.status >= 400 else failure(fault, head.status)
     except BadEncodingError:
         return failure(Fault.BAD_CONTENT_TYPE, head.status)
@@ -191,7 +191,7 @@ async def read_body(
 
 
 class _SlowError(Exception):
-    """Fewer bytes than an honest answer has."""
+    """The minimum rate was not reached."""
 
 
 class _MinimumRate:
@@ -211,7 +211,7 @@ class _MinimumRate:
 
 
 def clean(failed: Failure, request: UpstreamRequest) -> Failure:
-    """The failure with its sentence short and without this request's keys, whatever the provider echoed."""
+    """Return the failure with a short message and without this request's keys, which providers may echo."""
     keys = [value.split(" ", 1)[-1] for name, value in request.headers.items() if name.lower() in KEY_HEADERS]
     code = brief(failed.code, keys, CODE_BYTES) if failed.code else failed.code
     return replace(failed, message=brief(failed.message, keys), code=code)

@@ -1,7 +1,7 @@
-"""From a client's exception to a fault: read from its cause, since the client wraps what it met.
+"""Map exceptions of the HTTP client to faults by their causes, since the client wraps what it catches.
 
-`ORDER` is the one map, and `CLIENT_ERRORS`, what is caught, is what stands in it. Anything else that is raised is a
-fault of our own and goes on as the exception it is.
+`ORDER` is the only such table, and `CLIENT_ERRORS` are the exceptions in it. Any other exception is a bug of ours and
+propagates.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from routing_admin.core.fallback.table import TABLE
 
 
 class ForbiddenAddressError(OSError):
-    """A host resolved to an address that may not be called; `sentence` says which setting would allow it."""
+    """A host resolved to an address that is not allowed; `sentence` names the setting that would allow it."""
 
     def __init__(self, sentence: str = "") -> None:
         super().__init__(sentence)
@@ -26,13 +26,11 @@ class ForbiddenAddressError(OSError):
 
 
 def failure(fault: Fault, status: int | None = None) -> Failure:
-    """A failure with the table's sentence."""
     row = TABLE[fault]
     return Failure(fault, row.message or row.meaning, status)
 
 
 def chain_of(error: BaseException) -> Iterator[BaseException]:
-    """An exception and all it was raised from."""
     seen: BaseException | None = error
     while seen is not None:
         yield seen
@@ -67,18 +65,21 @@ ORDER: tuple[tuple[Fault, tuple[type[Exception], ...]], ...] = (
     (Fault.RESET_BEFORE_HEADERS, (OSError,)),
     (Fault.ORIGIN_REFUSED, (ValueError,)),
 )
-"""Tried from top to bottom: the first kind found anywhere among the causes names the fault.
+"""Checked from top to bottom: the first type found among the causes determines the fault.
 
-What the client says comes before what its transport makes of it; the last rows hold the bases, so that a kind a new
-version adds is a fault, too. A bare ValueError is how the client refuses an address or a header it cannot write.
+The client's own types precede those of its transport. The last rows are base classes, so that types added by a new
+version are faults, too. The client raises a bare ValueError for a URL or a header it cannot write.
 """
 
 CLIENT_ERRORS = tuple(kind for _, kinds in ORDER for kind in kinds)
-"""All that a call can raise for what a provider, the network or the configuration does."""
+"""Everything a call can raise because of a provider, the network or the configuration."""
 
 
 def fault_of(error: BaseException) -> Fault:
-    """What a failure to connect, send or get headers is; an error that is not the client's is raised again."""
+    """Return the fault of a failure to connect, send or receive headers.
+
+    Raise the error again if it is not one of the client's.
+    """
     causes = list(chain_of(error))
     if _within_handshake(causes):
         return Fault.TLS_ERROR
@@ -89,13 +90,12 @@ def fault_of(error: BaseException) -> Fault:
 
 
 def _within_handshake(causes: list[BaseException]) -> bool:
-    """A connection that was accepted and then lost while it was still being made: only encrypting is in between."""
+    # A connection accepted and then lost while still connecting: only the TLS handshake is in between.
     connecting = any(isinstance(cause, aiohttp.ClientConnectorError) for cause in causes)
     return connecting and any(isinstance(cause, ConnectionResetError | ConnectionAbortedError) for cause in causes)
 
 
 def connection_failure(error: BaseException) -> Failure:
-    """The failure of a call that never got headers."""
     fault = fault_of(error)
     forbidden = next((cause for cause in chain_of(error) if isinstance(cause, ForbiddenAddressError)), None)
     return Failure(fault, forbidden.sentence) if forbidden is not None else failure(fault)

@@ -1,4 +1,4 @@
-"""Connections: one pool per event loop and proxy, every address checked when a connection is made."""
+"""Connection pools per event loop and proxy; every resolved address is checked before a connection is made."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from routing_admin.upstream.faults import ForbiddenAddressError
 CONNECTIONS = 1000
 KEEP_ALIVE_SECONDS = 60.0
 DNS_SECONDS = 10
-"""How long a resolved name is used again."""
+"""How long a resolved name is cached."""
 RESOLVE_SECONDS = 5.0
-"""How long resolving may take: the time to connect begins after it."""
+"""Timeout of name resolution, which precedes the connect timeout."""
 
 
 async def resolve(
@@ -32,10 +32,7 @@ async def resolve(
     family: socket.AddressFamily = socket.AF_INET,
     seconds: float = RESOLVE_SECONDS,
 ) -> list[ResolveResult]:
-    """The addresses within the time for them: a name server that is silent is a name that does not resolve.
-
-    Raises `gaierror` then, and whatever the resolver raises.
-    """
+    """Resolve a name with a timeout. Raise `gaierror` for a timeout, and what the resolver raises."""
     try:
         async with asyncio.timeout(seconds):
             return await resolver.resolve(host, port, family)
@@ -44,7 +41,7 @@ async def resolve(
 
 
 class CheckedResolver(AbstractResolver):
-    """Resolves names and refuses addresses that may not be called; what it returns is what is connected to."""
+    """Resolver that rejects forbidden addresses; connections use exactly the addresses it returns."""
 
     def __init__(self, policy: OriginPolicy, inner: AbstractResolver | None = None) -> None:
         self._policy = policy
@@ -53,28 +50,27 @@ class CheckedResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """The host's addresses; raises `ForbiddenAddressError` when one of them is not public and not listed."""
         found = await resolve(self._inner, host, port, family)
         addresses = [result["host"] for result in found]
         refusals = [check_addresses(f"{scheme}://{host}:{port}", addresses, self._policy) for scheme in SCHEMES]
+        # The address has to be allowed for one of the schemes.
         if all(refusals):
             raise ForbiddenAddressError(refusals[0] or "")
         return found
 
     async def close(self) -> None:
-        """Nothing is held."""
         await self._inner.close()
 
 
 SCHEMES = ("https", "http")
-"""A resolver is not told the scheme; the URL's own check, made before, holds it apart."""
+"""Resolvers do not know the scheme, which the check of the URL has verified before."""
 
 
 @dataclass(slots=True)
 class Pools:
-    """Pools of connections, made when first needed and kept for the life of their event loop.
+    """Connection pools, created when first needed and kept as long as their event loop.
 
-    `own_proxy` is the deployment's, whose address is not questioned; `resolver` makes what looks names up.
+    `own_proxy` is the installation's proxy, whose address is not checked; `resolver` creates resolvers.
     """
 
     policy: OriginPolicy
@@ -82,7 +78,7 @@ class Pools:
     own_proxy: str = ""
     resolver: Callable[[], AbstractResolver] = aiohttp.ThreadedResolver
     max_open: int = CONNECTIONS
-    """How many connections a loop may have, those in use and idle ones together."""
+    """Connections per event loop, idle ones included."""
     _pools: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Pool]] = field(
         default_factory=weakref.WeakKeyDictionary
     )
@@ -91,7 +87,6 @@ class Pools:
     )
 
     def get(self, proxy: str) -> Pool:
-        """The running loop's pool for a proxy URL, empty for none."""
         loop = asyncio.get_running_loop()
         pools = self._pools.get(loop)
         if pools is None:
@@ -116,7 +111,6 @@ class Pools:
         return plain if proxy and proxy == self.own_proxy else CheckedResolver(self.policy, plain)
 
     async def close(self) -> None:
-        """Close the running loop's connections."""
         self._open.pop(asyncio.get_running_loop(), None)
         for pool in self._pools.pop(asyncio.get_running_loop(), {}).values():
             await pool.close()

@@ -1,4 +1,4 @@
-"""An answer whose head is here: its status, its headers, and its body still to be read."""
+"""A response with status and headers, and a body still to be read."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from capabilities.core.wire import Fault
 from routing_admin.upstream.faults import CLIENT_ERRORS, fault_of
 
 OWN_BODY_FAULTS = frozenset({Fault.BAD_HTTP, Fault.TOO_LARGE})
-"""What is told of a body that broke off, where the reason is known."""
+"""Faults of a broken body that are reported as such; all others count as truncation."""
 READ_AFTER_END = "Connection closed."
-"""What the client says, as a bare RuntimeError, to who reads on after the connection was closed within the body."""
+"""Message of aiohttp's bare RuntimeError for reading on after the connection closed within the body."""
 
 
 class BrokenBodyError(Exception):
-    """A body that came to no end of its own; `fault` says whether it broke off, or broke the rules of HTTP."""
+    """A body that ended early or violated HTTP; `fault` says which."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.value)
@@ -29,7 +29,7 @@ class BrokenBodyError(Exception):
 
 @value_class
 class UpstreamResponse:
-    """The head of an answer; names of headers are found in any case. `give_back` is for the connection."""
+    """Head of a response with case-insensitive headers; `give_back` releases the connection."""
 
     status: int
     headers: Mapping[str, str]
@@ -37,9 +37,9 @@ class UpstreamResponse:
     give_back: Callable[[], None] = field(repr=False)
 
     async def block(self) -> bytes:
-        """What has come of the body, still encoded; empty at its end.
+        """Return the next bytes of the body, still encoded; empty at its end.
 
-        Raises `BrokenBodyError`, and nothing else for what a provider does.
+        Raise `BrokenBodyError`, and nothing else for what a provider does.
         """
         try:
             return await self.content.readany()
@@ -52,12 +52,12 @@ class UpstreamResponse:
             raise BrokenBodyError(Fault.BAD_HTTP) from error
 
     def close(self) -> None:
-        """Give the connection back, or close it when the body is not read to its end."""
+        """Release the connection to the pool, or close it if the body was not read to its end."""
         self.give_back()
 
 
 def end_with(closed: asyncio.Future[None] | None, content: aiohttp.StreamReader) -> None:
-    """Fails what still waits for the body once the connection is closed; None means that it is."""
+    """Fail pending reads of the body when the connection closes; `closed` is None if it has closed already."""
 
     def over(_: object) -> None:
         if not content.is_eof() and content.exception() is None:
@@ -70,13 +70,13 @@ def end_with(closed: asyncio.Future[None] | None, content: aiohttp.StreamReader)
     if closed is None:
         over(closed)
         return
-    closed.remove_done_callback(note_end)  # one for each connection, however many answers it carries
+    closed.remove_done_callback(note_end)  # one callback per connection, however many responses it carries
     closed.add_done_callback(note_end)
     closed.add_done_callback(over)
     content.on_eof(no_more)
 
 
 def note_end(closed: asyncio.Future[None]) -> None:
-    """Takes note of how a connection ended, so that nobody has to be told of it."""
+    # Retrieving the exception keeps asyncio from logging it as never retrieved.
     if not closed.cancelled():
         closed.exception()

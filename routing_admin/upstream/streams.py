@@ -1,6 +1,6 @@
-"""A streamed answer: events as they arrive, committed at its first content, ended properly or by a failure.
+"""Streamed responses: events as they arrive, committed at the first content, ended by a Finish or a Failure.
 
-Events come in batches, all that one block of the provider's bytes held, so that they go on together, too.
+Events come in batches, one for each block of the provider's bytes, so that they are also sent on together.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from routing_admin.upstream.response import BrokenBodyError, UpstreamResponse
 
 DRAIN_SECONDS = 0.25
 FAREWELL_SECONDS = 2.0
-"""How long the count and the goodbye are waited for once the reason to stop has come; both follow it at once."""
+"""How long usage and the final event are waited for after the finish reason; both follow it at once."""
 
 UNREADABLE = translatable("The gateway could not read this answer (%(kind)s); its own log has the details.")
 log = logging.getLogger("routing_admin.upstream.streams")
 Batch = Sequence[StreamEvent]
-"""What came together, never empty; a `Finish` or a `Failure` is the last of the last one."""
+"""Events that arrived together, never empty; the very last event of a stream is a `Finish` or a `Failure`."""
 
 
 class Stream:
-    """The batches of a stream that has its first content; its last event tells how it ended."""
+    """Batches of a stream that has content; the last event says how it ended."""
 
     def __init__(self, head: Batch, rest: AsyncGenerator[Batch, None] | None = None) -> None:
         self._head: Batch = head
@@ -48,7 +48,7 @@ class Stream:
         return self
 
     def __anext__(self) -> Awaitable[Batch]:
-        """The next batch comes from where it is made, through nothing else: there are many of them."""
+        # Returns the generator's own awaitable without a wrapper, since a stream has many batches.
         return self._begin() if self._head or self._rest is None else anext(self._rest)
 
     async def _begin(self) -> Batch:
@@ -58,15 +58,15 @@ class Stream:
         return head
 
     async def aclose(self) -> None:
-        """Close the connection; a stream that was read to its end has nothing left to close."""
+        """Close the connection; after the end of the stream it is closed already."""
         if self._rest is not None:
             await self._rest.aclose()
 
 
 async def wait_for_content(batches: AsyncGenerator[Batch, None]) -> Stream | Failure:
-    """The stream once its first content is there; a Failure when it fails, ends or says nothing before.
+    """Return the stream once it has content, or the Failure if it fails or ends before that.
 
-    Reasoning is kept back until then, so that a start that fails can still go to another candidate.
+    Reasoning is held back until then, so that another candidate can still be tried after a failed start.
     """
     stream: Stream | None = None
     try:
@@ -97,13 +97,13 @@ async def _read_head(batches: AsyncGenerator[Batch, None]) -> list[StreamEvent] 
 
 
 def unreadable(error: Exception) -> Failure:
-    """The failure of an answer that we could not read through a fault of our own, whose course the log has."""
+    """Return the failure for an answer that a bug of ours could not read, and log the traceback."""
     log.error("a provider's answer could not be read", exc_info=error)
     return Failure(Fault.BAD_SHAPE, translatable(UNREADABLE, kind=type(error).__name__), 200)
 
 
 def before_content(failed: Failure) -> Failure:
-    """A failure before the first content is one that another candidate can make good."""
+    """Return a failure before the first content as one that allows a fallback to another candidate."""
     kinder = {
         Fault.STREAM_TRUNCATED: Fault.STREAM_EMPTY,
         Fault.STREAM_BROKEN: Fault.RESET_BEFORE_HEADERS,
@@ -113,7 +113,7 @@ def before_content(failed: Failure) -> Failure:
 
 
 def after_content(event: Failure) -> Failure:
-    """A failure after the first content is a broken stream, whatever the provider calls it."""
+    """Return a failure after the first content as a broken stream, whatever the provider calls it."""
     if TABLE[event.fault].after_content or event.fault is Fault.DEADLINE:
         return event
     return replace(event, fault=Fault.STREAM_BROKEN, code=event.code or event.fault.value)
@@ -126,13 +126,13 @@ async def event_batches(
     timer: PhaseTimer,
     tidy: Callable[[Failure], Failure],
 ) -> AsyncGenerator[Batch, None]:
-    """The events of a streamed response, block by block. Ends after a `Finish` or a `Failure`.
+    """Yield the events of a streamed response block by block, ending with a `Finish` or a `Failure`.
 
     `tidy` is applied to a failure after the first content.
 
-    Before the first content every whole line is a sign of life, keep-alive comments included; after it only events
-    are, so that comments cannot hold a dead stream open. Once the reason to stop has come the answer is whole: the
-    count and the goodbye are waited for a little, and a line that breaks then breaks nothing.
+    Before the first content every complete line restarts the timeout, keep-alive comments included. After it only
+    events do, so that comments cannot keep a dead stream open. After the finish reason the answer is complete: usage
+    and the final event are waited for briefly, and errors no longer matter.
     """
     clock = asyncio.get_running_loop().time
     content, alive = False, clock()
@@ -147,7 +147,7 @@ async def event_batches(
                 found = _lateness(late, content=content)
             try:
                 events = decoder.feed(found) if isinstance(found, bytes) else _last_events(decoder, found)
-            except Exception as error:  # a fault of ours: before content another candidate may say what we can read
+            except Exception as error:  # a bug of ours, but another candidate's answer may be readable
                 if content:
                     raise
                 events, found = [unreadable(error)], None
@@ -170,29 +170,28 @@ async def event_batches(
 
 
 def _patience(timeouts: Timeouts, *, content: bool, due: bool) -> float:
-    """Seconds that may pass before the next sign of life."""
     usual = timeouts.between if content else timeouts.first_content
+    # After the finish reason only usage and the final event are due.
     return min(usual, FAREWELL_SECONDS) if due else usual
 
 
 def _lateness(late: WaitTooLongError, *, content: bool) -> Failure:
-    """The failure that lateness is."""
     if late.total:
         return failure(Fault.DEADLINE, 200)
     return failure(Fault.STREAM_STALL if content else Fault.TTFT_TIMEOUT, 200)
 
 
 def _last_events(decoder: StreamDecoder, failed: Failure | None) -> list[StreamEvent]:
-    """What is owed at the end; a stream that broke after its reason to stop had come is whole all the same."""
     events = decoder.close()
     last = events[-1] if events else None
+    # A stream that broke after its finish reason is complete all the same.
     if failed is None or isinstance(last, Finish):
         return events
     return [failed.counted(last.usage) if isinstance(last, Failure) and last.usage else failed]
 
 
 class _BodyBlocks:
-    """Plain blocks of a body within its bounds."""
+    """Decompressed blocks of a body within the limits."""
 
     def __init__(self, head: UpstreamResponse) -> None:
         self._head = head
@@ -200,7 +199,7 @@ class _BodyBlocks:
         self._lines = LineLengthGuard()
 
     async def block(self) -> bytes | Failure | None:
-        """The next block, None at the end; a Failure when the body breaks."""
+        """Return the next block, None at the end; a Failure if the body breaks."""
         try:
             if self._plain is None:
                 self._plain = Decompressor(self._head.headers.get("content-encoding", ""), STREAM_BYTES)
@@ -223,9 +222,9 @@ class _BodyBlocks:
 
 
 async def _drain(reader: _BodyBlocks, timer: PhaseTimer, event: StreamEvent) -> None:
-    """After a Finish read what little is left, so that the connection can serve the next call."""
     if not isinstance(event, Finish):
         return
+    # A connection that is read to the end of its response can serve the next call.
     until = asyncio.get_running_loop().time() + DRAIN_SECONDS
     try:
         with timer.until(until):
