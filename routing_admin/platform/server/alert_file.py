@@ -1,7 +1,7 @@
-"""Alerts that begin while the database is unavailable: a file of the data directory keeps them until it takes them.
+"""File in the data directory for alerts that begin while the database is unavailable.
 
-The file has its size from the start and is written over in place, so that a full disk takes an alert, too. Processes
-of a machine share it; each locks it for as long as it changes it.
+The file has its full size from the start and is overwritten in place, so it can store an alert even on a full disk. The
+processes of a machine share it, and lock it while they change it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOMENTS = frozenset({"first_seen_at", "last_seen_at", "expires_at", "sent_at", "
 
 @dataclass(slots=True)
 class KeptAlert:
-    """An alert as its row will have it."""
+    """An alert with the fields of its future row."""
 
     kind: str
     subject: str
@@ -41,22 +41,20 @@ class KeptAlert:
 
 
 Kept = dict[tuple[str, str], KeptAlert]
-"""By kind and subject."""
+"""Alerts by kind and subject."""
 
 
 class AlertFile:
-    """The file of this installation's data directory; what the disk does not take is kept in this process alone."""
+    """Alert file of this installation; what the disk does not take is kept in this process only."""
 
     def __init__(self) -> None:
         self._unwritten: Kept = {}
 
     @property
     def path(self) -> Path:
-        """Where it is."""
         return Path(settings.DATA_DIR) / "alerts.json"
 
     def read(self) -> Kept:
-        """What is kept; nothing where the file cannot be read."""
         try:
             return self._unwritten or _parse(self.path.read_bytes())
         except OSError:
@@ -64,7 +62,7 @@ class AlertFile:
 
     @contextmanager
     def edit(self) -> Iterator[Kept]:
-        """What is kept, to be changed by one process at a time; unchanged where the block raises."""
+        """Yield the alerts for changes by one process at a time; unchanged if the block raises."""
         try:
             handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError:
@@ -80,6 +78,7 @@ class AlertFile:
 
 
 def _write(handle: int, alerts: Kept) -> bool:
+    # Padded to the file's full size, so that overwriting it needs no further disk space.
     content = json.dumps([asdict(each) for each in alerts.values()], default=str).encode().ljust(SIZE)
     try:
         return os.pwrite(handle, content, 0) == len(content)
@@ -90,7 +89,7 @@ def _write(handle: int, alerts: Kept) -> bool:
 def _parse(content: bytes) -> Kept:
     try:
         rows = json.loads(content)
-    except ValueError:  # nothing was kept yet, or it is being written
+    except ValueError:  # empty, or being written at this moment
         return {}
     found = (KeptAlert(**{name: _value(name, value) for name, value in row.items()}) for row in rows)
     return {(each.kind, each.subject): each for each in found}

@@ -1,7 +1,7 @@
-"""No request body grows past what its address takes, whatever was announced: counted while it is received.
+"""Limit request bodies per path, counted while they are received, whatever length was announced.
 
-Django writes a whole body to disk before a view, its key check included, sees the request. So the count happens
-outside, in the ASGI application; inside, each address then applies its own and finer limit.
+Django writes a whole body to disk before a view, including its key check, sees the request. So bytes are counted
+outside of it, in the ASGI application. Views then apply their own, finer limits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ IsKnown = Callable[[Mapping[str, str]], Awaitable[bool]]
 
 ANOTHER_LINK = "Get a new one with store_artifact or POST /api/v1/uploads."
 SETTING = "ROUTING_ADMIN_MAX_UPLOAD_BYTES"
-"""The setting that the limits here grow with."""
+"""Setting that determines the limits here."""
 
 
 DISK_IS_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -36,15 +36,15 @@ log = logging.getLogger(__name__)
 
 
 class _BodyTooLargeError(Exception):
-    """More was received than the address takes."""
+    """More bytes were received than the path allows."""
 
 
 class UnknownCallerError(Exception):
-    """More was received than a caller may send of whom nothing is known."""
+    """More bytes were received than an unauthenticated caller may send."""
 
 
 def limit_bodies(app: App, is_known: IsKnown = is_known_caller) -> App:
-    """Wrap the application so that bodies too large for their address, or for a stranger, are refused at once."""
+    """Wrap the application to reject bodies too large for their path or for unauthenticated callers."""
 
     async def application(scope: Any, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -73,7 +73,7 @@ def limit_bodies(app: App, is_known: IsKnown = is_known_caller) -> App:
 
 
 class _CountedBody:
-    """One request's body, counted while it is received; `started` once the answer has begun."""
+    """The body of one request, counted while it is received; `started` is set once the response has begun."""
 
     def __init__(self, scope: Any, receive: Receive, send: Send, is_known: IsKnown) -> None:
         self._scope, self._receive, self._send, self._is_known = scope, receive, send, is_known
@@ -114,24 +114,22 @@ class _CountedBody:
 
 
 def announced_length(scope: Any) -> int:
-    """The length a request says it has; 0 when it says none that makes sense."""
+    """Return the Content-Length of a request; 0 without a valid one."""
     value = dict(scope["headers"]).get(b"content-length", b"")
     return int(value) if value.isdigit() and len(value) < 20 else 0
 
 
 def mebibytes(size: int) -> int:
-    """So many bytes in MiB, rounded up."""
     return -(-size // MIB)
 
 
 async def refuse(scope: Any, limit: int, send: Send) -> None:
-    """413 in the error shape of the address, and the end of the connection."""
     message = f"The request is larger than the limit of {limit} bytes here. Send less, or raise {SETTING}."
     await send_refusal(scope, 413, "too_large", message, send, limit=limit)
 
 
 async def refuse_unknown(scope: Any, send: Send) -> None:
-    """The same for a body that only a known caller may send: 401 where a key is missing, 413 on a page."""
+    """Send the rejection of a large body without authentication: 401 for APIs, 413 on a page."""
     path = scope["path"]
     link = state_of_address(path)
     if link is not None:
@@ -146,7 +144,7 @@ async def refuse_unknown(scope: Any, send: Send) -> None:
 
 
 async def _refuse_link(scope: Any, state: TokenState, send: Send) -> None:
-    """404 for an upload link that is none, 410 for one past its time: the same as a small file is told."""
+    # The same responses that a small file gets.
     if state is TokenState.EXPIRED:
         await send_refusal(scope, 410, "upload_link_over", f"This upload link has expired. {ANOTHER_LINK}", send)
     else:
@@ -154,9 +152,9 @@ async def _refuse_link(scope: Any, state: TokenState, send: Send) -> None:
 
 
 def headers_of_scope(scope: Any) -> dict[str, str]:
-    """The headers by their names in lower case; one that came twice is joined by a comma."""
     headers: dict[str, str] = {}
     for name, value in scope["headers"]:
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        # A repeated header is joined by a comma, as HTTP defines.
         headers[key] = f"{headers[key]},{text}" if key in headers else text
     return headers

@@ -1,4 +1,4 @@
-"""How long may a caller take over a request, and how many connections may one address keep open?"""
+"""Limits on how long a caller may take for a request, and how many connections an address may keep open."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from routing_admin.platform.server.resources import descriptor_limit, max_connec
 log = logging.getLogger(__name__)
 
 HEALTH_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
-"""Those who look after the process are let in when nobody else is."""
+"""Health checks are served even when all connections are in use."""
 HEALTH_CONNECTIONS = 32
-"""How many more connections are accepted for these, once there are as many as there may be."""
+"""Additional connections accepted for health checks once the limit is reached."""
 ROOM_TRIES = 64
-"""How many of the oldest connections are looked at for one that can make room."""
+"""Oldest connections checked for one that can be closed to make room."""
 WARNING_SECONDS = 60.0
-"""How often a refusal is logged."""
+"""Minimum interval between log lines about refused connections."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """What one caller may take.
+    """What one caller may use.
 
-    A request's head comes whole within `head_seconds` of the connection's opening, or of the first byte of the next
-    request, and in `head_bytes`. Its body comes within `body_seconds`, or in each such stretch of time with
-    `body_rate` bytes a second. `proxies` are those in front, as `ROUTING_ADMIN_TRUSTED_PROXIES` counts them.
+    A request's head has to arrive within `head_seconds` of the connection's opening, or of the first byte of the next
+    request, and within `head_bytes`. Its body has to arrive within `body_seconds`, or at `body_rate` bytes a second in
+    each such period. `proxies` is the number of proxies in front, see `ROUTING_ADMIN_TRUSTED_PROXIES`.
     """
 
     head_seconds: float = 10.0
@@ -41,33 +41,32 @@ class ConnectionLimits:
     body_seconds: float = 30.0
     body_rate: int = 4 * 1024
     unread_seconds: float = 60.0
-    """How long a caller may take nothing of what is left of its answer when the connection is closed."""
+    """How long a caller may read nothing of the rest of its response once the connection is being closed."""
     per_address: int = 256
     in_all: int = 10_000
     proxies: int = 0
 
 
 class Connection(Protocol):
-    """What is asked of an open connection when its address has too many."""
+    """What an open connection offers when its address has too many."""
 
     @property
     def waits_for_head(self) -> bool:
-        """Whether it was opened, or a request begun, and the head is not whole yet."""
+        """Return whether the head of a first or next request has begun or is due, and is incomplete."""
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request of it is being read or answered."""
+        """Return whether no request is being read or answered."""
 
-    def make_room(self) -> None:
-        """Closes it, for another one of its address."""
+    def make_room(self) -> None: ...
 
 
 @dataclass(slots=True)
 class Connections:
-    """The open connections of this process in the order of their opening, all and by whom they count for.
+    """Open connections of this process in the order of their opening, in total and by address.
 
-    Behind proxies, all of whose connections come from few addresses, what is counted by address are the requests under
-    way, by the one that the outermost proxy saw.
+    Behind proxies all connections come from a few addresses. Then running requests are counted instead, by the address
+    that the outermost proxy saw.
     """
 
     limits: ConnectionLimits
@@ -79,15 +78,13 @@ class Connections:
     _unsaid: int = 0
 
     def __len__(self) -> int:
-        """How many there are."""
         return len(self._all)
 
     def busy(self) -> int:
-        """How many of them have a request that is read or answered."""
         return sum(not each.waits_for_head and not each.is_idle for each in self._all)
 
     def add(self, one: Connection) -> bool:
-        """Count it until `remove`; False when this process has as many as it may, none of which can make room."""
+        """Count a connection until `remove`; return False if the process has its maximum and none can be closed."""
         full = len(self._all) >= self.limits.in_all
         self._all[one] = None
         if not full or self._make_room_in_all():
@@ -96,15 +93,14 @@ class Connections:
         return False
 
     def remove(self, one: Connection) -> None:
-        """It is closed."""
         self._all.pop(one, None)
 
     def has_room_for_health(self) -> bool:
-        """Whether one that was not counted in may stay to ask for the health of the process."""
+        """Return whether a connection that was not admitted may stay for health checks."""
         return len(self._all) <= self.limits.in_all + HEALTH_CONNECTIONS
 
     def enter(self, one: Connection, address: str) -> bool:
-        """Counts it; False when its address has as many as it may, none of which can make room."""
+        """Count it for its address; return False if that has its maximum and none can be closed."""
         place = self._open.setdefault(place_of(address), {})
         if len(place) >= self.limits.per_address and not self._make_room(place):
             self._note_refusal(f"the address {place_of(address)} has its {self.limits.per_address}")
@@ -113,7 +109,7 @@ class Connections:
         return True
 
     def leave(self, one: Connection, address: str) -> None:
-        """It is closed, or its request over; does nothing for one that was not counted."""
+        """End the count for an address; no effect on a connection that was not counted."""
         name = place_of(address)
         place = self._open.get(name, {})
         place.pop(one, None)
@@ -121,12 +117,12 @@ class Connections:
             self._open.pop(name, None)
 
     def _make_room_in_all(self) -> bool:
-        """Close one of the oldest that waits or is idle; those that are busy are looked at last the next time."""
         for one in list(islice(self._all, ROOM_TRIES)):
             if one.waits_for_head or one.is_idle:
                 self._note_refusal(f"this process has its {self.limits.in_all} connections")
                 one.make_room()
                 return True
+            # Busy connections go to the end, so the next search starts with others.
             self._all[one] = self._all.pop(one)
         return False
 
@@ -138,7 +134,8 @@ class Connections:
             self._warned_at, self._unsaid = self.clock(), 0
 
     def _make_room(self, place: dict[Connection, None]) -> bool:
-        """Closes the oldest that waits for a head, else the oldest that is idle: one that sends nothing bars nobody."""
+        # The oldest that waits for a head goes first, then the oldest idle one, so connections that send nothing cannot
+        # block an address.
         one = next((each for each in place if each.waits_for_head), None) or next(
             (each for each in place if each.is_idle), None
         )
@@ -151,7 +148,6 @@ class Connections:
 
 @owned
 def process_connections() -> Connections:
-    """This process's, with the limits that the settings say."""
     return Connections(
         ConnectionLimits(
             head_seconds=settings.HEAD_SECONDS,

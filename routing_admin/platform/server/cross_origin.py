@@ -1,7 +1,7 @@
-"""Pages of other origins that call the agents' APIs from a browser (CORS, Fetch standard §3.2); off by default.
+"""Allow pages of other origins to call the agents' APIs from a browser (CORS, Fetch standard §3.2); off by default.
 
-Only what agents call is shared, and only by key: no cookie is ever accepted from elsewhere, so that a browser's session
-here is worth nothing there. A preflight is answered at once, without a key and without a row.
+Only the agents' APIs are shared, and only with keys. Cookies of other origins are never accepted, so a browser's
+session here is of no use to them. Preflights are answered at once, without a key and without a query.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from routing_admin.platform.server.url_aliases import meant_path
 
 SETTING = "ROUTING_ADMIN_CORS_ORIGINS"
 SHARED = re.compile(r"/(?:v1|v1beta|mcp|api/v1(?!/docs$))(?:/.*)?", re.S)
-"""What agents call; the page that describes their API is none of it."""
+"""Paths of the agents' APIs, without the page that documents them."""
 METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 MAX_AGE = "600"
-"""Seconds that a browser remembers a preflight."""
+"""Seconds that a browser caches a preflight."""
 READABLE = (
     "x-request-id",
     "request-id",
@@ -36,15 +36,18 @@ READABLE = (
     "mcp-session-id",
     "mcp-protocol-version",
 )
-"""Headers of an answer that a page may read beside those that it always may, and all that begin with a prefix below."""
+"""Response headers that pages may read besides the safelisted ones and those with a prefix below."""
 PREFIXES = ("x-routing-", "x-ratelimit-", "ratelimit", "anthropic-ratelimit-")
 TOKENS = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,4096}")
-"""Names of headers in a list (RFC 9110 §5.6.2)."""
+"""List of header names (RFC 9110 §5.6.2)."""
 Headers = list[tuple[bytes, bytes]]
 
 
 def share(app: App, origins: Collection[str]) -> App:
-    """The application, whose answers pages of these origins may read; `*` stands for all. Without any it is itself."""
+    """Wrap the application so that pages of these origins may read its responses; `*` means all.
+
+    Without origins the application itself is returned.
+    """
     if not origins:
         return app
     everybody = "*" in origins
@@ -71,7 +74,6 @@ def share(app: App, origins: Collection[str]) -> App:
 
 
 async def _answer_preflight(scope: Any, grant: str, wishes: str, send: Send) -> None:
-    """204 with what the page may send, or 403 for a page of another origin."""
     if not grant:
         message = f"Pages from this origin cannot call this API. An administrator can add it to {SETTING}."
         await send_refusal(scope, 403, "origin_not_allowed", message, send)
@@ -89,8 +91,8 @@ async def _answer_preflight(scope: Any, grant: str, wishes: str, send: Send) -> 
 
 
 def _add_grant(headers: Iterable[tuple[bytes, bytes]], grant: str, everybody: bool) -> Headers:
-    """An answer's headers with those that let a page read it; caches keep answers to different origins apart."""
     answer = list(headers)
+    # Caches must keep responses to different origins apart.
     if not everybody:
         varies = [value for name, value in answer if name.lower() == b"vary"]
         answer = [pair for pair in answer if pair[0].lower() != b"vary"]

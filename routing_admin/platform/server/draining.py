@@ -1,8 +1,7 @@
-"""The end of a process: requests in flight may finish; those that outlast it get an error instead of a cut connection.
+"""End of a process: requests in flight may finish, and those that take too long get an error, not a cut connection.
 
-The server cancels whatever is left `ROUTING_ADMIN_DRAIN_SECONDS` after SIGTERM. A little earlier everything that still
-waits for a provider is given up in order: a stream ends with an error event, a whole answer becomes 503 (faults.md,
-row 53).
+The server cancels what is left `ROUTING_ADMIN_DRAIN_SECONDS` after SIGTERM. Shortly before, everything that still waits
+for a provider is ended in order: a stream by an error event, any other response by a 503.
 """
 
 from __future__ import annotations
@@ -21,23 +20,23 @@ from routing_admin.core.fallback.endings import DRAINED
 from routing_admin.platform.server.process_mark import process_mark
 
 EARLY_SECONDS = 2.0
-"""How long before the server's own end they are given up, so that the last words still go out."""
+"""How long before the server's own deadline requests are ended, so that their last bytes are still sent."""
 DRAINED_MESSAGE = translatable("The server is shutting down before the answer was complete. Send the request again.")
 
 
 class DrainingError(Exception):
-    """The process ends before the answer is whole; another one will take the request."""
+    """The process ends before the response is complete; another process can take the request."""
 
     status, code, message = 503, DRAINED, DRAINED_MESSAGE
     should_retry, retry_after = True, 1.0
 
     def as_json(self) -> dict[str, Any]:
-        """The error as `/api/v1` writes it (CONTRACT §4); nobody's attempt was whole."""
+        """Return the error as `/api/v1` writes it; no attempt was completed."""
         return {"error": self.code, "message": self.message, "attempts": []}
 
 
 class WaitingPeriod:
-    """A stretch of waiting of one task, known to the draining as long as it lasts."""
+    """A wait of one task, registered with `Draining` while it lasts."""
 
     __slots__ = ("_others", "_over", "_reason", "_task", "_waiting")
 
@@ -59,46 +58,46 @@ class WaitingPeriod:
             raise self._reason or DrainingError() from None
 
     def give_up(self, reason: Exception | None = None) -> None:
-        """Wait no longer: the task that waits gets the reason raised, by default that the process ends."""
+        """End the wait by raising the reason in its task, by default a `DrainingError`."""
         if self in self._waiting and self._task is not None:
             self._reason = reason or DrainingError()
             self._task.cancel()
 
 
 class Draining:
-    """Everything of one process that waits for a provider."""
+    """All waits for providers in this process."""
 
     def __init__(self) -> None:
         self.has_begun = self._over = False
         self._waiting: dict[WaitingPeriod, asyncio.AbstractEventLoop] = {}
 
     def limit(self) -> WaitingPeriod:
-        """A stretch of waiting that ends with the drain time. Raises `DrainingError` then."""
+        """Return a context manager for a wait that raises `DrainingError` when the drain time is over."""
         return WaitingPeriod(self._waiting, over=self._over)
 
     def schedule_end(self) -> None:
-        """SIGTERM has come: what waits may go on until shortly before the server's end."""
+        """Handle SIGTERM: waits may go on until shortly before the server's deadline."""
         process_mark().remove()
         self.has_begun, seconds = True, settings.DRAIN_SECONDS
+        # With a short drain time, half of it is left for the last bytes.
         asyncio.get_running_loop().call_later(max(seconds - EARLY_SECONDS, seconds / 2), self.end)
 
     def check(self) -> None:
-        """Raises `DrainingError` once the time is over: for a stream that never has to wait."""
+        """Raise `DrainingError` once the time is over; for streams that never wait."""
         if self._over:
             raise DrainingError
 
     def end(self) -> None:
-        """The time is over for everything that waits, and for whatever would begin to."""
         self._over = True
         self.give_up()
 
     def give_up(self) -> None:
-        """The time is over for everything that waits now, in whichever thread's loop it does."""
+        """End all current waits, on whichever thread's loop."""
         for one, loop in tuple(self._waiting.items()):
             loop.call_soon_threadsafe(one.give_up)
 
     def listen(self) -> None:
-        """Learns of SIGTERM and SIGINT beside the server, whose own handlers stay; in a main thread only."""
+        """Handle SIGTERM and SIGINT in addition to the server's own handlers; in the main thread only."""
         if threading.current_thread() is not threading.main_thread():
             return
         loop = asyncio.get_running_loop()

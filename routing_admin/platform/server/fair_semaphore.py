@@ -1,8 +1,8 @@
-"""So many at a time, and so many that wait; beyond that whoever comes is refused, and nobody has all for himself.
+"""Fair concurrency limit with a bounded queue; no caller can hold every slot.
 
-A name (an agent, an address) may hold up to three times as many places as are free. So one alone gets three quarters of
-them, two get three sevenths each, and there is always one for somebody who has none: the dynamic threshold by which
-switches share their buffers (Choudhury and Hahne, 1998).
+A name (an agent or an address) may hold up to three times as many slots as are free. One caller alone gets three
+quarters of them, two get three sevenths each, and a caller without any always finds one. This is the dynamic threshold
+by which switches share their buffers (Choudhury and Hahne, 1998).
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from capabilities.runtime import owned
 from routing_admin.platform.server.draining import draining
 
 QUEUE_SHARE = 4
-"""For so many places one may wait."""
+"""One request may wait for this many slots."""
 LARGE_BODIES_MIB = 1024
-"""Memory for large bodies in a process; what is made of one takes about as much again."""
+"""Memory for large bodies in a process; parsing a body takes about as much again."""
 THREADS = 16
-"""Threads that work on calls' files, each with a connection: fewer than a pool of the database has."""
+"""Threads that work on files of calls, each with a connection; fewer than a database pool has."""
 WAIT_SECONDS = 2.0
-"""How long one waits for a place."""
+"""How long a request waits for a slot."""
 
 
 @dataclass(slots=True)
 class FairSemaphore:
-    """The places of one process for one kind of work; used from one event loop.
+    """Slots of one process for one type of work; used from one event loop.
 
-    `in_use` and `waiting` are those of the moment, `refused` all that were refused.
+    `in_use` and `waiting` are current numbers, `refused` counts all rejections.
     """
 
     most: int
@@ -46,13 +46,13 @@ class FairSemaphore:
 
     @property
     def waiting(self) -> int:
-        """How many wait for a place."""
         return len(self._line)
 
     def take(self, name: str, count: int = 1) -> bool:
-        """Whether so many places were free for that name; they are its own then, until `leave`."""
+        """Take slots until `leave`; return whether they were free for that name."""
         free = self.most - self.in_use
         own = self._own.get(name, 0) + count
+        # With a SHARE of 3, one name alone gets at most three quarters of all slots.
         if count > free or own > SHARE * free:
             return False
         self.in_use += count
@@ -60,7 +60,7 @@ class FairSemaphore:
         return True
 
     async def wait(self, name: str) -> None:
-        """Waits for a place, which is that name's own then. Raises `OverloadedError`, `DrainingError`."""
+        """Wait for a slot. Raise `OverloadedError` or `DrainingError`."""
         ahead = sum(each == name for each, _ in self._line)
         if ahead >= SHARE * (self.queue - self.waiting):
             self.refused += 1
@@ -79,19 +79,20 @@ class FairSemaphore:
             raise
 
     def leave(self, name: str, count: int = 1) -> None:
-        """Gives places back; of those in line whoever holds least has one next, or had one least lately."""
+        """Release slots, and pass them to waiters: to the name with the fewest, then the least recently served."""
         self.in_use -= count
         left = self._own[name] - count
         if left:
             self._own[name] = left
         else:
             del self._own[name]
-        self._line = [each for each in self._line if not each[1].cancelled()]  # who left a moment ago takes none
+        self._line = [each for each in self._line if not each[1].cancelled()]  # cancelled waiters take none
         while self._line:
             at = min(range(len(self._line)), key=lambda at: self._rank(self._line[at][0]))
             if not self.take(self._line[at][0]):
                 return
             waiting, turn = self._line.pop(at)
+            # Names with equally many slots are served in turn.
             self._turns[waiting] = max(self._turns.values(), default=0) + 1
             turn.set_result(None)
         self._turns.clear()
@@ -100,7 +101,7 @@ class FairSemaphore:
         return self._own.get(name, 0), self._turns.get(name, 0)
 
     def _leave_line(self, name: str, turn: asyncio.Future[None]) -> None:
-        """Nobody waits any more; a place that came at the last moment is given back."""
+        # The slot was granted at the last moment, so it is released.
         if turn.done() and not turn.cancelled():
             self.leave(name)
         else:
@@ -108,7 +109,7 @@ class FairSemaphore:
 
 
 class Slot:
-    """The place of one call, or several, once it has them."""
+    """The slots of one call; `at_end` runs on `leave`."""
 
     __slots__ = ("_count", "_name", "_places", "at_end")
 
@@ -119,20 +120,20 @@ class Slot:
         self.at_end: Callable[[], None] | None = None
 
     async def enter(self, name: str) -> None:
-        """Has a place from now on, at once where one is free. Raises `OverloadedError`, `DrainingError`."""
+        """Take a slot, waiting for it if necessary. Raise `OverloadedError` or `DrainingError`."""
         if not self._places.take(name):
             await self._places.wait(name)
         self._name = name
 
     def enter_at_once(self, name: str, count: int) -> None:
-        """Has so many from now on. Raises `OverloadedError` where they are not free."""
+        """Take `count` slots. Raise `OverloadedError` if they are not free."""
         if not self._places.take(name, count):
             self._places.refused += 1
             raise OverloadedError
         self._name, self._count = name, count
 
     def add(self, name: str, count: int) -> None:
-        """Has so many more, for the name that has the others. Raises `OverloadedError` where they are not free."""
+        """Take `count` more for the same name. Raise `OverloadedError` if they are not free."""
         if self._name is None:
             self.enter_at_once(name, count)
             return
@@ -142,7 +143,6 @@ class Slot:
         self._count += count
 
     def leave(self) -> None:
-        """Gives it back, if there is one, and does what is to be done at the end of the call."""
         if self.at_end is not None:
             self.at_end()
         if self._name is not None:
@@ -151,37 +151,37 @@ class Slot:
 
 @owned
 def calls() -> FairSemaphore:
-    """Those of chat calls, by agent."""
+    """Return the slots of chat calls, by agent."""
     return FairSemaphore(settings.MAX_CALLS, settings.MAX_CALLS // QUEUE_SHARE)
 
 
 @owned
 def requests() -> FairSemaphore:
-    """Those of everything else, each in a thread of its own; by agent where the key is known, else by address."""
+    """Return the slots of all other requests, a thread each; by agent if the key is cached, else by address."""
     return FairSemaphore(settings.MAX_REQUESTS, settings.MAX_REQUESTS // QUEUE_SHARE)
 
 
 @owned
 def bodies() -> FairSemaphore:
-    """MiB of memory for the large bodies of chat calls, until they are answered; by agent or address."""
+    """Return the slots for large bodies of chat calls, in MiB, until they are answered; by agent or address."""
     return FairSemaphore(LARGE_BODIES_MIB, 0)
 
 
 @owned
 def parses() -> FairSemaphore:
-    """Those of large bodies of chat calls that are unpacked and parsed, one at a time; by agent."""
+    """Return the slot for unpacking and parsing large bodies of chat calls, one at a time; by agent."""
     return FairSemaphore(1, 64, 30.0)
 
 
 @owned
 def threads() -> FairSemaphore:
-    """Threads that may have to wait for a file's reader, by agent; a call waits for one as long as it lives."""
+    """Return the slots of threads that may wait for a file's reader, by agent; calls wait without a timeout."""
     return FairSemaphore(THREADS, 8 * settings.MAX_CALLS, 3600.0)
 
 
 @asynccontextmanager
 async def slot(places: FairSemaphore, name: str) -> AsyncIterator[None]:
-    """Hold one of them. Raises `OverloadedError`, `DrainingError`."""
+    """Hold a slot in the block. Raise `OverloadedError` or `DrainingError`."""
     place = Slot(places)
     await place.enter(name)
     try:
@@ -192,7 +192,7 @@ async def slot(places: FairSemaphore, name: str) -> AsyncIterator[None]:
 
 @owned
 def lookups() -> FairSemaphore:
-    """Those of callers whose key has to be looked up in the database, by address."""
+    """Return the slots of callers whose key has to be looked up in the database, by address."""
     return FairSemaphore(settings.MAX_REQUESTS, 0)
 
 

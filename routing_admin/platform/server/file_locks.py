@@ -1,4 +1,4 @@
-"""Locks of files and folders, which the system gives back when the process that holds one ends, however it ends."""
+"""Locks on files and folders, released by the system when the process ends, however it ends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def try_lock(handle: int) -> bool:
-    """Lock an open file or folder until it is closed; False where another process holds it."""
+    """Lock an open file or folder until it is closed; return False if another process holds it."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -20,7 +20,7 @@ def try_lock(handle: int) -> bool:
 
 @contextmanager
 def hold_unless_locked(path: Path) -> Iterator[bool]:
-    """Hold a file or folder for the block; False where it is gone, or another process holds it."""
+    """Lock a file or folder in the block; yield False if it is gone or another process holds it."""
     try:
         handle = os.open(path, os.O_RDONLY)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Health for load balancers, which needs no key and tells nothing that a stranger could use."""
+"""Health checks for load balancers, without a key and without details of use to an attacker."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ app_name = "probes"
 
 @require_safe
 def healthz(request: HttpRequest) -> HttpResponse:
-    """200 while the process lives; no dependency is asked."""
+    """Return 200 while the process is alive, without checking dependencies."""
     return HttpResponse("ok\n", content_type="text/plain; charset=utf-8")
 
 
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
-    """200 while calls can be answered, with the dependencies that do not work; with `?full` 503 where one does not.
+    """Return 200 while calls can be answered, with failing dependencies listed; with `?full`, 503 if one fails.
 
-    Dependencies are shared: a server that said 503 for them would be ended with every other, and with what they answer
-    from memory.
+    Dependencies are shared: if a server returned 503 for them, all servers would be stopped at once, along with what
+    they can answer from memory.
     """
     states = check_dependencies()
     checks = {"server": state_of_server(), **states}

@@ -1,4 +1,4 @@
-"""What higher rooms contribute to metrics and readiness; `routing_admin.wiring` fills it when Django is ready."""
+"""Metrics and checks contributed by higher packages; `routing_admin.wiring` fills it when Django is ready."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ Sources = list[Callable[[], "Iterable[MetricFamily]"]]
 
 @dataclass(slots=True)
 class Hooks:
-    """`families` are those of the whole installation, read at each scrape; `process_families` those of this process,
-    published each second, so they query no database. `filters` remove series of what is no longer configured.
+    """Sources of metrics, and readiness checks.
+
+    `families` describe the whole installation and are read at each scrape. `process_families` describe this process and
+    are published every second, so they must not query a database. `filters` remove series of what is no longer
+    configured.
     """
 
     families: Sources = field(default_factory=list)

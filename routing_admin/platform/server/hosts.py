@@ -1,4 +1,4 @@
-"""Whether a `Host` header names this installation, for what Django does not look at itself."""
+"""Check a `Host` header where Django does not."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from django.http import HttpRequest
 
 @lru_cache(maxsize=100)
 def is_known_host(host: str, allowed: tuple[str, ...]) -> bool:
-    """Whether a `Host` header names this installation, as Django looks at it; `allowed` are the settings' hosts."""
+    """Return whether a `Host` header names this installation, by Django's own rules.
+
+    `allowed` are ALLOWED_HOSTS, only to key the cache.
+    """
     request = HttpRequest()
     request.META["HTTP_HOST"] = host
     try:

@@ -1,7 +1,7 @@
-"""A connection of the server: what uvicorn's does, and no caller holds it for longer than a request needs.
+"""Connections of the server: uvicorn's protocol with timeouts, so that no caller holds one longer than a request needs.
 
-A call whose head and body come at once starts no timer here. Whoever leaves a request in the middle has one, and when
-it fires is told 408 and closed, unless it is we who let it wait.
+A call whose head and body arrive at once starts no timer. An incomplete request has one. When it fires, the caller gets
+a 408 and the connection is closed, unless the server itself is what delays the request.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ TOO_MANY = "too_many_connections"
 TOO_MANY_MESSAGE = "Too many open connections from this address. Close some, or retry in a second."
 FULL_MESSAGE = "This server has as many open connections as it may have. Retry in a second."
 LAST_REQUEST_SECONDS = 0.5
-"""How long an idle connection of a server that ends still takes a request: one may be on its way from a proxy."""
+"""How long idle connections of a stopping server still accept a request: a proxy may have just sent one."""
 
 
 class Part(Enum):
-    """What of a request is being received."""
+    """The part of a request that is being received."""
 
     HEAD = "head"
     BODY = "body"
@@ -39,7 +39,7 @@ HEAD, BODY, NOTHING = Part
 
 
 class Protocol(RequestReader):
-    """One with limits on how long and how often a caller may hold a connection."""
+    """Protocol with limits on how long and how often a caller may hold a connection."""
 
     def __init__(
         self,
@@ -59,8 +59,8 @@ class Protocol(RequestReader):
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A caller has come: a head is due, if its address may have one more connection."""
         super().connection_made(transport)
+        # Over the limit, a connection may stay for health checks.
         self._only_health = not self._counted.add(self)
         if self._only_health and not self._counted.has_room_for_health():
             self._refuse(503, TOO_MANY, FULL_MESSAGE)
@@ -70,7 +70,6 @@ class Protocol(RequestReader):
             self._time(HEAD)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is gone, and counts for nobody."""
         super().connection_lost(exc)
         self._stop_timer()
         self._counted.remove(self)
@@ -78,36 +77,33 @@ class Protocol(RequestReader):
             self._counted.leave(self, self._peer)
 
     def on_headers_complete(self) -> None:
-        """Start the request; where the server ends, the answer says that it is the connection's last."""
         super().on_headers_complete()
+        # The server is stopping, so the response has to announce that it is the connection's last.
         if self._ends and self.cycle is not None:
             self.cycle.keep_alive = False
 
     def data_received(self, data: bytes) -> None:
-        """The next bytes; a timer runs as long as they leave a request in the middle."""
         super().data_received(data)
+        # The timer runs only while a request is incomplete.
         if not self._whole or self.cycle.response_complete:
             self._watch(len(data))
         elif self._timer is not None:
             self._stop_timer()
 
     def on_response_complete(self) -> None:
-        """An answer was handed over; where the connection ends with it the caller has to take it."""
         super().on_response_complete()
         if self.transport.is_closing():
             self._drop_unread()
 
     def pause_writing(self) -> None:
-        """More is to be sent than the caller takes at once."""
         super().pause_writing()
         self._drop_unread()
 
     def timeout_keep_alive_handler(self) -> None:
-        """No next request has come."""
         self._close()
 
     def shutdown(self) -> None:
-        """The server ends: what is under way is answered, and what may be on its way is waited for."""
+        # Running requests are answered; a request may still be on its way over an idle connection.
         if self.cycle is None or self.cycle.response_complete:
             self._ends = True
             self.loop.call_later(LAST_REQUEST_SECONDS, super().shutdown)
@@ -116,18 +112,15 @@ class Protocol(RequestReader):
 
     @property
     def waits_for_head(self) -> bool:
-        """See `Connection`."""
         waits = self._timed is HEAD and (self.cycle is None or self.cycle.response_complete)
         return waits and not self.transport.is_closing()
 
     @property
     def is_idle(self) -> bool:
-        """See `Connection`."""
         answered = self._whole and self.cycle is not None and self.cycle.response_complete
         return answered and not self.transport.is_closing()
 
     def make_room(self) -> None:
-        """See `Connection`; whoever waits to be answered is told."""
         if self.waits_for_head:
             self._refuse(503, TOO_MANY, TOO_MANY_MESSAGE)
         else:
@@ -138,7 +131,7 @@ class Protocol(RequestReader):
         return self.client[0] if self.client else ""
 
     def _watch(self, size: int) -> None:
-        """Goes on timing what is not whole; what comes between two requests counts as the beginning of the next."""
+        # Bytes between two requests count as the start of the next.
         head_is_whole = self.cycle is not None and self.cycle.scope is self.scope
         part = BODY if head_is_whole and not self._whole else HEAD
         if self.transport.is_closing():
@@ -164,10 +157,10 @@ class Protocol(RequestReader):
             self._timer = None
 
     def _look(self) -> None:
-        """The time of a part is over: it goes on where we let it wait, or enough of it came."""
         part, limits = self._timed, self._limits
         if self.transport.is_closing():
             return
+        # The caller is not to blame if the server has not read what was sent, or if enough has arrived.
         if self._lets_wait(part) or self._comes_fast_enough(part):
             self._time(part)
         elif part is HEAD:
@@ -179,14 +172,14 @@ class Protocol(RequestReader):
             self._refuse(408, "request_timeout", f"{rule} Send it again over a faster connection.")
 
     def _lets_wait(self, part: Part) -> bool:
-        """Whether the caller may have sent more than we have taken so far."""
         cycle = self.cycle
         if cycle is None or cycle.response_complete:
             return False
+        # While an earlier request is answered, or reading is paused, the caller may have sent more than was read.
         return part is HEAD or bool(self.pipeline) or self.flow.read_paused or bool(cycle.body)
 
     def _comes_fast_enough(self, part: Part) -> bool:
-        """Whether so much of a body came that the rest may, too; of one that is answered already none is wanted."""
+        # The body of a request that has been answered is not wanted any more.
         if part is HEAD or self.cycle.response_complete:
             return False
         return self._received >= self._limits.body_seconds * self._limits.body_rate
@@ -198,7 +191,7 @@ class Protocol(RequestReader):
             self._drop_unread()
 
     def _drop_unread(self, before: int | None = None) -> None:
-        """What a closed connection still has to send waits only as long as the caller takes some of it."""
+        # The rest of a response is kept only as long as the caller reads some of it.
         left, closing = self.transport.get_write_buffer_size(), self.transport.is_closing()
         if left and closing and before is not None and left >= before:
             self.transport.abort()
@@ -206,20 +199,18 @@ class Protocol(RequestReader):
             self.loop.call_later(self._limits.unread_seconds, self._drop_unread, left if closing else None)
 
     def _answer(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
-        """Answer the request that has begun, `_running`: what the application has to know of its connection."""
         app = self._application
         if self._only_health and scope["path"] not in HEALTH_PATHS:
             app = _refuse_request
         elif self._limits.proxies:
             app = self._count_request(app)
         cycle = self._running
+        # HTTP/1.0 has no chunks: a response of unknown length is sent as it is, and ends with the connection.
         if cycle is not None and scope["http_version"] == "1.0":
             app = _without_chunks(cycle, app)
         return cast("Awaitable[None]", app(scope, receive, send))
 
     def _count_request(self, app: Any) -> Any:
-        """The application, for so many requests at a time of the address that is behind the proxies."""
-
         async def counting(scope: Any, receive: Any, send: Any) -> None:
             forwarded = b",".join(value for name, value in scope["headers"] if name == b"x-forwarded-for")
             meta = {"HTTP_X_FORWARDED_FOR": forwarded.decode("latin-1"), "REMOTE_ADDR": self._peer}
@@ -236,16 +227,10 @@ class Protocol(RequestReader):
 
 
 async def _refuse_request(scope: Any, receive: Any, send: Any) -> None:
-    """Answer a request of a connection that was accepted for health checks alone."""
     await send_refusal(scope, 503, TOO_MANY, FULL_MESSAGE, send)
 
 
 def _without_chunks(cycle: RequestResponseCycle, app: Any) -> Any:
-    """The application for HTTP/1.0, which knows no chunks: an answer of unknown length is sent as it is.
-
-    Each piece is all that the server expects; the connection is closed at the end anyhow.
-    """
-
     async def answering(scope: Any, receive: Any, send: Any) -> None:
         is_open = False
 
@@ -255,6 +240,7 @@ def _without_chunks(cycle: RequestResponseCycle, app: Any) -> Any:
                 is_open = all(name.lower() != b"content-length" for name, _ in message.get("headers", ()))
                 cycle.chunked_encoding = False if is_open else None
             elif is_open:
+                # uvicorn checks lengths: each piece is declared to be all that it expects.
                 cycle.expected_content_length = len(message.get("body", b""))
             await send(message)
 

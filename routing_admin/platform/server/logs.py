@@ -1,4 +1,4 @@
-"""The server's log: no line of it holds a secret, and each is for people, or one JSON object for machines."""
+"""The server's log: lines for people or one JSON object each, never with a secret."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from routing_admin.platform.databases.unavailable import is_unavailable
 from routing_admin.platform.server.fair_semaphore import OverloadedError
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
-"""The id of the request that is answered just now."""
+"""The id of the current request."""
 
 
 class RedactFilter(logging.Filter):
-    """Replaces anything that looks like a key in the finished line, the traceback of an error included."""
+    """Redacts anything that looks like a key in the finished line and its traceback."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Always lets the record through, cleaned."""
         record.msg, record.args = redact(_cut(record.getMessage(), LINE_CHARACTERS)), ()
         if record.exc_info and not record.exc_text:
             record.exc_text = redact(_cut(TRACEBACKS.formatException(record.exc_info), TRACEBACK_CHARACTERS))
@@ -33,7 +32,7 @@ class RedactFilter(logging.Filter):
 
 LINE_CHARACTERS = 8_192
 TRACEBACK_CHARACTERS = 65_536
-"""How much of a line and of its traceback is written: a caller decides how long a path is."""
+"""Maximum lengths of a line and its traceback; callers choose the length of a path."""
 
 
 def _cut(text: str, most: int) -> str:
@@ -41,17 +40,13 @@ def _cut(text: str, most: int) -> str:
 
 
 REFUSALS = (PermissionDenied, BadRequest, MultiPartParserError, OverloadedError)
-"""What a caller is refused for; the line says what and where, and nothing of ours is broken."""
+"""Rejected requests; their lines have no traceback, since nothing of ours is broken."""
 
 
 class ExplainFilter(logging.Filter):
-    """Tells of a database or a store that is away in one sentence: what to do, of which a traceback says nothing.
-
-    Neither does it say anything of a refusal.
-    """
+    """Replaces tracebacks of outages with one sentence that says what to do, and drops those of rejected requests."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Always lets the record through, with the sentence behind its own."""
         error = record.exc_info[1] if record.exc_info else None
         problem = error.details if isinstance(error, StoreAwayError) else None
         if error is not None and is_unavailable(error):
@@ -64,10 +59,9 @@ class ExplainFilter(logging.Filter):
 
 
 class JsonFormatter(logging.Formatter):
-    """Each line an object: `time` in UTC, `level`, `logger`, `message`; `request_id` and `error` where known."""
+    """One JSON object per line: `time` in UTC, `level`, `logger`, `message`; `request_id` and `error` if known."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The object, without a line break in it."""
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         line = {
             "time": time.replace("+00:00", "Z"),
@@ -83,4 +77,4 @@ class JsonFormatter(logging.Formatter):
 
 
 TRACEBACKS = logging.Formatter()
-"""What writes a traceback as text."""
+"""Formatter of tracebacks."""

@@ -1,8 +1,8 @@
-"""Request outcomes, counted behind the answers, and the text that Prometheus reads.
+"""Count outcomes of requests after the responses, and render the text that Prometheus reads.
 
-Names are OpenTelemetry's for generative AI where it has one (semantic conventions, `gen_ai.client.*`), with its advice
-on buckets; ours begin with `routing_admin`. Counts are plain numbers by labels, because the processes of a server
-exchange and sum them (`worker_board.py`); the library writes them.
+Names follow OpenTelemetry's conventions for generative AI (`gen_ai.client.*`) and their bucket boundaries; our own
+start with `routing_admin`. Counts are plain numbers by labels, because the processes of a server exchange and sum them
+(`worker_board.py`). prometheus_client renders them.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ PLACE = ("gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model"
 
 Labels = tuple[str, ...]
 Value = Any
-"""A number; of a histogram the observations in each bucket, the last of them unlimited, and then their sum."""
+"""A number; for a histogram the observations per bucket, the last one unbounded, followed by their sum."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricFamily:
-    """A number for each set of labels; none where nothing is known.
+    """Numbers by labels, empty if nothing is known.
 
-    One with buckets is a histogram. Of the numbers of several processes the sum counts, or the largest.
+    A family with buckets is a histogram. Numbers of several processes are summed, or the largest is used.
     """
 
     name: str
@@ -52,11 +52,10 @@ class MetricFamily:
 
     @property
     def outlives_process(self) -> bool:
-        """Whether what a process counted goes on counting when the process has ended."""
+        """Return whether the counts of a process remain valid after its end."""
         return self.only_grows or bool(self.buckets)
 
     def merged(self, other: MetricFamily) -> MetricFamily:
-        """Return the numbers of both."""
         values = dict(self.values)
         for labels, value in other.values.items():
             values[labels] = self._join(values[labels], value) if labels in values else value
@@ -69,7 +68,7 @@ class MetricFamily:
 
 
 def number(name: str, explanation: str, value: float | None, *, only_grows: bool = False) -> MetricFamily:
-    """Return one number of ours without labels, without a value for None; a counter where it `only_grows`."""
+    """Return a family of our own with one unlabelled number, none for None; a counter if it `only_grows`."""
     values: dict[Labels, Value] = {} if value is None else {(): value}
     return MetricFamily(name=f"routing_admin_{name}", explanation=explanation, values=values, only_grows=only_grows)
 
@@ -84,7 +83,7 @@ def sum_families(*groups: Iterable[MetricFamily]) -> list[MetricFamily]:
 
 
 class Tally:
-    """What one process counted of a family so far; for any thread."""
+    """Counts of one family in this process; thread-safe."""
 
     def __init__(self, name: str, explanation: str, labels: Labels, buckets: tuple[float, ...] = ()) -> None:
         self._values: dict[Labels, Value] = {}
@@ -99,12 +98,10 @@ class Tally:
         self._buckets, self._lock = buckets, threading.Lock()
 
     def add(self, amount: float, *labels: str) -> None:
-        """Count more."""
         with self._lock:
             self._values[labels] = self._values.get(labels, 0) + amount
 
     def observe(self, value: float, *labels: str) -> None:
-        """Count a value in its bucket."""
         with self._lock:
             counts = self._values.get(labels)
             if counts is None:
@@ -113,14 +110,13 @@ class Tally:
             counts[-1] += value
 
     def family(self) -> MetricFamily:
-        """Return the counts of this moment."""
         with self._lock:
             values = {labels: value[:] if self._buckets else value for labels, value in self._values.items()}
         return replace(self._family, values=values)
 
 
 class RequestMetrics:
-    """What one process counted of requests."""
+    """Counts of requests in this process."""
 
     def __init__(self) -> None:
         self._requests = Tally(
@@ -167,28 +163,24 @@ class RequestMetrics:
         )
 
     def families(self) -> list[MetricFamily]:
-        """Return all counts of this moment."""
         return [each.family() for each in vars(self).values()]
 
     def count_request(self, route: str, surface: str, outcome: str, seconds: float) -> None:
-        """One more request, what became of it, and how long it took."""
         self._requests.add(1, route, surface, outcome, ending_of(outcome).value)
         self._latency.observe(seconds, route)
 
     def count_agent_request(self, agent: str, outcome: str) -> None:
-        """One more request of an agent."""
         self._agents.add(1, agent, ending_of(outcome).value)
 
     def count_attempt(self, route: str, provider: str, model: str, outcome: str) -> None:
-        """One more candidate that was reached."""
         self._attempts.add(1, route, provider, model, outcome)
 
     def observe_call(self, operation: str, provider: str, model: str, error: str, seconds: float) -> None:
-        """How long a call took; `error` is the fault's code, empty where it answered."""
+        """Record the duration of a call; `error` is the fault's code, empty for success."""
         self._duration.observe(seconds, operation, provider, model, error)
 
     def count_tokens(self, route: str, operation: str, provider: str, model: str, tokens: dict[str, int]) -> None:
-        """The tokens of an answer by sort; `input` and `output` are the whole, the others parts of them."""
+        """Count the tokens of an answer by type; `input` and `output` are totals, the others parts of them."""
         for kind, count in tokens.items():
             self._tokens.add(count, route, provider, model, kind)
         for kind in ("input", "output"):
@@ -196,15 +188,13 @@ class RequestMetrics:
                 self._usage.observe(tokens[kind], operation, provider, model, kind)
 
     def count_cost(self, route: str, provider: str, model: str, currency: str, nanos: int) -> None:
-        """What a candidate's calls cost, in thousand-millionths of the currency's unit."""
+        """Count the cost of a candidate's calls, in nanos of the currency."""
         self._cost.add(nanos / NANO, route, provider, model, currency)
 
     def observe_first_content(self, operation: str, provider: str, model: str, seconds: float) -> None:
-        """How long a streamed answer took to begin."""
         self._first.observe(seconds, operation, provider, model)
 
     def count_refused_key(self, door: str, code: str) -> None:
-        """One more call whose key or token that API refused."""
         self._refused_keys.add(1, door, code)
 
 
@@ -213,12 +203,11 @@ request_metrics = owned(RequestMetrics)
 
 
 def read_sources(sources: Sources) -> Iterator[MetricFamily]:
-    """Return the families of the moment."""
     return chain.from_iterable(source() for source in sources)
 
 
 def list_process_families(pids: Mapping[str, int]) -> Iterator[MetricFamily]:
-    """Return memory, CPU time, descriptors and start of each worker, by Prometheus' own names."""
+    """Yield memory, CPU time, descriptors and start time of each worker under Prometheus's own names."""
     for worker, pid in pids.items():
         for each in ProcessCollector(pid=lambda pid=pid: pid, registry=None).collect():  # type: ignore[misc]
             yield MetricFamily(
@@ -231,7 +220,7 @@ def list_process_families(pids: Mapping[str, int]) -> Iterator[MetricFamily]:
 
 
 def render(families: Iterable[MetricFamily]) -> bytes:
-    """Return families in Prometheus' text form, without those series that are left out."""
+    """Return families in Prometheus's text format, without filtered series."""
     for leave_out in hooks.filters:
         families = map(leave_out, families)
     registry = CollectorRegistry()

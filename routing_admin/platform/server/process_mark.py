@@ -1,4 +1,4 @@
-"""Which processes of this data directory ended without shutting down? Each holds a file locked while it serves."""
+"""Detect processes of this data directory that ended without shutting down: each locks a file while it serves."""
 
 from __future__ import annotations
 
@@ -17,40 +17,42 @@ log = logging.getLogger(__name__)
 
 
 class ProcessMark:
-    """The file of this process: removed when it is asked to end, and found unlocked by others where it never was."""
+    """The file of this process, removed when it shuts down; if it crashes, others find the file unlocked."""
 
     def __init__(self) -> None:
         self._path: Path | None = None
         self._handle = -1
 
     def place(self) -> None:
-        """Make the file and lock it; a disk that takes none costs a line of the log."""
+        """Create and lock the file; on failure only a warning is logged."""
         folder = Path(settings.DATA_DIR) / "processes"
         try:
             folder.mkdir(mode=0o700, exist_ok=True)
             name = f"{os.getpid()}-{os.urandom(4).hex()}"
             self._handle = os.open(folder / f".{name}", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
             fcntl.flock(self._handle, fcntl.LOCK_EX)
-            self._path = (folder / f".{name}").rename(folder / name)  # others look at it once it is locked
+            self._path = (folder / f".{name}").rename(
+                folder / name
+            )  # renamed once locked, since others only check files with this name
         except OSError as error:
             log.warning("a crash of this process will not be noticed: %s", error)
 
     def remove(self) -> None:
-        """Remove the file: what ends this process from here on is no crash."""
+        """Remove the file: from here on, the end of this process is no crash."""
         path, self._path = self._path, None
         if path is not None:
             path.unlink(missing_ok=True)
             os.close(self._handle)
 
     def count_crashes(self) -> int:
-        """How many processes have crashed since anyone asked; each is counted once."""
+        """Return the number of crashes since the last call; each is counted once."""
         folder = Path(settings.DATA_DIR) / "processes"
         return sum(_is_left_behind(path) for path in folder.glob("[0-9]*") if path != self._path)
 
 
 def _is_left_behind(path: Path) -> bool:
     with suppress(OSError), hold_unless_locked(path) as is_free:
-        if is_free:  # else its process lives, or another one was as quick
+        if is_free:  # else its process is alive, or another process is removing it
             path.unlink()
             return True
     return False

@@ -1,7 +1,7 @@
-"""Whether this process can answer calls, and which of its dependencies work: asked without ever waiting for one.
+"""Check whether this process can answer calls and which dependencies work, without waiting long for any of them.
 
-Each check runs in a thread of its own, one at a time: a dependency that hangs costs a probe `PROBE_SECONDS` once, and
-one thread.
+Each check runs in a thread of its own, one at a time: a dependency that hangs delays one probe by `PROBE_SECONDS`, and
+occupies one thread.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ from routing_admin.platform.server.hooks import hooks
 log = logging.getLogger(__name__)
 
 PROBE_SECONDS = 1.5
-"""How long a probe waits for the checks. Orchestrators give it more: their own limit says nothing of the cause."""
+"""How long a probe waits for the checks.
+
+Orchestrators wait longer; if their own timeout fired, it would not name the cause.
+"""
 OK, FAILED = "ok", "failed"
 
 
@@ -34,7 +37,7 @@ def _artifacts() -> None:
 
 
 class DependencyCheck:
-    """A check that runs beside the probes, which wait for its result no longer than `PROBE_SECONDS`."""
+    """A check in a background thread; probes wait for its result for at most `PROBE_SECONDS`."""
 
     def __init__(self, name: str, check: Callable[[], None]) -> None:
         self.name, self._check = name, check
@@ -70,7 +73,7 @@ class DependencyCheck:
             over.set()
 
     def _note(self, problem: str) -> None:
-        """Log what is wrong once per outage, and its end."""
+        # Logged once per outage, and once at its end.
         if problem and not self._problem:
             log.error("readiness check of %s failed: %s", self.name, problem)
         elif self._problem and not problem:
@@ -79,7 +82,7 @@ class DependencyCheck:
 
 
 def _explain(error: Exception) -> str:
-    if isinstance(error, ArtifactError | LookupError):  # ours, in a sentence
+    if isinstance(error, ArtifactError | LookupError):  # its message is written for operators
         return str(getattr(error, "details", error))
     return explain_failure(error) or f"{type(error).__name__}: {error}"
 
@@ -89,7 +92,7 @@ def own_checks() -> list[DependencyCheck]:
 
 
 def check_dependencies() -> dict[str, str]:
-    """Return the state of each dependency by its name, within `PROBE_SECONDS`."""
+    """Return the state of each dependency by name, within `PROBE_SECONDS`."""
     for each in hooks.checks:
         each.begin()
     states = {each.name: OK if each.works() else FAILED for each in hooks.checks}
@@ -97,7 +100,7 @@ def check_dependencies() -> dict[str, str]:
 
 
 def state_of_server() -> str:
-    """Return `ok` while calls can be answered, if need be from memory; else why not."""
+    """Return `ok` while calls can be answered, if only from memory; otherwise the reason why not."""
     if draining().has_begun:
         return "draining"
     if not hooks.has_configuration():

@@ -1,4 +1,4 @@
-"""What a serving process does about Redis beside its requests: looks whether it is there, sends news and hears them."""
+"""Background threads for Redis: check the connection, send and receive messages."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from routing_admin.platform.redis.news import News
 from routing_admin.platform.server.repeating_thread import RepeatingThread
 
 PAUSE_SECONDS = 0.3
-"""Between two rounds without news to send."""
+"""Delay between rounds without messages to send."""
 
 
 class RedisRounds:
-    """Two threads, where there is a Redis."""
+    """A sending and a receiving thread, if Redis is configured."""
 
     def __init__(self, link: RedisLink, news: News) -> None:
         self._link, self._news = link, news
@@ -24,7 +24,6 @@ class RedisRounds:
         self._listener = RepeatingThread("redis-news", 0, self._listen, connections.close_all)
 
     def start(self) -> None:
-        """Starts them; nothing where no Redis is named."""
         if self._link.is_set:
             self._ends.clear()
             self._news.wake = self._wake.set
@@ -33,7 +32,7 @@ class RedisRounds:
             self._listener.start()
 
     def stop(self) -> None:
-        """Ends them, and lets Redis go; what waits to be sent is sent first."""
+        """Send what is queued, stop the threads and close the connection."""
         self._ends.set()
         self._wake.set()
         self._sender.stop()
@@ -43,9 +42,9 @@ class RedisRounds:
         self._link.close()
 
     def _round(self) -> None:
-        """One look, and what there is to send; then a wait for more."""
         self._link.beat()
         self._news.send()
+        # A new message ends the wait.
         if not self._ends.is_set():
             self._wake.wait(PAUSE_SECONDS)
             self._wake.clear()

@@ -1,4 +1,4 @@
-"""Refusals of the server itself, before anybody is asked who answers: in the error shape of the address."""
+"""Errors sent by the server itself, before routing, in the format of the path's vendor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TYPES: Mapping[str, str] = {
     "overloaded": "server_error",
     "too_many_connections": "server_error",
 }
-"""OpenAI's word for the kind of error; every other code is the request's fault."""
+"""OpenAI's error types by code; every other code is `invalid_request_error`."""
 ANTHROPIC_TYPES: Mapping[str, str] = {
     "key_invalid": "authentication_error",
     "request_timeout": "timeout_error",
@@ -23,7 +23,7 @@ ANTHROPIC_TYPES: Mapping[str, str] = {
     "too_many_connections": "overloaded_error",
     "too_large": "request_too_large",
 }
-"""The same in Anthropic's words."""
+"""Anthropic's error types by code."""
 
 GOOGLE_STATUSES: Mapping[int, str] = {
     401: "UNAUTHENTICATED",
@@ -38,9 +38,9 @@ GOOGLE_STATUSES: Mapping[int, str] = {
     501: "UNIMPLEMENTED",
     504: "DEADLINE_EXCEEDED",
 }
-"""Google's word for a status; every other 4xx is an argument's fault, every other 5xx is `UNAVAILABLE`."""
+"""Google's names for statuses; other 4xx are `INVALID_ARGUMENT`, other 5xx `UNAVAILABLE`."""
 OPENAI_CODES: Mapping[str, str] = {"key_invalid": "invalid_api_key"}
-"""What OpenAI calls a refusal that has another name with us; programs look for it."""
+"""OpenAI's names for codes that are named differently here; clients look for them."""
 
 
 async def send_refusal(
@@ -52,7 +52,7 @@ async def send_refusal(
     headers: Mapping[str, str] = MappingProxyType({}),
     **more: Any,
 ) -> None:
-    """The refusal as an ASGI answer to the request of that scope, under its id, and the end of the connection."""
+    """Send an error as the response to the scope's request, with its id, and close the connection."""
     usual, body = refusal_parts(scope["path"], status, code, message, request_id_of_scope(scope), **more)
     pairs = dict(usual) | {name.lower().encode(): value.encode() for name, value in headers.items()}
     await send({"type": "http.response.start", "status": status, "headers": [*pairs.items()]})
@@ -62,7 +62,7 @@ async def send_refusal(
 def refusal_parts(
     path: str, status: int, code: str, message: str, request_id: str = "", **more: Any
 ) -> tuple[list[tuple[bytes, bytes]], bytes]:
-    """Headers and body of a refusal after which the connection is closed; a 503 may be tried again a second later."""
+    """Return headers and body of an error that closes the connection; a 503 can be retried after a second."""
     request_id = request_id or make_request_id("")
     body = json.dumps(refusal_json(path, status, code, message, request_id, **more)).encode()
     headers = [
@@ -77,7 +77,7 @@ def refusal_parts(
 def google_error(
     status: int, code: str, message: str, request_id: str, details: Iterable[Mapping[str, Any]] = ()
 ) -> dict[str, Any]:
-    """Return an error in Google's shape (AIP-193): its status in a word, our code as the reason, then the details."""
+    """Return an error in Google's format (AIP-193): status name, our code as the reason, and details."""
     info = {"reason": code.upper(), "domain": "routing_admin", "metadata": {"requestId": request_id}}
     listed = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", **info}, *details]
     word = GOOGLE_STATUSES.get(status) or ("INVALID_ARGUMENT" if status < 500 else "UNAVAILABLE")
@@ -85,7 +85,7 @@ def google_error(
 
 
 def refusal_json(path: str, status: int, code: str, message: str, request_id: str, **more: Any) -> dict[str, Any]:
-    """The error's object: that of the vendor whose address it is, ours elsewhere, where `more` goes along."""
+    """Return the error object of the path's vendor; on other paths ours, including `more`."""
     if path.startswith("/v1beta/"):
         return google_error(status, code, message, request_id)
     if path.startswith("/v1/messages"):

@@ -1,7 +1,7 @@
-"""Calls that nobody's log has: refused for their key, or at an address that is none. A few are kept, for minutes.
+"""Keep a few rejected calls for minutes: invalid keys and unknown paths, which no request log has.
 
-Whoever waits for a new key's first call learns by them that one came, and why it went astray. They are noted in memory
-and written behind the calls, so few at a time that a flood of them costs nothing.
+They show an administrator waiting for the first call of a new key that one arrived, and why it failed. They are
+collected in memory and written outside of requests, so few at a time that a flood costs nothing.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from routing_admin.models import RejectedCall
 log = logging.getLogger(__name__)
 
 MAX_NOTED, EVERY_SECONDS = 5, 2.0
-"""So many are written at a time, and no oftener than that; what comes beyond is forgotten."""
+"""Calls per write and minimum interval between writes; further ones are dropped."""
 MAX_KEPT, KEPT_FOR = 200, timedelta(minutes=15)
 PUBLIC = re.compile(r"ra_([0-9a-z]{8})(?:_|$)")
 
 
 class KeyShape(StrEnum):
-    """What a caller sent for a key looks like."""
+    """What a caller's key looks like."""
 
     NONE = "none"
     OURS = "ra"
@@ -40,7 +40,6 @@ class KeyShape(StrEnum):
 
 
 def shape_of(key: str) -> KeyShape:
-    """What a key looks like, by how it begins."""
     for shape in (KeyShape.OURS, KeyShape.SCRIPTS, KeyShape.VENDORS):
         if key.startswith((f"{shape}_", f"{shape}-")):
             return shape
@@ -48,7 +47,7 @@ def shape_of(key: str) -> KeyShape:
 
 
 class RejectedCalls:
-    """What this process noted and has not written yet; `clock` gives seconds that only grow."""
+    """Calls noted by this process and not written yet; `clock` is monotonic."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._noted = clock, list[RejectedCall]()
@@ -56,7 +55,8 @@ class RejectedCalls:
         self._writing = threading.Lock()
 
     def note(self, code: str, path: str, headers: Mapping[str, str]) -> None:
-        """A call was refused: why, at which address, and with which headers, of which only the key's look is kept."""
+        """Note a rejected call; of its headers only the type and public part of the key are kept."""
+        # A flood of rejected calls costs no more than this check.
         if len(self._noted) >= MAX_NOTED:
             return
         key = key_in(headers)
@@ -66,7 +66,7 @@ class RejectedCalls:
         )
 
     def write(self) -> None:
-        """Writes what is noted, and lets go of what is old; where the database does not take it, it is forgotten."""
+        """Write noted calls and delete old ones; if the database fails, they are dropped."""
         now = self._clock()
         if not self._noted or now - self._written_at < EVERY_SECONDS:
             return

@@ -1,4 +1,4 @@
-"""A thread that does the same work again and again, beside the requests, until the process ends."""
+"""A background thread that repeats the same work until the process ends."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from routing_admin.platform.databases.outage_log import OutageLog
 log = logging.getLogger(__name__)
 
 END_SECONDS = 10
-"""How long the end of the process waits for work that is being done."""
+"""How long the end of the process waits for running work."""
 
 
 class RepeatingThread:
-    """Calls `work` every `pause` seconds; `close` is called in the thread when it ends, to let go of what it held.
+    """Calls `work` every `pause` seconds; `close` runs in the thread when it ends, to release resources.
 
-    One that works `on_demand` sleeps until `demand` is called, and then works once, a pause later.
+    With `on_demand` it sleeps until `demand` is called, and works once after a pause.
     """
 
     def __init__(
@@ -35,19 +35,19 @@ class RepeatingThread:
         self._outage = OutageLog(log, f"the work of the thread {name}")
 
     def demand(self) -> None:
-        """Says that there is something to do; whatever was handed over before is seen by the next `work`."""
-        if not self._demanded.is_set():  # a flag that is read; setting it takes a lock, and wakes the thread
+        """Request a round of work, which sees everything handed over before the call."""
+        if not self._demanded.is_set():  # reading the flag is cheap; setting it takes a lock and wakes the thread
             self._demanded.set()
 
     def start(self) -> None:
-        """Starts the thread; does nothing while it runs."""
+        """Start the thread, unless it is running."""
         if self._thread is None:
             self._stop.clear()
             self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
             self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread, once the work that it is at is done; does nothing while there is none."""
+        """Stop the thread after its current work, if it is running."""
         thread, self._thread = self._thread, None
         if thread is not None:
             self._stop.set()
@@ -58,16 +58,15 @@ class RepeatingThread:
         while not self._ends():
             try:
                 self._work()
-            except Exception as error:  # a database that is away, too: the next round tries again
+            except Exception as error:  # includes an unavailable database; the next round retries
                 self._outage.note(error)
             else:
                 self._outage.end()
         self._close()
 
     def _ends(self) -> bool:
-        """Waits until the next work is due; whether the thread ends instead."""
         if self._on_demand:
             self._demanded.wait()
         ended = self._stop.wait(self._pause)
-        self._demanded.clear()  # before the work: what is demanded while it is done is work for the next time
+        self._demanded.clear()  # before the work, so that demands during it cause another round
         return ended

@@ -1,4 +1,4 @@
-"""Under which id a request comes in, and under which one it is logged: the first middleware."""
+"""Ids of requests: the caller's or one of our own, and unique ones for logged requests."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ REMEMBERED = 10_000
 
 
 class RecentIds:
-    """The ids that callers gave to calls of this process lately, none of which a second call has."""
+    """Ids that callers gave to recent requests of this process, so that no two logged requests share one."""
 
     def __init__(self) -> None:
         self._ids: dict[str, None] = {}
 
     def claim(self, word: str) -> str:
-        """Return the word as an id, with a mark of its own where an earlier call has it; else one of our own."""
+        """Return the word as an id, with a random suffix if it was used before; a new id if it is invalid."""
         if not REQUEST_ID.fullmatch(word):
             return new_id("req_")
         if word in self._ids:
@@ -38,7 +38,6 @@ class RecentIds:
         return word
 
     def clear(self) -> None:
-        """Forget them."""
         self._ids.clear()
 
 
@@ -47,7 +46,7 @@ recent_ids = owned(RecentIds)
 
 
 def request_id_of(request: HttpRequest) -> str:
-    """The id of this request: the caller's `x-request-id` when it is a plain word, else one of our own."""
+    """Return the id of a request: the caller's `x-request-id` if it is valid, else a new one."""
     known: str | None = getattr(request, "request_id", None)
     if known:
         return known
@@ -57,7 +56,7 @@ def request_id_of(request: HttpRequest) -> str:
 
 
 def claim_request_id(request: HttpRequest) -> str:
-    """`request_id_of` for a request that is logged: one that no other has."""
+    """Return a unique id for a request that is logged."""
     claimed: str | None = getattr(request, "claimed_id", None)
     if claimed:
         return claimed
@@ -68,7 +67,7 @@ def claim_request_id(request: HttpRequest) -> str:
 
 
 def claim_scope_id(scope: MutableMapping[str, Any], headers: Mapping[str, str]) -> str:
-    """The same for a call that Django does not see; `headers` are the scope's."""
+    """Return a unique id for a request that bypasses Django; `headers` are the scope's."""
     made: str
     made = scope[SCOPE_KEY] = recent_ids().claim(headers.get(HEADER, ""))
     logs.request_id.set(made)
@@ -76,18 +75,17 @@ def claim_scope_id(scope: MutableMapping[str, Any], headers: Mapping[str, str]) 
 
 
 def request_id_of_scope(scope: Mapping[str, Any]) -> str:
-    """The id that the request of a scope has, or would be given."""
+    """Return the id that the request of a scope has or would get."""
     words = [value for name, value in scope["headers"] if name == HEADER.encode()]
     return scope.get(SCOPE_KEY) or make_request_id(words[0].decode("latin-1") if len(words) == 1 else "")
 
 
 def make_request_id(word: str) -> str:
-    """The id that a caller gave when it is a plain word, else one of our own."""
     return word if REQUEST_ID.fullmatch(word) else new_id("req_")
 
 
 class RequestIdMiddleware:
-    """Gives each request its id and sends it back."""
+    """Gives each request an id and returns it as `x-request-id`."""
 
     sync_capable = True
     async_capable = False
@@ -96,25 +94,24 @@ class RequestIdMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """The view's response with `x-request-id`."""
         logs.request_id.set(request_id_of(request))
         response = self.get_response(request)
         response.headers.setdefault(HEADER, request_id_of(request))
         return response
 
 
-# Ids that name and guard nothing: unlike any other, and made without asking the system each time.
+# Ids that are unique but not secret, generated without a system call each.
 #
-# `secrets` lets go of the interpreter for each id, and another thread then has it for a while. What must not be
-# guessed (keys, tokens) still comes from `secrets`.
+# `secrets` releases the interpreter lock for each id, and another thread then holds it for a while. What must not be
+# guessed (keys, tokens) still uses `secrets`.
 #
-# An id begins with its second: those that follow one another lie beside one another in the indexes of the log, which
-# halves what logging a request costs.
+# An id starts with the second it was created in, so that successive ids are adjacent in the log's indexes, which halves
+# the cost of logging a request.
 
 _random = Random()  # noqa: S311  # seeded by the system; ids are no secrets
 os.register_at_fork(after_in_child=_random.seed)
 
 
 def new_id(prefix: str, now: float | None = None) -> str:
-    """The prefix and 24 hexadecimal digits: eight for the second it is made in, sixteen at random."""
+    """Return the prefix and 24 hexadecimal digits: eight for the current second, sixteen random."""
     return f"{prefix}{int(time.time() if now is None else now):08x}{_random.getrandbits(64):016x}"

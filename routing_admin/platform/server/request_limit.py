@@ -1,4 +1,4 @@
-"""Pages and calls that need a thread each: so many at a time, and none of them all for one caller."""
+"""Limit concurrent pages and API requests, each of which needs a thread, fairly between callers."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from routing_admin.platform.server.refusals import send_refusal
 
 
 def limit_requests(app: App, agent_of: Callable[[Mapping[str, str]], str]) -> App:
-    """The application, with 503 for a request that finds no place.
+    """Wrap the application to answer 503 if no slot becomes free.
 
-    `agent_of` names the agent of headers where that is known without asking; others count by their address.
+    `agent_of` returns the agent of a cached key; other requests count by address.
     """
 
     async def application(scope: Any, receive: Receive, send: Send) -> None:
@@ -42,7 +42,6 @@ def limit_requests(app: App, agent_of: Callable[[Mapping[str, str]], str]) -> Ap
 
 
 def name_of(scope: Any, agent_of: Callable[[Mapping[str, str]], str]) -> str:
-    """By whom a request counts: a known agent, else whom its address stands for."""
     headers = headers_of_scope(scope)
     peer = (scope.get("client") or ("",))[0]
     meta = {"HTTP_X_FORWARDED_FOR": headers.get("x-forwarded-for", ""), "REMOTE_ADDR": peer}

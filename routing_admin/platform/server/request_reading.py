@@ -1,7 +1,7 @@
-"""How requests are read from a connection: uvicorn's parser, bounded and strict, by its public names alone.
+"""Read requests with uvicorn's parser, bounded and strict, through its public names only.
 
-What two servers in a row may read differently is refused (RFC 9112, 11.2), trailers are dropped, and what a caller
-sends besides bodies is counted.
+Requests that two servers in a row may read differently are rejected (RFC 9112, 11.2), trailers are dropped, and bytes
+outside of bodies are bounded.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from routing_admin.platform.server.refusals import refusal_parts
 from routing_admin.platform.server.request_id import request_id_of_scope
 
-# Which request heads are refused although the parser reads them (RFC 9112, 2.3, 3.2, 6.1).
+# Request heads that the parser accepts but that are rejected here (RFC 9112, 2.3, 3.2, 6.1).
 
 MAX_HEADERS = 256
 Headers = Sequence[tuple[bytes, bytes]]
 
 
 class HeadProblem(NamedTuple):
-    """Why a request is refused before it has an application."""
+    """Response to a request that is rejected before it reaches the application."""
 
     status: int
     code: str
@@ -39,7 +39,7 @@ _TUNNEL = HeadProblem(501, "method_not_implemented", "This server is no proxy. U
 
 
 def head_problem(version: str, method: bytes, headers: Headers, names: Sequence[bytes]) -> HeadProblem | None:
-    """Return why a head is refused; `names` are those of its headers, in lower case."""
+    """Return why a head is rejected, if it is; `names` are its header names in lower case."""
     if version not in ("1.1", "1.0"):
         return _VERSION
     if names.count(b"host") != 1 and (version == "1.1" or b"host" in names):
@@ -55,55 +55,53 @@ def head_problem(version: str, method: bytes, headers: Headers, names: Sequence[
 
 
 def head_length(url: bytes, headers: Headers) -> int:
-    """Return the bytes of a head as it is usually written."""
+    """Return the bytes of a head in its usual form."""
     return len(url) + sum(len(name) + len(value) + 4 for name, value in headers)
 
 
 def head_without_upgrade(method: bytes, url: bytes, version: str, headers: Headers) -> bytes:
-    """Return the head of the same request as one that does not ask for another protocol."""
+    """Return the head of the same request without its upgrade to another protocol."""
     kept = [(name, value) for name, value in headers if name != b"upgrade"]
     lines = b"".join(b"%b: %b\r\n" % pair for pair in kept)
     return b"%b %b HTTP/%b\r\n%b\r\n" % (method, url, version.encode(), lines)
 
 
 class _Dropped(list[tuple[bytes, bytes]]):
-    """Keeps nothing: the trailers of a chunked body, which no part of the program reads."""
+    """Drops trailers of a chunked body, which no part of the program reads."""
 
-    def append(self, _: tuple[bytes, bytes]) -> None:
-        """Drop it."""
+    def append(self, _: tuple[bytes, bytes]) -> None: ...
 
 
 TRAILERS = _Dropped()
 
 
 MAX_PIPELINED = 32
-"""Requests that may wait on a connection for the answers before theirs."""
+"""Requests on a connection that may wait for earlier responses."""
 
 
 class RequestReader(HttpToolsProtocol):
-    """A connection whose requests are parsed, refused and started; how long they may take is not its concern."""
+    """Connection that parses, rejects and starts requests; timeouts are up to `Protocol`."""
 
     _max_head = 65_536
     _whole = False
-    """Whether all of the newest request is here."""
+    """Whether the newest request is complete."""
     _received = 0
-    """Bytes of the part being received since its second block."""
+    """Bytes of the current part since its second block."""
     _block = 0
     _framing = 0
-    """Bytes of a chunked body's framing, less those of the body itself."""
+    """Bytes of a chunked body's framing, minus those of the body itself."""
     _problem: HeadProblem | None = None
     _running: RequestResponseCycle | None = None
     """The request being answered; `cycle` is the newest, which may wait behind it."""
     url = b""
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End the request being answered, which is not the newest where more are pipelined behind it."""
         super().connection_lost(exc)
+        # uvicorn ends the newest request, which waits behind this one if requests are pipelined.
         if self._running is not None and not self._running.response_complete:
             _disconnect(self._running)
 
     def data_received(self, data: bytes) -> None:
-        """Read the next bytes, or refuse them."""
         self._block = len(data)
         if self.timeout_keep_alive_task is not None:
             self.timeout_keep_alive_task.cancel()
@@ -117,12 +115,10 @@ class RequestReader(HttpToolsProtocol):
             self._count_framing()
 
     def on_message_begin(self) -> None:
-        """Begin a request."""
         super().on_message_begin()
         self._whole = False
 
     def on_headers_complete(self) -> None:
-        """Start the request. Raise `ValueError` where its head is refused."""
         version, method = self.parser.get_http_version(), self.parser.get_method()
         names = [name for name, _ in self.headers]
         if self._block + self._received > self._max_head and head_length(self.url, self.headers) > self._max_head:
@@ -130,6 +126,7 @@ class RequestReader(HttpToolsProtocol):
         else:
             self._problem = head_problem(version, method, self.headers, names)
         if self._problem or len(self.pipeline) >= MAX_PIPELINED:
+            # httptools turns it into an HttpParserError, for which `data_received` rejects the request.
             raise ValueError("this request is not read")
         if self.parser.should_upgrade():
             return
@@ -142,28 +139,26 @@ class RequestReader(HttpToolsProtocol):
             self.headers, self._framing = TRAILERS, -self._block
 
     def on_body(self, body: bytes) -> None:
-        """Take some of a body."""
         super().on_body(body)
         if self.headers is TRAILERS:
             self._framing -= 2 * len(body)
 
     def on_message_complete(self) -> None:
-        """End a request, except one that is parsed again without its upgrade."""
+        # A request with an upgrade is parsed again without it.
         if not self.parser.should_upgrade():
             super().on_message_complete()
             self._whole = True
 
     def on_response_complete(self) -> None:
-        """Begin the next request that waits."""
         if self.pipeline:
             self._running = self.pipeline[-1][0]
         super().on_response_complete()
 
     def _parse(self, data: bytes) -> None:
-        """Parse; a request for another protocol is read as one without, body and all, as RFC 9110, 7.8 allows."""
         while True:
             try:
                 self.parser.feed_data(data)
+            # RFC 9110, 7.8 allows ignoring an upgrade: the request is read as one without, body included.
             except httptools.HttpParserUpgrade as upgrade:
                 parser = self.parser
                 head = head_without_upgrade(parser.get_method(), self.url, parser.get_http_version(), self.headers)
@@ -173,8 +168,8 @@ class RequestReader(HttpToolsProtocol):
                 return
 
     def _count_framing(self) -> None:
-        """Bound extensions of chunks and trailers: no more than the body and a head may have together."""
         self._framing += self._block
+        # Chunk extensions and trailers may have no more bytes than the body and a head together.
         if self._framing > self._max_head:
             self._refuse(*self._too_large("chunk extensions and trailers"))
 
@@ -182,7 +177,7 @@ class RequestReader(HttpToolsProtocol):
         return HeadProblem(431, "head_too_large", f"The {what} are larger than {self._max_head} bytes. Send fewer.")
 
     def _refuse(self, status: int, code: str, message: str) -> None:
-        """Say why, where an answer can still be given, and close; answers to earlier requests are finished first."""
+        """Send an error if a response is still possible, and close; earlier requests are answered first."""
         running, begins = self._running, self.cycle is None or self.scope is not self.cycle.scope
         if running is None or running.response_complete:
             if begins:
@@ -207,8 +202,7 @@ class RequestReader(HttpToolsProtocol):
         lines = b"".join(b"%s: %s\r\n" % pair for pair in [*self.server_state.default_headers, *headers])
         self.transport.write(STATUS_LINE[status] + lines + b"\r\n" + body)
 
-    def _stop_timer(self) -> None:
-        """Stop waiting for what a request still owes."""
+    def _stop_timer(self) -> None: ...
 
     def _close(self) -> None:
         self._stop_timer()

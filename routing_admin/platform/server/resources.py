@@ -1,4 +1,4 @@
-"""What the system gives a serving process: memory, which is not looked through again and again, and descriptors."""
+"""Tune garbage collection and memory of a serving process, and manage its file descriptors."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from django.conf import settings
 from capabilities.runtime import owned
 
 GENERATIONS = (10_000, 20, 50)
-"""How many objects, and collections of the younger, come before each collection; Python's own are for scripts."""
+"""Thresholds of the garbage collector; Python's defaults are meant for scripts."""
 
 
 M_ARENA_MAX = -8
-"""The name of an option of the C library (malloc.h): from how many pools threads take memory."""
+"""Option number in malloc.h: the maximum number of memory arenas."""
 
 
 def settle() -> None:
-    """Once all is loaded: the garbage collector never looks at it again, and at what calls make less often.
+    """Freeze loaded objects for the garbage collector, and limit the C library to two memory arenas.
 
-    Threads that begin later take memory from one pool beside the loop's, so that what one gives back serves the next.
-    With a single pool for all, the log's writer and the loop would wait for one another.
+    Called once all modules are loaded. Threads started later share one arena next to the event loop's, so memory freed
+    by one serves the next. With a single arena, the log's writer and the loop would wait for each other.
     """
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GENERATIONS)
-    with suppress(OSError, AttributeError):  # another C library holds memory as it likes
+    with suppress(OSError, AttributeError):  # other C libraries have no such option
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, 2)
 
 
@@ -37,24 +37,24 @@ _loops = owned(list[asyncio.AbstractEventLoop])
 
 
 def note_loop() -> None:
-    """Remembers the running loop as the one that serves."""
+    """Remember the running loop as the serving one."""
     _loops()[:] = [asyncio.get_running_loop()]
 
 
 def count_tasks() -> int:
-    """How many tasks the serving loop has that are not over; 0 where none was noted. For any thread."""
+    """Return the number of unfinished tasks of the serving loop; thread-safe."""
     return sum(len(asyncio.all_tasks(each)) for each in _loops())
 
 
-# How many file descriptors the process may open, and how many of them its callers may have.
+# File descriptors that the process may open, and the part of them that its callers may use.
 
 MAX_DESCRIPTORS = 32_768
 RESERVED_DESCRIPTORS = 128
-"""For databases, files, Redis and health checks."""
+"""Descriptors for databases, files, Redis and health checks."""
 
 
 def raise_descriptor_limit() -> int:
-    """Raise the soft limit as far as the hard one and `MAX_DESCRIPTORS` allow; return what it is now.
+    """Raise the soft limit as far as the hard one and `MAX_DESCRIPTORS` allow, and return it.
 
     Many systems start a process with 1,024, which a few callers with idle connections use up.
     """
@@ -66,18 +66,18 @@ def raise_descriptor_limit() -> int:
 
 
 def descriptor_limit() -> int:
-    """Return how many descriptors this process may open; never more than are used."""
+    """Return how many descriptors this process may open, at most `MAX_DESCRIPTORS`."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MAX_DESCRIPTORS if soft == resource.RLIM_INFINITY else min(soft, MAX_DESCRIPTORS)
 
 
 def max_connections(descriptors: int) -> int:
-    """Return how many callers may be connected, each of whose calls may need a connection to a provider."""
+    """Return how many callers may connect; the call of each may need a connection to a provider, too."""
     return max((descriptors - RESERVED_DESCRIPTORS) // 2, 1)
 
 
 def find_descriptor_shortage() -> str:
-    """Return what is wrong with this process's limit in a sentence; empty where callers have room for all requests."""
+    """Return a message if the limit is too low for all requests that the settings allow; else empty."""
     limit = descriptor_limit()
     wanted = settings.MAX_CALLS + settings.MAX_REQUESTS
     if max_connections(limit) >= wanted:

@@ -1,4 +1,4 @@
-"""Who may read `/metrics`, and where: beside the pages, and at a port of its own that no proxy hides."""
+"""Serve `/metrics`: next to the pages, and on a port of its own."""
 
 from __future__ import annotations
 
@@ -44,23 +44,24 @@ FORWARDED = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_X_REAL_IP")
 
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Numbers in Prometheus' text form, for this machine or whoever has the token; 403 for others."""
+    """Return metrics in Prometheus's text format to this machine or to callers with the token; 403 for others."""
     if not may_read_numbers(request.META, settings.TRUSTED_PROXIES):
         return HttpResponse(FOR_OURS, status=403, content_type=TEXT)
     return HttpResponse(write_numbers(), content_type=CONTENT_TYPE)
 
 
 def is_metrics_port(scope: Mapping[str, Any]) -> bool:
-    """Whether a request came to the port that has the numbers alone."""
+    """Return whether a request arrived at the port for metrics only."""
     return settings.METRICS_PORT is not None and (scope.get("server") or ("", 0))[1] == settings.METRICS_PORT
 
 
 async def answer_scrape(scope: Any, send: Send) -> None:
-    """Answer a request at that port, whatever host it names. No proxy is in front, so none is believed."""
+    """Answer a request at the metrics port, whatever host it names."""
     headers = {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in headers_of_scope(scope).items()}
     status, kind, body = 200, CONTENT_TYPE, b""
     if scope["path"] != PATH or scope["method"] not in ("GET", "HEAD"):
         status, kind, body = 404, TEXT, ELSEWHERE.encode()
+    # No proxy is in front of this port, so forwarded headers are not trusted.
     elif not may_read_numbers({**headers, "REMOTE_ADDR": (scope.get("client") or ("",))[0]}, 0):
         status, kind, body = 403, TEXT, FOR_OURS.encode()
     else:
@@ -69,7 +70,7 @@ async def answer_scrape(scope: Any, send: Send) -> None:
 
 
 def may_read_numbers(meta: Mapping[str, Any], proxies: int) -> bool:
-    """Whether the caller has the token, or is this machine itself and no proxy on it that speaks for another."""
+    """Return whether the caller has the token, or is this machine and not a proxy on it."""
     token, given = settings.METRICS_TOKEN, meta.get("HTTP_AUTHORIZATION", "")
     if token and constant_time_compare(given, f"Bearer {token}"):
         return True
@@ -82,13 +83,11 @@ def may_read_numbers(meta: Mapping[str, Any], proxies: int) -> bool:
 
 
 def write_numbers() -> bytes:
-    """Return the numbers of the whole server, and of the installation as this process sees it."""
     counted, pids = board().collect()
     return render(sum_families(counted, read_sources(hooks.families), list_process_families(pids)))
 
 
 def list_load() -> Iterator[MetricFamily]:
-    """How much this process has to do, and how often it refused more."""
     connections, kinds = process_connections(), {"chat": calls(), "other": requests(), "lookup": lookups()}
     yield number("connections", "Open connections.", len(connections))
     yield number("connections_limit", "Connections that may be open.", connections.limits.in_all)

@@ -1,7 +1,7 @@
-"""Stylesheets, scripts and icons under names that hold a hash of their bytes, compressed, kept for ever.
+"""Serve static files under names with a hash of their content, compressed, and cached forever.
 
-Nobody has to collect them first: the name is made of the file where it lies, and a name that is asked for is one of
-ours only where it is still made of the same bytes. Whoever collects them gets the same names.
+collectstatic is not needed: names are made from the files in place, and a requested name is only valid while the file
+has that hash. collectstatic produces the same names.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from whitenoise.responders import Response
 DIGITS = 12
 """Hexadecimal digits of the hash in a name."""
 SMALLEST = 200
-"""Bytes from which compressing is worth its header."""
+"""Smaller files are not compressed."""
 YEAR = 365 * 24 * 3600
 COMPRESSIBLE = re.compile(r"text/|application/(javascript|json)|image/svg")
 ACCEPTS_GZIP = re.compile(r"\bgzip\b")
@@ -34,7 +34,7 @@ ACCEPTS_GZIP = re.compile(r"\bgzip\b")
 
 @cache
 def hashed_name(name: str) -> str:
-    """`css/app.css` as `css/app.0123456789ab.css`, by the bytes it has now; unchanged where there is no such file."""
+    """Return `css/app.css` as `css/app.0123456789ab.css`; unchanged if there is no such file."""
     path = finders.find(name)
     if not isinstance(path, str):
         return name
@@ -44,16 +44,14 @@ def hashed_name(name: str) -> str:
 
 
 class HashedStorage(StaticFilesStorage):
-    """Addresses of static files, with hashed names unless they are being worked on."""
+    """Storage with URLs of hashed names, except while debugging."""
 
     def url(self, name: str | None, force: bool = False) -> str:
-        """The address of a file."""
         return super().url(name if settings.DEBUG or not name else hashed_name(name))
 
     def post_process(
         self, paths: Iterable[str], dry_run: bool = False, **options: Any
     ) -> Iterator[tuple[str, str, bool]]:
-        """Beside each collected file one of its hashed name; gives both names."""
         for name in paths:
             if not dry_run:
                 shutil.copyfile(self.path(name), self.path(hashed_name(name)))
@@ -61,21 +59,20 @@ class HashedStorage(StaticFilesStorage):
 
 
 class CompressedFile:
-    """A text among the static files: itself, and compressed for who takes that, which is done when first asked for."""
+    """A static text file, compressed on first request for clients that accept gzip."""
 
     def __init__(self, plain: Any, path: str) -> None:
         self.plain, self.path = plain, path
 
     @cached_property
     def content(self) -> bytes:
-        """The compressed bytes."""
         return gzip.compress(Path(self.path).read_bytes(), 9, mtime=0)
 
     def get_response(self, method: str, request_headers: dict[str, str]) -> Any:
-        """The file, or its compressed form; a part of it, and that it has not changed, as it is."""
         response = self.plain.get_response(method, request_headers)
         headers = [*response.headers, ("Vary", "Accept-Encoding")]
         file = response.file
+        # Ranges and 304 responses refer to the uncompressed file.
         if response.status == 200 and ACCEPTS_GZIP.search(request_headers.get("HTTP_ACCEPT_ENCODING", "")):
             if file is not None:
                 file.close()
@@ -86,12 +83,11 @@ class CompressedFile:
 
 
 class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]  # a package without types
-    """Serves static files from where they lie, under their hashed names for ever, under their own for a minute."""
+    """Serves static files in place: hashed names with a lifetime of a year, plain ones of a minute."""
 
     FOREVER = YEAR
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """The file, or what the site answers."""
         url = request.path_info
         if url.startswith(self.static_prefix) and url not in self.files and not self.autorefresh:
             self.add_hashed(url)
@@ -99,14 +95,13 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]  # a pa
         return answer
 
     def add_hashed(self, url: str) -> None:
-        """Makes a hashed address known, where it is what the file of that name is called now."""
+        """Register a hashed URL, if it matches the file's current content."""
         name = self.get_name_without_hash(url.removeprefix(self.static_prefix))
         path = finders.find(name) if self.immutable_file_test("", url) else None
         if isinstance(path, str):
             self.add_file_to_dictionary(url, path)
 
     def get_static_file(self, path: str, url: str, stat_cache: Any = None) -> Any:
-        """The file at a path, as it is served under an address."""
         plain = super().get_static_file(path, url, stat_cache)
         kind = self.media_types.get_type(path)
         is_small = os.path.getsize(path) < SMALLEST

@@ -1,4 +1,4 @@
-"""Whether the bucket with the artifacts answers, looked at again and again: a page says so before a call fails."""
+"""Check periodically whether the artifact bucket answers, so that a page says so before a call fails."""
 
 from __future__ import annotations
 
@@ -18,22 +18,20 @@ PAUSE_SECONDS = 5.0
 
 
 class StoreMonitor:
-    """The looks of this process, in a thread of their own; none where artifacts are files of this machine."""
+    """Checks in a background thread; none if artifacts are local files."""
 
     def __init__(self) -> None:
         self._thread = RepeatingThread("artifact-store", PAUSE_SECONDS, self.look, lambda: None)
 
     def start(self) -> None:
-        """Starts the looks; once per process."""
         if byte_store().is_remote:
             self._thread.start()
 
     def stop(self) -> None:
-        """Ends the looks, once the one that is under way is done."""
         self._thread.stop()
 
     def look(self) -> None:
-        """One look; the log says when an outage begins and when it is over."""
+        """Check once, and log the start and the end of an outage."""
         store = byte_store()
         before = store.outage
         try:
@@ -50,13 +48,13 @@ class StoreMonitor:
 store_monitor = owned(StoreMonitor)
 
 
-# How much room is left for what this installation writes?
+# Free disk space for what this installation writes.
 
 LOW_BYTES = 256 * 1024 * 1024
-"""Below this the dashboard tells of it."""
+"""Below this the dashboard shows a warning."""
 
 
 def low_disk_space() -> int | None:
-    """Bytes that are free on the disk of the data directory, when they are few; None otherwise."""
+    """Return the free bytes on the data directory's disk if they are low, else None."""
     free = shutil.disk_usage(settings.DATA_DIR).free
     return free if free < LOW_BYTES else None

@@ -1,7 +1,7 @@
-"""What a serving process does beside its requests, so that no request waits for it.
+"""Background upkeep of a serving process.
 
-It looks whether configuration and secrets are still the newest, makes the request log's tables of the days ahead, and
-writes down when keys were last used, where sessions were last seen, and which models refused what they should read.
+It checks whether configuration and secrets are still current, creates the request log's partitions of the days ahead,
+and writes when keys and sessions were last used and which models refused files they should read.
 """
 
 from __future__ import annotations
@@ -26,34 +26,32 @@ from routing_admin.platform.server.repeating_thread import RepeatingThread
 log = logging.getLogger(__name__)
 
 DAYS_SECONDS = 600.0
-"""How often it is looked whether the request log has its tables of the days ahead, where it has any."""
+"""How often partitions of the days ahead are checked, if the request log has any."""
 PAUSE_SECONDS = 0.4
-"""Between two rounds: with a look that waits in vain it is still less than a look may be old."""
+"""Delay between rounds; with a look that waits in vain, it is still less than a look may be old."""
 
 
 @dataclass(slots=True)
 class Upkeep:
-    """The rounds, in a thread of their own."""
+    """Rounds of upkeep in a background thread."""
 
     uses: LastUses = field(default_factory=last_uses)
     refusals: NotedRefusals = field(default_factory=noted_refusals)
     first: list[Callable[[], object]] = field(default_factory=list)
-    """What each round begins with: the configuration is read again."""
+    """What each round starts with: reading the configuration again."""
     further: list[Callable[[], object]] = field(default_factory=list)
-    """What rooms above do in each round, once the newest configuration is known."""
+    """What higher packages do in each round, once the configuration is current."""
     _days_due: float = float("-inf")
     _thread: RepeatingThread = field(init=False)
 
     def __post_init__(self) -> None:
-        """Nothing runs before `start`."""
         self._thread = RepeatingThread("upkeep", PAUSE_SECONDS, self.round, connections.close_all)
 
     def start(self) -> None:
-        """Starts the rounds; once per process."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the rounds; what is noted is written first, or the log says that it is lost."""
+        """Stop the rounds and write what is noted; losses are logged."""
         self._thread.stop()
         self.refusals.write()
         session_activity().write()
@@ -63,11 +61,11 @@ class Upkeep:
             )
 
     def round(self) -> None:
-        """One look, and what is noted written where the database takes it at once."""
         renew_connections()
         read_secrets_again()
         for look in self.first:
             look()
+        # What the database does not take at once is written in a later round.
         with lock_timeout(LOOK_WAIT_SECONDS):
             self.uses.write()
             self.refusals.write()

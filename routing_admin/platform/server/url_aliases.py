@@ -1,6 +1,6 @@
-"""Addresses that programs miss by little: doubled slashes, one at the end, the version left out. They are served.
+"""Serve URLs that clients get slightly wrong: doubled or trailing slashes, a missing or another version.
 
-The server asks before it knows who answers, and the first middleware for whoever runs Django alone.
+The ASGI application asks before it chooses a handler. The middleware does the same when Django runs alone.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ ELSEWHERE = {
     "/v1beta/openai/chat/completions": CHAT,
     "/api/v1": "/api/v1/",
 }
-"""What stands nowhere and can only mean one thing."""
+"""Paths that do not exist and can only mean one other path."""
 OF_PROGRAMS = re.compile(r"/+(?:api/+)?(?:v1(?:alpha|beta1?)?(?:/.*)?|chat/+completions/*|models/.+:[a-zA-Z]+/*)", re.S)
 GEMINI = re.compile(
     r"/(?:api/)?(?:v1\w*/)*(?:(?:projects/[^/]+/locations/[^/]+/)?publishers/[^/]+/)?"
     r"(models/.+:(?:generateContent|streamGenerateContent|countTokens))",
     re.S,
 )
-"""Gemini's calls, whose clients write another version or none: google-genai writes `v1` from its third release on."""
+"""Gemini's methods, called with another version or none: google-genai uses `v1` from its third release on."""
 SLASHES = re.compile(r"/{2,}")
 
 
 def meant_path(path: str) -> str:
-    """The address of a program's call without the slashes that say nothing; a page's is as it is."""
+    """Return the path that a client's call means; paths of pages are unchanged."""
     if not OF_PROGRAMS.fullmatch(path):
         return path
     tidy = SLASHES.sub("/", path).rstrip("/")
@@ -39,7 +39,7 @@ def meant_path(path: str) -> str:
 
 
 class NearMissesMiddleware:
-    """Leads a call where it meant to go, without a redirect, which clients follow by a GET."""
+    """Serves the meant path without a redirect, which clients would follow with a GET."""
 
     sync_capable = True
     async_capable = False
@@ -48,6 +48,5 @@ class NearMissesMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """The response of the address that was meant."""
         request.path = request.path_info = meant_path(request.path_info)
         return self.get_response(request)

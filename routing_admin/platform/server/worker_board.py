@@ -1,9 +1,9 @@
-"""The numbers of all processes of one server, so that a scrape which any of them answers is about all.
+"""Share metrics between the processes of one server, so that any of them can answer a scrape for all.
 
-Each process writes its numbers into a file of its slot, in a folder in memory that `serve` makes and removes. It holds
-the slot's lock as long as it lives. What a dead process counted stays summed, and the next in its slot goes on from
-there; its gauges count no more. What is told is what was written, by the one that answers, too: otherwise the same
-count would be newer in one scrape than in the next, and Prometheus takes a count that falls for a restart.
+Each process writes its numbers to the file of its slot, in a folder in memory that `serve` creates and removes, and
+locks the slot while it lives. Counts of a dead process remain in the sum, and its successor in the slot continues from
+them; its gauges no longer count. The answering process reports its own numbers as last written, too. Otherwise a count
+could be newer in one scrape than in the next, and Prometheus takes a falling counter for a restart.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from routing_admin.platform.server.repeating_thread import RepeatingThread
 log = logging.getLogger(__name__)
 
 FOLDER_VARIABLE = "_ROUTING_ADMIN_WORKER_BOARD"
-"""Names the folder to the processes that `serve` starts."""
+"""Environment variable with the folder, for the processes that `serve` starts."""
 PREFIX = "routing-admin-workers-"
 PUBLISH_SECONDS = 1.0
-"""How old the numbers of another process may be, and how much of its counts is lost when it is killed."""
+"""Maximum age of other processes' numbers, and how much of a process's counts is lost if it is killed."""
 MAX_CPU_SHARE = 0.01
 
 
 class WorkerBoard:
-    """This process's slot, and what all slots hold; without a folder this process is the whole server."""
+    """The slot of this process and the numbers of all slots; without a folder this process is the whole server."""
 
     def __init__(self, sources: Sources | None = None) -> None:
         self._sources = hooks.process_families if sources is None else sources
@@ -50,7 +50,7 @@ class WorkerBoard:
         self._due = 0.0
 
     def start(self, folder: str | None = None) -> None:
-        """Take a slot of the folder, by default that of this server, and publish from now on."""
+        """Take a slot in the folder, by default that of this server, and publish from now on."""
         if not (name := folder or os.environ.get(FOLDER_VARIABLE)):
             return
         try:
@@ -61,7 +61,7 @@ class WorkerBoard:
             self._thread.start()
 
     def stop(self) -> None:
-        """Publish the last counts and give the slot back."""
+        """Publish the last counts and release the slot."""
         self._thread.stop()
         if self._folder is not None:
             with suppress(OSError):
@@ -70,7 +70,7 @@ class WorkerBoard:
             self._folder = None
 
     def publish(self) -> None:
-        """Write the numbers of this process. Raises `OSError`; then those written before stay."""
+        """Write the numbers of this process. Raise `OSError`; then those written before remain."""
         if self._folder is None:
             return
         with self._publishing:
@@ -91,10 +91,11 @@ class WorkerBoard:
         return sum_families(*(families for _, families in slots.values())), pids
 
     def _publish_when_due(self) -> None:
-        """Publish less often than each second where that takes over a hundredth of a core: 48 ms at 1,500 models."""
         if time.monotonic() >= self._due:
             began = time.thread_time()
             self.publish()
+            # Publishing takes at most a hundredth of a core: with 1,500 models it takes 48 ms, so it happens less
+            # often.
             self._due = time.monotonic() + (time.thread_time() - began) / MAX_CPU_SHARE - PUBLISH_SECONDS
 
     def _take_slot(self, folder: Path) -> None:
@@ -106,7 +107,7 @@ class WorkerBoard:
             self._slot += 1
         self._past = [each for each in _read(folder / f"{self._slot}.json")[1] if each.outlives_process]
         self._folder, self._handle = folder, handle
-        self.publish()  # the gauges of the one before are gone
+        self.publish()  # removes the predecessor's gauges
 
 
 board = owned(WorkerBoard)
@@ -114,11 +115,11 @@ board = owned(WorkerBoard)
 
 @contextmanager
 def shared_folder() -> Iterator[Path]:
-    """A folder for the processes of one server, in memory where there is such a place, and gone at the end.
+    """Create a folder for the processes of one server, in memory if possible, and remove it at the end.
 
-    Folders that a killed server left, and whose processes have all ended, go first.
+    Folders of killed servers whose processes have all ended are removed first.
     """
-    memory = Path("/dev/shm")  # noqa: S108  # a disk may be full when the numbers matter; the folder is ours alone
+    memory = Path("/dev/shm")  # noqa: S108  # a disk may be full when metrics matter; only this user can read the folder
     root = memory if os.access(memory, os.W_OK) else Path(tempfile.gettempdir())
     for left in root.glob(f"{PREFIX}*"):
         if not any(_is_held(lock) for lock in left.glob("*.lock")):
@@ -126,7 +127,7 @@ def shared_folder() -> Iterator[Path]:
     made = Path(tempfile.mkdtemp(dir=root))
     handle = os.open(made / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try_lock(handle)
-    folder = made.rename(root / f"{PREFIX}{made.name}")  # by that name it is always locked
+    folder = made.rename(root / f"{PREFIX}{made.name}")  # renamed once locked, so that it is never taken for abandoned
     os.environ[FOLDER_VARIABLE] = str(folder)
     try:
         yield folder
@@ -137,7 +138,6 @@ def shared_folder() -> Iterator[Path]:
 
 
 def _read_slots(folder: Path) -> dict[int, tuple[int | None, list[MetricFamily]]]:
-    """Return each slot's process, None where it has ended, and what counts of its numbers."""
     found: dict[int, tuple[int | None, list[MetricFamily]]] = {}
     for path in folder.glob("*.json"):
         is_alive = _is_held(path.with_suffix(".lock"))
@@ -168,7 +168,6 @@ def _from_json(stored: dict[str, Any]) -> MetricFamily:
 
 
 def _is_held(path: Path) -> bool:
-    """Whether a process has the lock; one that ends gives it back, however it ends."""
     try:
         handle = os.open(path, os.O_RDWR)
     except OSError:

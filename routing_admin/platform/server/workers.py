@@ -1,4 +1,4 @@
-"""Several serving processes that share one socket, and end together."""
+"""Several serving processes that share one socket and end together."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from uvicorn.supervisors import Multiprocess
 
 
 class Workers(Multiprocess):
-    """uvicorn's, which lets go of the socket when the processes are told to end: who comes then is refused at once.
+    """uvicorn's supervisor, which also closes the listening socket when it stops its processes.
 
-    Held on, it would go on listening for as long as the last answer takes, and nobody would take what it lets in.
+    Otherwise the socket would accept connections until the last response is sent, and no process would serve them.
     """
 
     def terminate_all(self) -> None:
-        """Tells every process to end, which closes its own share of the socket."""
         for each in self.sockets:
             each.close()
         super().terminate_all()
