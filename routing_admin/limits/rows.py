@@ -22,7 +22,7 @@ from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.platform.databases.router import LOGS, renew_connections
 
 WAIT_SECONDS = 0.2
-"""Lock timeout of the ledger, so that a call does not wait longer for it."""
+"""Lock timeout of an exchange, and so of the calls that wait for it."""
 LEASE = timedelta(seconds=60)
 """How long a process keeps its shares without renewing them."""
 WANTED = timedelta(seconds=2)
@@ -75,7 +75,7 @@ class RowLedger:
             return bookings
 
     def leave(self, process: str) -> None:
-        """Return what the process holds beyond what it committed. Raise what the database raises."""
+        """Release what the process holds beyond what it committed. Raise what the database raises."""
         now = datetime.now(UTC)
         with transaction.atomic(using=LOGS):
             LimitShare.objects.filter(process=process).update(held_until=now)

@@ -117,7 +117,7 @@ class CallOutcomes:
         return tuple(noted.values())
 
     def put_back(self, signs: Iterable[CallOutcome]) -> None:
-        """Return outcomes that could not be processed yet; newer ones win."""
+        """Put back outcomes that could not be processed yet; newer ones win."""
         with self._lock:
             for sign in signs:
                 self._noted.setdefault((sign.provider, sign.model, sign.key, sign.outcome), sign)

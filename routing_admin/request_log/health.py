@@ -88,7 +88,7 @@ def judge(samples: Sequence[Sample], now: datetime) -> Health:
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
-    """Return the nearest-rank quantile of sorted values, one of the values itself."""
+    """Return the nearest-rank quantile of sorted values, which is always one of them."""
     rank = max(1, -(-len(ordered) * share // 1))
     return ordered[int(rank) - 1]
 

@@ -1,7 +1,8 @@
 """Write the request log in batches, in a background thread that never fails or delays a request.
 
-`record` only appends to a queue; routing_admin/asgi.py starts the writer with the server. Code that reads what was just
-recorded calls `flush` first. Rows that the database does not accept at once are kept in files (`Spool`) and retried.
+`record` only appends to a queue; routing_admin/runtime.py starts the writer with the server. Code that reads what was
+just recorded calls `flush` first. Rows that the database does not accept at once are kept in files (`Spool`) and
+retried.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ MAX_TURNS = 100
 WAITING_BYTES = 32 * 1024 * 1024
 """Bytes held in memory until they are written."""
 CHECK_SHARE = 16
-"""A process sums up stored bytes whenever it has written this fraction of the limit."""
+"""Stored bytes are summed up whenever a process has written this part (1/16) of a limit."""
 ROWS = 200
 """Rows per statement, and expired rows deleted with each write."""
 
@@ -70,7 +70,7 @@ class Turn:
 
     @classmethod
     def of(cls, items: Sequence[Any], before: Sequence[str] = (), new: int | None = None) -> Turn | None:
-        """Return the turn of an input, of whose items the last `new` are its own; None if it is too large."""
+        """Return the turn of an input whose last `new` items are its own; None if it is too large."""
         is_long = len(before) >= MAX_TURNS
         try:
             data = orjson.dumps(items if is_long or new is None else items[len(items) - new :])

@@ -323,7 +323,7 @@ RARE = 2000
 
 
 def list_few(rows: QuerySet[Any], column: str) -> set[str] | None:
-    """Return that column of the rows, found by their own index; None if there are more than `RARE`."""
+    """Return one column of the rows, found by their own index; None if there are more than `RARE`."""
     connection, found = connections[LOGS], rows.order_by().values_list(column)
     if connection.vendor != POSTGRESQL:
         few = {name for (name,) in found[: RARE + 1]}

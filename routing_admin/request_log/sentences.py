@@ -33,7 +33,7 @@ QUOTING: Mapping[str, str | Promise] = {
     WEB_PAGE: gettext_lazy("The provider returned a web page instead of an answer."),
     LEFT_ALONE: gettext_lazy("Cooling down for %(seconds)s s after %(fault)s."),
 }
-"""Messages that quote another one as `said`, without the quote."""
+"""Messages that quote another one (`said`), worded without the quote."""
 LISTS = frozenset({EXHAUSTED, LONE_FAILED, OUT_OF_TIME, NOBODY_TAKES, NOBODY_HAS})
 """Those whose `said` only repeats the attempts."""
 

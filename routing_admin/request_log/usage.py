@@ -145,7 +145,7 @@ SELECT start, NULL, currency, {series} FROM (
     UNION ALL SELECT start, currency, {counts} FROM ({smallest}) AS rollups
 ) AS both_parts GROUP BY start, currency
 """
-"""Sums by value, then by hour or day; from the sums without a roll-up, read once, and from roll-ups."""
+"""Query for sums by value and by hour or day: roll-ups where they exist, and rows of all other periods, read once."""
 
 
 def _sum_up(

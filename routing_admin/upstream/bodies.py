@@ -150,6 +150,7 @@ class Decompressor:
 
 
 def decompress(encoding: str, body: bytes, most: int) -> bytes:
+    """Return a whole body decompressed. Raise what a `Decompressor` raises."""
     decompressor = Decompressor(encoding, most)
     text = decompressor.feed(body)
     decompressor.end()

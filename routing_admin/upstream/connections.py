@@ -254,6 +254,7 @@ def _open_with(proxy: URL | None, method: str, address: str, headers: tuple[tupl
 
 
 def url_of(text: str) -> URL:
+    """Return the URL as the client takes it. Raise `ValueError` for an invalid one."""
     if len(text) > MAX_URL:
         raise ValueError("the address is too long")
     return URL(text)

@@ -96,6 +96,7 @@ def _within_handshake(causes: list[BaseException]) -> bool:
 
 
 def connection_failure(error: BaseException) -> Failure:
+    """Return the failure of a call that ended before any response headers."""
     fault = fault_of(error)
     forbidden = next((cause for cause in chain_of(error) if isinstance(cause, ForbiddenAddressError)), None)
     return Failure(fault, forbidden.sentence) if forbidden is not None else failure(fault)

@@ -87,6 +87,7 @@ class Pools:
     )
 
     def get(self, proxy: str) -> Pool:
+        """Return the running loop's pool for a proxy URL, empty for none."""
         loop = asyncio.get_running_loop()
         pools = self._pools.get(loop)
         if pools is None:

@@ -124,6 +124,7 @@ def mebibytes(size: int) -> int:
 
 
 async def refuse(scope: Any, limit: int, send: Send) -> None:
+    """Send a 413 in the error format of the path, and close the connection."""
     message = f"The request is larger than the limit of {limit} bytes here. Send less, or raise {SETTING}."
     await send_refusal(scope, 413, "too_large", message, send, limit=limit)
 
@@ -152,9 +153,9 @@ async def _refuse_link(scope: Any, state: TokenState, send: Send) -> None:
 
 
 def headers_of_scope(scope: Any) -> dict[str, str]:
+    """Return the headers by lower-case name; repeated ones are joined by a comma."""
     headers: dict[str, str] = {}
     for name, value in scope["headers"]:
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
-        # A repeated header is joined by a comma, as HTTP defines.
         headers[key] = f"{headers[key]},{text}" if key in headers else text
     return headers

@@ -52,7 +52,7 @@ class Connection(Protocol):
 
     @property
     def waits_for_head(self) -> bool:
-        """Return whether the head of a first or next request has begun or is due, and is incomplete."""
+        """Return whether the connection waits for the head of a request, or for the rest of it."""
 
     @property
     def is_idle(self) -> bool:

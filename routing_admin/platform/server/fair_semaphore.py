@@ -19,7 +19,7 @@ from capabilities.runtime import owned
 from routing_admin.platform.server.draining import draining
 
 QUEUE_SHARE = 4
-"""One request may wait for this many slots."""
+"""Slots per place in the queue."""
 LARGE_BODIES_MIB = 1024
 """Memory for large bodies in a process; parsing a body takes about as much again."""
 THREADS = 16
@@ -175,7 +175,7 @@ def parses() -> FairSemaphore:
 
 @owned
 def threads() -> FairSemaphore:
-    """Return the slots of threads that may wait for a file's reader, by agent; calls wait without a timeout."""
+    """Return the slots of threads that may wait for a file's reader, by agent; calls wait for theirs to the end."""
     return FairSemaphore(THREADS, 8 * settings.MAX_CALLS, 3600.0)
 
 

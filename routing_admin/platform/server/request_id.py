@@ -42,7 +42,7 @@ class RecentIds:
 
 
 recent_ids = owned(RecentIds)
-"""Those of this process."""
+"""The ids of this process."""
 
 
 def request_id_of(request: HttpRequest) -> str:

@@ -42,6 +42,7 @@ def limit_requests(app: App, agent_of: Callable[[Mapping[str, str]], str]) -> Ap
 
 
 def name_of(scope: Any, agent_of: Callable[[Mapping[str, str]], str]) -> str:
+    """Return the agent or the address that a request counts for."""
     headers = headers_of_scope(scope)
     peer = (scope.get("client") or ("",))[0]
     meta = {"HTTP_X_FORWARDED_FOR": headers.get("x-forwarded-for", ""), "REMOTE_ADDR": peer}

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 DAYS_SECONDS = 600.0
 """How often partitions of the days ahead are checked, if the request log has any."""
 PAUSE_SECONDS = 0.4
-"""Delay between rounds; with a look that waits in vain, it is still less than a look may be old."""
+"""Delay between rounds; with the time of a look that waits for a lock in vain, still less than a look's maximum age."""
 
 
 @dataclass(slots=True)
