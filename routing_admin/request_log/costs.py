@@ -68,6 +68,7 @@ def list_waste(
     Providers bill failed calls, too. Takes the columns of a request's row and of its attempts' rows.
     """
     for at, row in enumerate(attempts, 1):
+        # Only the last attempt can have answered.
         answer = request if request["provider"] and at == len(attempts) else {}
         spent = [(row.get(name) or 0) - (answer.get(name) or 0) for name in SPENT]
         if any(spent):

@@ -233,6 +233,7 @@ def attempt_columns(entry: Entry) -> list[dict[str, Any]]:
     rows = [_attempt(entry, at, attempt) for at, attempt in enumerate(entry.attempts)]
     first = entry.facts.first_content_ms
     if first is not None and find_answering(entry) is not None:
+        # Relative to the attempt instead of the request.
         rows[-1]["first_content_ms"] = first - entry.attempts[-1].started_ms
     return rows
 

@@ -69,7 +69,8 @@ def write_rows(rows: Rows) -> None:
     try:
         with transaction.atomic(using=LOGS):
             _insert_rows(rows)
-    except IntegrityError:  # a taken id is too rare to look for first
+    except IntegrityError:
+        # A taken id is too rare to look for first.
         with transaction.atomic(using=LOGS):
             _insert_rows(_under_free_ids(rows))
 
@@ -113,6 +114,7 @@ def _ids_there(rows: Rows) -> set[tuple[str, str]]:
 def _insert_rows(rows: Rows) -> None:
     _insert(RequestLog, [request for request, _ in rows])
     _insert(AttemptLog, [attempt for _, attempts in rows for attempt in attempts])
+    # In the same transaction, so that each request is counted once.
     add_usage(rows)
 
 

@@ -87,7 +87,8 @@ class Journal:
 
     def waiting_seconds(self) -> float:
         """Return how long the oldest unwritten request has been waiting; 0 if there is none."""
-        with suppress(IndexError):  # the writer has just taken it
+        # The writer may have just taken it.
+        with suppress(IndexError):
             oldest = self.waiting[0].facts
             ended = oldest.began + timedelta(milliseconds=oldest.duration_ms)
             since = min(ended, self.behind_since or ended)
@@ -98,6 +99,7 @@ class Journal:
         """Queue an entry; never blocks and never raises."""
         if len(self.waiting) >= QUEUE:
             self._count_lost(1)
+            # Logged once here; `flush` logs the number of lost requests.
             if not self._overflowed:
                 log.error("%s requests wait in memory: until they are written, further ones are lost", QUEUE)
             self._overflowed += 1
@@ -138,6 +140,7 @@ class Journal:
     def stop(self) -> None:
         """Write what is queued and stop the writer."""
         self._thread.stop()
+        # The last flush tries the database at once.
         self._retry_at = 0.0
         self.flush()
         self.spool.close()
@@ -155,6 +158,7 @@ class Journal:
         _notify(batch)
 
     def _write(self, batch: Sequence[Entry]) -> bool:
+        # While the database is behind, batches go to disk without trying it.
         done = (self.behind_since is None and self._insert(batch)) or self._keep(batch)
         if done:
             self._let_go(batch)
@@ -227,7 +231,8 @@ class Journal:
         self.behind_since = self.behind_since or datetime.now(UTC)
         if error is not None:
             self._outage.note(error)
-            drop_connections()  # the next try may be at another server
+            # The next try may be at another server.
+            drop_connections()
 
     def _drain(self) -> None:
         try:

@@ -155,6 +155,7 @@ class KeptAnswers:
         by_digest = {_digest(agent, key): key for key in wanted - data.keys()}
         for names in _batches(list(by_digest)):
             rows = KeptAnswer.objects.filter(pk__in=names, expires_at__gt=now)
+            # One row at a time, so that no more is decrypted than the request may have.
             for digest, ciphertext in rows.values_list("pk", "ciphertext").iterator(chunk_size=1):
                 opened = _open(ciphertext, left)
                 if opened is not None:
@@ -180,6 +181,7 @@ class KeptAnswers:
                 return
             with self._lock:
                 for place, each in waiting.items():
+                    # It may have been replaced while it was written.
                     if self._waiting.get(place) is each:
                         self._drop(place)
 

@@ -100,9 +100,11 @@ def claim_key(
         if _insert(claim, fingerprint, request_id, now):
             return claim
         row = IdempotencyRecord.objects.filter(pk=digest).first()
+        # The key was released meanwhile: try to claim it again.
         if row is None:
             continue
         if row.expires_at <= now:
+            # The holder in the filter keeps a new claim from being deleted.
             IdempotencyRecord.objects.filter(pk=digest, holder=row.holder).delete()
         elif row.fingerprint != fingerprint:
             return ConflictingCall(ClaimRefusal.OTHER_CALL, row.request_id)
@@ -187,6 +189,7 @@ def _facts_of(request_id: str) -> Mapping[str, Any]:
     rows = RequestLog.objects.filter(pk=request_id).values(*names)
     facts = rows.first()
     if facts is None:
-        journal().flush()  # it may have just ended and still be in the queue
+        # It may have just ended and still be in the queue.
+        journal().flush()
         facts = rows.first()
     return facts or {}

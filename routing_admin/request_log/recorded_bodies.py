@@ -52,6 +52,7 @@ def body_of(chat: ChatRequest, answer: Answer | None = None) -> dict[str, Any]:
     space = Space()
     told = {"answer": _answer(answer, space)} if answer else {}
     kept: list[dict[str, Any]] = []
+    # Newest first, so that the oldest are left out if the space runs out.
     for message in reversed(chat.messages):
         if space.remaining < MESSAGE_COST:
             break

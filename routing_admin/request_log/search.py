@@ -59,6 +59,7 @@ def find(
     rows_of = _rows_by_stretch(search, now)
     place = read_cursor(after)
     if place is not None:
+        # Read forwards from the cursor, then shown newest first.
         back = _take(size, (_later(rows_of(each), place).order_by("started_at", "pk") for each in on_from(place[0])))
         return _page(list(reversed(back[:size])), has_newer=len(back) > size, has_older=True)
     place = read_cursor(before)

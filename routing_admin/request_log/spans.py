@@ -90,6 +90,7 @@ class SpanWriter:
                     _add_skip(request, entry, at, attempt)
                 else:
                     self._write_attempt(context, entry, at, attempt)
+            # A response that failed after its start has status 200.
             if facts.status is None or facts.status >= 500 or (facts.outcome != OK and facts.status == 200):
                 request.set_status(Status(StatusCode.ERROR))
         request.end(_moment(entry, facts.duration_ms))

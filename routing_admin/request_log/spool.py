@@ -46,7 +46,8 @@ class Spool:
             if sent < len(lines):
                 raise OSError(f"only {sent} of {len(lines)} bytes fitted")
         except OSError:
-            os.ftruncate(handle, start)  # half a line would not be readable as a row
+            # Half a line would not be readable as a row.
+            os.ftruncate(handle, start)
             raise
 
     def waiting(self) -> int:
@@ -66,6 +67,7 @@ class Spool:
                 for rows in _chunks(path, lose):
                     write(rows)
                 if path == self._own and self._handle is not None:
+                    # Our own file stays open for further rows.
                     os.ftruncate(self._handle, 0)
                 else:
                     path.unlink(missing_ok=True)
@@ -84,6 +86,7 @@ class Spool:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._own = self.folder / f"{os.getpid()}-{os.urandom(4).hex()}.jsonl"
             self._handle = os.open(self._own, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            # Held while the file is open: an unlocked file was left by a dead process.
             fcntl.flock(self._handle, fcntl.LOCK_EX)
         return self._handle
 

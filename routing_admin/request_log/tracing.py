@@ -61,6 +61,7 @@ class Tracing:
         """Send what is queued, for at most `FLUSH_SECONDS`, and stop."""
         writer, self.writer = self.writer, None
         if writer is not None:
+            # In a thread, because a collector that does not answer would block.
             ending = threading.Thread(target=writer.close, name="tracing-end", daemon=True)
             ending.start()
             ending.join(FLUSH_SECONDS)

@@ -115,6 +115,7 @@ def sum_usage(
         until = _stop_of(span, until)
     of = {GROUPS[name]: value for name, value in only.items()}
     is_by_day = group_by == "day"
+    # One snapshot for all queries, so that groups and series have the same total.
     with one_moment(LOGS):
         starts = [each for each in list_starts(span, start) if until is None or each < until]
         name, counted = (SMALLEST, COUNTS) if is_by_day else (GROUPS[group_by], SERIES_COUNTS)

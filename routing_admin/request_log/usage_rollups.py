@@ -98,7 +98,8 @@ class UsageRollups:
             folded = list_folded(span, ended)
             left = [each for each in ended if each not in folded and (span, each) not in self._failed]
             if left:
-                self._failed.add((span, left[-1]))  # if it fails, others are folded before it is tried again
+                # If it fails, others are folded before it is tried again.
+                self._failed.add((span, left[-1]))
                 fold(span, left[-1])
                 self._failed.discard((span, left[-1]))
                 if len(left) % 24 == 1 and len(left) > 1:
@@ -116,6 +117,7 @@ def fold(span: str, start: datetime) -> None:
         period.delete()
         mark.save()
     rows = [row for dimension in DIMENSIONS for row in sum_up(span, start, dimension)]
+    # The lock is held for one batch only, so that late requests do not wait for the whole fold.
     for at in range(0, len(rows), BATCH):
         with _alone():
             if not _holds(period, mark):

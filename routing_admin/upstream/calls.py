@@ -143,7 +143,8 @@ async def _whole(
 def _decode(protocol: AnswerDecoder, head: UpstreamResponse, body: bytes) -> Answer | Failure:
     try:
         return mend_outcome(protocol.decode(head.status, head.headers, body), body)
-    except Exception as error:  # a bug of ours, but another candidate's answer may be readable
+    except Exception as error:
+        # A bug of ours, but another candidate's answer may be readable.
         return unreadable(error)
 
 

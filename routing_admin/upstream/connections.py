@@ -111,7 +111,8 @@ class ProviderConnector(aiohttp.TCPConnector):
         self.connections.connecting += 1
         try:
             if self.connections.close_idle():
-                await asyncio.sleep(0)  # the loop closes them in its next iteration
+                # The loop closes them in its next iteration.
+                await asyncio.sleep(0)
             return await super()._create_connection(req, traces, timeout)
         finally:
             self.connections.connecting -= 1
@@ -168,7 +169,8 @@ class Pool:
             self._connections.take(protocol)
             if not (fresh and protocol.carried):
                 return connection, protocol
-            connection.close()  # idle as long as the closed one, and as likely to be closed
+            # It was idle as long as the closed one, and is as likely to be closed.
+            connection.close()
 
     async def _exchange(
         self, connection: Connection, protocol: ProviderConnection, head: bytes, content: Blocks | RequestBody | None
@@ -239,7 +241,8 @@ def _open_with(proxy: URL | None, method: str, address: str, headers: tuple[tupl
     loop = asyncio.get_running_loop()
     target = aiohttp.ClientRequest(method, url_of(address), headers=dict(headers), proxy=proxy, loop=loop)
     place, found = target.url.raw_path_qs, dict(target.headers)
-    if proxy is not None and not target.is_ssl():  # for TLS the connector opens a tunnel instead
+    # For TLS the connector opens a tunnel instead.
+    if proxy is not None and not target.is_ssl():
         place = str(target.url)
         if proxy.raw_user is not None:
             found["Proxy-Authorization"] = aiohttp.encode_basic_auth(proxy.user or "", proxy.password or "")

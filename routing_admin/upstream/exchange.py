@@ -77,7 +77,8 @@ class PhaseTimer:
         self._task, self._rang = None, False
         if kind is None or not rang or task is None:
             return
-        ended = task.uncancel() <= self._others  # undo the cancellation, however the wait reacted to it
+        # Undo the cancellation, however the wait reacted to it.
+        ended = task.uncancel() <= self._others
         if ended and issubclass(kind, asyncio.CancelledError):
             raise WaitTooLongError(total=self._until >= self.deadline) from None
 
@@ -155,7 +156,8 @@ async def read_body(
     try:
         plain = Decompressor(head.headers.get("content-encoding", ""), most)
         while True:
-            if head.content.is_eof():  # buffered completely: no timeout needed
+            # Buffered completely: no timeout needed.
+            if head.content.is_eof():
                 block = await head.block()
             else:
                 with timer.within(timeouts.between if begun else timeouts.first_content):

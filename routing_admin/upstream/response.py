@@ -70,7 +70,8 @@ def end_with(closed: asyncio.Future[None] | None, content: aiohttp.StreamReader)
     if closed is None:
         over(closed)
         return
-    closed.remove_done_callback(note_end)  # one callback per connection, however many responses it carries
+    # One callback per connection, however many responses it carries.
+    closed.remove_done_callback(note_end)
     closed.add_done_callback(note_end)
     closed.add_done_callback(over)
     content.on_eof(no_more)

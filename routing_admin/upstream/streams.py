@@ -147,7 +147,8 @@ async def event_batches(
                 found = _lateness(late, content=content)
             try:
                 events = decoder.feed(found) if isinstance(found, bytes) else _last_events(decoder, found)
-            except Exception as error:  # a bug of ours, but another candidate's answer may be readable
+            except Exception as error:
+                # A bug of ours, but another candidate's answer may be readable.
                 if content:
                     raise
                 events, found = [unreadable(error)], None

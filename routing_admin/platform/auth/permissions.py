@@ -64,7 +64,8 @@ def _check_known_call(match: ResolverMatch) -> None:
 
 def _show_rows(request: HttpRequest, match: ResolverMatch) -> HttpResponseBase | None:
     if not request.user.is_authenticated:
-        return redirect_to_login(request.get_full_path())  # the pages' own login, where failed sign-ins are limited
+        # The pages' own login, where failed sign-ins are limited.
+        return redirect_to_login(request.get_full_path())
     if not request.user.is_superuser:
         raise PermissionDenied
     # A superuser may look at rows and sign out, nothing else.

@@ -84,6 +84,7 @@ class SessionActivity:
                 log.debug("where %s sessions were last seen could not be written yet: %s", len(noted), error)
                 return False
             for digest, sighting in noted.items():
+                # It may have been replaced while it was written.
                 if self._noted.get(digest) is sighting:
                     del self._noted[digest]
             return True

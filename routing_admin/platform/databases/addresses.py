@@ -26,7 +26,8 @@ PARAMETERS = frozenset(
 NAMED: dict[str, Any] = {
     "connect_timeout": CONNECT_SECONDS,
     "application_name": "routing_admin",
-    "keepalives_idle": 5,  # notices a host that disappears without closing connections
+    # Notices a host that disappears without closing connections.
+    "keepalives_idle": 5,
     "keepalives_interval": 2,
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
@@ -104,7 +105,8 @@ def _settings_of(url: str) -> dict[str, Any]:
         raise _refusal("it names no database")
     host = hosts or options.pop("host", "")
     if "," in host:
-        options.setdefault("target_session_attrs", "read-write")  # the other hosts are replicas
+        # The other hosts are replicas.
+        options.setdefault("target_session_attrs", "read-write")
     return {
         "ENGINE": ENGINE,
         "NAME": name,

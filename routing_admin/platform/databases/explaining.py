@@ -149,7 +149,8 @@ def check_writable() -> None:
     """
     for alias, probes in PROBES.items():
         try:
-            connections[alias].ensure_connection()  # outside the lock timeout, since a busy pool may need longer
+            # Outside the lock timeout, since a busy pool may need longer.
+            connections[alias].ensure_connection()
             with lock_timeout(LOCK_SECONDS), connections[alias].cursor() as cursor:
                 for name, statement in probes:
                     cursor.execute(_statement_of(name, statement, connections[alias]))

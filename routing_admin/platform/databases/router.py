@@ -130,6 +130,7 @@ def one_moment(alias: str = DEFAULT_DB_ALIAS) -> Iterator[None]:
         yield
         return
     with connection.deferred() if isinstance(connection, DatabaseWrapper) else nullcontext(), transaction.atomic(alias):
-        if connection.vendor == POSTGRESQL:  # each statement would see a snapshot of its own
+        # By default each statement sees a snapshot of its own.
+        if connection.vendor == POSTGRESQL:
             connection.cursor().execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         yield

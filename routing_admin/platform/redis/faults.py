@@ -56,9 +56,8 @@ def sentence_of(error: Exception, url: str) -> Translatable:
     if isinstance(error, redis.TimeoutError | TimeoutError):
         return translatable(SILENT, place=place)
     if isinstance(error, redis.ConnectionError | OSError):
-        cause = (
-            error.__context__ if isinstance(error.__context__, OSError) else error
-        )  # the client's text repeats the address
+        # The client's own text repeats the address.
+        cause = error.__context__ if isinstance(error.__context__, OSError) else error
         reason = getattr(cause, "strerror", None) or text.rstrip(".")
         return translatable(AWAY, place=place, reason=str(reason))
     return translatable(REFUSED, place=place, reason=text)

@@ -121,9 +121,8 @@ class RedisLink:
         sentence = sentence_of(error, self.url)
         self._pause = min(self._pause * 2, MAX_PAUSE) if not self._up else FIRST_PAUSE
         self._again_at = self._clock() + self._pause
-        if (
-            self._outage is None or self._outage.sentence.template != sentence.template
-        ):  # logged once for all its reasons
+        # One log line per template, since the reasons in it vary.
+        if self._outage is None or self._outage.sentence.template != sentence.template:
             log.error("%s Until it answers, this process does without it.", sentence)
             self._outage = Outage(self._outage.since if self._outage else timezone.now(), sentence)
         self._up = False

@@ -120,7 +120,8 @@ class News:
         for key, entries in found:
             for number, fields in entries:
                 by_key[key].read_to = number
-                if fields:  # none if the stream was trimmed meanwhile
+                # Empty if the stream was trimmed meanwhile.
+                if fields:
                     by_key[key].hear(fields, max(0.0, now - int(number.partition("-")[0]) / 1000))
         return True
 

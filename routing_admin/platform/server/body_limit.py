@@ -55,6 +55,7 @@ def limit_bodies(app: App, is_known: IsKnown = is_known_caller) -> App:
             await body.check_announced()
             await app(scope, body.receive, body.send)
         except (_BodyTooLargeError, UnknownCallerError):
+            # A response that has begun cannot be replaced by an error.
             if not body.started:
                 await body.refuse()
         except OverloadedError as error:
@@ -109,6 +110,7 @@ class _CountedBody:
         self._known = is_link or await self._is_known(headers_of_scope(self._scope))
         if not self._known:
             raise UnknownCallerError
+        # These bodies stay in memory until the call is answered.
         if is_held(self._scope["path"]):
             self.room.enter_at_once(requester.get(), mebibytes(self._announced or self._limit))
 

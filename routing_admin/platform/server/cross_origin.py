@@ -59,6 +59,7 @@ def share(app: App, origins: Collection[str]) -> App:
         headers = headers_of_scope(scope)
         origin = headers.get("origin", "")
         grant = "*" if everybody else origin if origin in origins else ""
+        # A preflight has no key, so it is answered before authentication.
         if origin and scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
             await _answer_preflight(scope, grant, headers.get("access-control-request-headers", ""), send)
             return

@@ -54,6 +54,7 @@ class WaitingPeriod:
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
         self._waiting.pop(self, None)
         cancelled = self._reason is not None and kind is asyncio.CancelledError
+        # The cancellation was ours, so the task gets the reason instead.
         if cancelled and self._task and self._task.uncancel() <= self._others:
             raise self._reason or DrainingError() from None
 
@@ -106,6 +107,7 @@ class Draining:
 
             def begin_draining(number: int, frame: FrameType | None, before: object = before) -> None:
                 loop.call_soon_threadsafe(self.schedule_end)
+                # The server's own handler runs as well.
                 if callable(before):
                     before(number, frame)
 

@@ -62,6 +62,7 @@ class FairSemaphore:
     async def wait(self, name: str) -> None:
         """Wait for a slot. Raise `OverloadedError` or `DrainingError`."""
         ahead = sum(each == name for each, _ in self._line)
+        # The queue is shared by the same rule as the slots.
         if ahead >= SHARE * (self.queue - self.waiting):
             self.refused += 1
             raise OverloadedError
@@ -86,7 +87,8 @@ class FairSemaphore:
             self._own[name] = left
         else:
             del self._own[name]
-        self._line = [each for each in self._line if not each[1].cancelled()]  # cancelled waiters take none
+        # Cancelled waiters take none.
+        self._line = [each for each in self._line if not each[1].cancelled()]
         while self._line:
             at = min(range(len(self._line)), key=lambda at: self._rank(self._line[at][0]))
             if not self.take(self._line[at][0]):

@@ -25,6 +25,7 @@ class RedactFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.msg, record.args = redact(_cut(record.getMessage(), LINE_CHARACTERS)), ()
+        # Formatted here, so that the traceback is redacted, too.
         if record.exc_info and not record.exc_text:
             record.exc_text = redact(_cut(TRACEBACKS.formatException(record.exc_info), TRACEBACK_CHARACTERS))
         return True

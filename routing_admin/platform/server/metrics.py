@@ -111,6 +111,7 @@ class Tally:
 
     def family(self) -> MetricFamily:
         with self._lock:
+            # Histograms change in place, so they are copied.
             values = {labels: value[:] if self._buckets else value for labels, value in self._values.items()}
         return replace(self._family, values=values)
 

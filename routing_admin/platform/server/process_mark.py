@@ -31,9 +31,8 @@ class ProcessMark:
             name = f"{os.getpid()}-{os.urandom(4).hex()}"
             self._handle = os.open(folder / f".{name}", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
             fcntl.flock(self._handle, fcntl.LOCK_EX)
-            self._path = (folder / f".{name}").rename(
-                folder / name
-            )  # renamed once locked, since others only check files with this name
+            # Renamed once locked, since others only check files with this name.
+            self._path = (folder / f".{name}").rename(folder / name)
         except OSError as error:
             log.warning("a crash of this process will not be noticed: %s", error)
 
@@ -52,7 +51,8 @@ class ProcessMark:
 
 def _is_left_behind(path: Path) -> bool:
     with suppress(OSError), hold_unless_locked(path) as is_free:
-        if is_free:  # else its process is alive, or another process is removing it
+        # If it is locked, its process is alive, or another process is removing it.
+        if is_free:
             path.unlink()
             return True
     return False

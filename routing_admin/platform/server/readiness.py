@@ -93,6 +93,7 @@ def own_checks() -> list[DependencyCheck]:
 
 def check_dependencies() -> dict[str, str]:
     """Return the state of each dependency by name, within `PROBE_SECONDS`."""
+    # All checks start before the first is waited for.
     for each in hooks.checks:
         each.begin()
     states = {each.name: OK if each.works() else FAILED for each in hooks.checks}

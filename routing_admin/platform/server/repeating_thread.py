@@ -36,7 +36,8 @@ class RepeatingThread:
 
     def demand(self) -> None:
         """Request a round of work, which sees everything handed over before the call."""
-        if not self._demanded.is_set():  # reading the flag is cheap; setting it takes a lock and wakes the thread
+        # Reading the flag is cheap; setting it takes a lock and wakes the thread.
+        if not self._demanded.is_set():
             self._demanded.set()
 
     def start(self) -> None:
@@ -58,7 +59,8 @@ class RepeatingThread:
         while not self._ends():
             try:
                 self._work()
-            except Exception as error:  # includes an unavailable database; the next round retries
+            except Exception as error:
+                # Includes an unavailable database; the next round retries.
                 self._outage.note(error)
             else:
                 self._outage.end()
@@ -68,5 +70,6 @@ class RepeatingThread:
         if self._on_demand:
             self._demanded.wait()
         ended = self._stop.wait(self._pause)
-        self._demanded.clear()  # before the work, so that demands during it cause another round
+        # Before the work, so that demands during it cause another round.
+        self._demanded.clear()
         return ended

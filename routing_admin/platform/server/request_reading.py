@@ -131,6 +131,7 @@ class RequestReader(HttpToolsProtocol):
         if self.parser.should_upgrade():
             return
         if version == "1.0":
+            # HTTP/1.0 has no 100 Continue.
             self.expect_100_continue = False
         super().on_headers_complete()
         if not self.pipeline:

@@ -74,6 +74,7 @@ def may_read_numbers(meta: Mapping[str, Any], proxies: int) -> bool:
     token, given = settings.METRICS_TOKEN, meta.get("HTTP_AUTHORIZATION", "")
     if token and constant_time_compare(given, f"Bearer {token}"):
         return True
+    # A proxy on this machine that is not configured may forward another client's request.
     if not proxies and any(name in meta for name in FORWARDED):
         return False
     try:

@@ -78,6 +78,7 @@ class WorkerBoard:
             path = self._folder / f"{self._slot}.json"
             new = path.with_suffix(".new")
             new.write_text(json.dumps([os.getpid(), [_to_json(each) for each in families]]))
+            # Replaced at once, so that readers never see half a file.
             new.replace(path)
 
     def collect(self) -> tuple[list[MetricFamily], dict[str, int]]:
@@ -107,7 +108,8 @@ class WorkerBoard:
             self._slot += 1
         self._past = [each for each in _read(folder / f"{self._slot}.json")[1] if each.outlives_process]
         self._folder, self._handle = folder, handle
-        self.publish()  # removes the predecessor's gauges
+        # Removes the predecessor's gauges.
+        self.publish()
 
 
 board = owned(WorkerBoard)
@@ -127,7 +129,8 @@ def shared_folder() -> Iterator[Path]:
     made = Path(tempfile.mkdtemp(dir=root))
     handle = os.open(made / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try_lock(handle)
-    folder = made.rename(root / f"{PREFIX}{made.name}")  # renamed once locked, so that it is never taken for abandoned
+    # Renamed once locked, so that it is never taken for abandoned.
+    folder = made.rename(root / f"{PREFIX}{made.name}")
     os.environ[FOLDER_VARIABLE] = str(folder)
     try:
         yield folder

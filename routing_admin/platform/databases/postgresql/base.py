@@ -146,7 +146,8 @@ class DatabaseWrapper(DjangoWrapper):
         super().close_if_unusable_or_obsolete()
 
     def create_cursor(self, name: str | None = None) -> Any:
-        wanted = max(1, int(wait_seconds(USUAL_SECONDS) * 1000))  # 0 means no timeout
+        # 0 means no timeout.
+        wanted = max(1, int(wait_seconds(USUAL_SECONDS) * 1000))
         if getattr(self.connection, "lock_timeout", None) != wanted and self._takes_statements():
             self.connection.execute(f"SET lock_timeout = {wanted}")
             self.connection.lock_timeout = wanted

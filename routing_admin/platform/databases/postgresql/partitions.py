@@ -128,7 +128,8 @@ def _make_day(table: DailyTable, day: date) -> None:
     bounds = [start.isoformat(), (start + timedelta(days=1)).isoformat()]
     with transaction.atomic(using=LOGS), connections[LOGS].cursor() as cursor:
         _lock(cursor)
-        if table.part(day) in _names_there(cursor):  # another process was quicker
+        # Another process may have been quicker.
+        if table.part(day) in _names_there(cursor):
             return
         # The partition is created as a separate table and then attached, so that writers do not wait.
         cursor.execute(statements_of(table, table.part(day)))

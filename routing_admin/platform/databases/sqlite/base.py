@@ -64,7 +64,8 @@ def make_private(path: str) -> None:
     """Create an empty file readable only by its owner, if there is none; SQLite's other files inherit its mode."""
     if path == ":memory:" or path.startswith("file:"):
         return
-    with suppress(OSError):  # it exists, or SQLite will report why it cannot
+    # If this fails, the file exists, or SQLite will report why it cannot be created.
+    with suppress(OSError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
 
