@@ -317,9 +317,9 @@ def _leads_to_redis(url: str) -> bool:
 
 
 def keep_secret(path: Path, make: str) -> str:
-    """Return the secret in a file, created the first time and never overwritten; safe with concurrent starts."""
+    """Return the secret in a file, which is created the first time and never overwritten."""
     try:
-        # O_EXCL: of several processes that start at once, one writes, and all read the same secret.
+        # O_EXCL: of several processes that start at once, only one writes its secret.
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(make)
     except FileExistsError:
