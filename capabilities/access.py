@@ -85,7 +85,7 @@ KEY_IN_ADDRESS = Refusal(
     "The agent key is in the URL, where servers along the way log it. Send it as 'Authorization: Bearer ra_…' or "
     "'x-goog-api-key', and ask an administrator to replace this key: treat it as leaked.",
 )
-NO_ROW = Refusal(403, "forbidden", "Nobody may make this call: the table of permissions does not have it.")
+NO_ROW = Refusal(403, "forbidden", "No row of the table of permissions names this call, so it is refused.")
 NOT_YOURS = Refusal(403, "agent_forbidden", "x-agent-id is not an agent this key can act for.")
 
 

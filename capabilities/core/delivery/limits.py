@@ -265,7 +265,7 @@ TEMPLATES: Mapping[str, Limits] = MappingProxyType(
 )
 """What single providers do differently, by the name of their preset or host."""
 
-_SEEDS = translatable("the seeds' table (REQUIREMENTS, decision 1)")
+_SEEDS = translatable("the table of the original specification")
 
 MESSAGES: Limits = _add_source(
     _SEEDS,

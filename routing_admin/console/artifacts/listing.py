@@ -24,6 +24,7 @@ from capabilities.access import actor_of
 from capabilities.errors import ActionError, InvalidError
 from capabilities.json_bodies import upload_limit
 from capabilities.labels import KINDS
+from capabilities.sentences import translate_refusal
 from routing_admin.console.artifacts.words import refusal_sentence
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def artifact_upload(request: HttpRequest) -> HttpResponse:
 
 def _answer_refusal(request: HttpRequest, refusal: ArtifactError | ActionError) -> HttpResponse:
     if isinstance(refusal, ActionError):
-        return _answer(request, refusal.status, {"message": str(refusal)})
+        return _answer(request, refusal.status, {"message": translate_refusal(refusal)})
     return _answer(request, STATUS.get(type(refusal), 400), {"message": refusal_sentence(refusal)})
 
 

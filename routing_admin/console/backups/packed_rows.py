@@ -100,6 +100,8 @@ def unpack(folder: Path, until: Sequence[Migration], out: Path, count: int) -> N
         with closing(sqlite3.connect(logs, isolation_level=None)) as database:
             _fill(database, folder, count)
         databases.close_for_good(logs)
+        # The rows were written without waiting for the disk.
+        databases.sync(logs)
         logs.rename(out)
 
 

@@ -161,7 +161,7 @@ def add_refusal(form: forms.BaseForm, refusal: ActionError, places: Mapping[str,
         return UNPROCESSABLE
     # A conflict is shown as both versions, not as an error.
     if not isinstance(refusal, ConflictError):
-        form.add_error(None, str(refusal))
+        form.add_error(None, translate_refusal(refusal))
     return refusal.status
 
 

@@ -17,7 +17,7 @@ from capabilities.access import actor_of
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InvalidError, first_problems
 from capabilities.json_bodies import JsonTooLargeError, check_json
-from capabilities.sentences import join_words, translate_sentence, translate_without_path
+from capabilities.sentences import join_words, translate_refusal, translate_sentence, translate_without_path
 from routing_admin.configuration import exports, snapshot
 from routing_admin.console.base.consequences import foresee
 from routing_admin.console.base.page_responses import add_toast
@@ -136,9 +136,9 @@ def apply(request: HttpRequest, form: ImportForm, files: list[ConfigFile]) -> Ht
     try:
         made = import_configuration(actor_of(request), texts, prune=prune, expected=expected or 0, message=message)
     except ConflictError as refusal:
-        return show(request, form, files, status=409, note=str(refusal))
+        return show(request, form, files, status=409, note=translate_refusal(refusal))
     except InvalidError as refusal:
-        return show(request, form, files, status=422, note=str(refusal))
+        return show(request, form, files, status=422, note=translate_refusal(refusal))
     count = len(made.preview.changes)
     if made.revision is None:
         messages.info(request, _("Nothing changed: the files match the current configuration."))

@@ -40,7 +40,6 @@ DAYS, MAX_DAYS = 90, 365
 """Days that a token is valid by default, and at most."""
 EVERY = timedelta(minutes=1)
 """The last use of a token is written at most this often."""
-A_DAY = timedelta(days=1)
 
 
 def issue_token(
@@ -91,7 +90,7 @@ def end_tokens(owner: User) -> int:
 
 
 def note_use(caller: AdminCaller, address: str, request_id: str) -> None:
-    """Record that a token was used, at most once a minute. A first use, or one after a day without any, is audited."""
+    """Record that a token was used, at most once a minute. The first use of a day is audited."""
     now, last = timezone.now(), caller.row.last_used_at
     if last is not None and now - last <= EVERY:
         return
@@ -99,7 +98,7 @@ def note_use(caller: AdminCaller, address: str, request_id: str) -> None:
         # Sign it with the newest secret, so that after a rotation the old secret can be dropped.
         signature = {"digest": digest_of(caller.secret), "signed_with": name_of_secret(newest_secret())}
         AdminToken.objects.filter(pk=caller.row.pk).update(last_used_at=now, **signature)
-        if last is None or now - last > A_DAY:
+        if last is None or timezone.localdate(last) < timezone.localdate(now):
             actor = Actor("token", caller.name, address, request_id)
             act = AuditedAction("token.use", "token", caller.row.name, {"token": f"{KIND}_{caller.row.public_id}"})
             revisions.write_event(actor, act)

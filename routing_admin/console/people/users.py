@@ -19,6 +19,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from capabilities.access import actor_of, role_of
 from capabilities.core.permissions import UserRole, can_change
 from capabilities.errors import ActionError, InvalidError
+from capabilities.sentences import translate_refusal
 from routing_admin.configuration.guards import find_refusal
 from routing_admin.console.people import actions as people
 from routing_admin.console.people.forms import InviteForm, RoleForm
@@ -99,7 +100,7 @@ def user_role(request: HttpRequest, pk: int) -> HttpResponse:
     try:
         people.set_role(actor_of(request), pk, form.cleaned_data["role"], expected=form.cleaned_data["was"])
     except ActionError as refusal:
-        form.add_error("role", str(refusal))
+        form.add_error("role", translate_refusal(refusal))
         return show_user(request, user_or_404(pk), form=form, status=refusal.status)
     return go_back(request, pk, _("Role saved"))
 
@@ -110,7 +111,7 @@ def user_active(request: HttpRequest, pk: int) -> HttpResponse:
     try:
         found = people.set_active(actor_of(request), pk, active=active)
     except ActionError as refusal:
-        return show_user(request, user_or_404(pk), refusal=str(refusal), status=refusal.status)
+        return show_user(request, user_or_404(pk), refusal=translate_refusal(refusal), status=refusal.status)
     said = (
         _("%(name)s can sign in again") if active else _("%(name)s was signed out everywhere and cannot sign in again")
     )
@@ -133,7 +134,7 @@ def user_link(request: HttpRequest, pk: int) -> HttpResponse:
     try:
         token = people.new_link(actor_of(request), found)
     except ActionError as refusal:
-        return show_user(request, user_or_404(pk), refusal=str(refusal), status=refusal.status)
+        return show_user(request, user_or_404(pk), refusal=translate_refusal(refusal), status=refusal.status)
     return show_user(request, found, link=link_of(found, token))
 
 
@@ -142,7 +143,7 @@ def user_withdraw(request: HttpRequest, pk: int) -> HttpResponse:
     try:
         name = people.withdraw(actor_of(request), pk)
     except ActionError as refusal:
-        return show_user(request, user_or_404(pk), refusal=str(refusal), status=refusal.status)
+        return show_user(request, user_or_404(pk), refusal=translate_refusal(refusal), status=refusal.status)
     messages.success(request, _("Invitation of %(name)s withdrawn") % {"name": name})
     return redirect("users")
 

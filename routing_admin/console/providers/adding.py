@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from capabilities.access import actor_of
 from capabilities.core.providers.presets import BY_NAME, PRESETS, HostPreset
 from capabilities.errors import ActionError
+from capabilities.sentences import translate_refusal
 from routing_admin.console.base.page_responses import (
     UNPROCESSABLE,
     add_refusal,
@@ -201,7 +202,7 @@ def make_services(request: HttpRequest, row: Provider, lines: list[ModelLine]) -
         try:
             made = add_models(actor_of(request), row, chosen)
         except ActionError as refusal:
-            problem = str(refusal)
+            problem = translate_refusal(refusal)
         else:
             text = ngettext("%(count)s model service added", "%(count)s model services added", len(chosen))
             add_toast(request, text % {"count": len(chosen)}, made.revision)

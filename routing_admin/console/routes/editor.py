@@ -154,7 +154,7 @@ def save(request: HttpRequest, page: EditorPage) -> HttpResponse:
     try:
         made = save_route_as(actor_of(request), page.row, spec, expected=page.draft.version)
     except ConflictError as refusal:
-        return show_conflict(request, page, str(refusal))
+        return show_conflict(request, page, translate_refusal(refusal))
     except ActionError as refusal:
         page.draft.problems.append(translate_refusal(refusal))
         return show(request, page, status=422)

@@ -21,7 +21,7 @@ from capabilities.access import actor_of
 from capabilities.core.delivery.reader import DEFAULT_POLICY
 from capabilities.core.exchange import ExchangeRate
 from capabilities.errors import ActionError, InvalidError
-from capabilities.sentences import translate_sentence
+from capabilities.sentences import translate_refusal, translate_sentence
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.guards import find_refusal
 from routing_admin.configuration.installation import added_languages, directives, keeping_of, read_retention_settings
@@ -98,7 +98,7 @@ def language_remove(request: HttpRequest) -> HttpResponse:
     try:
         made = actions.remove_language(actor_of(request), code)
     except ActionError as refusal:
-        return section(request, "languages", refusal.status, refusal=str(refusal))
+        return section(request, "languages", refusal.status, refusal=translate_refusal(refusal))
     return answer_saved(request, "languages", _("%(code)s removed") % {"code": code}, made.revision)
 
 
@@ -115,7 +115,7 @@ def retention(request: HttpRequest) -> HttpResponse:
     try:
         actions.keep(actor_of(request), form.to_keeping(), expected=now)
     except ActionError as refusal:
-        form.add_error(None, str(refusal))
+        form.add_error(None, translate_refusal(refusal))
         return section(request, "retention", refusal.status, keeping_form=form, theirs=read_retention_settings())
     return answer_saved(request, "retention", _("Retention saved"))
 
@@ -239,5 +239,5 @@ def rate_remove(request: HttpRequest) -> HttpResponse:
     try:
         made = actions.remove_rate(actor_of(request), currency)
     except ActionError as refusal:
-        return section(request, "rates", refusal.status, rate_refusal=str(refusal))
+        return section(request, "rates", refusal.status, rate_refusal=translate_refusal(refusal))
     return answer_saved(request, "rates", _("%(code)s removed") % {"code": currency}, made.revision)

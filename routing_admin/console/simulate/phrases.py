@@ -19,7 +19,6 @@ from capabilities.core.translatable import insert_facts
 from capabilities.core.vocabulary import Kind
 from capabilities.sentences import join_words, translate_sentence
 from routing_admin.core.fallback.chain import OK, Attempt, SkipReason
-from routing_admin.core.fallback.scripts import SCRIPTED
 from routing_admin.core.fallback.table import TABLE
 from routing_admin.dispatch.simulation import NOT_REACHED
 from routing_admin.request_log.sentences import RenderedSentence
@@ -167,7 +166,3 @@ def render_received(chat: ChatRequest, deliveries: Sequence[PartDelivery]) -> st
                 one = went[at, place]
                 blocks.append(one.text or f"<{one.file.filename or one.file.mime_type}>")
     return "\n\n".join(block for block in blocks if block)
-
-
-def complete() -> bool:
-    return set(OUTCOMES) == set(SCRIPTED)

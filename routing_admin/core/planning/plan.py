@@ -207,7 +207,11 @@ def unusable_of(configuration: Configuration, keys: Mapping[str, str], origins: 
 
 def _no_key(provider: ProviderSpec) -> str:
     variable = provider.key.variable or key_variable(provider.name, provider.env_name)
-    return f"Provider {provider.name} has no usable API key. Set {variable}, or enter a key on the provider's page."
+    return translatable(
+        "Provider %(name)s has no usable API key. Set %(variable)s, or enter a key on the provider's page.",
+        name=provider.name,
+        variable=variable,
+    )
 
 
 def policy_of(route: RouteSpec, preset: ErrorPreset = ErrorPreset.SEED) -> Policy:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from capabilities.core.translatable import translatable
 from routing_admin.core.fallback.chain import SKIP_SENTENCES, Plan, PlannedCandidate, SkipReason
 from routing_admin.core.fallback.cooldown import Cooldowns
 
@@ -40,5 +41,9 @@ def _resolve(candidate: PlannedCandidate, places: set[tuple[str, str]], cooldown
     cooling = cooldowns.look(candidate.provider, candidate.model)
     if cooling is None:
         return ResolvedCandidate(candidate, READY)
-    reason = f"Left alone for {cooling.seconds:.0f} s more after {cooling.failure.fault.value}."
+    reason = translatable(
+        "In cooldown for another %(seconds)s s after %(fault)s.",
+        seconds=round(cooling.seconds),
+        fault=cooling.failure.fault.value,
+    )
     return ResolvedCandidate(candidate, SkipReason.COOLING.value, reason)

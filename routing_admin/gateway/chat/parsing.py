@@ -108,7 +108,9 @@ def read_choice(body: Object) -> Choice:
         return NO_CHOICE
     if isinstance(value, str):
         if value not in CHOICES:
-            message = translatable("tool_choice must be one of %(choices)s, or name a function.", choices=CHOICES)
+            message = translatable(
+                "%(name)s must be one of %(choices)s, or name a function.", name=param, choices=CHOICES
+            )
             raise BadRequestError(message, param)
         return Choice(value)
     choice = check_object(value, param)
@@ -132,7 +134,11 @@ def _read_allowed(choice: Object) -> Choice:
     if mode not in MODES:
         raise refusal_of_choice(MODES, f"{place}.mode")
     named = check_list(allowed.get("tools"), f"{place}.tools")
-    return Choice(mode, None, tuple(_read_name(check_object(each, place), f"{place}.tools") for each in named))
+    names = []
+    for number, each in enumerate(named):
+        at = f"{place}.tools[{number}]"
+        names.append(_read_name(check_object(each, at), at))
+    return Choice(mode, None, tuple(names))
 
 
 OURS = frozenset(

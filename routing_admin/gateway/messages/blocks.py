@@ -224,7 +224,10 @@ def _read_search_result(reader: BlockMessageReader, block: Object, at: str) -> l
     # Search results of the caller's own tools: title and source, then the text.
     head = "\n".join(filter(None, (read_text(block, "title", at), read_text(block, "source", at))))
     found = enumerate(list_parts(block.get("content"), f"{at}.content", "text"))
-    return [TextPart(head), *(part for number, each in found for part in reader.read_block(each, f"{at}[{number}]"))]
+    return [
+        TextPart(head),
+        *(part for number, each in found for part in reader.read_block(each, f"{at}.content[{number}]")),
+    ]
 
 
 def _read_reference(_: BlockMessageReader, block: Object, at: str) -> list[Part]:

@@ -25,7 +25,7 @@ class Command(command.Command):
             action="append",
             default=[],
             metavar="NUMBER:HASH",
-            help="a head saved earlier, for example by back",
+            help="a head saved earlier, for example by backup",
         )
 
     def run(self, **options: Any) -> None:

@@ -40,7 +40,8 @@ class Command(command.Command):
     def run(self, **options: Any) -> None:
         """Serve until stopped. Raise `CommandError` if the database lacks tables of this version."""
         if missing := integrity.migrations():
-            raise CommandError(f"{missing[0]} (and {len(missing) - 2} more). {missing[-1]}")
+            more = len(missing) - 2
+            raise CommandError(f"{missing[0]}{f' (and {more} more)' if more else ''}. {missing[-1]}")
         for path in integrity.take_back_rights():
             log.warning("%s was readable by others on this machine; now only by its owner", path)
         raise_descriptor_limit()

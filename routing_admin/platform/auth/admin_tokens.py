@@ -75,6 +75,6 @@ def refuse_admin_call(caller: AdminCaller, method: str, path: str) -> Refusal | 
     """Return a refusal if this script may not make the call; `path` is as in the table of permissions."""
     scope = scope_of_admin_call(method, path)
     if scope is None:
-        return Refusal(403, "forbidden", "Nobody may make this call: the table of permissions does not have it.")
+        return Refusal(403, "forbidden", "No row of the table of permissions names this call, so it is refused.")
     message = f"This token does not have the scope {scope}. Its owner can make one that has it."
     return None if scope in caller.scopes else Refusal(403, "scope_missing", message, scope)
