@@ -318,12 +318,18 @@ def _leads_to_redis(url: str) -> bool:
 
 def keep_secret(path: Path, make: str) -> str:
     """Return the secret in a file, which is created the first time and never overwritten."""
-    try:
-        # O_EXCL: of several processes that start at once, only one writes its secret.
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+    if not path.exists():
+        # A link appears whole and fails if there is one: processes that start at once agree on the first secret.
+        part = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             file.write(make)
-    except FileExistsError:
-        pass
+        try:
+            os.link(part, path)
+        except FileExistsError:
+            pass
+        except OSError:  # a file system without links
+            part.rename(path)
+        part.unlink(missing_ok=True)
     return path.read_text().strip()
 
 

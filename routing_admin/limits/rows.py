@@ -17,13 +17,14 @@ from capabilities.core.services.limit_holders import LimitHolder, label_holder, 
 from capabilities.runtime import owned
 from routing_admin.core.configuration.specs import Configuration
 from routing_admin.core.limits.ledger import Booking, Order, book
+from routing_admin.limits.local_quota import LEASE_SECONDS
 from routing_admin.models import LimitShare, LimitWindow
 from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.platform.databases.router import LOGS, renew_connections
 
 WAIT_SECONDS = 0.2
 """Lock timeout of an exchange, and so of the calls that wait for it."""
-LEASE = timedelta(seconds=60)
+LEASE = timedelta(seconds=LEASE_SECONDS)
 """How long a process keeps its shares without renewing them."""
 WANTED = timedelta(seconds=2)
 """How long an unmet request of a process counts as demand."""

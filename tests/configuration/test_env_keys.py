@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +24,7 @@ from capabilities.core.providers.environment import (
 from capabilities.secrets import origin_of
 from routing_admin.configuration.keys import ALLOWED_VARIABLES, key_state
 from routing_admin.core.configuration.specs import KeyKind, KeySpec, ProviderSpec
+from routing_admin.environment import keep_secret
 from tests.configuration.config_strategies import words
 
 any_text = st.text(max_size=20)
@@ -125,3 +130,18 @@ def test_an_override_wins_over_the_variable_a_provider_names() -> None:
     assert key_of(provider, shared | own) == "own"
     assert key_of(provider, shared | {"LLM_PROVIDER_P_API_KEY": ""}) == "shared"
     assert key_of(provider, {}) is None
+
+
+def test_processes_that_start_at_once_agree_on_a_secret(tmp_path: Path) -> None:
+    """Each makes one of its own; the first one counts, and no other file is left."""
+    path, start = tmp_path / "secret_key", threading.Barrier(8)
+
+    def begin(number: int) -> str:
+        start.wait()
+        return keep_secret(path, f"secret {number}")
+
+    with ThreadPoolExecutor(8) as threads:
+        kept = set(threads.map(begin, range(8)))
+    assert kept == {path.read_text()}
+    assert [each.name for each in tmp_path.iterdir()] == ["secret_key"]
+    assert path.stat().st_mode & 0o777 == 0o600

@@ -91,9 +91,8 @@ def prune(actor: Actor, now: datetime, *, request_days: float | None = None, und
         forgotten=forgotten,
         thumbnails=thumbnails,
     )
-    with ledger.audit(
-        actor, AuditedAction("installation.prune", "installation", details=asdict(done))
-    ):  # a run is audited even if it removed nothing
+    # A run is audited even if it removed nothing.
+    with ledger.audit(actor, AuditedAction("installation.prune", "installation", details=asdict(done))):
         agents.delete()
     end_kind(AlertKind.PRUNE_OVERDUE, timezone.now())
     # The head is noted outside the database, so that lines missing at the log's end are noticed.
