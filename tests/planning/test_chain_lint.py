@@ -1,4 +1,4 @@
-"""What is said about a chain before anything is called."""
+"""Findings that lint reports on a chain before anything is called."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def found(chain: ChainLint) -> list[tuple[Finding, ...]]:
 
 
 def test_a_loss_is_told_of_every_candidate_that_has_it() -> None:
-    """Images are described to the second and the fourth; the third reads them again and loses videos alone."""
+    """Each later candidate reports the capabilities that it lacks compared with the candidates before it."""
     chain = checked("qwen", "deepseek", "openai", "deepseek/another")
     assert [one.loses for one in chain.candidates] == [
         (),
@@ -47,13 +47,13 @@ def test_a_loss_is_told_of_every_candidate_that_has_it() -> None:
 
 
 def test_the_primary_is_the_first_that_is_not_skipped() -> None:
-    """A candidate without a key is asked by nobody, so it is not called primary wherever it stands."""
+    """A candidate without a key is never called, so it is not the primary, even at the head of the chain."""
     chain = checked("qwen", "openai", "deepseek", qwen=SkipReason.NO_KEY)
     assert [Finding.PRIMARY in one for one in found(chain)] == [False, True, False]
 
 
 def test_a_candidate_that_is_skipped_neither_loses_nor_promises() -> None:
-    """Without a key it is passed by: no loss begins at it and it takes nothing from what the chain guarantees."""
+    """A candidate without a key reports no loss and does not reduce what the chain guarantees."""
     chain = checked("qwen", "claude", "openai", claude=SkipReason.NO_KEY)
     assert chain.candidates[1].findings == (Finding.NO_KEY, Finding.TEXT_ONLY)
     assert chain.candidates[1].detail == "claude: why"
@@ -66,12 +66,12 @@ def test_a_candidate_that_is_skipped_neither_loses_nor_promises() -> None:
     [(SkipReason.NO_KEY, Finding.NO_KEY), (SkipReason.ORIGIN_REFUSED, Finding.ORIGIN_REFUSED)],
 )
 def test_why_a_provider_cannot_be_called_is_told(reason: SkipReason, finding: Finding) -> None:
-    """Each reason has its own word."""
+    """Each reason for skipping a provider has its own finding."""
     assert finding in checked("qwen", "openai", qwen=reason).candidates[0].findings
 
 
 def test_a_disabled_and_a_missing_provider_are_skipped() -> None:
-    """Both stay in the chain and are told."""
+    """Disabled and missing providers stay in the chain, marked as skipped."""
     configuration = replace(CONFIGURATION, providers=(replace(PROVIDERS[0], enabled=False), *PROVIDERS[1:]))
     chain = checked("qwen", "gone", "openai", configuration=configuration)
     assert [one.skipped for one in chain.candidates] == [True, True, False]
@@ -79,40 +79,40 @@ def test_a_disabled_and_a_missing_provider_are_skipped() -> None:
 
 
 def test_a_repeat_is_unreachable_however_it_is_written() -> None:
-    """The provider's default model by name is the same candidate as the bare provider."""
+    """`provider/default-model` is the same candidate as the bare provider."""
     chain = checked("qwen", "qwen/qwen-model")
     assert found(chain) == [(Finding.PRIMARY, Finding.LAST), (Finding.UNREACHABLE,)]
 
 
 def test_only_the_first_other_model_is_called_cross_model() -> None:
-    """What is true of all that follow is said once."""
+    """The finding applies to every later candidate, so only the first one reports it."""
     chain = checked("qwen", "openai", "deepseek")
     assert [Finding.CROSS_MODEL in one for one in found(chain)] == [False, True, False]
 
 
 def test_a_model_without_a_service_counts_as_text_only() -> None:
-    """It says so, and reads nothing but text (decision 9)."""
+    """A model without a service is assumed to read only text, and its finding says so."""
     chain = checked("claude")
     assert found(chain) == [(Finding.TEXT_ONLY, Finding.PRIMARY, Finding.LAST)]
     assert chain.guaranteed == Capabilities()
 
 
 def test_a_later_candidate_that_reads_more_is_told() -> None:
-    """Images reach the first as a description although the second could read them: perhaps the order is wrong."""
+    """A later candidate that reads more than the first is reported: the order may be wrong."""
     chain = checked("deepseek", "openai")
     assert chain.candidates[1].gains == ("vision", "file")
     assert Finding.READS_MORE in found(chain)[1]
 
 
 def test_a_chain_nobody_can_answer_guarantees_nothing() -> None:
-    """No promise is made for a chain in which every candidate is skipped."""
+    """A chain in which every candidate is skipped guarantees nothing."""
     chain = checked("qwen", qwen=SkipReason.NO_KEY)
     assert (chain.callable, chain.guaranteed) == ((), Capabilities((), ()))
 
 
 @given(st.lists(st.sampled_from(["qwen", "openai", "deepseek", "claude"]), min_size=1, max_size=6))
 def test_what_is_guaranteed_every_candidate_called_can_read(names: list[str]) -> None:
-    """For any chain: what it guarantees is exactly what all can read, and each loses what those before it read."""
+    """A chain guarantees exactly what all its callable candidates read, and each loses what the ones before it read."""
     chain = checked(*names)
     able = [set(one.capabilities.input) for one in chain.callable]
     assert set(chain.guaranteed.input) == set.intersection(*able)
@@ -121,7 +121,7 @@ def test_what_is_guaranteed_every_candidate_called_can_read(names: list[str]) ->
 
 
 def test_a_candidate_whose_model_service_is_disabled_is_told() -> None:
-    """Law: lint says of a disabled service what the walk does with it: it is passed by."""
+    """Lint and the fallback run agree: a candidate with a disabled service is skipped."""
     provider = ProviderSpec("echo", "echo://local", "echo-text", "echo")
     service = ServiceSpec("off", "off", "echo", "echo-text", "echo://local", enabled=False)
     route = RouteSpec("default", (CandidateSpec("echo"),))

@@ -1,4 +1,4 @@
-"""What a change means for routes and agents, said before it happens."""
+"""Consequences of a change for routes and agents, computed before it is made."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def told(after: Configuration, before: Configuration = HERE, **unusable: str) ->
 
 
 def test_disabling_a_service_says_who_gets_no_answer_then_who_gets_less() -> None:
-    """The route of that model alone is mute, the other loses its reader; both of its agents reach nothing."""
+    """A route with only that model cannot answer, the other loses its reader, and both of its agents reach no model."""
     after = switch_off(HERE, "service", ["qwen-vl"])
     assert told(after) == [
         "look has no model left that can be called.",
@@ -69,7 +69,7 @@ def test_disabling_a_service_says_who_gets_no_answer_then_who_gets_less() -> Non
 
 
 def test_disabling_a_provider_says_the_same_of_all_its_models() -> None:
-    """A chain whose first model goes begins with another."""
+    """A chain whose first model is disabled starts with the next one."""
     assert told(switch_off(HERE, "provider", ["deepseek"])) == [
         "default has no model left that can be called.",
         "The agent writer no longer reaches any model.",
@@ -78,7 +78,7 @@ def test_disabling_a_provider_says_the_same_of_all_its_models() -> None:
 
 
 def test_a_deleted_service_leaves_its_model_as_text_only() -> None:
-    """Its provider and model stay callable, so the chain loses no model but a reader."""
+    """The provider and model stay callable, so the chain keeps the model and loses only a reader."""
     before = replace(HERE, agents=(), aliases=())
     assert told(without(before, "service", ["qwen-vl"]), before) == [
         "design loses its last model that reads images.",
@@ -87,7 +87,7 @@ def test_a_deleted_service_leaves_its_model_as_text_only() -> None:
 
 
 def test_a_candidate_that_reads_less_than_before_is_told_where_others_still_read() -> None:
-    """The route as a whole loses nothing; that one candidate does."""
+    """The route as a whole loses nothing; only that candidate does."""
     more = replace(HERE, services=(*HERE.services, service("qwen-plus", "qwen", "vision")), agents=(), aliases=())
     before = replace(more, routes=(route("design", "qwen/qwen-vl", "qwen/qwen-plus"),))
     assert told(without(before, "service", ["qwen-plus"]), before) == [
@@ -96,13 +96,13 @@ def test_a_candidate_that_reads_less_than_before_is_told_where_others_still_read
 
 
 def test_what_could_not_answer_before_loses_nothing() -> None:
-    """A provider without a key was skipped already; deleting what nobody can ask changes nothing."""
+    """A provider without a key was already skipped, so disabling it changes nothing."""
     before = replace(HERE, agents=(), aliases=())
     assert told(switch_off(before, "provider", ["qwen"]), before, qwen="qwen has no key") == []
 
 
 def test_a_route_that_goes_says_where_its_tasks_go_and_an_alias_that_it_leads_nowhere() -> None:
-    """The agent that used it reads what the default route's first model reads."""
+    """An agent of the removed route reads what the default route's first model reads."""
     assert told(without(HERE, "route", ["look"])) == [
         "The alias gpt-4 no longer leads anywhere.",
         "The agent painter no longer reads images.",
@@ -115,7 +115,7 @@ def test_a_route_that_goes_says_where_its_tasks_go_and_an_alias_that_it_leads_no
 
 
 def test_an_agent_that_goes_takes_its_keys_and_perhaps_the_last_reader_with_it() -> None:
-    """Nobody is named to those who want to hand over an image."""
+    """Deleting the last agent that reads images leaves no agent to hand images to."""
     both = ["eyes", "painter"]
     assert told(without(HERE, "agent", both)) == [
         "No agent is left to read images.",
@@ -125,25 +125,25 @@ def test_an_agent_that_goes_takes_its_keys_and_perhaps_the_last_reader_with_it()
 
 
 def test_an_agent_that_is_given_another_model_reads_what_that_reads() -> None:
-    """As an import may do."""
+    """Consequences also cover a change of an agent's service, which an import can make."""
     blind = replace(HERE.agents[0], service_id="chat")
     assert told(replace(HERE, agents=(blind, *HERE.agents[1:]))) == ["The agent eyes no longer reads images."]
 
 
 def test_a_language_that_goes_says_which_answers_in_its_place() -> None:
-    """A built-in one has its own directive again."""
+    """A built-in language falls back to its built-in directive."""
     assert told(without(HERE, "language", ["pt"])) == ["Requests in pt are answered in en."]
     assert told(without(HERE, "language", ["en"])) == ["The directive for en becomes: Please respond in English."]
 
 
 def test_nothing_is_said_where_nothing_changes_for_anybody() -> None:
-    """A model that no chain names and no agent uses may go in silence."""
+    """Removing a model that no chain and no agent uses has no consequences."""
     more = replace(HERE, services=(*HERE.services, service("spare", "qwen")))
     assert told(without(more, "service", ["spare"]), more) == []
     assert told(HERE) == []
 
 
 def test_the_names_that_go_are_told_by_kind() -> None:
-    """In the order of the pages; a kind that loses nothing is not mentioned."""
+    """Removed names are listed in the order of the pages; a kind without removals is omitted."""
     after = without(without(HERE, "route", ["look", "design"]), "language", ["pt"])
     assert removed_names(HERE, after) == {"route": ("design", "look"), "language": ("pt",)}

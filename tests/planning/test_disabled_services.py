@@ -1,4 +1,4 @@
-"""A model service that is disabled is not called, by whatever name it is reached."""
+"""A disabled model service is not called, whichever name is used to reach it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONFIGURATION = Configuration(
 
 
 def test_a_disabled_service_in_a_chain_is_skipped_with_its_name():
-    """By the model's name or as the provider's default; a model without a service of its own is called."""
+    """A disabled service is skipped, by name or as the provider's default. A model without a service is called."""
     first, second, other = make_plan(CONFIGURATION, RoutingQuery()).candidates
     for candidate in (first, second):
         assert candidate.skip is SkipReason.DISABLED
@@ -26,6 +26,6 @@ def test_a_disabled_service_in_a_chain_is_skipped_with_its_name():
 
 
 def test_one_enabled_service_at_the_same_model_is_enough():
-    """Two services may share provider and model; the model is out only when all of them are."""
+    """Two services can share a provider and model; the model is skipped only if all of them are disabled."""
     both = replace(CONFIGURATION, services=(ONE, replace(ONE, id="two", enabled=True)))
     assert [candidate.skip for candidate in make_plan(both, RoutingQuery()).candidates] == [None, None, None]

@@ -1,4 +1,4 @@
-"""What a revision brought about, judged from the requests before and after it."""
+"""The effect of a revision, measured on the requests before and after it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def trends(before: list[EffectSample], after: list[EffectSample]) -> dict[Effect
 
 
 def test_more_failures_fallbacks_and_waiting_are_worse_and_less_of_them_is_better() -> None:
-    """Each by itself; what differs little is the same."""
+    """Each measure has its own trend; a small difference counts as the same."""
     good, bad = [WELL] * 100, [*[WELL] * 50, *[FAILED] * 20, *[FELL_BACK] * 30]
     assert trends(good, bad)[EffectMeasure.FAILURES] is EffectTrend.WORSE
     assert trends(good, bad)[EffectMeasure.FALLBACKS] is EffectTrend.WORSE
@@ -44,13 +44,13 @@ def test_more_failures_fallbacks_and_waiting_are_worse_and_less_of_them_is_bette
 
 
 def test_few_requests_are_said_to_be_few() -> None:
-    """However much they differ."""
+    """With too few requests on one side there is no verdict, however much they differ."""
     effect = effect_between([WELL] * 100, [FAILED] * (ENOUGH - 1))
     assert (effect.before, effect.after, effect.lines, effect.worse) == (100, ENOUGH - 1, (), ())
 
 
 def test_where_nobody_was_answered_there_is_no_median() -> None:
-    """And no verdict on it."""
+    """Without an answered request there is no median duration and no trend for it."""
     line = effect_between([WELL] * 30, [FAILED] * 30).lines[-1]
     assert (line.before, line.after, line.trend) == (100, None, EffectTrend.SAME)
 
@@ -62,7 +62,7 @@ samples = st.lists(st.builds(EffectSample, st.booleans(), st.booleans(), st.floa
 def test_a_verdict_turns_round_with_time_and_nothing_comes_of_no_difference(
     before: list[EffectSample], after: list[EffectSample]
 ) -> None:
-    """Shares: worse one way is better the other way; the same requests are the same; counts are all of them."""
+    """Swapping before and after reverses each trend, equal samples give no trend, and the counts cover all requests."""
     there, back = effect_between(before, after), effect_between(after, before)
     assert (there.before, there.after) == (len(before), len(after))
     opposite = {"same": "same", "worse": "better", "better": "worse"}
@@ -87,7 +87,7 @@ def touched(kind: str, name: str, field: str = "", *configurations: Configuratio
 
 
 def test_a_change_touches_the_routes_whose_chain_it_is_in() -> None:
-    """A route its own, a provider all its routes, a service those with its model, be it by the provider's default."""
+    """A route affects itself, a provider all its routes, a service those that use its model, even by default."""
     assert touched("route", "look", "retries") == {"look"}
     assert touched("route", "gone") == {"gone"}
     assert touched("provider", "deepseek", "endpoint") == {"default", "look"}
@@ -96,7 +96,7 @@ def test_a_change_touches_the_routes_whose_chain_it_is_in() -> None:
 
 
 def test_what_no_request_notices_touches_no_route() -> None:
-    """Agents, languages, orders, and what only people read."""
+    """Agents, languages, the order of routes and display-only fields affect no route."""
     for kind, name, field in (
         *(("agent", "text-agent", ""), ("language", "pt", ""), ("route", "", "")),
         *(("provider", "qwen", "display_name"), ("service", "eyes", "price.input"), ("service", "none", "")),

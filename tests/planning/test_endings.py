@@ -1,4 +1,4 @@
-"""What is foreseen of models that end: for whom, in which order, and from when on."""
+"""Forecasts for models that a vendor retires: affected routes, order and start of the notice."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ GPT = day_of(OPENAI, "gpt-4o")
 
 
 def installed(*chain: CandidateSpec) -> Configuration:
-    """Two models that see and end, and one that neither sees nor ends."""
+    """Return two models that read images and have an end date, and one that has neither."""
     return Configuration(
         providers=(
             ProviderSpec("claude", ANTHROPIC, "claude-sonnet-4-5", "anthropic"),
@@ -53,7 +53,7 @@ BOTH = installed(CandidateSpec("words"), CandidateSpec("claude"), CandidateSpec(
 
 
 def test_a_route_loses_its_last_model_that_sees_on_a_day():
-    """The first end leaves one that sees; the second takes that, too, and is told as what it then means."""
+    """The first end leaves one model that reads images; the second removes it, and the route loses that capability."""
     first, second = foresee_endings(BOTH, max(SONNET, GPT) - timedelta(days=1))
     assert (first.end.model, first.is_over) == ("claude-sonnet-4-5", True)
     assert [each.sentence for each in first.consequences] == ["design loses sonnet."]
@@ -63,20 +63,20 @@ def test_a_route_loses_its_last_model_that_sees_on_a_day():
 
 
 def test_a_route_of_ended_models_alone_stops():
-    """Nobody is left to ask."""
+    """A route stops when all its models have ended."""
     (ending,) = foresee_endings(installed(CandidateSpec("claude")), SONNET)
     assert (ending.is_over, ending.consequences[0].gravity) == (True, Gravity.STOPS)
 
 
 @pytest.mark.parametrize(("before", "told"), [(NOTICE, True), (NOTICE + timedelta(days=1), False)])
 def test_an_end_is_told_from_its_notice_on(before: timedelta, told: bool):
-    """Not years ahead."""
+    """An end is reported only from its notice period on."""
     chain = installed(CandidateSpec("claude"))
     assert bool(foresee_endings(chain, SONNET - before)) is told
 
 
 def test_an_end_that_changes_nothing_for_anybody_is_not_told():
-    """A provider's default that no route and no agent asks."""
+    """The end of a provider's default model that no route and no agent uses is not reported."""
     assert foresee_endings(installed(CandidateSpec("words")), SONNET) == ()
 
 
@@ -85,7 +85,7 @@ def test_an_end_that_changes_nothing_for_anybody_is_not_told():
     [(SONNET, Finding.ENDED), (SONNET - timedelta(days=1), Finding.ENDS), (SONNET - NOTICE * 2, None)],
 )
 def test_a_chain_is_told_of_its_models_ends(today: date, finding: Finding | None):
-    """At the candidate whose model it is."""
+    """Lint reports the end at the candidate whose model ends."""
     words, claude, _ = lint(BOTH, BOTH.routes[0], today=today).candidates
     assert words.retirement is None
     assert {Finding.ENDED, Finding.ENDS} & set(claude.findings) == ({finding} if finding else set())

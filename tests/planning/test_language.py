@@ -1,4 +1,4 @@
-"""Directives: which one, and where it stands."""
+"""Which language directive a request gets, and where it is inserted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from routing_admin.core.planning.language import (
 from routing_admin.core.planning.plan import RoutingQuery, plan_route
 
 DIRECTIVES = {"en": "Please respond in English.", "zh": "请使用中文回答。"}
-"""What the seeds say to a model, word for word."""
+"""The seeds' directives, word for word."""
 
 messages = st.lists(
     st.builds(
@@ -48,13 +48,13 @@ directives = st.sampled_from(sorted(DIRECTIVES.values()))
     ],
 )
 def test_the_request_s_language_if_supported_else_the_default_s_else_english(wanted, default, expected):
-    """Exact match, then the primary subtag, then the default, then `en` (decision 12)."""
+    """An exact match wins, then the primary subtag, then the default language, then `en`."""
     assert resolve_language(wanted, default) == expected
     assert get_language_directive(wanted, default) == DIRECTIVES[expected]
 
 
 def test_a_language_can_be_added_with_its_directive():
-    """Languages are data."""
+    """Languages are data: a new one needs only its directive."""
     more = {**DIRECTIVES, "fr": "Répondez en français."}
     assert match_language("fr-CA", more) == "fr"
     assert get_language_directive("fr-CA", "zh", more) == "Répondez en français."
@@ -63,9 +63,9 @@ def test_a_language_can_be_added_with_its_directive():
 @pytest.mark.requirement("MMR-P11")
 @given(messages, directives)
 def test_the_directive_leads_the_first_system_message_and_nothing_else_changes(turns, directive):
-    """Before the first system prompt with one line break; a message of its own, in front, where there is none.
+    """The directive goes before the first system message, or becomes a system message of its own where there is none.
 
-    A system message after an answer is none: in the turns before it the directive stood in front.
+    A system message after an answer does not count: in earlier turns the directive was already in front of it.
     """
     before = ChatRequest(turns)
     after = inject_directive(before, directive)
@@ -81,7 +81,7 @@ def test_the_directive_leads_the_first_system_message_and_nothing_else_changes(t
 
 @given(messages, directives)
 def test_the_directive_is_there_exactly_once_however_often_it_is_injected(turns, directive):
-    """Injecting again changes nothing."""
+    """Injecting the directive a second time changes nothing."""
     once = inject_directive(ChatRequest(turns), directive)
     assert inject_directive(once, directive) == once
 
@@ -91,7 +91,7 @@ def test_the_directive_is_there_exactly_once_however_often_it_is_injected(turns,
     [("", None, DIRECTIVES["zh"]), (NO_DIRECTIVE, None, ""), (NO_DIRECTIVE, "en-GB", DIRECTIVES["en"])],
 )
 def test_a_route_may_leave_the_language_to_the_caller(route: str, language: str | None, expected: str) -> None:
-    """A request that names a language is answered in it all the same."""
+    """A route without directives still answers in the language that a request names."""
     spec = RouteSpec("coding", (CandidateSpec("p"),), directive=route)
     configuration = Configuration(default_language="zh")
     assert plan_route(configuration, spec, RoutingQuery(language=language)).directive == expected

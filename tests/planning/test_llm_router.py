@@ -1,4 +1,4 @@
-"""The requirements on routing as properties, over generated configurations, requests and scripted upstreams."""
+"""Properties of routing over generated configurations, requests and scripted upstreams."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ refusing = st.sampled_from([400, 401, 403])
 
 
 def router_over(configuration: Configuration, upstream: FakeUpstream) -> LLMRouter:
-    """A router over a scripted upstream, with a clock and memory of its own."""
+    """Return a router over a scripted upstream, with its own clock and memory."""
     stage = Stage()
     upstream.clock = stage.clock
     return LLMRouter(configuration, lambda call, chat: upstream(call), run_context=stage.run_context, sleep=stage.sleep)
@@ -45,7 +45,7 @@ def everyone(configuration: Configuration, words: list) -> dict:
 @pytest.mark.requirement("MMR-P5")
 @given(configurations(), task_types)
 def test_no_or_an_unknown_task_type_takes_the_default_route(configuration, task_type):
-    """Names of object members included: a name is configured, or it is the default route."""
+    """A task type that is not configured, including names of object members, takes the default route."""
     known = {route.task_type for route in configuration.routes}
     assume(task_type not in known)
     route, matched = resolve_route(configuration, task_type)
@@ -68,7 +68,7 @@ def test_a_known_task_type_takes_its_route_and_that_route_s_provider(configurati
 @pytest.mark.requirement("MMR-P7")
 @given(configurations(), task_types, temperatures, token_limits)
 def test_the_request_s_parameters_win_over_the_candidate_s_and_the_route_s(configuration, task, temperature, tokens):
-    """Temperature 0 is a value; an absent one falls to the candidate, then to the route."""
+    """Temperature 0 is a value; an absent parameter comes from the candidate, then from the route."""
     plan = make_plan(configuration, RoutingQuery(task, params=Params(temperature, tokens)))
     route, _ = resolve_route(configuration, task)
     for candidate, spec in zip(plan.candidates, route.candidates, strict=True):
@@ -82,7 +82,7 @@ def test_the_request_s_parameters_win_over_the_candidate_s_and_the_route_s(confi
 @pytest.mark.requirement("MMR-P8")
 @given(configurations(), task_types, st.data())
 def test_after_its_own_retries_each_failing_provider_hands_on_to_the_next(configuration, task, data):
-    """429 and 5xx: every provider before the answering one is called three times, in chain order."""
+    """After 429 or 5xx, each provider before the answering one is called three times, in chain order."""
     names = [candidate.provider for candidate in make_plan(configuration, RoutingQuery(task)).candidates]
     answering = data.draw(st.integers(0, len(names) - 1))
     script = {name: [data.draw(passing)] for name in names[:answering]} | {names[answering]: ["hello"]}
@@ -96,7 +96,7 @@ def test_after_its_own_retries_each_failing_provider_hands_on_to_the_next(config
 @pytest.mark.requirement("MMR-P9")
 @given(configurations(), task_types, st.data())
 def test_when_all_fail_the_error_holds_one_attempt_for_every_candidate(configuration, task, data):
-    """As many attempts as candidates, in order, each with its provider and an error."""
+    """The error has one attempt per candidate, in order, each with its provider and an error."""
     script = {provider.name: [data.draw(passing)] for provider in configuration.providers}
     router = router_over(configuration, FakeUpstream(script))
     names = [candidate.provider for candidate in router.resolve(LLMRequest("hi", task_type=task)).candidates]
@@ -111,7 +111,7 @@ def test_when_all_fail_the_error_holds_one_attempt_for_every_candidate(configura
 @pytest.mark.requirement("MMR-P10")
 @given(configurations(), task_types, st.data())
 def test_a_refusal_is_raised_at_once_and_nobody_after_it_is_asked(configuration, task, data):
-    """400, 401 and 403 anywhere in the chain: no retry, no later candidate."""
+    """400, 401 and 403 anywhere in the chain are neither retried nor passed to a later candidate."""
     names = [candidate.provider for candidate in make_plan(configuration, RoutingQuery(task)).candidates]
     refuser = data.draw(st.integers(0, len(names) - 1))
     script = {name: [503] for name in names[:refuser]} | {name: ["never"] for name in names[refuser + 1 :]}
@@ -127,7 +127,10 @@ def test_a_refusal_is_raised_at_once_and_nobody_after_it_is_asked(configuration,
 @pytest.mark.requirement("MMR-P11", "MMR-E5")
 @given(configurations(), st.none() | languages, st.none() | st.text(min_size=1, max_size=20))
 def test_the_directive_of_the_language_in_effect_stands_before_the_system_prompt(configuration, language, system):
-    """The request's language if supported, else the default's, else English; one line break; exactly once."""
+    """The language is the request's if supported, else the default, else English.
+
+    Its directive appears exactly once.
+    """
     sent = []
     stage = Stage()
 
@@ -148,7 +151,7 @@ def test_the_directive_of_the_language_in_effect_stands_before_the_system_prompt
 @pytest.mark.requirement("MMR-E5")
 @given(configurations())
 def test_the_router_names_the_default_route_s_provider_and_model(configuration):
-    """The route's model, else the provider's default model."""
+    """The model is the route's, else the provider's default."""
     router = router_over(configuration, FakeUpstream({}))
     primary = configuration.route("default").primary
     assert router.get_provider_name() == primary.provider
@@ -166,7 +169,7 @@ def test_the_router_names_the_default_route_s_provider_and_model(configuration):
     )
 )
 def test_one_provider_from_the_environment_or_a_sentence_saying_what_to_set(env):
-    """LLM_API_KEY makes one; without it the error names the variables; the key itself is nowhere in the value."""
+    """LLM_API_KEY defines a provider; without it the error names the variables. The value never contains the key."""
     if not env.get("LLM_API_KEY"):
         with pytest.raises(MissingConfigurationError, match="LLM_API_KEY"):
             configuration_from_env(env)
@@ -195,7 +198,7 @@ any_failure = st.builds(
 
 @given(configurations(), task_types, st.data())
 def test_whatever_fails_attempts_are_a_beginning_of_the_chain_and_tries_are_bounded(configuration, task, data):
-    """For any scripted failures: one attempt a candidate, in order; tries ≤ retries + 1 and one per adjustment."""
+    """Each candidate reached has one attempt, in order, with at most retries + 1 tries and one per adjustment."""
     words = st.lists(any_failure | st.just("hello") | passing, min_size=1, max_size=4)
     upstream = FakeUpstream({provider.name: data.draw(words) for provider in configuration.providers})
     plan = make_plan(configuration, RoutingQuery(task))
@@ -210,7 +213,7 @@ def test_whatever_fails_attempts_are_a_beginning_of_the_chain_and_tries_are_boun
 
 @given(configurations(), task_types, st.data())
 def test_both_drivers_take_the_same_steps(configuration, task, data):
-    """Sync and async, over the same script and clock: the same calls, waits, attempts and end."""
+    """Over the same script and clock, both drivers make the same calls, waits and attempts and end alike."""
     import asyncio
 
     from routing_admin.core.fallback.errors import RouterError
@@ -244,7 +247,7 @@ def test_both_drivers_take_the_same_steps(configuration, task, data):
 
 
 def test_a_script_word_means_what_it_says():
-    """The fake is a script: a status is its failure, a text an answer."""
+    """A status in the script becomes its failure, a text an answer."""
     assert outcome(503).fault is Fault.HTTP_503
     assert outcome("hi") == Answer("hi")
 
@@ -259,6 +262,6 @@ def test_a_script_word_means_what_it_says():
     ],
 )
 def test_the_environments_provider_speaks_the_protocol_of_its_endpoint(endpoint, protocol):
-    """As in a file that names none (decision 11)."""
+    """The protocol is inferred from the endpoint, as for a provider in a file that names none."""
     configuration = configuration_from_env({"LLM_API_KEY": "sk-1", "LLM_ENDPOINT": endpoint})
     assert configuration.providers[0].protocol == protocol

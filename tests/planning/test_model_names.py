@@ -1,4 +1,4 @@
-"""Model names: the table of CONTRACT §6 in its order."""
+"""Resolution of model names, in order of precedence."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PLAIN = Configuration(PROVIDERS, (SERVICE, OFF), ROUTES, ALIASES)
     ],
 )
 def test_a_name_leads_where_the_table_says(name, route, matched, direct):
-    """Task, alias, service, bare task, provider/model, auto; an unknown task goes to the default route."""
+    """A name is a task, alias, service, `provider/model` or `auto`; an unknown task takes the default route."""
     found = resolve_model(PLAIN, name)
     assert (found.route.task_type, found.matched, found.direct) == (route, matched, direct)
     if direct:
@@ -55,7 +55,7 @@ def test_a_name_leads_where_the_table_says(name, route, matched, direct):
 
 
 def test_a_provider_and_model_is_split_so_that_the_provider_is_one():
-    """At the first slash that leaves a known provider's name."""
+    """A name is split at the first slash that leaves a known provider before it."""
     assert resolve_model(PLAIN, "silicon/deepseek-ai/DeepSeek-V3").route.primary == CandidateSpec(
         "silicon", "deepseek-ai/DeepSeek-V3"
     )
@@ -64,7 +64,7 @@ def test_a_provider_and_model_is_split_so_that_the_provider_is_one():
 
 @pytest.mark.parametrize("name", ["gpt-99", "off", "closed", "nobody/x", "silicon/", "*", "constructor"])
 def test_an_unknown_name_is_refused_unless_an_alias_catches_all(name):
-    """The catch-all comes last: it never hides what is known."""
+    """The catch-all alias is tried last, so it never hides a known name."""
     with pytest.raises(UnknownModelError):
         resolve_model(PLAIN, name)
     catching = Configuration(PROVIDERS, (SERVICE, OFF), ROUTES, (*ALIASES, AliasSpec("*", "planning")))
@@ -73,14 +73,14 @@ def test_an_unknown_name_is_refused_unless_an_alias_catches_all(name):
 
 
 def test_a_service_asked_for_by_name_speaks_for_itself():
-    """Where two services share provider and model, the named one gives the capabilities."""
+    """If two services share a provider and model, the one named gives the capabilities."""
     assert resolve_model(PLAIN, "vision-model").service is SERVICE
     assert resolve_model(PLAIN, "planning-alias").service is SERVICE
     assert resolve_model(PLAIN, "silicon/v1").service is None
 
 
 def test_a_task_type_in_the_body_wins_over_the_name():
-    """Existing clients must send some model; the task type says what they mean."""
+    """Clients must send some model; the task type says what they mean."""
     assert resolve_model(PLAIN, "gpt-99", "planning").route.task_type == "planning"
     assert resolve_model(PLAIN, "vision-model", "unheard-of").matched is False
 
@@ -105,5 +105,5 @@ def test_a_task_type_in_the_body_wins_over_the_name():
     ],
 )
 def test_an_alias_may_lead_to_what_is_there_even_while_it_is_disabled(name, is_one):
-    """A route, a service, a provider's model or `auto`; never to another alias or to what nobody configured."""
+    """An alias can point to a route, service, provider's model or `auto`, but not to an alias or unknown name."""
     assert is_target(PLAIN, name) is is_one

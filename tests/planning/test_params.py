@@ -1,4 +1,4 @@
-"""Parameters in effect."""
+"""The parameters in effect for a candidate."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.fallback.scripted_runs import temperatures, token_limits
 @pytest.mark.requirement("MMR-P7")
 @given(st.lists(st.builds(Params, temperatures, token_limits), max_size=4))
 def test_each_parameter_is_the_strongest_level_s_that_names_it(levels):
-    """Request over candidate over route over provider; 0 is a value, absent is absent (decision 8)."""
+    """The request wins over the candidate, then the route, then the provider; 0 is a value."""
     effective = pick_effective(*levels)
     named = [level.temperature for level in levels if level.temperature is not None]
     limits = [level.max_tokens for level in levels if level.max_tokens is not None]
@@ -27,7 +27,7 @@ def test_each_parameter_is_the_strongest_level_s_that_names_it(levels):
 
 
 def test_temperature_zero_of_a_request_is_not_an_absent_one():
-    """Zero wins over the route's value."""
+    """A temperature of 0 in the request wins over the route's value."""
     assert pick_effective(Params(0.0), Params(0.8, 100)) == Params(0.0, 100)
 
 
@@ -66,17 +66,17 @@ OURS = {
     "functionCallingConfig": "tool_choice",
     "parallel_tool_calls": "parallel_tool_calls",
 }
-"""A parameter by every name that a vendor complains of."""
+"""Our name for a parameter, by every name that a vendor uses in its refusals."""
 
 
 def test_every_name_that_a_vendor_uses_is_written_down() -> None:
-    """A name that is new in the program has its line above, or nobody has looked at it."""
+    """A vendor's name that is new in the product must be added to the table above."""
     assert sorted(OUR_NAMES) == sorted(OURS)
 
 
 @pytest.mark.parametrize("name", [*OURS, "seed"])
 def test_a_refused_parameter_is_left_out_by_whatever_name_its_vendor_gives_it(name):
-    """Only that one goes; what is left out is as if nobody had named it."""
+    """Only the refused parameter is dropped; the payload is as if the request had not named it."""
     bare = drop_params(FULL, {name})
     ours = OURS.get(name)
     for field in ("max_tokens", *sorted(set(OURS.values()))):
@@ -87,19 +87,19 @@ def test_a_refused_parameter_is_left_out_by_whatever_name_its_vendor_gives_it(na
 
 @pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"])
 def test_a_limit_on_tokens_is_never_left_out(name):
-    """Decision 17: whatever a vendor calls it."""
+    """Token limits are never dropped, whatever name a vendor uses for them."""
     assert drop_params(FULL, {name}) == FULL
 
 
 @pytest.mark.parametrize(("vendors", "ours"), [("effort", "reasoning_effort"), ("topK", "top_k"), ("seed", "seed")])
 def test_a_refused_extra_is_left_out_by_its_vendor_s_name_too(vendors, ours):
-    """Anthropic complains of `effort` and means what callers call `reasoning_effort`."""
+    """Anthropic refuses `effort` where callers send `reasoning_effort`."""
     chat = replace(FULL, extra={ours: 1, "n": 1})
     assert dict(drop_params(chat, {vendors}).extra) == {"n": 1}
 
 
 def test_what_a_protocol_adds_by_itself_can_be_refused_too():
-    """A host that knows no `stream_options` is asked again without them."""
+    """A host that rejects `stream_options` is called again without them."""
     target = Target("old", "https://old.example/v1", "m")
     asked = OpenAI().encode(FULL, target, stream=True)
     again = OpenAI().encode(drop_params(FULL, {"stream_options"}), target, stream=True)
@@ -109,7 +109,7 @@ def test_what_a_protocol_adds_by_itself_can_be_refused_too():
 
 
 def test_a_candidate_gets_the_parameters_in_effect_for_it():
-    """The plan has decided them; refused ones are left out."""
+    """The candidate gets the plan's parameters, without those refused before."""
     call = Call(PlannedCandidate(0, "a", "m", 0.3, 9), 1, Timeouts(), frozenset({"temperature"}))
     chat = apply_params(FULL, call)
     assert (chat.temperature, chat.max_tokens, chat.messages) == (None, 9, FULL.messages)

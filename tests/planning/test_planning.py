@@ -1,4 +1,4 @@
-"""The plan before anybody is called."""
+"""The plan for a request, before any provider is called."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ CONFIGURATION = Configuration(
 
 
 def test_who_cannot_be_called_is_in_the_plan_with_the_reason_and_what_to_do():
-    """Missing, disabled, keyless and forbidden providers stay in the chain and say why."""
+    """Missing, disabled, keyless and forbidden providers stay in the chain, each with the reason."""
     unusable = unusable_of(CONFIGURATION, {}, OriginPolicy())
     plan = make_plan(CONFIGURATION, RoutingQuery(), unusable=unusable)
     assert [candidate.skip for candidate in plan.candidates] == [
@@ -59,7 +59,7 @@ def test_who_cannot_be_called_is_in_the_plan_with_the_reason_and_what_to_do():
 
 
 def test_a_candidate_that_cannot_read_the_request_is_passed_by_where_the_caller_says_so():
-    """The reason given becomes the attempt's sentence."""
+    """The caller's reason becomes the attempt's message."""
     plan = make_plan(
         CONFIGURATION, RoutingQuery(), cannot_read=lambda provider, model: "no eyes" if model == "special" else None
     )
@@ -68,14 +68,14 @@ def test_a_candidate_that_cannot_read_the_request_is_passed_by_where_the_caller_
 
 
 def test_times_are_the_route_s_over_the_service_s_over_the_provider_s():
-    """Each time on its own; what nobody names is the default."""
+    """Each timeout is resolved on its own: route over service over provider over default."""
     plan = make_plan(CONFIGURATION, RoutingQuery())
     assert plan.candidates[0].timeouts == Timeouts(connect=2, first_content=11, between=7, total=50)
     assert plan.timeouts == Timeouts(first_content=11)
 
 
 def test_a_patient_candidate_has_its_own_total_where_the_route_names_none():
-    """A service that may take half an hour gets it; a route's own deadline holds for everybody."""
+    """A service's longer total applies unless the route sets a deadline, which applies to every candidate."""
     slow = ProviderSpec("slow", "https://slow.example/v1", "m", timeouts={"total": 1800})
     quick = ProviderSpec("quick", "https://quick.example/v1", "m")
     chain = (CandidateSpec("quick"), CandidateSpec("slow"))
@@ -87,19 +87,19 @@ def test_a_patient_candidate_has_its_own_total_where_the_route_names_none():
 
 
 def test_a_disabled_route_counts_as_not_configured():
-    """Its task type goes to `default`, and `matched` says so."""
+    """Its task type goes to `default`, with `matched` false."""
     plan = make_plan(CONFIGURATION, RoutingQuery("closed"))
     assert (plan.task_type, plan.matched) == ("default", False)
 
 
 def test_without_a_default_route_the_sentence_says_what_to_add():
-    """Nothing is guessed."""
+    """Without a default route, the error names the setting to add."""
     with pytest.raises(NoRouteError, match=r"routing\.default"):
         make_plan(Configuration(), RoutingQuery("x"))
 
 
 def test_a_route_s_error_policy_is_a_preset_or_a_table():
-    """A preset's name; or words to actions, with `preset` and `fallbackOn` beside them."""
+    """A route's policy is the name of a preset, or a table with optional `preset` and `fallbackOn`."""
     one = CandidateSpec("open")
     assert policy_of(RouteSpec("r", (one,), on_error="strict", retries=0)) == Policy(ErrorPreset.STRICT, retries=0)
     table = policy_of(RouteSpec("r", (one,), on_error={"404": "next", "preset": "resilient", "fallbackOn": ["quota"]}))
@@ -108,7 +108,7 @@ def test_a_route_s_error_policy_is_a_preset_or_a_table():
 
 
 def test_resolve_shows_the_same_chain_without_calling_anyone():
-    """Skipped, repeated and cooling candidates with their reasons, the others ready (CONTRACT §4)."""
+    """The resolved chain shows skipped, repeated and cooling candidates with their reasons."""
     stage = Stage()
     failure = Failure(Fault.HTTP_402)
     stage.run_context.cooldowns.record_failure("keyed", "keyed-m", failure, Policy().verdict(failure))

@@ -1,4 +1,4 @@
-"""A draft against requests of the past: what is known of each, and nothing that is not."""
+"""Simulation of a draft against past requests: known results, and unknown where the log has no evidence."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def told(asked: PastRequest, before: WalkChain, after: WalkChain) -> set[str]:
 
 
 def test_a_picture_that_comes_to_a_model_that_sees_is_kept() -> None:
-    """By the house's own decision; the file is named."""
+    """A model that reads images keeps the file that the model before it got as a description."""
     asked = request({BLIND: OK, SEEING: OK}, PICTURE)
     found = look_back([asked], chain(BLIND, SEEING), chain(SEEING, BLIND))
     assert set(found.differences) == {
@@ -70,7 +70,7 @@ def test_a_picture_that_comes_to_a_model_that_sees_is_kept() -> None:
 
 
 def test_what_failed_then_fails_again_and_the_next_one_answers() -> None:
-    """The same failure, by the draft's own way with errors: passed on, or raised."""
+    """A past failure repeats and is handled by the draft's error policy: fallback or error."""
     asked = request({SEEING: DOWN, BLIND: OK})
     assert told(asked, chain(BLIND, SEEING), chain(SEEING, BLIND)) == {
         "falls_back",
@@ -83,7 +83,7 @@ def test_what_failed_then_fails_again_and_the_next_one_answers() -> None:
 
 
 def test_of_a_model_that_was_not_asked_nothing_is_said_but_that() -> None:
-    """The walk ends there: neither a fallback nor an answer is claimed; how it would get the file is known."""
+    """The walk ends at a model that was not called then: its answer is unknown, but the form of the file is known."""
     asked = request({BLIND: OK}, PICTURE)
     found = walk(asked, chain(SEEING, BLIND))
     assert (found.end, found.last, found.forms) == (WalkEnd.UNKNOWN, "echo/vision", (DeliveryForm.AS_IS,))
@@ -99,12 +99,12 @@ def test_of_a_model_that_was_not_asked_nothing_is_said_but_that() -> None:
 
 @pytest.mark.parametrize("outcome", ["client_cancelled", "aborted", "skipped_disabled", "key_missing"])
 def test_an_attempt_that_says_nothing_of_the_model_leaves_it_unknown(outcome: str) -> None:
-    """Its caller left, we broke, or the configuration of then passed it by."""
+    """The result is unknown if the caller disconnected, the run was aborted or the model was skipped."""
     assert walk(request({SEEING: PastTry(outcome)}), chain(SEEING)).end is WalkEnd.UNKNOWN
 
 
 def test_a_model_that_was_cooling_is_passed_by_and_where_all_were_nobody_knows_who_wakes() -> None:
-    """As the chain does it: the last resort is asked, and which one that is the log does not say."""
+    """A cooling model is skipped. If all were cooling, the last resort is unknown, since the log does not name it."""
     cooling = PastTry(SkipReason.COOLING.value)
     found = walk(request({SEEING: cooling, BLIND: OK}), chain(SEEING, BLIND))
     assert (found.end, found.first, found.place) == (WalkEnd.LATER, "echo/text", 1)
@@ -112,7 +112,7 @@ def test_a_model_that_was_cooling_is_passed_by_and_where_all_were_nobody_knows_w
 
 
 def test_a_model_that_may_not_be_told_in_words_is_passed_by() -> None:
-    """Policy `native_only`; where nobody is left, nobody answers and nobody reads the file."""
+    """With the policy `native_only`, a candidate that needs a description is skipped, so this chain fails."""
     strict = WalkChain((place(BLIND, policy="native_only"),))
     asked = request({BLIND: OK}, PICTURE)
     assert walk(asked, strict).end is WalkEnd.NOBODY
@@ -120,14 +120,14 @@ def test_a_model_that_may_not_be_told_in_words_is_passed_by() -> None:
 
 
 def test_what_the_configuration_passes_by_is_not_walked_and_keeps_its_place() -> None:
-    """The second of a chain stays the second, as the log counts a fallback."""
+    """A skipped candidate keeps its position, as the log counts fallbacks by position."""
     walked = walk(request({BLIND: OK}), WalkChain((place(SEEING, is_callable=False), place(BLIND))))
     assert (walked.end, walked.first, walked.place) == (WalkEnd.LATER, "echo/text", 1)
     assert walk(request({}), WalkChain()).end is WalkEnd.NOBODY
 
 
 def test_a_candidate_that_left_something_out_is_passed_by_where_the_draft_refuses_that() -> None:
-    """And one that was passed by for it is unknown where the draft takes it."""
+    """A draft that refuses drops skips a candidate that dropped a parameter. One skipped for it then is unknown now."""
     assert walk(request({BLIND: PastTry("ok", drops=True)}), chain(BLIND, refuses_drops=True)).end is WalkEnd.NOBODY
     dropped = request({BLIND: PastTry(SkipReason.WOULD_DROP.value)})
     assert walk(dropped, chain(BLIND)).end is WalkEnd.UNKNOWN
@@ -141,7 +141,7 @@ def delivery(outcome: str, reason: str, **facts: Any) -> dict[str, Any]:
 
 
 def test_the_log_s_reasons_tell_what_a_file_was() -> None:
-    """In a tool's result, too wide, not to be converted: known of it for every other candidate, too."""
+    """A logged reason (tool result, too wide, unreadable) applies to the file for every other candidate."""
     (file,) = files_in([[delivery("hoisted", "fits")], [delivery("described", "too_wide", actual=9000, limit=8000)]])
     assert (file.role, file.width) == (Role.TOOL, 9000)
     (spoilt,) = files_in([[delivery("described", "unreadable", problem="artifact_missing")]])
@@ -175,7 +175,7 @@ chains = st.builds(
 
 @given(past, chains)
 def test_a_draft_that_changes_nothing_changes_no_request(requests: list[PastRequest], same: WalkChain) -> None:
-    """Whatever the log holds."""
+    """A draft that changes nothing has no differences, whatever the log holds."""
     found = look_back(requests, same, same)
     assert not found.differences
     assert found.ends[0] == found.ends[1]
@@ -183,7 +183,7 @@ def test_a_draft_that_changes_nothing_changes_no_request(requests: list[PastRequ
 
 @given(past, chains, chains)
 def test_counts_add_up_to_the_requests(requests: list[PastRequest], before: WalkChain, after: WalkChain) -> None:
-    """Each ends in one way, is told of once in each difference, and what one way tells the way back tells reversed."""
+    """Each request has one end and counts once per difference; swapping the two chains reverses every difference."""
     found, back = look_back(requests, before, after), look_back(requests, after, before)
     assert [side.total() for side in found.ends] == [len(requests)] * 2
     assert found.count == len(requests)
@@ -198,7 +198,7 @@ def test_counts_add_up_to_the_requests(requests: list[PastRequest], before: Walk
 def test_requests_that_walk_together_would_go_the_same_way_alone(
     requests: list[PastRequest], before: WalkChain, after: WalkChain
 ) -> None:
-    """However large their files are: what is walked once stands for no other."""
+    """Requests that are grouped for the walk end as they would one by one, whatever the size of their files."""
     found = look_back(requests, before, after)
     for chain_walked, ends, forms in zip((before, after), found.ends, found.files, strict=True):
         alone = [walk(each, chain_walked) for each in requests]
@@ -208,7 +208,7 @@ def test_requests_that_walk_together_would_go_the_same_way_alone(
 
 @given(past, chains)
 def test_nobody_who_was_not_asked_is_said_to_answer(requests: list[PastRequest], after: WalkChain) -> None:
-    """Who answers along a chain did so then."""
+    """A candidate answers in the simulation only if it answered that request in the past."""
     for each in requests:
         end = walk(each, after)
         if end.end in (WalkEnd.FIRST, WalkEnd.LATER):
