@@ -1,10 +1,10 @@
-"""What each fault must lead to, written out by hand from docs/faults.md and the decisions, not from the code's table.
+"""The expected result of each fault, written by hand from docs/faults.md and not taken from the product's table.
 
-A line says: what a route of each preset does (retry, next, raise); how often the failing candidate is called by a route
-of preset seed with two retries; for how many seconds it is left alone after the first and after the third failure in a
-row (a model, or its whole provider); the status and code the agent sees when the fault is raised (`own`: the provider's
-status; `stream`: what came, then an error event); the status of a chain whose every candidate ended so (`-`: nothing
-lets it go on); and whether an administrator is alerted.
+A row says: what a route of each preset does (retry, next, raise); how often the failing candidate is called by a route
+of preset seed with two retries; its cooldown in seconds after the first and after the third failure in a row (of the
+model, or of its whole provider); the status and code the agent sees when the fault is raised (`own`: the provider's
+status; `stream`: the content so far, then an error event); the status of a chain in which every candidate failed this
+way (`-`: the chain ends at the first); and whether an administrator is alerted.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ fire_drill            next  next      next   1     -     -     -        503    f
 
 @dataclass(frozen=True)
 class ExpectedFault:
-    """One line, as values: `first_cooldown` and `third_cooldown` in seconds, None for none; statuses as the agent's."""
+    """One row as values; cooldowns in seconds, None for none."""
 
     fault: str
     seed: str
@@ -91,15 +91,14 @@ class ExpectedFault:
 
     @property
     def in_the_stream(self) -> bool:
-        """Whether it is seen as the last event of a stream that has begun."""
         return self.code.startswith("stream_")
 
 
 NAMED_WAIT = 90.0
-"""What a provider that names a wait says, in seconds."""
+"""Seconds in the Retry-After of the faults that have one."""
 
 REFUSED_STATUS = 418
-"""The status of the 4xx that has no line of its own."""
+"""A 4xx status without a row of its own."""
 
 
 def _seconds(cell: str) -> float | None:
@@ -131,4 +130,4 @@ KEY_RESTS = {
     "http_429_wait": NAMED_WAIT,
     "http_429_bad_header": 60,
 }
-"""Seconds that one key of several rests after what is its own; every other fault is the provider's or the request's."""
+"""Cooldown in seconds of one key of several; every other fault concerns the provider or the request."""

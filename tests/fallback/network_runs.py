@@ -1,4 +1,4 @@
-"""A run over real sockets: the flow, the way out and the fault lab, put together as the data plane does."""
+"""A fallback run over real sockets: the run, the upstream session and the fault lab, combined as in the data plane."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ HELLO = ChatRequest((Message(Role.USER, (TextPart("hello"),)),), temperature=0.5
 
 
 def protocol(name: str) -> WireProtocol:
-    """The protocol of that name."""
     return PROTOCOLS[name]
 
 
 @dataclass
 class Journey:
-    """One request's run over the network: providers by URL, all of one protocol, plain or streamed."""
+    """A run of one request over the network: providers by URL, all of one protocol, streamed or not."""
 
     urls: Mapping[str, str]
     speaks: WireProtocol
@@ -39,13 +38,11 @@ class Journey:
     events: list[StreamEvent] = field(default_factory=list)
 
     def encode(self, call: Call) -> UpstreamRequest:
-        """The request for one candidate."""
         candidate = call.candidate
         target = Target(candidate.provider, self.urls[candidate.provider], candidate.model, "sk-secret-key-1234567890")
         return self.speaks.encode(self.chat, target, stream=self.stream)
 
     async def ask(self, call: Call) -> Answer | Stream | Failure:
-        """Call one candidate."""
         if self.stream:
             return await self.upstream.open(self.encode(call), self.speaks, call.timeouts)
         return await self.upstream.call(self.encode(call), self.speaks, call.timeouts)
@@ -53,7 +50,7 @@ class Journey:
     async def run(
         self, *candidates: PlannedCandidate, timeouts: Timeouts = QUICK
     ) -> RunResult[Answer | Stream] | RouterError:
-        """The run's end as a value; a stream is read to its end, its events kept."""
+        """Return the result or the error; read a stream to its end and keep its events."""
         run: FallbackRun[Answer | Stream] = FallbackRun(
             Plan(candidates, timeouts=timeouts), self.stage.run_context, stream=self.stream
         )

@@ -1,4 +1,4 @@
-"""A scripted upstream, a clock that only moves when told, and generated chains: what the chapters on routing share."""
+"""A scripted upstream, a clock that tests move, and generated chains: shared by the tests of routing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Outcome = Answer | Failure
 
 
 def outcome(word: Word) -> Outcome:
-    """A status as the failure it means, a text as an answer, a failure as itself."""
+    """Turn a status into its failure and a text into an answer."""
     if isinstance(word, Failure):
         return word
     if isinstance(word, int):
@@ -45,7 +45,7 @@ def outcome(word: Word) -> Outcome:
 
 @dataclass
 class Clock:
-    """Time as a value: seconds that pass when the test says so."""
+    """A clock that moves only when the test moves it."""
 
     now: float = 1000.0
 
@@ -57,7 +57,7 @@ class Clock:
 
 
 class RealClock(Clock):
-    """The machine's own time, for runs over real sockets."""
+    """The machine's clock, for runs over real sockets."""
 
     def __call__(self) -> float:
         return time.monotonic()
@@ -65,9 +65,9 @@ class RealClock(Clock):
 
 @dataclass
 class FakeUpstream:
-    """Answers from a script by provider; the last word of a script is repeated. Every call takes `seconds`.
+    """Answer from a script by provider, repeating its last word. Every call takes `seconds`.
 
-    Where a provider has several keys, the script of one is found under `provider/key`.
+    The script of one of several keys is found under `provider/key`.
     """
 
     script: Mapping[str, Sequence[Word]]
@@ -86,18 +86,17 @@ class FakeUpstream:
 
     @property
     def asked(self) -> list[str]:
-        """Providers, or their keys, in the order they were called, each try counted."""
+        """Return the providers called, or their keys, in order and with every try."""
         return [place_of(call) for call in self.calls]
 
 
 def place_of(call: Call) -> str:
-    """Whom a call asks: `provider/key` where the provider has several keys."""
     return f"{call.candidate.provider}/{call.key.name}" if call.key else call.candidate.provider
 
 
 @dataclass
 class Stage:
-    """What runs happen in: a clock, cooldowns, randomness at its upper end."""
+    """The context of a run: a clock, cooldowns, and a fixed random number."""
 
     clock: Clock = field(default_factory=Clock)
     random: float = 0.5
@@ -112,7 +111,7 @@ class Stage:
         self.clock.sleep(seconds)
 
     def run(self, plan: Plan, upstream: FakeUpstream, *, stream: bool = False) -> RunResult[Answer] | RouterError:
-        """The run's end as a value."""
+        """Return the result or the error of the run."""
         upstream.clock = self.clock
         run: FallbackRun[Answer] = FallbackRun(plan, self.run_context, stream=stream)
         try:
@@ -122,12 +121,10 @@ class Stage:
 
 
 def pooled(index: int, provider: str, *keys: str) -> PlannedCandidate:
-    """A candidate of a provider with these keys."""
     return PlannedCandidate(index, provider, "m", keys=tuple(PoolKey(key, f"mark of {key}") for key in keys))
 
 
 def chain(*providers: str) -> tuple[PlannedCandidate, ...]:
-    """Candidates of these providers, each with the model `m`."""
     return tuple(PlannedCandidate(at, provider, "m") for at, provider in enumerate(providers))
 
 
@@ -141,7 +138,7 @@ languages = st.sampled_from(["en", "zh", "zh-CN", "en-GB", "fr", "", "EN"]) | st
 
 @st.composite
 def configurations(draw: st.DrawFn) -> Configuration:
-    """Providers, a default route and some others, each with a chain over the providers."""
+    """Generate providers, a default route and further routes over them."""
     names = draw(st.lists(st.sampled_from(NAMES), min_size=1, unique=True))
     providers = tuple(ProviderSpec(name, f"https://{name}.example/v1", f"{name}-large") for name in names)
 

@@ -1,4 +1,4 @@
-"""Who is left alone, for how long, and how they come back."""
+"""Cooldowns of models and providers: start, length and end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def cooldowns(clock: Clock) -> LocalCooldowns:
 
 
 def test_the_third_failure_in_a_row_begins_a_cooldown(cooldowns):
-    """Two failures change nothing; an answer between them starts the count again."""
+    """Two failures start no cooldown; an answer resets the count."""
     for _ in range(2):
         failing(cooldowns, Fault.HTTP_500)
     assert cooldowns.enter("a", "m") is None
@@ -41,7 +41,7 @@ def test_the_third_failure_in_a_row_begins_a_cooldown(cooldowns):
 
 
 def test_cooldowns_grow_up_to_five_minutes_and_an_answer_forgets_them(cooldowns, clock):
-    """30 s times the number of the round, at most 300 s."""
+    """A cooldown lasts 30 s times its round, at most 300 s, and an answer resets the round."""
     lengths = []
     for _ in range(12):
         failing(cooldowns, Fault.TOO_LARGE)
@@ -54,7 +54,7 @@ def test_cooldowns_grow_up_to_five_minutes_and_an_answer_forgets_them(cooldowns,
 
 
 def test_an_empty_account_rests_ten_minutes_even_when_a_rate_limit_names_a_shorter_wait(cooldowns):
-    """Gemini sends the delay of its rate limit beside a used-up quota of the day; a longer one is kept."""
+    """Gemini sends the delay of its rate limit with an exhausted daily quota. Ten minutes apply, or a longer delay."""
     failing(cooldowns, Fault.HTTP_429_QUOTA, retry_after=34)
     assert cooldowns.look("a", "m").seconds == 600
     failing(cooldowns, Fault.HTTP_402, retry_after=1800)
@@ -62,7 +62,7 @@ def test_an_empty_account_rests_ten_minutes_even_when_a_rate_limit_names_a_short
 
 
 def test_after_a_cooldown_one_request_probes_and_the_others_wait_for_it(cooldowns, clock):
-    """The probe is claimed by who asks first, freed when it tells nothing, and ends the cooldown when it succeeds."""
+    """The first request claims the probe; it is released if it ends without a result, and success ends the cooldown."""
     failing(cooldowns, Fault.TOO_LARGE)
     clock.now += 30
     assert cooldowns.enter("a", "m") is None
@@ -74,7 +74,7 @@ def test_after_a_cooldown_one_request_probes_and_the_others_wait_for_it(cooldown
 
 
 def test_a_probe_that_fails_begins_a_longer_cooldown_at_once(cooldowns, clock):
-    """One failure is enough after a cooldown, even of a kind that is counted."""
+    """After a cooldown a single failure is enough, even of a fault that is otherwise counted."""
     for _ in range(3):
         failing(cooldowns, Fault.HTTP_503)
     clock.now += 30
@@ -84,7 +84,7 @@ def test_a_probe_that_fails_begins_a_longer_cooldown_at_once(cooldowns, clock):
 
 
 def test_a_lost_probe_blocks_nobody_for_ever(cooldowns, clock):
-    """A claim lapses by itself."""
+    """The claim on a probe expires."""
     failing(cooldowns, Fault.TOO_LARGE)
     clock.now += 30
     assert cooldowns.enter("a", "m") is None
@@ -93,7 +93,7 @@ def test_a_lost_probe_blocks_nobody_for_ever(cooldowns, clock):
 
 
 def test_a_fault_of_the_whole_provider_leaves_all_its_models_alone(cooldowns):
-    """A refused connection concerns the provider, an oversized answer only its model."""
+    """A refused connection cools the whole provider, an oversized answer only its model."""
     failing(cooldowns, Fault.TOO_LARGE, "m")
     assert cooldowns.look("a", "other") is None
     failing(cooldowns, Fault.CONNECT_REFUSED, "m")
@@ -103,7 +103,7 @@ def test_a_fault_of_the_whole_provider_leaves_all_its_models_alone(cooldowns):
 
 @given(st.floats(0.001, 10_000))
 def test_a_named_wait_is_kept_exactly_up_to_an_hour(seconds):
-    """As long as the provider said, no longer; nobody can ask for more than an hour."""
+    """A provider's Retry-After is used exactly, up to one hour."""
     cooldowns = LocalCooldowns(Clock(), lambda: 0.999)
     failing(cooldowns, Fault.HTTP_429_WAIT, retry_after=seconds)
     assert cooldowns.look("a", "m").seconds == pytest.approx(min(seconds, 3600), abs=1e-6)
@@ -115,7 +115,7 @@ def test_a_named_wait_is_kept_exactly_up_to_an_hour(seconds):
     st.floats(0, 1, exclude_max=True),
 )
 def test_chance_stretches_a_cooldown_of_ours_by_a_tenth_at_most_and_never_shortens_it(fault, failures, chance):
-    """Floors by round: 30 s, 60 s … 300 s; a minute after a wait that makes no sense; ten minutes without money."""
+    """Jitter adds at most a tenth to a cooldown of our own: 30 s per round, one minute, or ten minutes for payment."""
     cooldowns = LocalCooldowns(lambda: 0.0, lambda: chance)
     for _ in range(failures):
         failing(cooldowns, fault)
@@ -125,7 +125,7 @@ def test_chance_stretches_a_cooldown_of_ours_by_a_tenth_at_most_and_never_shorte
 
 
 def test_two_processes_that_lost_a_provider_together_come_back_to_it_apart():
-    """Each draws its own chance, so that the provider does not wake to all of them at once."""
+    """Each process draws its own jitter, so that they do not all call the provider at the same moment."""
     lengths = []
     for chance in (0.0, 0.5):
         cooldowns = LocalCooldowns(Clock(), lambda chance=chance: chance)
@@ -135,7 +135,7 @@ def test_two_processes_that_lost_a_provider_together_come_back_to_it_apart():
 
 
 def test_a_rate_limit_with_a_wait_that_makes_no_sense_rests_a_minute(cooldowns):
-    """Tried again as if none were named, then left alone at once and not only after the third in a row."""
+    """The call is retried as if no wait were named, then the candidate cools down after one failure, not three."""
     failing(cooldowns, Fault.HTTP_429_BAD_HEADER)
     assert cooldowns.look("a", "m").seconds == 60
     assert cooldowns.look("a", "other") is None
@@ -143,21 +143,21 @@ def test_a_rate_limit_with_a_wait_that_makes_no_sense_rests_a_minute(cooldowns):
 
 @pytest.mark.parametrize("fault", [Fault.HTTP_402, Fault.HTTP_429_QUOTA])
 def test_a_provider_that_wants_to_be_paid_is_left_alone_for_ten_minutes(cooldowns, fault):
-    """Money does not come back in seconds."""
+    """Payment is not fixed in seconds."""
     failing(cooldowns, fault)
     assert cooldowns.look("a", "other").seconds == 600
 
 
 @pytest.mark.parametrize("fault", [Fault.HTTP_400, Fault.CONTEXT_LENGTH, Fault.HTTP_422, Fault.CAPABILITY_MISMATCH])
 def test_a_caller_s_own_mistake_cools_nobody(cooldowns, fault):
-    """However often a request is wrong, the candidate stays."""
+    """A fault of the request itself starts no cooldown, however often it occurs."""
     for _ in range(10):
         failing(cooldowns, fault)
     assert cooldowns.look("a", "m") is None
 
 
 def test_who_is_left_alone_is_listed_and_forgotten_by_provider(cooldowns, clock):
-    """Providers as a whole and single models; one that rests no more is not named, and others stay as they are."""
+    """The list has cooling providers and models, without ended cooldowns; clearing one provider keeps the others."""
     failing(cooldowns, Fault.HTTP_402)
     failing(cooldowns, Fault.TOO_LARGE, "n")
     verdict = Policy().verdict(Failure(Fault.HTTP_402))

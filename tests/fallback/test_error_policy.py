@@ -1,6 +1,6 @@
-"""A route's way with errors: presets, its own words over them, and what a caller may see.
+"""A route's error policy: presets, overrides by word, and what a caller can see.
 
-Each fault's line stands in expected_faults.py and is tested in test_fault_outcomes.py.
+The row of each fault is in expected_faults.py and tested in test_fault_outcomes.py.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RAISED = ["400", "401", "403", "404", "413", "415", "422", "4xx"]
 @pytest.mark.requirement("MMR-P8", "MMR-P10")
 @pytest.mark.parametrize(("codes", "action"), [(RETRIED, Action.RETRY), (RAISED, Action.RAISE), (["402"], Action.NEXT)])
 def test_statuses_lead_where_the_decision_says(codes, action):
-    """429 and 5xx are retried, 402 goes on, 400/401/403 and other 4xx are raised (decision 6)."""
+    """429 and 5xx are retried, 402 moves on to the next candidate, 400, 401, 403 and other 4xx are raised."""
     for code in codes:
         assert Policy().verdict(Failure(Fault(f"http_{code}"))).action is action
 
@@ -41,7 +41,7 @@ REFINED_AWAY = [
 
 
 def test_strict_retries_every_429_and_5xx_and_raises_what_seed_raises():
-    """`strict` differs from `seed` only where seed refines a retry away: these faults go on at once there."""
+    """`strict` differs from `seed` only for the faults that `seed` passes on without a retry."""
     for fault in Fault:
         seed, strict = (Policy(preset).verdict(Failure(fault)).action for preset in (SEED, ErrorPreset.STRICT))
         if fault.value in REFINED_AWAY:
@@ -51,7 +51,7 @@ def test_strict_retries_every_429_and_5xx_and_raises_what_seed_raises():
 
 
 def test_resilient_lets_the_provider_s_own_refusals_go_on_marked_red():
-    """401, 403, 404, 413, 422 and nothing else."""
+    """Only 401, 403, 404, 413 and 422 move on, each with an alert."""
     for fault in Fault:
         seed, resilient = (Policy(preset).verdict(Failure(fault)) for preset in (SEED, ErrorPreset.RESILIENT))
         if fault.value in ("http_401", "http_403", "http_404", "http_413", "http_422"):
@@ -61,7 +61,7 @@ def test_resilient_lets_the_provider_s_own_refusals_go_on_marked_red():
 
 
 def test_payment_and_quota_cool_for_long_and_alert():
-    """402 and an exhausted quota do not pass by waiting seconds."""
+    """402 and an exhausted quota do not end within seconds, so the cooldown is long and an alert is raised."""
     for fault in (Fault.HTTP_402, Fault.HTTP_429_QUOTA):
         verdict = Policy().verdict(Failure(fault))
         assert (verdict.effect, verdict.alert) == (Effect.LONG, True)
@@ -69,7 +69,7 @@ def test_payment_and_quota_cool_for_long_and_alert():
 
 @given(st.sampled_from(Fault), st.integers(400, 599), st.sampled_from(Action))
 def test_the_most_exact_word_of_a_route_wins(fault, status, action):
-    """A fault's own code beats its status, its status beats a group."""
+    """A fault's own code wins over its status, and the status over a group."""
     failure = Failure(fault, status=status)
     words = words_of(failure)
     other = next(one for one in Action if one is not action)
@@ -79,20 +79,20 @@ def test_the_most_exact_word_of_a_route_wins(fault, status, action):
 
 
 def test_a_broken_stream_never_goes_on_whatever_a_route_says():
-    """After the first content and after the deadline there is no other candidate."""
+    """After the first content or the deadline no other candidate is called."""
     for fault in (Fault.STREAM_STALL, Fault.STREAM_BROKEN, Fault.STREAM_TRUNCATED, Fault.DEADLINE):
         assert Policy(on_error={fault.value: Action.NEXT}).verdict(Failure(fault)).action is Action.RAISE
 
 
 def test_an_unknown_word_is_answered_with_the_known_ones():
-    """The sentence names the word and what can stand there."""
+    """The message names the unknown word and the groups that are allowed."""
     assert "nonsense" in word_problem("nonsense")
     assert all(group in word_problem("nonsense") for group in GROUPS)
 
 
 @given(st.sampled_from(Fault), st.none() | st.integers(100, 599))
 def test_a_caller_never_sees_a_provider_s_401_or_403_as_its_own(fault, status):
-    """Upstream 401 and 403 are 502 with a code of their own; a raised 4xx keeps its status; all are errors."""
+    """Upstream 401 and 403 become 502 with a code of their own; another raised 4xx keeps its status."""
     shown, code = caller_of(Failure(fault, status=status))
     assert 400 <= shown <= 599
     if fault in (Fault.HTTP_401, Fault.HTTP_403):
@@ -102,7 +102,7 @@ def test_a_caller_never_sees_a_provider_s_401_or_403_as_its_own(fault, status):
 
 
 def test_an_error_can_be_explained():
-    """Meaning, verdict and the words by which a route can decide otherwise."""
+    """The explanation has the meaning, the verdict and the words by which a route can override it."""
     told = explain(Failure(Fault.HTTP_404, status=404))
     assert told.meaning
     assert told.verdict.action is Action.RAISE
@@ -111,6 +111,6 @@ def test_an_error_can_be_explained():
 
 @pytest.mark.parametrize("fault", [Fault.HTTP_401, Fault.HTTP_404])
 def test_our_own_misconfiguration_cools_only_where_the_route_goes_on_after_it(fault):
-    """Raised, it cools nobody: the next request must be told the same; passed on, it is not met at every request."""
+    """Raised, the fault starts no cooldown, so the next request gets the same error; passed on, it does."""
     assert Policy().verdict(Failure(fault)).effect is Effect.NONE
     assert Policy(ErrorPreset.RESILIENT).verdict(Failure(fault)).effect is Effect.NOW

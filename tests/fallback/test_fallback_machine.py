@@ -1,4 +1,4 @@
-"""A machine over routes, faults and time: runs, clock and outages in any order, against a plain model of the rules."""
+"""A state machine over routes, faults and time: runs, waits and outages in any order, against a model of the rules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STATELESS = sorted(set(Fault) - {Fault.UNSUPPORTED_PARAMETER, Fault.CAPABILITY_M
 
 
 class Walks(RuleBasedStateMachine):
-    """Providers fail and recover, time passes, routes are walked; attempts and calls obey the rules throughout."""
+    """Providers fail and recover, time passes and requests run; attempts and calls always follow the rules."""
 
     @initialize()
     def begin(self) -> None:

@@ -1,4 +1,4 @@
-"""The run along a chain, candidate by candidate."""
+"""The fallback run, candidate by candidate."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def outcomes(end: RunResult | RouterError) -> list[str]:
 
 @pytest.mark.requirement("MMR-P8")
 def test_a_rate_limited_provider_is_tried_again_then_the_next_one_answers():
-    """Two retries by default, then the chain goes on; tries are counted in the one attempt."""
+    """A 429 is retried twice by default, then the next candidate is called; the tries count as one attempt."""
     upstream = FakeUpstream({"deepseek": [429], "gemini": ["hello"]})
     end = Stage().run(Plan(chain("deepseek", "gemini")), upstream)
     assert isinstance(end, RunResult)
@@ -41,7 +41,7 @@ def test_a_retry_that_succeeds_stays_with_its_candidate():
 
 
 def test_waits_grow_with_the_retry_and_none_follows_the_last_try():
-    """Before retry n the wait is random · min(2, 0.2·2ⁿ); after the last try the next candidate is asked at once."""
+    """Before retry n the backoff is random · min(2, 0.2·2ⁿ); after the last try the next candidate is called."""
     stage = Stage(random=0.5)
     stage.run(Plan(chain("a", "b"), policy=Policy(retries=4)), FakeUpstream({"a": [500], "b": ["ok"]}))
     assert stage.waits == [0.2, 0.4, 0.8, 1.0]
@@ -49,7 +49,7 @@ def test_waits_grow_with_the_retry_and_none_follows_the_last_try():
 
 @pytest.mark.parametrize("fault", [Fault.READ_TIMEOUT, Fault.BAD_SHAPE, Fault.HTTP_501, Fault.HTTP_529, Fault.REDIRECT])
 def test_what_cannot_succeed_is_not_retried(fault):
-    """Where the fault table's Retry column says no, the chain goes on without another call or wait."""
+    """A fault that the table does not retry moves on without another call or a wait."""
     stage, upstream = Stage(), FakeUpstream({"a": [Failure(fault)], "b": ["ok"]})
     stage.run(Plan(chain("a", "b")), upstream)
     assert upstream.asked == ["a", "b"]
@@ -57,14 +57,14 @@ def test_what_cannot_succeed_is_not_retried(fault):
 
 
 def test_a_short_retry_after_is_waited_out_exactly():
-    """A named wait of at most five seconds is honoured instead of the random one."""
+    """A Retry-After of at most five seconds replaces the random backoff."""
     stage = Stage()
     stage.run(Plan(chain("a")), FakeUpstream({"a": [Failure(Fault.HTTP_429, "", 429, retry_after=3), "ok"]}))
     assert stage.waits == [3]
 
 
 def test_a_long_retry_after_goes_to_the_next_one_now_and_leaves_this_one_alone_until_then():
-    """Told to wait a minute: no wait, no retry; the candidate is cooling for exactly that minute and then probed."""
+    """A 429 with a long Retry-After moves on without a wait or retry; the candidate cools for exactly that time."""
     stage = Stage()
     upstream = FakeUpstream(
         {"a": [Failure(Fault.HTTP_429, "slow down", 429, retry_after=60), "back"], "b": ["ok"]}, seconds=0
@@ -80,7 +80,7 @@ def test_a_long_retry_after_goes_to_the_next_one_now_and_leaves_this_one_alone_u
 
 @pytest.mark.parametrize("nonsense", [-1.0, 0.0, float("nan"), float("inf")])
 def test_a_nonsensical_retry_after_is_as_if_absent(nonsense):
-    """Negative, zero, NaN and endless waits are no waits."""
+    """A negative, zero, NaN or infinite wait is ignored."""
     stage = Stage()
     failed = Failure(Fault.HTTP_429, "", 429, retry_after=nonsense)
     assert outcomes(stage.run(Plan(chain("a")), FakeUpstream({"a": [failed, failed, "ok"]}))) == ["ok"]
@@ -93,7 +93,7 @@ def test_a_nonsensical_retry_after_is_as_if_absent(nonsense):
     [(400, 400, "upstream_400"), (401, 502, "upstream_auth"), (403, 502, "upstream_forbidden")],
 )
 def test_a_refusal_is_raised_at_once_also_in_mid_chain_with_the_attempts_so_far(status, caller, code):
-    """400, 401 and 403 end the run; the caller sees its own status and every attempt."""
+    """400, 401 and 403 end the run; the caller sees the mapped status and every attempt so far."""
     upstream = FakeUpstream({"a": [503], "b": [status], "c": ["never"]})
     end = Stage().run(Plan(chain("a", "b", "c")), upstream)
     assert isinstance(end, UpstreamRefused)
@@ -103,7 +103,7 @@ def test_a_refusal_is_raised_at_once_also_in_mid_chain_with_the_attempts_so_far(
 
 
 def test_a_route_may_let_a_refusal_go_on():
-    """`on_error` and `fallback_on` are the route's own word, by status, group or class."""
+    """`on_error` and `fallback_on` override the verdict by status, group or class."""
     for policy in (Policy(on_error={"404": Action.NEXT}), Policy(fallback_on=("4xx",)), Policy(ErrorPreset.RESILIENT)):
         end = Stage().run(Plan(chain("a", "b"), policy=policy), FakeUpstream({"a": [404], "b": ["ok"]}))
         assert outcomes(end) == ["http_404", "ok"]
@@ -121,7 +121,7 @@ def test_a_route_may_let_a_refusal_go_on():
 )
 @pytest.mark.requirement("MMR-P9")
 def test_an_exhausted_chain_tells_one_honest_status(script, status):
-    """429 if all were 429, 504 if all timed out, else 502; one attempt a candidate, each with its error."""
+    """The status is 429 if all candidates were rate limited, 504 if all timed out, else 502, with one attempt each."""
     end = Stage().run(Plan(chain("a", "b")), FakeUpstream(script))
     assert isinstance(end, AggregateRouterError)
     assert (end.status, end.code, end.should_retry) == (status, "all_providers_failed", False)
@@ -138,7 +138,7 @@ def test_the_shortest_wait_of_the_chain_is_the_caller_s():
 
 
 def test_candidates_that_cannot_be_called_are_attempts_that_say_so():
-    """Missing, disabled, keyless and unreadable candidates are passed by with a sentence, and the chain goes on."""
+    """Missing, disabled, keyless and unreadable candidates are skipped with a message, and the chain continues."""
     reasons = [
         SkipReason.MISSING,
         SkipReason.DISABLED,
@@ -153,13 +153,13 @@ def test_candidates_that_cannot_be_called_are_attempts_that_say_so():
 
 
 def test_a_repeat_is_skipped_and_says_so():
-    """The same provider and model are asked once; the repeat is an attempt of its own."""
+    """The same provider and model are called once; the repeat is an attempt of its own."""
     end = Stage().run(Plan(chain("a", "b", "a")), FakeUpstream({"a": [500], "b": [500]}))
     assert outcomes(end) == ["http_500", "http_500", "skipped_duplicate"]
 
 
 def test_an_unsupported_parameter_is_left_out_once_more_and_from_then_on():
-    """The named parameter is stripped for one further try, and remembered for the model's next requests."""
+    """The refused parameter is dropped for one further try, and remembered for later requests to the model."""
     stage = Stage()
     refused = Failure(Fault.UNSUPPORTED_PARAMETER, "no temperature", 400, param="temperature")
     upstream = FakeUpstream({"a": [refused, "ok"]})
@@ -172,7 +172,7 @@ def test_an_unsupported_parameter_is_left_out_once_more_and_from_then_on():
 
 
 def test_parameters_that_are_refused_one_after_another_are_left_out_in_the_same_attempt():
-    """Those that one refusal names go together; the next request goes without any of them."""
+    """Parameters that one refusal names are dropped together; the next request leaves all of them out."""
     refusals = [
         Failure(Fault.UNSUPPORTED_PARAMETER, "no", 400, param="temperature", further_params=("top_p",)),
         Failure(Fault.UNSUPPORTED_PARAMETER, "no", 400, param="seed"),
@@ -192,7 +192,7 @@ def test_a_host_that_refuses_more_and_more_is_asked_a_dozen_times_at_most():
 
 
 def test_a_model_that_cannot_read_after_all_gets_the_description_then_the_next_one_is_asked():
-    """A capability refusal leads to one try with that kind described, then to the next candidate, never an error."""
+    """A capability refusal leads to one try with a description, then to the next candidate, never to an error."""
     refused = Failure(Fault.CAPABILITY_MISMATCH, "no images", 404, param="vision")
     upstream = FakeUpstream({"a": [refused], "b": ["ok"]})
     end = Stage().run(Plan(chain("a", "b")), upstream)
@@ -201,7 +201,7 @@ def test_a_model_that_cannot_read_after_all_gets_the_description_then_the_next_o
 
 
 def test_the_total_time_ends_the_walk_with_504_and_no_further_candidate():
-    """When the deadline has passed nobody else is asked; attempts are those of the candidates reached."""
+    """After the deadline no further candidate is called, and attempts cover only the candidates reached."""
     upstream = FakeUpstream({"a": [500], "b": ["late"]}, seconds=6)
     end = Stage().run(Plan(chain("a", "b"), timeouts=Timeouts(total=10)), upstream)
     assert isinstance(end, AggregateRouterError)
@@ -210,7 +210,7 @@ def test_the_total_time_ends_the_walk_with_504_and_no_further_candidate():
 
 
 def test_calls_are_given_what_is_left_of_the_time():
-    """Each call's total is the rest of the request's time, and no other limit is longer."""
+    """The total of each call is the request's remaining time, and no other timeout is longer."""
     upstream = FakeUpstream({"a": [Failure(Fault.BAD_SHAPE)], "b": ["ok"]}, seconds=100)
     Stage().run(Plan(chain("a", "b"), timeouts=Timeouts(total=110)), upstream)
     assert [call.timeouts.total for call in upstream.calls] == [110, 10]
@@ -218,7 +218,7 @@ def test_calls_are_given_what_is_left_of_the_time():
 
 
 def test_all_cooling_for_want_of_quota_calls_nobody_and_says_429():
-    """Every candidate left alone after a 429: no upstream call, 429, and when to come back."""
+    """If every candidate is cooling after a 429, nothing is called; the answer is 429 with a Retry-After."""
     stage, plan = Stage(), Plan(chain("a", "b"))
     limited = {name: [Failure(Fault.HTTP_429, "", 429, retry_after=wait)] for name, wait in (("a", 90), ("b", 40))}
     stage.run(plan, FakeUpstream(limited, seconds=0))
@@ -230,7 +230,7 @@ def test_all_cooling_for_want_of_quota_calls_nobody_and_says_429():
 
 
 def test_all_cooling_after_outages_gives_one_last_resort_try_to_who_wakes_first():
-    """One try without retries, on the candidate whose cooldown ends first; the others say they are cooling."""
+    """The candidate whose cooldown ends first is called once, without retries; the others count as cooling."""
     stage, plan = Stage(), Plan(chain("a", "b"))
     down = {"a": [Failure(Fault.CONNECT_REFUSED)], "b": [Failure(Fault.DNS_ERROR)]}
     stage.run(plan, FakeUpstream(down))
@@ -241,7 +241,7 @@ def test_all_cooling_after_outages_gives_one_last_resort_try_to_who_wakes_first(
 
 
 def test_the_last_resort_try_is_one_try():
-    """Without retries: an outage is not hammered by those who hope."""
+    """The last resort is not retried, so that requests during an outage do not overload the provider."""
     stage, plan = Stage(), Plan(chain("a", "b"))
     down = {name: [Failure(Fault.CONNECT_REFUSED)] for name in ("a", "b")}
     stage.run(plan, FakeUpstream(down))
@@ -251,7 +251,7 @@ def test_the_last_resort_try_is_one_try():
 
 
 def test_a_provider_that_fails_for_everybody_is_soon_asked_only_once_a_request():
-    """A hundred retries without an answer empty its purse; the others keep their own, and answers fill it again."""
+    """A hundred unanswered retries use up a provider's retry budget; others keep theirs, and answers refill it."""
     stage = Stage()
     plan = Plan(chain("a", "b"))
     stage.run_context.budget.refund("b", 0)
@@ -272,21 +272,21 @@ def test_a_provider_that_fails_for_everybody_is_soon_asked_only_once_a_request()
 
 
 def test_an_answer_gives_back_what_its_retries_cost():
-    """A provider that stumbles and recovers keeps its purse, however often."""
+    """A provider that recovers after a retry keeps its retry budget, however often that happens."""
     stage = Stage()
     for _ in range(120):
         assert isinstance(stage.run(Plan(chain("a")), FakeUpstream({"a": [500, "ok"]})), RunResult)
 
 
 def test_a_parameter_that_was_left_out_is_told_as_dropped():
-    """Nothing is taken away in silence: the attempt names it."""
+    """The attempt lists the dropped parameter."""
     refusal = Failure(Fault.UNSUPPORTED_PARAMETER, "no", 400, param="temperature")
     end = Stage().run(Plan(chain("a")), FakeUpstream({"a": [refusal, "ok"]}))
     assert end.attempts[0].dropped_params == ("temperature",)
 
 
 def test_strict_asks_nobody_else_after_400_401_and_403_whatever_else_they_say():
-    """The seed's plain rule goes by the status: no second try without a parameter, no next one for an empty account."""
+    """`strict` decides by status: it retries without a parameter for none of them and passes no exhausted quota on."""
     for fault in (Fault.HTTP_429_QUOTA, Fault.CAPABILITY_MISMATCH, Fault.UNSUPPORTED_PARAMETER, Fault.CONTEXT_LENGTH):
         upstream = FakeUpstream({"a": [Failure(fault, "", 400, param="vision")], "b": ["ok"]})
         end = Stage().run(Plan(chain("a", "b"), policy=Policy(ErrorPreset.STRICT)), upstream)
@@ -295,7 +295,7 @@ def test_strict_asks_nobody_else_after_400_401_and_403_whatever_else_they_say():
 
 
 def test_a_refusal_is_not_given_the_wait_of_another_candidate():
-    """A 400 after a rate limit: coming back later does not help the one who sent it."""
+    """A 400 after a rate limit has no Retry-After: waiting does not help its caller."""
     limited = Failure(Fault.HTTP_429_WAIT, "later", 429, retry_after=30)
     end = Stage().run(Plan(chain("a", "b")), FakeUpstream({"a": [limited], "b": [400]}))
     assert isinstance(end, UpstreamRefused)
@@ -303,7 +303,7 @@ def test_a_refusal_is_not_given_the_wait_of_another_candidate():
 
 
 def test_strict_retries_every_429_and_5xx():
-    """The preset `strict` refines nothing: 501, 529 and quota are tried again like any other."""
+    """`strict` retries 501, 529 and an exhausted quota like any other 429 or 5xx."""
     for fault, status in ((Fault.HTTP_501, 501), (Fault.HTTP_529, 529), (Fault.HTTP_429_QUOTA, 429)):
         upstream = FakeUpstream({"a": [Failure(fault, "", status)], "b": ["ok"]})
         Stage().run(Plan(chain("a", "b"), policy=Policy(ErrorPreset.STRICT)), upstream)
@@ -312,7 +312,7 @@ def test_strict_retries_every_429_and_5xx():
 
 @pytest.mark.requirement("MMR-E4")
 def test_each_switch_of_provider_is_logged(caplog):
-    """One line a switch: the route, who failed and how, who is asked next."""
+    """One log line per switch names the route, the failed candidate with its fault, and the next one."""
     with caplog.at_level("WARNING", logger="routing_admin.routing"):
         Stage().run(
             Plan(chain("a", "b", "c"), task_type="planning"), FakeUpstream({"a": [500], "b": [429], "c": ["ok"]})
@@ -324,7 +324,7 @@ def test_each_switch_of_provider_is_logged(caplog):
 
 
 def test_a_candidate_that_is_not_asked_is_no_warning(caplog):
-    """While a provider cools every call passes it by: each request's attempts say so, not the server's log."""
+    """Skipping a cooling provider is logged below WARNING; only the request's attempts show it."""
     stage, plan = Stage(), Plan(chain("a", "b"))
     slow_down = Failure(Fault.HTTP_429, "slow down", 429, retry_after=60)
     stage.run(plan, FakeUpstream({"a": [slow_down], "b": ["ok"]}, seconds=0))
@@ -335,7 +335,7 @@ def test_a_candidate_that_is_not_asked_is_no_warning(caplog):
 
 
 def test_a_walk_that_is_closed_records_who_was_being_asked():
-    """The caller disconnected: the attempt says so, and a claimed probe is free for the next request."""
+    """If the caller disconnects, the attempt is recorded as cancelled and the claimed probe is released."""
     stage = Stage()
     run: FallbackRun[object] = FallbackRun(Plan(chain("a")), stage.run_context)
     steps = run.steps()
@@ -345,7 +345,7 @@ def test_a_walk_that_is_closed_records_who_was_being_asked():
 
 
 def test_an_attempt_is_written_as_the_contract_says():
-    """provider, model, statusCode, error, retryAttempts, outcome, durationMs; absent fields are left out."""
+    """An attempt is written with the API's field names; absent fields are left out."""
     end = Stage().run(Plan(chain("a", "b")), FakeUpstream({"a": [Failure(Fault.HTTP_529, "busy", 529)], "b": ["ok"]}))
     assert [attempt.as_json() for attempt in end.attempts] == [
         {
@@ -362,7 +362,7 @@ def test_an_attempt_is_written_as_the_contract_says():
 
 
 def test_a_stream_that_breaks_later_is_written_down_as_broken_and_counts_against_its_candidate():
-    """The answering attempt gets the stream's end; three broken streams in a row leave the candidate alone."""
+    """The attempt gets the result of the stream, and three broken streams in a row start a cooldown."""
     stage, plan = Stage(), Plan(chain("a"))
     for _ in range(3):
         done = stage.run(plan, FakeUpstream({"a": ["once"]}), stream=True)
@@ -375,7 +375,7 @@ def test_a_stream_that_breaks_later_is_written_down_as_broken_and_counts_against
 
 
 def test_an_error_is_written_with_its_attempts_and_says_when_to_come_back():
-    """Code, message, every attempt; Retry-After in whole seconds, and that retrying by itself is no use."""
+    """The error lists all attempts; the headers give Retry-After in whole seconds and disable the client's retries."""
     end = Stage().run(Plan(chain("a")), FakeUpstream({"a": [Failure(Fault.HTTP_429, "slow", 429, retry_after=29.2)]}))
     assert isinstance(end, AggregateRouterError)
     assert retry_headers(end) == {"x-should-retry": "false", "Retry-After": "30"}
@@ -390,7 +390,7 @@ def test_an_error_is_written_with_its_attempts_and_says_when_to_come_back():
 
 
 def test_a_candidate_s_own_shorter_total_hands_on_to_the_next_one():
-    """Its time is up, the request's is not: it counts as too slow, and somebody else is asked."""
+    """A candidate that uses up its own total counts as a read timeout, and the next one is called."""
     short = PlannedCandidate(0, "a", "m", timeouts=Timeouts(total=10))
     upstream = FakeUpstream({"a": [Failure(Fault.DEADLINE)], "b": ["ok"]}, seconds=10)
     end = Stage().run(Plan((short, PlannedCandidate(1, "b", "m")), timeouts=Timeouts(total=60)), upstream)
@@ -400,7 +400,7 @@ def test_a_candidate_s_own_shorter_total_hands_on_to_the_next_one():
 
 @pytest.mark.parametrize("way", ["sync", "async"])
 def test_an_error_of_our_own_ends_the_walk_and_is_written_down(way):
-    """Not a provider's fault and not the caller's leaving: the error comes out as it was, the attempt is aborted."""
+    """An exception of our own is raised unchanged, and the attempt is recorded as aborted."""
     run: FallbackRun[Answer] = FallbackRun(Plan(chain("a", "b")), Stage().run_context)
 
     def call(step):

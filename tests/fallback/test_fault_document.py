@@ -1,4 +1,4 @@
-"""The document and the table are one."""
+"""docs/faults.md matches the fault table."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ PATH = Path(__file__).parents[2] / "docs" / "faults.md"
 
 
 def test_the_fault_document_is_what_the_table_says():
-    """docs/faults.md is up to date: `python -m routing_admin.core.fallback.document > docs/faults.md` writes it."""
+    """`python -m routing_admin.core.fallback.document > docs/faults.md` updates the document."""
     assert PATH.read_text(encoding="utf-8") == document()
 
 
 def test_every_fault_is_in_the_document():
-    """One line a fault."""
     text = document()
     assert all(f"| `{fault}` |" in text for fault in Fault)

@@ -1,4 +1,4 @@
-"""The fault matrix: every scenario of the lab, plain and streamed, over real sockets; what is done and what is seen."""
+"""The fault matrix: every scenario of the lab over real sockets, streamed and not, with its actions and its result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.lab import SCENARIOS, Lab
 from tests.lab.shapes import VENDORS
 
 COMMENTS = "comments_forever"
-"""Keep-alive comments count as life before the first content, so only the total time ends such a stream."""
+"""Keep-alive comments count as activity before the first content, so only the total timeout ends such a stream."""
 BYTES_DIFFER = frozenset(
     {
         *("ok", "http_400", "http_401", "http_403", "http_429", "http_500", "http_529", "wait", "gemini_retry"),
@@ -27,7 +27,7 @@ BYTES_DIFFER = frozenset(
     }
 )
 OWN_STATUS = {"http_418": (418, "upstream_418"), "http_499": (499, "upstream_499")}
-"""What the agent sees of a 4xx that has no line of its own: the provider's status."""
+"""Status and code that the agent sees for a 4xx without a row of its own."""
 CASES = [
     pytest.param(name, scenario, stream, id=f"{name}-{scenario.name}-{'stream' if stream else 'plain'}")
     for name in VENDORS
@@ -44,7 +44,7 @@ def lab() -> Iterator[Lab]:
 
 
 TIMED = frozenset({Fault.READ_TIMEOUT, Fault.TTFT_TIMEOUT, Fault.STREAM_STALL, Fault.SLOW_BODY})
-"""Faults that are a matter of time: only they are waited for with short patience, so that a busy machine adds none."""
+"""Faults that depend on time. Only they run with short timeouts, so that a busy machine adds no faults of its own."""
 
 PATIENT = Timeouts(connect=10, first_content=20, between=20, total=60)
 
@@ -59,7 +59,7 @@ def expected_fault(scenario_name: str, stream: bool) -> Fault | None:
 @pytest.mark.requirement("MMR-P8", "MMR-P9", "MMR-P10")
 @pytest.mark.parametrize(("name", "scenario", "stream"), CASES)
 async def test_every_fault_has_one_outcome(lab, name, scenario, stream):
-    """The fault really happens; it has its class, its tries, its action; the caller sees what the line says."""
+    """Each scenario yields its fault, tries and action, and the caller sees the status and code of its row."""
     lab.requests.clear()
     fault = expected_fault(scenario.name, stream)
     urls = {"bad": lab.url(name, "bad"), "good": lab.url(name, "good")}
@@ -108,7 +108,7 @@ async def test_every_fault_has_one_outcome(lab, name, scenario, stream):
     [Fault.CONNECT_REFUSED, Fault.CONNECT_TIMEOUT, Fault.DNS_ERROR, Fault.TLS_ERROR, Fault.TLS_CERT_ERROR],
 )
 async def test_a_provider_out_of_reach_has_its_own_class_and_the_next_one_answers(lab, fault, stream):
-    """Refused, silent, unknown, unencrypted and uncertified addresses are told apart."""
+    """Refused, silent and unknown addresses, missing TLS and bad certificates are different faults."""
     lab.requests.clear()
     urls = {"bad": lab.broken_url(fault.value), "good": lab.url("openai", "good")}
     journey = Journey(urls, protocol("openai"), stream)
@@ -120,7 +120,7 @@ async def test_a_provider_out_of_reach_has_its_own_class_and_the_next_one_answer
 
 
 def test_the_lab_plays_every_upstream_fault_that_bytes_can_show():
-    """What no byte can show (no key, a refused origin, an address out of reach) is shown elsewhere."""
+    """The lab covers every fault except those without a response, such as a missing key, which other tests cover."""
     shown = {scenario.plain for scenario in SCENARIOS.values()} | {scenario.stream for scenario in SCENARIOS.values()}
     elsewhere = {
         *(Fault.ORIGIN_REFUSED, Fault.KEY_MISSING, Fault.FIRE_DRILL, Fault.CONNECT_REFUSED, Fault.CONNECT_TIMEOUT),

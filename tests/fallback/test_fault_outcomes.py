@@ -1,4 +1,4 @@
-"""Each fault's outcome, line by line: what a route does, who is left alone, what the agent sees."""
+"""The result of each fault, row by row: the route's action, the cooldown, and what the agent sees."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LINES = pytest.mark.parametrize("line", EXPECTED.values(), ids=list(EXPECTED))
 
 
 def failure_of(line: ExpectedFault) -> Failure:
-    """The fault as a provider shows it: with its status, a long wait or the parameter where it has one."""
+    """Return the fault with the status, long wait or parameter that a provider sends with it."""
     status = STATUS_IN_CODE.match(line.fault)
     return Failure(
         Fault(line.fault),
@@ -34,20 +34,19 @@ def failure_of(line: ExpectedFault) -> Failure:
 
 
 def upstream_of(line: ExpectedFault) -> FakeUpstream:
-    """`a` and `c` fail so each time, `b` answers; a deadline is one because the call took the whole time."""
+    """`a` and `c` always fail, `b` answers. A deadline is reached because the call takes the whole time."""
     script = {"a": [failure_of(line)], "b": ["hello"], "c": [failure_of(line)]}
     return FakeUpstream(script, seconds=600 if line.fault == "deadline" else 0.01)
 
 
 def test_every_fault_has_its_line() -> None:
-    """A fault that is new in the program has no outcome until somebody writes down which."""
+    """A new fault needs a row in expected_faults.py."""
     assert sorted(EXPECTED) == sorted(fault.value for fault in Fault)
 
 
 @LINES
 @pytest.mark.requirement("MMR-P8", "MMR-P10")
 def test_each_preset_does_what_the_line_says(line: ExpectedFault) -> None:
-    """Decision 6, with the fault table's refinements in `seed`."""
     verdicts = [Policy(preset).verdict(failure_of(line)) for preset in ErrorPreset]
     assert [preset.value for preset in ErrorPreset] == ["seed", "resilient", "strict"]
     assert [verdict.action.value for verdict in verdicts] == [line.seed, line.resilient, line.strict]
@@ -57,7 +56,7 @@ def test_each_preset_does_what_the_line_says(line: ExpectedFault) -> None:
 
 @LINES
 def test_a_failing_candidate_is_called_that_often_and_then_the_next_one_or_nobody(line: ExpectedFault) -> None:
-    """Of a chain of two, the second answers unless the fault is raised, and then the agent sees status and code."""
+    """In a chain of two the second answers, unless the fault is raised: then the agent sees its status and code."""
     upstream = upstream_of(line)
     end = Stage().run(Plan(chain("a", "b")), upstream)
     assert upstream.asked == ["a"] * line.tries + ["b"] * (line.seed != "raise")
@@ -71,7 +70,7 @@ def test_a_failing_candidate_is_called_that_often_and_then_the_next_one_or_nobod
 
 @LINES
 def test_a_route_that_raises_it_shows_the_agent_its_status_and_code(line: ExpectedFault) -> None:
-    """A route's own word may turn any fault into an error at once; what is seen then stands in the line, too."""
+    """A route can raise any fault at once; the agent sees the status and code of its row."""
     upstream = upstream_of(line)
     end = Stage().run(Plan(chain("a", "b"), policy=Policy(on_error={line.fault: Action.RAISE})), upstream)
     assert "b" not in upstream.asked
@@ -81,7 +80,7 @@ def test_a_route_that_raises_it_shows_the_agent_its_status_and_code(line: Expect
 @LINES
 @pytest.mark.requirement("MMR-P9")
 def test_a_chain_that_ended_so_everywhere_answers_one_status(line: ExpectedFault) -> None:
-    """429 where every candidate was out of rate or quota, 504 where every one timed out, else 502."""
+    """The status is 429 if every candidate was rate limited or out of quota, 504 if every one timed out, else 502."""
     upstream = upstream_of(line)
     policy = Policy(on_error={line.fault: Action.NEXT})
     if line.exhausted is None:
@@ -95,7 +94,7 @@ def test_a_chain_that_ended_so_everywhere_answers_one_status(line: ExpectedFault
 
 @LINES
 def test_the_candidate_is_left_alone_that_long(line: ExpectedFault) -> None:
-    """Seconds after the first and the third failure in a row; its provider's other models with it, or not."""
+    """The cooldown after the first and the third failure in a row is that of the row, for the model or its provider."""
     cooldowns, failure = LocalCooldowns(Clock(), lambda: 0.0), failure_of(line)
     seconds: list[float | None] = []
     for _ in range(3):
@@ -109,7 +108,6 @@ def test_the_candidate_is_left_alone_that_long(line: ExpectedFault) -> None:
 
 
 def documented() -> dict[str, list[str]]:
-    """The cells of each fault's line in docs/faults.md."""
     lines = [line.strip("|\n").split("|") for line in DOCUMENT.read_text(encoding="utf-8").splitlines()]
     cells = [[cell.strip() for cell in line] for line in lines if len(line) > 2]
     return {line[1].strip("`"): line for line in cells if line[1].startswith("`")}
@@ -124,12 +122,12 @@ COOLDOWN_WORDS = {
     (NAMED_WAIT, NAMED_WAIT): "as long as named",
 }
 PASSED_ON = frozenset({"http_401", "http_404"})
-"""They cool nobody where they are raised, which is all that a line says of them."""
+"""These start no cooldown where they are raised, and the row covers only that."""
 
 
 @LINES
 def test_the_document_says_the_same(line: ExpectedFault) -> None:
-    """docs/faults.md is what an administrator reads."""
+    """docs/faults.md agrees with the expected rows."""
     _, _, seed, resilient, strict, cooldown, seen, alert = documented()[line.fault]
     assert (seed, resilient, strict, alert == "yes") == (line.seed, line.resilient, line.strict, line.alert)
     words = COOLDOWN_WORDS[line.first_cooldown, line.third_cooldown]

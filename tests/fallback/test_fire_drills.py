@@ -1,4 +1,4 @@
-"""A fire drill in the run: the provider counts as unavailable, nobody waits for it, and nothing is remembered of it."""
+"""Fire drills in a run: the provider counts as unavailable, without waits and without a cooldown."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DRILL = DrillWindow(number=1, provider="a", actor="Ada", began=1000.0, ends=1060
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_the_next_candidate_is_asked_at_once_and_nothing_is_remembered(stream: bool) -> None:
-    """One try, no wait, no cooldown however often: afterwards the provider is asked as before."""
+    """A drill causes one try, no wait and no cooldown, so the provider is called as before when it ends."""
     stage, upstream = Stage(), FakeUpstream({"a": [DRILL.failure()], "b": ["ok"]})
     for _ in range(5):
         end = stage.run(Plan(chain("a", "b")), upstream, stream=stream)
@@ -31,7 +31,7 @@ def test_the_next_candidate_is_asked_at_once_and_nothing_is_remembered(stream: b
 
 @pytest.mark.parametrize("word", ["5xx", "503", "fire_drill"])
 def test_a_routes_own_word_for_an_unavailable_provider_holds_for_a_drill(word: str) -> None:
-    """A route that raises after a 503 raises here, so that a drill shows it; one that retries does not ask again."""
+    """A route that raises after a 503 raises during a drill too; one that retries does not retry it."""
     upstream = FakeUpstream({"a": [DRILL.failure()], "b": ["ok"]})
     raised = Stage().run(Plan(chain("a", "b"), policy=Policy(on_error={word: Action.RAISE})), upstream)
     assert isinstance(raised, UpstreamRefused)
@@ -43,7 +43,7 @@ def test_a_routes_own_word_for_an_unavailable_provider_holds_for_a_drill(word: s
 
 
 def test_it_lasts_by_the_clock_alone() -> None:
-    """From its beginning, which another machine's clock may not have reached, to its end; a clock set back ends it."""
+    """A drill lasts from its start, with some clock skew allowed, to its end; setting the clock back ends it."""
     assert [DRILL.lasts(at) for at in (995.0, 1000.0, 1059.9, 1060.0)] == [True, True, True, False]
     assert not DRILL.lasts(1000.0 - SKEW_SECONDS - 1)
     assert DRILL.stops("a", 1030.0)
@@ -52,5 +52,5 @@ def test_it_lasts_by_the_clock_alone() -> None:
 
 
 def test_its_failure_is_a_fault_of_its_own() -> None:
-    """Not the provider's status: nobody was called."""
+    """The fault is not an HTTP status of the provider, since the provider was not called."""
     assert DRILL.failure() == Failure(Fault.FIRE_DRILL, "Fire drill by Ada: not called.")

@@ -1,4 +1,4 @@
-"""Several keys of one provider: who is asked, who rests, what counts when none is left (decision 20)."""
+"""Several keys of one provider: selection, cooldown, and the result when no key is left."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def failure_of(fault: Fault) -> Failure:
 
 @pytest.mark.parametrize("code", EXPECTED)
 def test_a_key_rests_after_what_is_its_own_and_after_nothing_else(code):
-    """The table of what a key rests for is written out by hand; the provider's own faults leave the key alone."""
+    """The cooldowns of keys are written by hand; faults of the provider leave the key usable."""
     clock = Clock()
     pools = pools_at(clock)
     pools.record("p", KEYS[0], failure_of(Fault(code)))
@@ -47,7 +47,7 @@ def test_a_key_rests_after_what_is_its_own_and_after_nothing_else(code):
 @pytest.mark.parametrize("code", KEY_RESTS)
 @pytest.mark.parametrize("stream", [False, True])
 def test_the_next_key_answers_within_the_same_attempt(code, stream):
-    """One attempt, its tries with the keys' names; nobody waits and the chain does not go on."""
+    """The failed key and the next one are tries of one attempt, without a wait or a fallback."""
     stage, upstream = Stage(), FakeUpstream({"p/a": [failure_of(Fault(code))], "p/b": ["hello"]})
     done = stage.run(Plan((pooled(0, "p", "a", "b"),)), upstream, stream=stream)
     assert upstream.asked == ["p/a", "p/b"]
@@ -57,14 +57,14 @@ def test_the_next_key_answers_within_the_same_attempt(code, stream):
 
 
 def test_the_providers_own_faults_ask_the_same_key_again():
-    """A 503 says nothing of a key."""
+    """A 503 does not depend on the key, so the retry uses the same key."""
     stage, upstream = Stage(), FakeUpstream({"p/a": [503, "hello"], "p/b": ["hello"]})
     done = stage.run(Plan((pooled(0, "p", "a", "b"),)), upstream)
     assert (upstream.asked, done.attempts[0].outcome) == (["p/a", "p/a"], "ok")
 
 
 def test_a_401_of_all_keys_is_what_a_401_is():
-    """Raised at once, after each key was asked once; the next request asks one of them, and is refused as well."""
+    """After a 401 of every key the error is raised at once; the next request tries one key and is refused as well."""
     stage, upstream = Stage(), FakeUpstream({"p/a": [401], "p/b": [401], "p/c": [401], "q": ["hello"]})
     plan = Plan((pooled(0, "p", "a", "b", "c"), pooled(1, "q")))
     error = stage.run(plan, upstream)
@@ -75,7 +75,7 @@ def test_a_401_of_all_keys_is_what_a_401_is():
 
 
 def test_a_dead_key_among_limited_ones_loses_no_call():
-    """A key that rests counts as what it rests for: the chain goes on as after the limit that ends first."""
+    """Of a refused and a rate-limited key, the limit decides: the chain moves on as after a rate limit."""
     stage = Stage()
     upstream = FakeUpstream({"p/a": [LIMITED], "p/b": [401], "q": ["hello"]})
     done = stage.run(Plan((pooled(0, "p", "a", "b"), pooled(1, "q"))), upstream)
@@ -84,7 +84,7 @@ def test_a_dead_key_among_limited_ones_loses_no_call():
 
 
 def test_a_short_wait_of_all_keys_is_sat_out_with_the_one_that_is_ready_first():
-    """Each said how long; the shortest is waited for, and that key asked again."""
+    """If every key named a wait, the shortest is waited out and that key is called again."""
     second, long = (Failure(Fault.HTTP_429, "slow down", 429, retry_after=seconds) for seconds in (2.0, 4.0))
     stage, upstream = Stage(), FakeUpstream({"p/a": [second, "hello"], "p/b": [long]}, seconds=0.0)
     done = stage.run(Plan((pooled(0, "p", "a", "b"),)), upstream)
@@ -93,7 +93,7 @@ def test_a_short_wait_of_all_keys_is_sat_out_with_the_one_that_is_ready_first():
 
 
 def test_of_five_keys_one_dead_no_call_is_lost_and_the_key_is_found_alive_again():
-    """It is asked once in ten minutes, by one call, which the next key answers; then it takes its turn again."""
+    """One call per ten minutes tries a refused key, and the next key answers it; after success the key is used again."""
     stage = Stage()
     upstream = FakeUpstream({f"p/{key}": ["hello"] for key in "abde"} | {"p/c": [401, 401, "hello"]})
     plan = Plan((pooled(0, "p", *"abcde"),))
@@ -109,7 +109,7 @@ def test_of_five_keys_one_dead_no_call_is_lost_and_the_key_is_found_alive_again(
 
 
 def test_a_claimed_try_is_given_back_when_its_caller_leaves():
-    """The one call that tries a key again may end without telling anything."""
+    """The claim on a retry of a key is released if the call ends without a result."""
     clock = Clock()
     pools = pools_at(clock)
     pools.record("p", KEYS[0], failure_of(Fault.HTTP_401))
@@ -125,7 +125,7 @@ conversations = st.lists(st.sampled_from([f"conversation {n}" for n in range(6)]
 
 @given(conversations, st.sets(st.sampled_from(KEYS), max_size=4))
 def test_a_conversation_keeps_its_key_and_a_new_one_gets_the_least_used(asked, resting):
-    """While its key is well a conversation has no other; who has none, or is new, gets a key that is used least."""
+    """A conversation keeps a working key; a new one, or one without such a key, gets the least used key."""
     pools, used, own = pools_at(Clock()), Counter(), {}
     for key in resting:
         pools.record("p", key, LIMITED)
@@ -143,7 +143,7 @@ def test_a_conversation_keeps_its_key_and_a_new_one_gets_the_least_used(asked, r
 
 
 def test_a_conversation_whose_key_was_refused_goes_on_with_another_and_stays_there():
-    """What its new key's vendor has read of it by then is worth more than the old key."""
+    """The conversation stays with its second key, since that key's prompt cache now holds it."""
     clock = Clock()
     pools = pools_at(clock)
     first = pools.choose("p", KEYS, "talk", ())
@@ -155,7 +155,7 @@ def test_a_conversation_whose_key_was_refused_goes_on_with_another_and_stays_the
 
 
 def test_a_silent_conversation_is_forgotten_after_an_hour_and_no_more_are_known_than_that():
-    """It begins anew with the least used key; memory stays bounded whatever callers name."""
+    """A conversation is forgotten after an hour without calls, and the number of known conversations is bounded."""
     clock = Clock()
     pools = pools_at(clock)
     assert [pools.choose("p", KEYS, "talk", ()).name for _ in range(2)] == ["a", "a"]

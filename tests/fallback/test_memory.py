@@ -1,4 +1,4 @@
-"""What is remembered of refusals: by provider and model, on a clock that the test moves."""
+"""Refused parameters and names that are remembered by provider and model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def refusal_of(param: str) -> Failure:
 
 
 def test_a_refusal_is_known_for_its_model_alone_and_for_good() -> None:
-    """Another model of the same provider is asked in full."""
+    """A refusal applies to that model only, and does not expire."""
     memory = Memory(clock := Clock())
     memory.refuse("a", "m", "temperature")
     assert memory.refusals("a", "other") == memory.refusals("b", "m") == ()
@@ -33,7 +33,7 @@ def test_a_refusal_is_known_for_its_model_alone_and_for_good() -> None:
 
 
 def test_a_refused_value_leaves_its_parameter_out_for_an_hour() -> None:
-    """Another caller's value may be taken; a second refusal begins the hour again."""
+    """Another value may be accepted, so the refusal of a value expires after an hour; a repeat restarts the hour."""
     memory = Memory(clock := Clock())
     for _ in range(2):
         memory.refuse("a", "m", "reasoning_effort", value_only=True)
@@ -55,7 +55,7 @@ def test_the_names_that_callers_make_up_do_not_fill_the_memory() -> None:
 
 
 def test_what_is_taken_over_replaces_what_was_refused_for_good() -> None:
-    """A refused value is still known for its hour."""
+    """A refused value stays known for its hour."""
     memory = Memory(Clock())
     memory.refuse("a", "m", "temperature")
     memory.refuse("a", "m", "reasoning_effort", value_only=True)
@@ -67,7 +67,7 @@ def test_what_is_taken_over_replaces_what_was_refused_for_good() -> None:
 
 
 def test_a_name_that_is_used_again_no_longer_counts_as_refused() -> None:
-    """A provider that changed its mind within the hour is followed, not asked back and forth."""
+    """A provider that accepts the old name again within the hour is followed, without alternating between both."""
     memory = Memory(Clock())
     memory.refuse("a", "m", OLD, NEW)
     memory.refuse("a", "m", NEW, OLD)
@@ -75,7 +75,7 @@ def test_a_name_that_is_used_again_no_longer_counts_as_refused() -> None:
 
 
 def test_what_is_forgotten_is_asked_for_again() -> None:
-    """Only what is named; the rest stays."""
+    """Clearing one parameter keeps the others."""
     memory = Memory(Clock())
     memory.refuse("a", "m", "temperature")
     memory.refuse("a", "m", "top_p")
@@ -84,7 +84,7 @@ def test_what_is_forgotten_is_asked_for_again() -> None:
 
 
 def test_a_copy_on_another_clock_knows_as_much_for_as_long() -> None:
-    """A simulation begins with what is known and teaches nothing."""
+    """A simulation starts with a copy of the memory and does not change the original."""
     memory = Memory(clock := Clock(5000.0))
     memory.refuse("a", "m", "temperature", value_only=True)
     clock.sleep(600)
@@ -96,7 +96,7 @@ def test_a_copy_on_another_clock_knows_as_much_for_as_long() -> None:
 
 
 def test_a_refused_limit_goes_under_its_other_name_and_is_never_left_out() -> None:
-    """Once a request; the call says the name, and no parameter is left out."""
+    """The token limit is renamed once and never dropped; the call carries the accepted name."""
     stage, upstream = Stage(), FakeUpstream({"a": [refusal_of(OLD), "ok", "ok"]})
     for _ in range(2):
         stage.run(Plan(chain("a")), upstream)
@@ -105,7 +105,7 @@ def test_a_refused_limit_goes_under_its_other_name_and_is_never_left_out() -> No
 
 
 def test_a_provider_that_changes_its_mind_within_the_hour_is_followed() -> None:
-    """The remembered name is refused now: the other one is asked, and remembered instead."""
+    """If the remembered name is refused, the other one is tried and remembered instead."""
     stage, upstream = Stage(), FakeUpstream({"a": [refusal_of(OLD), "ok", refusal_of(NEW), "ok", "ok"]})
     for _ in range(3):
         stage.run(Plan(chain("a")), upstream)
@@ -113,7 +113,7 @@ def test_a_provider_that_changes_its_mind_within_the_hour_is_followed() -> None:
 
 
 def test_a_limit_that_is_refused_under_every_name_is_remembered_under_none() -> None:
-    """The candidate's failure stands after its two names, in each request anew."""
+    """After both names are refused, the candidate's failure counts, and the next request tries both again."""
     stage, upstream = Stage(), FakeUpstream({"a": [refusal_of(OLD), refusal_of(NEW)]})
     assert isinstance(stage.run(Plan(chain("a")), upstream), UpstreamRefused)
     assert [call.limit_name for call in upstream.calls] == [None, NEW]
@@ -121,7 +121,7 @@ def test_a_limit_that_is_refused_under_every_name_is_remembered_under_none() -> 
 
 
 def test_a_protocol_with_one_name_or_a_strict_route_asks_once() -> None:
-    """Nothing is learnt where nothing else can be said, or nothing else may be."""
+    """Nothing is learnt if the protocol has a single name for the limit, or the route is strict."""
     stage = Stage()
     for candidate, preset in (
         (PlannedCandidate(0, "a", "m", protocol="gemini"), ErrorPreset.SEED),
