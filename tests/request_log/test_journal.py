@@ -1,4 +1,4 @@
-"""The request log: behind the answers, content-free, never in the way."""
+"""The request log is written after the answer, holds no content and does not delay requests."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def entry(name: str, *attempts: Attempt, **facts: Any) -> Entry:
 
 
 def test_entries_are_written_in_order_with_their_attempts():
-    """One row per request, one per candidate reached, positions without gaps."""
+    """Each request is one row and each candidate reached one attempt, with positions without gaps."""
     journal = Journal()
     journal.record(entry("a", Attempt("one", "m", "http_503", 503), Attempt("two", "n", "ok"), agent="x"))
     journal.record(entry("b", outcome="invalid_type", status=400))
@@ -56,7 +56,7 @@ def test_entries_are_written_in_order_with_their_attempts():
 
 
 def test_an_id_that_is_taken_overwrites_nothing():
-    """A caller may send any request id; the second request is kept under a mark of its own, its attempts with it."""
+    """Callers choose request ids: a second request with the same id is stored under a suffix, with its attempts."""
     journal = Journal()
     for agent in ("first", "second", "third"):
         journal.record(entry("same", Attempt("one", agent, "ok"), agent=agent))
@@ -83,7 +83,7 @@ ODD_VALUES: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("odd", ODD_VALUES)
 def test_a_value_that_the_log_cannot_hold_costs_no_request_its_row(odd: dict[str, Any]):
-    """Neither its own, which is stored without the value and said to be, nor that of its neighbours."""
+    """The row is stored without the unstorable value and says so; the other rows are stored unchanged."""
     journal = Journal()
     journal.record(entry("good"))
     journal.record(entry("odd", Attempt("one", "m", "ok"), agent="ada", **odd))
@@ -98,7 +98,7 @@ def test_a_value_that_the_log_cannot_hold_costs_no_request_its_row(odd: dict[str
 
 
 def test_what_no_repair_makes_storable_is_counted_as_lost():
-    """And costs its neighbours nothing."""
+    """An entry that cannot be repaired is counted as lost, and the others are written."""
     journal = Journal()
     journal.record(entry("good"))
     journal.record(entry_of(RequestFacts("bad", cast(Any, "no moment"), "v1")))
@@ -108,7 +108,7 @@ def test_what_no_repair_makes_storable_is_counted_as_lost():
 
 
 def test_the_queue_is_bounded(caplog: pytest.LogCaptureFixture):
-    """When nobody writes, memory does not grow without end; what is dropped is counted, and said when it is over."""
+    """The queue has a maximum; dropped entries are counted, and the count is logged once the queue is written again."""
     journal, one = Journal(), entry("a")
     for _ in range(QUEUE + 3):
         journal.record(one)
@@ -124,10 +124,11 @@ def test_the_queue_is_bounded(caplog: pytest.LogCaptureFixture):
 
 @pytest.mark.parametrize(("entries", "statements"), [(1, 3), (3, 3), (100, 4), (125, 9), (200, 7)])
 def test_a_batch_is_a_few_statements(entries: int, statements: int):
-    """Nothing is looked up before it is written, and rows go together.
+    """Rows are written in bulk, without reading before.
 
-    After each statement the writer waits until the event loop lets go of the interpreter: row by row it fell thousands
-    of entries behind a busy process, and the queue ran over. Each entry here has two attempts.
+    After each statement the writer waits for the GIL: row by row it fell thousands of entries behind a busy process,
+    and
+    the queue overflowed. Each entry here has two attempts.
     """
     journal = Journal()
     for number in range(entries):
@@ -143,7 +144,7 @@ def test_a_batch_is_a_few_statements(entries: int, statements: int):
 
 
 def described(content: Any = None) -> Prepared:
-    """What a model without eyes was sent of a picture."""
+    """Return the request as sent to a model that gets the image as a description."""
     file = FilePart(Kind.IMAGE, "image/png", "点.png", 70, "0123abcd", content=content)
     reason = because(ReasonCode.NO_CAPABILITY, capability="vision")
     delivery = PartDelivery(0, 1, file, Delivery(Outcome.DESCRIBED, reason), "a picture")
@@ -151,7 +152,7 @@ def described(content: Any = None) -> Prepared:
 
 
 def all_kinds() -> list[Entry]:
-    """Entries that between them fill every column, and leave empty what can be."""
+    """Return entries that together fill every column, and leave every optional column empty once."""
     began = datetime(2026, 11, 21, 23, 59, 59, 999_900, UTC)
     said = translatable("%(name)s refused the request: %(said)s", name="一", said="余额不足 \ud83d\ude00 é")
     tries = (Try(0.1 + 0.2, 1e-7, "http_429", 429), Try(1e16, 2.0, "read_timeout"))
@@ -176,7 +177,7 @@ def all_kinds() -> list[Entry]:
 
 
 def rows_read() -> list[Any]:
-    """Every column of both tables as the ORM reads it, and as it is stored where that is no JSON."""
+    """Return every column of both tables as the ORM reads it, and as stored where it is not JSON."""
     read: list[Any] = [list(RequestLog.objects.order_by("pk").values())]
     read.append([{**row, "id": None} for row in AttemptLog.objects.order_by("request", "position").values()])
     for model, order in ((RequestLog, "id"), (AttemptLog, "request_id, position")):
@@ -189,7 +190,10 @@ def rows_read() -> list[Any]:
 
 
 def test_rows_hold_what_the_orm_would_have_written():
-    """Every column: JSON, null, moments, numbers, any alphabet; U+FFFD for what no engine keeps."""
+    """The writer's rows equal those of the ORM in every column: JSON, null, times, numbers and non-ASCII text.
+
+    What no engine can store becomes U+FFFD.
+    """
     rows = [({**request_columns(each), **cost_columns(each)[0]}, each) for each in all_kinds()]
     RequestLog.objects.bulk_create([RequestLog(**row) for row, _ in rows])
     attempts = [(attempt_columns(each), cost_columns(each)[1]) for each in all_kinds()]
@@ -211,16 +215,16 @@ def test_rows_hold_what_the_orm_would_have_written():
 
 @pytest.mark.parametrize("value", [[], {"a": "é€\ud83d\ude00"}, "\ud800", 2**70, [1.5, None, True]])
 def test_json_is_valid_in_every_alphabet(value):
-    """What is written is UTF-8 whatever was said to us."""
+    """JSON for the log is valid UTF-8, whatever the value contains."""
     assert json_text(value).encode()
 
 
 class Content:
-    """A file's bytes, which could be megabytes."""
+    """Stands in for a file's bytes, which can be megabytes."""
 
 
 def test_nothing_of_a_files_content_waits_to_be_written():
-    """What waits is names and facts: the bytes are let go of when the request is."""
+    """An entry in the queue references no file content, so the bytes are freed with the request."""
     content = Content()
     gone, journal = weakref.ref(content), Journal()
     recorder = RequestRecorder("a", "v1", journal)
@@ -250,7 +254,7 @@ def test_nothing_of_a_files_content_waits_to_be_written():
 
 
 def test_a_recorder_takes_facts_that_there_are_and_until_the_end():
-    """A name that no fact has is a mistake of ours; what comes after the end is not in the log."""
+    """Recording an unknown fact raises; a fact recorded after the end is not logged."""
     journal = Journal()
     recorder = RequestRecorder("a", "v1", journal)
     with pytest.raises(AttributeError):
@@ -276,12 +280,12 @@ def test_a_recorder_takes_facts_that_there_are_and_until_the_end():
     ],
 )
 def test_an_attempt_is_one_chip_of_the_chain(attempt, code, tone):
-    """The status where there is one, else the word; its colour says how bad it is; the candidate is named."""
+    """The chip shows the status or else the outcome, a colour for its severity, and the candidate's name."""
     assert chip_of(attempt) == {"name": "p/m", "code": code, "tone": tone}
 
 
 def test_long_names_are_cut_to_what_a_column_holds():
-    """A log entry is never refused for its length."""
+    """An entry is never rejected for its length."""
     journal = Journal()
     long = "x" * 5000
     journal.record(entry(long, Attempt(long, long, long, error=long), agent=long, task_type=long, error=long))

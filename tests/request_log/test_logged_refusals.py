@@ -1,4 +1,4 @@
-"""A call that is refused before any model is asked: the caller is told in English, the log keeps code and facts."""
+"""A request refused before any model call: the caller gets English, the log keeps the code and the facts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ REFUSED: tuple[tuple[Any, int, str, dict[str, Any], str], ...] = (
      "The body is not valid JSON (line %(line)s, column %(column)s).", {"line": 1, "column": 41},
      "请求正文不是有效的 JSON（第 1 行，第 41 列）。"),
 )  # fmt: skip
-"""What is sent, the status, the sentence that the log keeps with its facts, and its beginning on a Chinese page."""
+"""The payload, its status, the logged message with its facts, and the start of the message in Chinese."""
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ REFUSED: tuple[tuple[Any, int, str, dict[str, Any], str], ...] = (
 def test_a_refused_call_is_logged_as_code_and_facts(
     demo: None, key: str, admin: Client, body: Any, status: int, code: str, facts: dict[str, Any], chinese: str
 ) -> None:
-    """English for the agent, Chinese for the person who reads the log."""
+    """The agent reads English; the log renders the same message in the reader's language."""
     answer = post(key, body)
     message = answer.json()["error"]["message"]
     row = logged(answer.headers["x-request-id"])

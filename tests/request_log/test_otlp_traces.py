@@ -1,4 +1,4 @@
-"""Traces at a real OTLP/HTTP receiver: one per request, its candidates below it, and never in a call's way."""
+"""Traces at a real OTLP/HTTP collector: one per request with its candidates as children, without delaying calls."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ UNSAMPLED = PARENT[:-1] + "0"
 
 
 class Receiver(ThreadingHTTPServer):
-    """A collector: what it was sent, decoded."""
+    """An OTLP collector that keeps the decoded spans."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Taker)
@@ -45,30 +45,26 @@ class Receiver(ThreadingHTTPServer):
         self.resources: list[dict[str, Any]] = []
 
     def take(self, body: bytes) -> None:
-        """Keeps the spans of a request."""
         for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
             self.resources.append(values_of(resource.resource))
             self.received += [span for scope in resource.scope_spans for span in scope.spans]
 
 
 class Taker(BaseHTTPRequestHandler):
-    """Answers 200 to everything."""
-
     server: Receiver
 
     def do_POST(self) -> None:
-        """Takes a request of spans."""
         self.server.take(self.rfile.read(int(self.headers["content-length"])))
         self.send_response(200)
         self.send_header("content-length", "0")
         self.end_headers()
 
     def log_message(self, *_: Any) -> None:
-        """Says nothing."""
+        """Log nothing."""
 
 
 def values_of(thing: Any) -> dict[str, Any]:
-    """The attributes of a span, an event or a resource as plain values."""
+    """Return the attributes of a span, an event or a resource as plain values."""
     found = {}
     for each in thing.attributes:
         kind = each.value.WhichOneof("value")
@@ -90,7 +86,7 @@ def key(loopback: Loopback) -> str:
 
 @pytest.fixture
 def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
-    """A collector that this process exports to."""
+    """Start a collector and export the spans of this process to it."""
     server = Receiver()
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -105,7 +101,7 @@ def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
 
 
 def spans(receiver: Receiver) -> tuple[Any, list[Any]]:
-    """The one request's span and those of its candidates, once everything is sent."""
+    """Flush, then return the span of the only request and those of its candidates."""
     journal().flush()
     tracing().stop()
     (request,) = [each for each in receiver.received if each.kind == SERVER]
@@ -121,7 +117,7 @@ async def ask(loopback: Loopback, call: Call) -> Call:
 
 
 async def test_a_plain_call_is_a_trace(loopback: Loopback, key: str, receiver: Receiver):
-    """The request's span, and below it the candidate's with OpenTelemetry's names; the id is that of the header."""
+    """The request's span has a child per candidate, with OpenTelemetry's names; the header has the trace id."""
     call = await ask(loopback, chat_call(key, "plain"))
     request, (attempt,) = await asyncio.to_thread(spans, receiver)
     said = values_of(request)
@@ -141,7 +137,7 @@ async def test_a_plain_call_is_a_trace(loopback: Loopback, key: str, receiver: R
 
 
 async def test_no_words_and_no_key_are_in_a_trace(loopback: Loopback, key: str, receiver: Receiver):
-    """Names, numbers and ids alone."""
+    """Spans contain names, numbers and ids, but no message text and no key."""
     await ask(loopback, chat_call(key, "plain"))
     request, attempts = await asyncio.to_thread(spans, receiver)
     whole = "".join(str(each) for each in (request, *attempts))
@@ -150,7 +146,7 @@ async def test_no_words_and_no_key_are_in_a_trace(loopback: Loopback, key: str, 
 
 
 async def test_a_streamed_call_says_when_its_first_words_came(loopback: Loopback, key: str, receiver: Receiver):
-    """In seconds from the call of who answered; its span lasts until the stream's end."""
+    """The time to the first token counts in seconds from the answering call; the span lasts to the stream's end."""
     await ask(loopback, chat_call(key, "stream", stream=True))
     _request, (attempt,) = await asyncio.to_thread(spans, receiver)
     said, _took = values_of(attempt), attempt.end_time_unix_nano - attempt.start_time_unix_nano
@@ -164,7 +160,7 @@ async def test_a_streamed_call_says_when_its_first_words_came(loopback: Loopback
 
 
 def make_chain() -> None:
-    """A route whose first candidate is disabled, the second away, and the third answers."""
+    """Create a route whose first candidate is disabled, whose second is unreachable and whose third answers."""
     for name, port, enabled in (("off", 8, False), ("away", 9, True)):
         endpoint = f"http://127.0.0.1:{port}/v1"
         Provider.objects.create(
@@ -176,7 +172,7 @@ def make_chain() -> None:
 
 
 async def test_a_call_that_fell_back_has_a_span_for_each_candidate(loopback: Loopback, key: str, receiver: Receiver):
-    """Each failed try is an event of its candidate's, a candidate that was passed by one of the request's."""
+    """Each failed try is an event of the candidate's span; a skipped candidate is an event of the request's span."""
     await asyncio.to_thread(make_chain)
     call = chat_call(key, "plain")
     call.pieces = [call.pieces[0].replace(f"plain/{NAME}".encode(), b"task:traced")]
@@ -196,7 +192,7 @@ async def test_a_call_that_fell_back_has_a_span_for_each_candidate(loopback: Loo
 
 
 async def test_a_refused_call_is_a_trace_without_candidates(loopback: Loopback, key: str, receiver: Receiver):
-    """Its span has the status and the code that the caller got."""
+    """The span has the status and the code that the caller got."""
     call = await ask(loopback, chat_call(key, "nobody"))
     request, attempts = await asyncio.to_thread(spans, receiver)
     assert attempts == []
@@ -206,7 +202,7 @@ async def test_a_refused_call_is_a_trace_without_candidates(loopback: Loopback, 
 
 
 async def test_the_callers_trace_goes_on(loopback: Loopback, key: str, receiver: Receiver):
-    """The request's span stands below the caller's."""
+    """With a `traceparent` header, the request's span is a child of the caller's."""
     await ask(loopback, chat_call(key, "plain", (b"traceparent", PARENT.encode()), (b"tracestate", b"a=1")))
     request, _ = await asyncio.to_thread(spans, receiver)
     assert (request.trace_id.hex(), request.parent_span_id.hex()) == tuple(PARENT.split("-")[1:3])
@@ -214,7 +210,7 @@ async def test_the_callers_trace_goes_on(loopback: Loopback, key: str, receiver:
 
 
 async def test_a_caller_that_does_not_sample_is_not_traced(loopback: Loopback, key: str, receiver: Receiver):
-    """As OpenTelemetry's own default says."""
+    """OpenTelemetry's default sampler follows the caller's sampling flag."""
     await ask(loopback, chat_call(key, "plain", (b"traceparent", UNSAMPLED.encode())))
     await asyncio.to_thread(journal().flush)
     await asyncio.to_thread(tracing().stop)
@@ -224,7 +220,7 @@ async def test_a_caller_that_does_not_sample_is_not_traced(loopback: Loopback, k
 async def test_the_sampler_of_the_environment_decides(
     loopback: Loopback, key: str, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ):
-    """OTEL_TRACES_SAMPLER, as everywhere else."""
+    """OTEL_TRACES_SAMPLER is respected."""
     await asyncio.to_thread(tracing().stop)
     monkeypatch.setenv("OTEL_TRACES_SAMPLER", "always_off")
     tracing().start()
@@ -237,7 +233,7 @@ async def test_the_sampler_of_the_environment_decides(
 async def test_a_collector_that_is_away_fails_no_call_and_is_one_line(
     loopback: Loopback, key: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    """Spans are lost, calls are answered."""
+    """With the collector unreachable, spans are lost, calls are answered and one line is logged."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
     tracing().start()
@@ -262,7 +258,7 @@ async def test_a_collector_that_is_away_fails_no_call_and_is_one_line(
     ],
 )
 def test_opentelemetrys_own_variables_turn_it_on(environment: dict[str, str], wanted: bool):
-    """Nothing of ours is to be set, and nothing is on by itself."""
+    """Tracing is off by default, and OpenTelemetry's own variables are enough to enable it."""
     assert is_wanted(environment) is wanted
 
 
@@ -279,7 +275,7 @@ assert "routing_admin.request_log.spans" not in sys.modules
 
 
 def test_while_it_is_off_the_package_is_not_even_imported(tmp_path: Path):
-    """What nobody asks for costs nothing."""
+    """Without tracing, the OpenTelemetry package is not imported, so it costs nothing."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
     own["ROUTING_ADMIN_DATA_DIR"] = str(tmp_path)
     done = subprocess.run([sys.executable, "-c", OFF], cwd=ROOT, env=own, capture_output=True, text=True, check=False)
@@ -289,7 +285,7 @@ def test_while_it_is_off_the_package_is_not_even_imported(tmp_path: Path):
 def test_a_missing_package_is_one_line_that_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    """The server starts all the same."""
+    """The server starts without the package and logs which one to install."""
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     monkeypatch.delitem(sys.modules, "routing_admin.request_log.spans", raising=False)
     ours = Tracing()

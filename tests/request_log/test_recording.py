@@ -1,4 +1,4 @@
-"""Recording of bodies: nothing unless an administrator asked for it, and then words, never keys or bytes."""
+"""Recording of message bodies: off by default; it keeps text, but no keys and no file bytes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SECRET = "sk-" + "abcdefgh12345678"
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")
 @pytest.mark.parametrize("stream", [False, True])
 def test_words_are_in_the_log_only_while_they_are_recorded(key, stream):
-    """Off from the start; on at once, off at once; the answer's text with it, whole or streamed."""
+    """Recording is off by default and switches at once; the answer is recorded too, streamed or not."""
     ask = said({"type": "text", "text": f"Meet at noon, {SECRET}"}, image(), model="auto", stream=stream)
     send = lambda: logged(_drained(post(key, ask)).headers["x-request-id"])  # noqa: E731
     assert send().body is None
@@ -50,7 +50,7 @@ def test_words_are_in_the_log_only_while_they_are_recorded(key, stream):
 
 
 def _drained(response):
-    """The response, with its stream read to its end."""
+    """Return the response after reading its stream to the end."""
     if response.streaming:
         b"".join(response)
     return response
@@ -58,7 +58,7 @@ def _drained(response):
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_a_hundred_thousand_files_are_a_row_of_a_few(admin: Client) -> None:
-    """The log keeps the first ones and how many more there were; so do the names of what was dropped, and the page."""
+    """The log, the names of dropped files and the page list the first few files and the number of the others."""
     file = FilePart(Kind.IMAGE, "image/png", url="https://a.example/dot.png")
     reason = because(ReasonCode.NO_CAPABILITY, capability="vision")
     went = Delivery(Outcome.DESCRIBED, reason)
@@ -75,7 +75,7 @@ def test_a_hundred_thousand_files_are_a_row_of_a_few(admin: Client) -> None:
 
 
 def test_a_file_is_kept_as_facts_and_its_reference():
-    """Kind, type, name, size, reference; a data URL in the words is no way around it."""
+    """Kind, type, name, size and reference of a file are kept; a data URL in the text is removed as well."""
     file = FilePart(Kind.IMAGE, "image/png", "dot.png", 70, "abc")
     data = "see data:image/png;base64," + base64.b64encode(bytes(900)).decode()
     calls = (ToolCall("1", "look", '{"at": "noon"}'),)
@@ -92,7 +92,7 @@ def test_a_file_is_kept_as_facts_and_its_reference():
 
 
 def test_what_a_model_made_is_kept_as_facts_and_its_reference():
-    """What is said in a sound are words; its data is not kept."""
+    """The transcript of generated audio is kept as text, its data is not."""
     data = base64.b64encode(bytes(90)).decode()
     sound = Media(Kind.AUDIO, "audio/wav", data, transcript=f"Good day, {SECRET}", artifact_id="abc")
     body = clean_body(body_of(ChatRequest(()), Answer("", media=(sound, Media(Kind.IMAGE, "image/png", data)))))
@@ -105,7 +105,7 @@ def test_what_a_model_made_is_kept_as_facts_and_its_reference():
 
 
 def test_a_body_is_cut_from_its_oldest_end_and_says_so():
-    """At most so many bytes, in any alphabet; the newest words and the answer stay."""
+    """The body is limited in bytes, in any alphabet; the newest messages and the answer are kept."""
     long = tuple(Message(Role.USER, (TextPart(f"{at} " + "字 " * 4000),)) for at in range(60))
     body = clean_body(body_of(ChatRequest((*long, Message(Role.USER, (TextPart("last"),)))), Answer("answer")))
     assert len(json.dumps(body, ensure_ascii=False).encode()) <= BODY_BYTES
@@ -116,5 +116,5 @@ def test_a_body_is_cut_from_its_oldest_end_and_says_so():
 
 @pytest.mark.parametrize("body", [None, {}, [], {"messages": []}, {"messages": [{"role": "assistant"}]}])
 def test_a_body_without_a_question_asks_nothing(body):
-    """Nothing is assumed of what is stored."""
+    """Stored bodies of unexpected shape have no question and raise nothing."""
     assert question_of(body) == ("", [])

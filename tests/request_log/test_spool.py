@@ -1,4 +1,4 @@
-"""While the log's database is locked entries wait on disk; none is lost, and nobody waits for them."""
+"""While the log's database is locked, entries wait in the spool on disk; none is lost and no request waits."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def entry(name: str, **facts: Any) -> Entry:
 
 
 def locked() -> AbstractContextManager[None]:
-    """The log's database, locked by somebody else who writes."""
+    """Return a write lock on the log's database, held by another connection."""
     return others.locked("logs", "IMMEDIATE")
 
 
@@ -56,7 +56,7 @@ def ids() -> set[str]:
 
 
 def test_entries_of_a_locked_log_wait_on_disk_and_are_written_afterwards(journal: Journal) -> None:
-    """In the order in which they came, with their attempts and their words as they would have been."""
+    """They are written in their order, with the same attempts and bodies as without the lock."""
     journal.record(entry("before"))
     journal.flush()
     with locked():
@@ -77,7 +77,7 @@ def test_entries_of_a_locked_log_wait_on_disk_and_are_written_afterwards(journal
 
 
 def test_whoever_flushes_waits_once_for_the_lock(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not once for each batch: what follows goes to disk at once, and so does what comes meanwhile."""
+    """`flush` waits for the lock once, not per batch; later batches and new entries go to the spool at once."""
     monkeypatch.setattr("routing_admin.request_log.journal.AGAIN_SECONDS", 3600.0)
     asked: list[str] = []
 
@@ -96,7 +96,7 @@ def test_whoever_flushes_waits_once_for_the_lock(journal: Journal, monkeypatch: 
 
 
 def test_what_a_dead_process_left_is_written_by_the_next(journal: Journal) -> None:
-    """Killed in the middle: its file is not held any more, and a line that was cut off is none."""
+    """The next process takes over the file of a killed one, without its incomplete last line."""
     Spool(journal.folder()).folder.mkdir(parents=True)
     left = journal.folder() / "1-dead.jsonl"
     theirs = Spool(journal.folder())
@@ -112,7 +112,7 @@ def test_what_a_dead_process_left_is_written_by_the_next(journal: Journal) -> No
 
 
 def test_what_was_written_just_before_a_crash_is_not_written_twice(journal: Journal) -> None:
-    """The file outlived the writing of its rows: they are there already, another request of that id is not."""
+    """If a crash leaves the spool file behind, rows that are already stored are recognized, another request is not."""
     one = rows_of([entry("same"), entry("other")])
     for _ in range(2):
         journal.spool.append(one)
@@ -126,7 +126,7 @@ def test_what_was_written_just_before_a_crash_is_not_written_twice(journal: Jour
 
 
 def test_a_file_that_another_process_holds_is_left_to_it(journal: Journal) -> None:
-    """It writes its own rows when it can."""
+    """A spool file locked by a running process is written by that process."""
     program = (
         "import sys, fcntl, os\n"
         "file = os.open(sys.argv[1], os.O_RDONLY); fcntl.flock(file, fcntl.LOCK_EX); print('held', flush=True); input()"
@@ -150,7 +150,7 @@ def test_a_file_that_another_process_holds_is_left_to_it(journal: Journal) -> No
 
 
 def test_on_a_full_disk_entries_wait_in_memory(journal: Journal, caplog: pytest.LogCaptureFixture) -> None:
-    """Nothing is lost, no half line is left, and the server's log says so once, however often it is tried."""
+    """On a full disk nothing is lost, no partial line is left, and the failure is logged once."""
     journal.spool.append(rows_of([entry("first")]))
     (path,) = journal.folder().iterdir()
     whole, usual = path.stat().st_size, resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -170,7 +170,7 @@ def test_on_a_full_disk_entries_wait_in_memory(journal: Journal, caplog: pytest.
 
 
 def test_what_is_being_written_counts_as_waiting(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Most of the time that the database is away, a batch of 200 is on its way to a disk that does not take it."""
+    """A batch that is being written counts as waiting: during an outage with a full disk it is most of the backlog."""
     counts = list[int]()
     monkeypatch.setattr(Spool, "append", lambda *_: counts.append(len(journal.waiting)))
     with locked():
@@ -181,7 +181,7 @@ def test_what_is_being_written_counts_as_waiting(journal: Journal, monkeypatch: 
 
 
 def test_nothing_is_said_to_work_again_that_was_not_tried(journal: Journal, caplog: pytest.LogCaptureFixture) -> None:
-    """What another process left behind is written by one of those that look; the others learn nothing of the log."""
+    """Several processes look for orphaned files; those that find none must not log that the database works again."""
     journal.spool.append(rows_of([entry("left")]))
     other = Journal(folder=journal.folder, behind_since=timezone.now())
     with locked():
@@ -197,7 +197,7 @@ def test_nothing_is_said_to_work_again_that_was_not_tried(journal: Journal, capl
 
 
 def test_a_log_that_takes_nothing_is_behind_since_the_first_entry(journal: Journal) -> None:
-    """Though nothing waits on a disk that is full, too: memory is tried, and the moment stays what it was."""
+    """The start of the backlog is the first entry's time, also if the disk takes no spool either."""
     journal.folder().write_text("no folder can be made here")
     with locked():
         journal.record(entry("one"))
@@ -211,7 +211,7 @@ def test_a_log_that_takes_nothing_is_behind_since_the_first_entry(journal: Journ
 
 
 def test_a_row_that_the_database_never_takes_holds_up_no_other(journal: Journal) -> None:
-    """It is stored repaired, and counted."""
+    """The row is stored in repaired form and counted."""
     journal.spool.append(rows_of([entry("good"), entry("bad", status=-1), entry("also good")]))
     journal.behind_since = timezone.now()
     catch_up(journal)
@@ -222,7 +222,7 @@ def test_a_row_that_the_database_never_takes_holds_up_no_other(journal: Journal)
 def test_requests_of_an_outage_reach_counts_alerts_traces_and_doubts_once(
     journal: Journal, monkeypatch: pytest.MonkeyPatch, disk_is_full: bool
 ) -> None:
-    """Those that waited on disk, and those that waited in memory until the database came back."""
+    """Each request of an outage is counted, alerted, traced and checked once, from disk or from memory."""
     traced, doubted = list[str](), list[str]()
     monkeypatch.setattr(tracing(), "writer", SimpleNamespace(write=lambda each: traced.append(each.facts.id)))
     monkeypatch.setattr(entries, "find_refused_files", lambda each: doubted.append(each.facts.id) or ())
@@ -244,14 +244,14 @@ def test_requests_of_an_outage_reach_counts_alerts_traces_and_doubts_once(
 
 
 def counted_requests() -> float:
-    """Requests of routes that are not configured, as the metrics count them."""
+    """Return the metric's count of requests to routes that are not configured."""
     labels = {"route": OTHER, "surface": "v1", "outcome": "ok", "ending": "answered"}
     family = next(each for each in request_metrics().families() if each.name == "routing_admin_requests")
     return float(family.values.get(tuple(labels[name] for name in family.labels), 0))
 
 
 def refused(name: str, route: str) -> Entry:
-    """A request with a file, and with a key that its provider refuses."""
+    """Return a request with a file and with a key that its provider rejects."""
     attempt = Attempt("one", "m", "http_401", 401, tries=(Try(0.0, 1.0, "http_401", 401),))
     made = entry_of(RequestFacts(name, timezone.now(), "v1", task_type=route), (attempt,))
     made.sent = {1: cast("Any", ("a file",))}
@@ -259,7 +259,7 @@ def refused(name: str, route: str) -> Entry:
 
 
 def test_the_files_are_their_owners_alone(journal: Journal) -> None:
-    """They hold what the log holds."""
+    """The spool holds what the log holds, so only its owner can read it."""
     journal.spool.append(rows_of([entry("one")]))
     (path,) = journal.folder().iterdir()
     assert (path.stat().st_mode & 0o777, os.stat(journal.folder()).st_mode & 0o777) == (0o600, 0o700)
