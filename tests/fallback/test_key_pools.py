@@ -93,7 +93,7 @@ def test_a_short_wait_of_all_keys_is_sat_out_with_the_one_that_is_ready_first():
 
 
 def test_of_five_keys_one_dead_no_call_is_lost_and_the_key_is_found_alive_again():
-    """One call per ten minutes tries a refused key, and the next key answers it; after success the key is used again."""
+    """One call per ten minutes tries a refused key, with the next key to answer it, until the key works again."""
     stage = Stage()
     upstream = FakeUpstream({f"p/{key}": ["hello"] for key in "abde"} | {"p/c": [401, 401, "hello"]})
     plan = Plan((pooled(0, "p", *"abcde"),))

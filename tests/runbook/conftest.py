@@ -1,4 +1,4 @@
-"""One installation made for all pages: served for those that leave it as it was, copied for those that break it."""
+"""One installation for all pages: shared by tests that only read it, copied for those that damage it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.runbook.installation import Installation, copied, installed
 
 @pytest.fixture(scope="package")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """An installation with the demo and the lab's providers; never served."""
+    """Return an installation with the demo and the lab's providers; it is never started."""
     with installed(tmp_path_factory.mktemp("template")) as installation:
         yield installation
 
 
 @pytest.fixture(scope="package")
 def served(template: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """A copy that is served, for tests that each use a provider, a key or a name of their own."""
+    """Return a running copy, for tests that each use their own provider, key or name."""
     with copied(template, tmp_path_factory.mktemp("served")) as installation:
         installation.start()
         yield installation
@@ -29,14 +29,14 @@ def served(template: Installation, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture
 def own(template: Installation, tmp_path: Path) -> Iterator[Installation]:
-    """A copy of the test's own, not served yet."""
+    """Return a copy for one test, not started."""
     with copied(template, tmp_path) as installation:
         yield installation
 
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 32 MiB, where this machine lets us make one."""
+    """Mount a file system of 32 MiB, or skip the test if this machine does not allow it."""
     disk = tmp_path / "disk"
     disk.mkdir()
     words = ["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", str(disk)]
@@ -50,6 +50,6 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def on_small_disk(template: Installation, small_disk: Path, tmp_path: Path) -> Iterator[Installation]:
-    """A copy on a disk of 32 MiB."""
+    """Return a copy whose data directory is on the small disk."""
     with copied(template, tmp_path, small_disk / "var") as installation:
         yield installation

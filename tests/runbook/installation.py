@@ -1,4 +1,4 @@
-"""An installation that gets into trouble: served in a process of its own, with the fault lab for its providers."""
+"""An installation for the runbook's tests, served by its own process, with the fault lab as its providers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.runbook.pages import SERVER, run_block
 
 @dataclass
 class Installation:
-    """Its data directory and environment, a place for backups and secrets, an agent's key, and who serves it."""
+    """An installation: its directories, its environment, an agent's key, the lab and the running server."""
 
     directory: Path
     place: Path
@@ -32,34 +32,31 @@ class Installation:
 
     @property
     def server(self) -> Server:
-        """The server that runs."""
         assert self.running is not None
         return self.running
 
     def start(self) -> None:
-        """Serves it."""
         self.running = listening(self.environment, self.key, self.lab, self.directory)
 
     def stop(self) -> None:
-        """Ends the server, as SIGTERM does."""
+        """Terminate the server with SIGTERM."""
         if self.running is not None:
             self.running.process.terminate()
             self.running.process.wait(timeout=60)
             self.running = None
 
     def play(self, page: str, name: str, **words: str) -> str:
-        """What a block of a page says here; `words` stand for those that the page leaves to its reader."""
+        """Run a block of a page and return its output; `words` replace the page's placeholders."""
         places = {"/backups": f"{self.place}/backups", "/safe": f"{self.place}/safe", **words}
         if self.running is not None:
             places[SERVER] = self.running.url
         return run_block(page, name, self.environment, places)
 
     def manage(self, *words: str) -> str:
-        """What a command prints."""
         return manage(self.environment, *words)
 
     def number(self, name: str, **labels: str) -> float:
-        """A number of `/metrics`, of all samples with these labels together; 0 where there is none."""
+        """Return the sum of a metric over all samples with these labels, 0 if there is none."""
         text = send(self.server, "GET", "/metrics").body.decode()
         return sum(
             sample.value
@@ -69,25 +66,23 @@ class Installation:
         )
 
     def call(self, model: str = "one/lab", key: str = "", name: str = "") -> Reply:
-        """A chat call with that key, by default with the agent's own; `name` is the request's id."""
+        """Send a chat request, by default with the agent's key; `name` is the request's id."""
         return chat(replace(self.server, key=key or self.key), name, model)
 
     def upload(self, content: bytes) -> Reply:
-        """A file of the agent's."""
         return upload(self.server, content)
 
     def person(self) -> Person:
-        """The administrator's browser."""
+        """Return the administrator's browser, signed in."""
         return Person(self.server).sign_in()
 
     def audited(self) -> str:
-        """The audit log, as its export has it."""
         return self.manage("audit_export")
 
 
 @contextmanager
 def installed(folder: Path) -> Iterator[Installation]:
-    """A new one with the demo and the lab's providers, not served yet."""
+    """Make an installation with the demo and the lab's providers, not started."""
     directory = folder / "var"
     directory.mkdir(mode=0o700)
     with Lab({}) as lab:
@@ -99,7 +94,7 @@ def installed(folder: Path) -> Iterator[Installation]:
 
 @contextmanager
 def copied(template: Installation, folder: Path, data: Path | None = None) -> Iterator[Installation]:
-    """A copy of one that is not served, with the same key and the same lab, whose script begins anew."""
+    """Copy a stopped installation; key and lab are shared, and the lab's script is reset."""
     directory = data or folder / "var"
     shutil.copytree(template.directory, directory)
     directory.chmod(0o700)
@@ -113,7 +108,7 @@ def copied(template: Installation, folder: Path, data: Path | None = None) -> It
 
 
 def until(holds: Callable[[], Any], seconds: float = 30) -> Any:
-    """What `holds` gives once that is true. Raises `AssertionError` when it does not come true."""
+    """Poll until `holds` returns a true value and return it. Raise `AssertionError` on timeout."""
     end = time.monotonic() + seconds
     while not (found := holds()):
         assert time.monotonic() < end, "it does not come true"

@@ -1,4 +1,4 @@
-"""The pages of docs/runbook: what stands in them, and their commands as a shell runs them."""
+"""The pages of docs/runbook: their text, and their commands run by a shell."""
 
 from __future__ import annotations
 
@@ -13,24 +13,23 @@ FOLDER = ROOT / "docs" / "runbook"
 PAGES = sorted(path.stem for path in FOLDER.glob("*.md") if path.stem != "README")
 BLOCK = re.compile(r"^```sh run *(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 DATA = re.compile(r"(?<![/\w.-])var\b(?=[/ )])")
-"""The data directory, as the pages call it."""
+"""The data directory in the commands of the pages."""
 SERVER = "http://127.0.0.1:8000"
 
 
 def text_of(page: str) -> str:
-    """A page's text."""
     return (FOLDER / f"{page}.md").read_text("utf-8")
 
 
 def blocks_of(page: str) -> list[tuple[str, str]]:
-    """The blocks of a page that are run: each one's name, and its commands."""
+    """Return name and commands of each executable block of a page."""
     return BLOCK.findall(text_of(page))
 
 
 def run_block(page: str, name: str, environment: Mapping[str, str], places: Mapping[str, str]) -> str:
-    """What the block of that name says; `places` are the words of the page that each installation has others for.
+    """Run the block of that name and return its output; `places` replace the page's placeholders.
 
-    Raises `AssertionError` where a command of it fails.
+    Raise `AssertionError` if a command fails.
     """
     (commands,) = [text for each, text in blocks_of(page) if each == name]
     commands = DATA.sub(environment["ROUTING_ADMIN_DATA_DIR"], commands)

@@ -1,4 +1,4 @@
-"""docs/runbook/all-cooling.md: the account is empty, nobody is asked; it is filled again, and everybody is, at once."""
+"""docs/runbook/all-cooling.md: an exhausted account puts every candidate in cooldown; a refill ends it at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def cooling(served: Installation, provider: str) -> float:
 
 
 def test_one_machine_is_looked_at_without_prometheus(served: Installation) -> None:
-    """The commands of the index: numbers, readiness, and what `doctor` says."""
+    """The commands of the index show metrics, readiness and the findings of `doctor`."""
     said = served.play("README", "look")
     assert "routing_admin_disk_free_bytes" in said
     assert '"status": "ok"' in said
@@ -23,7 +23,7 @@ def test_one_machine_is_looked_at_without_prometheus(served: Installation) -> No
 
 @pytest.mark.parametrize(("provider", "by_page"), [("three", False), ("by-anthropic", True)])
 def test_an_account_that_was_filled_is_used_at_once(served: Installation, provider: str, by_page: bool) -> None:
-    """By the page's command, or the dashboard's button; before, nobody is even asked for ten minutes."""
+    """A 402 cools the provider for ten minutes; the page's command or the dashboard's button ends that."""
     model = f"{provider}/lab"
     served.lab.play({provider: [402, "ok"]})
     assert served.call(model).status == 502
@@ -46,7 +46,7 @@ def test_an_account_that_was_filled_is_used_at_once(served: Installation, provid
 
 
 def test_a_test_that_is_answered_ends_the_cooldown(served: Installation) -> None:
-    """As step 1 of the page says."""
+    """Step 1 of the page: a successful test of the provider ends its cooldown."""
     served.lab.play({"by-gemini": [402, "ok"]})
     assert served.call("by-gemini/lab").status == 502
     assert cooling(served, "by-gemini") > 500
@@ -57,7 +57,7 @@ def test_a_test_that_is_answered_ends_the_cooldown(served: Installation) -> None
 
 
 def test_limited_callers_are_told_when_to_come_again(served: Installation) -> None:
-    """429 with Retry-After, as the page says of providers that all limit the rate."""
+    """If all providers limit the rate, the answer is 429 with Retry-After, as the page says."""
     served.lab.play({"by-openai-responses": ["http_429:retry_after=60"]})
     for _ in range(2):
         answer = served.call("by-openai-responses/lab")

@@ -1,4 +1,4 @@
-"""docs/runbook/disk-full.md: a disk without a byte left, or a quota that is used up, until files are taken again."""
+"""docs/runbook/disk-full.md: a full disk or an exhausted quota, until files can be stored again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MEBIBYTE = 1024 * 1024
 
 
 def fill(folder: Path) -> None:
-    """Leaves no byte."""
+    """Write to the disk until no byte is left."""
     with (folder / "ballast").open("wb", buffering=0) as file:
         for size in (MEBIBYTE, 4096, 1):
             try:
@@ -27,7 +27,7 @@ def waiting(installation: Installation) -> float:
 
 
 def test_room_is_made_on_a_full_disk_and_nothing_is_lost(on_small_disk: Installation) -> None:
-    """Calls are answered all the time; the page's commands make room; what waited is logged, files are stored again."""
+    """Calls are answered while the disk is full; the page's commands free space, then spooled entries are logged."""
     disk, installation = on_small_disk.directory, on_small_disk
     installation.start()
     old = installation.upload(os.urandom(4 * MEBIBYTE)).json["id"]
@@ -53,7 +53,7 @@ def test_room_is_made_on_a_full_disk_and_nothing_is_lost(on_small_disk: Installa
 
 
 def test_a_quota_that_is_used_up_is_raised_on_the_settings_page(served: Installation) -> None:
-    """The refusal says which quota, and the numbers how much of it is used."""
+    """The error names the quota, and the metrics show how much of it is used."""
     person = served.person()
 
     def set_quota(mebibytes: str) -> None:

@@ -1,4 +1,4 @@
-"""docs/runbook/key-leaked.md, from the leak to the end of it: an agent's key, a script's token, a provider's key."""
+"""docs/runbook/key-leaked.md for an agent's key, an API token and a provider's key."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def refused(served: Installation, door: str) -> float:
 
 
 def test_a_leaked_key_of_an_agent_is_refused_and_its_successor_answered(served: Installation) -> None:
-    """The page's command ends it within a second; numbers, search and audit log show it."""
+    """The page's command revokes the key within a second; metrics, search and the audit log show its use."""
     leaked, before = served.manage("issue_agent_key", "text-agent"), refused(served, "v1")
     assert served.call(key=leaked).status == 200
     said = served.play("key-leaked", "agent", ra_xxxxxxxx=leaked[:11])
@@ -33,7 +33,7 @@ def test_a_leaked_key_of_an_agent_is_refused_and_its_successor_answered(served: 
 
 
 def test_a_leaked_token_opens_nothing_any_more_and_what_it_did_is_told(served: Installation) -> None:
-    """Its owner's changes stand in the audit log under its name."""
+    """The audit log lists its owner's changes under the token's name."""
     person = served.person()
     person.open("/tokens/")
     page = person.post("/tokens/new/", name="deploy", scopes="providers:read", days=30)
@@ -54,7 +54,7 @@ def test_a_leaked_token_opens_nothing_any_more_and_what_it_did_is_told(served: I
 
 
 def test_a_provider_is_called_with_its_new_key(served: Installation) -> None:
-    """It refuses the old one, the page's command gives the new one, and no cooldown is waited for."""
+    """The provider refuses the old key; the page's command sets the new one, which ends the cooldown."""
     old, new = "sk-old-0123456789abcdef", "sk-new-fedcba9876543210"
     safe = served.place / "safe"
     safe.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""docs/runbook/move.md: an installation goes to PostgreSQL and S3, and back."""
+"""docs/runbook/move.md: moving an installation to PostgreSQL and S3, and back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def files(own: Installation) -> list[str]:
 
 
 def test_an_installation_goes_to_postgresql_and_s3_and_back(own: Installation, tmp_path: Path) -> None:
-    """Keys, files and answers are the same in every place, and the numbers say which it is."""
+    """Keys, files and answers are the same after each move, and the metrics name the storage in use."""
     own.start()
     stored = [own.upload(b"hello").json["id"]]
     own.stop()

@@ -1,4 +1,4 @@
-"""The pages for outages, from alert to repair: PostgreSQL, the artifact store and Redis go away and return."""
+"""The outage pages from alert to repair: PostgreSQL, the artifact store and Redis fail and recover."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PATIENCE = 120
 
 @pytest.fixture
 def chat(own: Installation) -> Iterator[Chat]:
-    """The operator's."""
+    """Return the operator's chat, which receives the alerts."""
     with running_chat() as found:
         own.environment |= {"ROUTING_ADMIN_ALERT_WEBHOOK": f"{found.base}/hook", "ROUTING_ADMIN_ALLOWED_ORIGINS": "*"}
         yield found
@@ -39,13 +39,13 @@ def degraded(own: Installation) -> list[str]:
 
 
 def is_whole(own: Installation) -> bool:
-    """Whether every dependency works again: each is found a moment after the other."""
+    """Return whether every dependency works again; they recover one after another."""
     return send(own.server, "GET", "/readyz?full").status == 200
 
 
 @pytest.mark.skipif(find_programs() is None, reason="PostgreSQL is not installed")
 def test_a_database_that_stopped_is_started_and_nothing_is_lost(own: Installation, chat: Chat) -> None:
-    """With two hosts in its address, of which the first is gone; the alert arrives while there is no database."""
+    """The address has two hosts, the first of them down; the alert is sent while the database is down."""
     with running_cluster() as cluster:
         url = cluster.make_database("away").replace("@127.0.0.1", f"@127.0.0.1:{free_port()},127.0.0.1")
         own.manage("move_data", "--to", url)
@@ -68,7 +68,7 @@ def test_a_database_that_stopped_is_started_and_nothing_is_lost(own: Installatio
 
 
 def test_a_store_that_is_away_comes_back(own: Installation, chat: Chat, tmp_path: Path) -> None:
-    """Calls without files are answered meanwhile."""
+    """Calls without files are answered during the outage."""
     with gate_before(urlsplit(s3_server().url).port or 0) as gate:
         place = f"s3://artifacts/{tmp_path.name}?endpoint_url=http://127.0.0.1:{gate.port}"
         own.environment |= {**CREDENTIALS, "ROUTING_ADMIN_ARTIFACTS_URL": f"{place}&allow_http=true&style=path"}
@@ -88,7 +88,7 @@ def test_a_store_that_is_away_comes_back(own: Installation, chat: Chat, tmp_path
 
 @pytest.mark.skipif(find_program(*PROGRAMS) is None, reason=MISSING)
 def test_a_redis_that_died_is_started_again(own: Installation, chat: Chat, tmp_path: Path) -> None:
-    """Calls are answered all the time."""
+    """Calls are answered during the outage."""
     redis = RedisServer(tmp_path)
     redis.start()
     try:

@@ -1,4 +1,4 @@
-"""The runbook's pages say what there is: metrics that are exposed, commands with their options, alerts; in one form."""
+"""The runbook's pages match the product: metrics, commands with their options, and alerts, all in one form."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TESTS = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.
 
 @pytest.mark.parametrize("page", PAGES)
 def test_each_page_has_the_one_form(page: str) -> None:
-    """Seen, meant, fixed, over, prevented; alert, page, metric and log are named, if only to say that there is none."""
+    """Each page has the same sections and names its alert, page, metric and log line, or says that there is none."""
     text = text_of(page)
     assert tuple(re.findall(r"^## (.+)$", text, re.MULTILINE)) == FORM
     seen = text.split("## What it means")[0]
@@ -41,7 +41,7 @@ def test_each_page_has_the_one_form(page: str) -> None:
 
 
 def test_the_index_leads_to_every_page_and_names_every_alert() -> None:
-    """One screen; what an alert is called leads on."""
+    """The index fits on one screen and maps every alert to its page."""
     text = text_of("README")
     assert {f"{page}.md" for page in PAGES} <= set(re.findall(r"\]\(([^)]+)\)", text))
     assert set(AlertKind) <= set(re.findall(r"`(\w+)`", text))
@@ -49,7 +49,7 @@ def test_the_index_leads_to_every_page_and_names_every_alert() -> None:
 
 @pytest.mark.parametrize("page", ["README", *PAGES])
 def test_every_link_leads_to_a_place(page: str) -> None:
-    """Files that are there, and headings in them."""
+    """Linked files exist, and so do the linked headings."""
     for link in re.findall(r"\]\((?!https?:)([^)]+)\)", text_of(page)):
         name, _, anchor = link.partition("#")
         target = FOLDER / name if name else FOLDER / f"{page}.md"
@@ -61,7 +61,7 @@ def test_every_link_leads_to_a_place(page: str) -> None:
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_every_metric_of_the_documents_is_exposed_with_its_labels(demo: None) -> None:
-    """Of the runbook and every other document; what `/metrics` does not have helps nobody at night."""
+    """Applies to the runbook and all other documents: a metric missing from `/metrics` is useless during an outage."""
     request_metrics().count_request("design", "v1", "ok", 0.1)
     request_metrics().count_attempt("design", "echo", "echo-text", "http_401")
     request_metrics().count_refused_key("v1", "key_invalid")
@@ -77,7 +77,7 @@ def test_every_metric_of_the_documents_is_exposed_with_its_labels(demo: None) ->
 
 
 def test_every_command_of_the_documents_is_there_with_its_options() -> None:
-    """Of the runbook, every other document, the README and the files of deploy/."""
+    """Applies to the runbook, all other documents, the README and the files of deploy/."""
     known = get_commands()
     found = {
         (document.name, name, tuple(re.findall(r"(?<![\w-])--[a-z-]+", rest)))
@@ -94,7 +94,7 @@ def test_every_command_of_the_documents_is_there_with_its_options() -> None:
 
 @pytest.mark.parametrize("page", ["README", *PAGES])
 def test_every_block_that_is_marked_is_played(page: str) -> None:
-    """By a test of this folder, which names page and block; one without a name of its own could not be."""
+    """A test of this folder names page and block, so each block needs a unique name."""
     assert len(dict(blocks_of(page))) == len(blocks_of(page))
     for name, _commands in blocks_of(page):
         assert name

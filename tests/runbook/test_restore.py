@@ -1,4 +1,4 @@
-"""docs/runbook/restore.md: everything is lost but the backup and the saved secrets, and is back as it was."""
+"""docs/runbook/restore.md: only the backup and the saved secrets are left, and the installation is restored."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.runbook.installation import Installation
 
 
 def test_what_was_lost_is_back(own: Installation) -> None:
-    """Saved while it was served; the data directory is gone; then rows, bytes and keys are there, calls answered."""
+    """A backup of a running server restores rows, file bytes and keys, and calls are answered."""
     own.start()
     stored = own.upload(b"hello").json["id"]
     own.play("restore", "save")

@@ -1,4 +1,4 @@
-"""docs/runbook/rotate.md: keys and secrets of every kind get a successor while calls go on."""
+"""docs/runbook/rotate.md: keys and secrets of every kind are replaced without interrupting calls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def behind(own: Installation) -> float:
 
 
 def test_an_agents_and_a_providers_key_are_changed(served: Installation) -> None:
-    """The agent's old key goes on beside the new one; the provider is called with the new one alone."""
+    """The agent's old key remains valid beside the new one; the provider is called with the new key only."""
     old = served.manage("issue_agent_key", "vision-agent")
     page = served.person().post("/tokens/new/", name="rotate", scopes="keys:write", days=1)
     (token,) = set(TOKEN.findall(page.body.decode()))
@@ -34,7 +34,7 @@ def test_an_agents_and_a_providers_key_are_changed(served: Installation) -> None
 
 
 def test_the_secrets_of_the_installation_are_changed_under_calls(own: Installation) -> None:
-    """Keys are behind until they come in, then none is, and the old secrets go; nobody is refused at any time."""
+    """Keys are re-encrypted as they are used, then the old secrets are removed; no call is refused meanwhile."""
     own.start()
     other = own.manage("issue_agent_key", "vision-agent")
     (unused,) = set(KEY.findall(own.audited())) - {own.key[:11], other[:11]}

@@ -1,4 +1,4 @@
-"""The pages about what is in front of the servers: scrapers, proxies that terminate TLS, an orchestrator's probes."""
+"""The setup pages: scrapers, proxies that terminate TLS, and an orchestrator's probes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.runbook.installation import Installation, until
 
 
 def test_both_ports_say_the_same_of_the_whole_server(own: Installation) -> None:
-    """Of each call, once."""
+    """Both ports report each call once."""
     port = free_port()
     own.environment["ROUTING_ADMIN_METRICS_PORT"] = str(port)
     own.start()
@@ -20,7 +20,7 @@ def test_both_ports_say_the_same_of_the_whole_server(own: Installation) -> None:
 
 
 def test_a_proxy_that_passes_the_scheme_on_gets_the_page(own: Installation) -> None:
-    """Before, the program redirects to the address that was called."""
+    """Without a trusted proxy, the server ignores the forwarded scheme and redirects."""
     own.environment["ROUTING_ADMIN_PUBLIC_URL"] = "https://models.example"
     words = {"$PUBLIC_HOST": "models.example"}
     own.start()

@@ -1,4 +1,4 @@
-"""docs/runbook/upgrade.md: an installation of an earlier release is brought up to date, and back."""
+"""docs/runbook/upgrade.md: upgrading an installation of an earlier release, and going back."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def rows_in(own: Installation, query: str) -> list[str]:
 
 
 def test_an_installation_is_upgraded_and_brought_back(own: Installation) -> None:
-    """The copy before the migrations is what `restore` brings back; in between it is served, and says what runs."""
+    """`restore` returns to the backup made before the migrations; until then the new release is served."""
     shutil.rmtree(own.directory)
     shutil.unpack_archive(OLD, own.directory)
     for name in ("keys", "secret_key"):
@@ -43,7 +43,7 @@ def test_an_installation_is_upgraded_and_brought_back(own: Installation) -> None
 
 
 def test_tables_of_a_newer_release_are_refused_in_a_line(own: Installation) -> None:
-    """Status 1, one line that says what to do, and nothing is changed."""
+    """The command exits with status 1 and one line of advice, and changes nothing."""
     with closing(sqlite3.connect(own.directory / "routing_admin.sqlite3")) as rows, rows:
         rows.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('capabilities', '0999_later', '2030')")
     words = [sys.executable, "manage.py", "serve"]
