@@ -1,4 +1,4 @@
-"""Files as people and programs write them: valid ones, and any JSON at all."""
+"""Hypothesis strategies for configuration files: valid ones and arbitrary JSON."""
 
 from __future__ import annotations
 
@@ -75,7 +75,6 @@ own_route_keys = optional(
 
 
 def further_keys(keys: st.SearchStrategy[str]) -> st.SearchStrategy[dict[str, Any]]:
-    """The field `keys`, or none of it."""
     own = {"name": key_names.filter(bool), "apiKey": keys}
     entries = st.fixed_dictionaries(own, optional={"enabled": st.just(False)})
     several = st.lists(entries, max_size=3, unique_by=lambda item: item["name"])
@@ -112,7 +111,10 @@ def route_entries(draw: st.DrawFn, providers: list[str], *, own: bool = True) ->
 
 @st.composite
 def routing_files(draw: st.DrawFn, *, own: bool = True, keys: st.SearchStrategy[str] = key_fields) -> dict[str, Any]:
-    """A valid `llm-routing.json`; `own` adds our optional keys, odd but legal ways of writing, and unknown fields."""
+    """Build a valid `llm-routing.json`.
+
+    With `own`, add this program's optional keys, unusual but legal notation, and unknown fields.
+    """
     entries = st.lists(
         provider_entries(own=own, keys=keys), min_size=1, max_size=4, unique_by=lambda item: item["providerName"]
     )
@@ -166,6 +168,6 @@ def service_entries(draw: st.DrawFn, *, keys: st.SearchStrategy[str] = key_field
 
 @st.composite
 def services_files(draw: st.DrawFn, *, keys: st.SearchStrategy[str] = key_fields) -> dict[str, Any]:
-    """A valid `llmservices.json`."""
+    """Build a valid `llmservices.json`."""
     entries = st.lists(service_entries(keys=keys), max_size=4, unique_by=lambda item: item["id"])
     return {"services": draw(entries)} | draw(unknown_fields)

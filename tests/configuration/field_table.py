@@ -1,7 +1,7 @@
-"""One row per field of the configuration: what values it takes, and which ways cannot say it.
+"""One row per field of the configuration: the values it takes, and the exports that cannot express it.
 
-A field of a spec without a row fails by name. From these rows come arbitrary configurations, in all fields and at every
-position of a list.
+Arbitrary configurations are built from these rows, in all fields and at every position of a list. A field of a spec
+without a row fails a test by name.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ FILE = "file"
 
 @dataclass(frozen=True)
 class FieldRow:
-    """`values` in a configuration; `sample` is one beside the default; `unsaid` has by way the reason
-    why it cannot say the field.
+    """Values of a field: `values` in general, `sample` is one that differs from the default.
+
+    `unsaid` maps an export to the reason why it cannot express the field.
     """
 
     values: st.SearchStrategy[Any]
@@ -188,14 +189,14 @@ TABLE: Mapping[type, Mapping[str, FieldRow]] = {
 
 
 def values_of(kind: type, /, **own: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Arbitrary values of a spec in all fields; `own` are those that others decide."""
+    """Build specs with arbitrary values in all fields; `own` replaces strategies of fields that depend on others."""
     fields = {name: row.values for name, row in TABLE[kind].items()} | own
     return st.builds(kind, **fields)
 
 
 @st.composite
 def keys(draw: st.DrawFn, name: str, *, further: bool) -> KeySpec:
-    """A key of each kind, with what belongs to it."""
+    """Build a key of any kind with the fields that belong to that kind."""
     kind = draw(st.sampled_from([KeyKind.ENV, KeyKind.STORED] if further else list(KeyKind)))
     made: KeySpec = draw(values_of(KeySpec, kind=st.just(kind), name=st.just(name)))
     return replace(
@@ -207,7 +208,6 @@ def keys(draw: st.DrawFn, name: str, *, further: bool) -> KeySpec:
 
 @st.composite
 def providers(draw: st.DrawFn) -> ProviderSpec:
-    """A provider with up to two further keys."""
     key_names = draw(st.lists(TABLE[KeySpec]["name"].values, max_size=2, unique=True))
     first = draw(st.sampled_from(["", "first key of all"]))
     further = tuple(draw(keys(name, further=True)) for name in key_names if name not in ("1", first))
@@ -218,7 +218,7 @@ def providers(draw: st.DrawFn) -> ProviderSpec:
 
 @st.composite
 def services(draw: st.DrawFn, known: tuple[ProviderSpec, ...]) -> ServiceSpec:
-    """A service of one of these, whatever is known of each of its capabilities."""
+    """Build a service of one of the known providers, with any state of its capabilities."""
     provider = draw(st.sampled_from(known))
     cells = st.lists(st.sampled_from(["text", "vision", "audio", "自定义"]), max_size=3, unique=True)
     sides = {"input": draw(cells), "output": draw(cells)}
@@ -243,13 +243,13 @@ def services(draw: st.DrawFn, known: tuple[ProviderSpec, ...]) -> ServiceSpec:
 
 
 def unique(items: st.SearchStrategy[Any], name: str, *, least: int = 0, most: int = 2) -> st.SearchStrategy[Any]:
-    """A few of these, each with a name of its own."""
+    """Build a tuple of items whose attribute `name` is unique."""
     return st.lists(items, min_size=least, max_size=most, unique_by=lambda item: getattr(item, name)).map(tuple)
 
 
 @st.composite
 def configurations(draw: st.DrawFn) -> Configuration:
-    """Any configuration whose references hold."""
+    """Build any configuration with valid references."""
     known = draw(unique(providers(), "name", least=1, most=3))
     served = draw(unique(services(known), "id", most=3)) if known else ()
     at = st.sampled_from([each.name for each in known])

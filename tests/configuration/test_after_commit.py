@@ -1,4 +1,4 @@
-"""What was committed is answered as done, whatever fails afterwards; what is gone meanwhile is answered as gone."""
+"""A committed change is reported as done, whatever fails afterwards; a missing user is reported as not found."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROUTE = {"provider": "echo", "model": "echo-text"}
 
 @pytest.fixture
 def script(demo: None, admin_account: User) -> Client:
-    """A program with every scope."""
+    """Return a client of the administrators' API with every scope."""
     return Client(headers={"authorization": f"Bearer {token_of(admin_account)}"}, raise_request_exception=False)
 
 
@@ -39,7 +39,7 @@ def write_route(script: Client, name: str) -> Any:
 def test_a_change_that_was_committed_is_answered_as_done(
     failing: str, script: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The failure is in the log in one line; the next reader reads the rows, and a repeated write changes nothing."""
+    """The failure is logged without a traceback. The next read uses the rows, and a repeated write changes nothing."""
 
     def fail(*_: Any) -> Any:
         raise OperationalError("database is locked")
@@ -65,7 +65,7 @@ def test_a_change_that_was_committed_is_answered_as_done(
 
 @pytest.mark.parametrize("act", ["role", "active", "link", "withdraw"])
 def test_a_user_who_is_gone_is_404_on_the_page(act: str, admin_account: User) -> None:
-    """An invitation that another administrator withdraws at the same moment."""
+    """This includes an invitation that another administrator withdraws at the same moment."""
     gone = person("gone")
     client = browser_of(admin_account)
     form = {"role": "editor", "was": "viewer", "active": "0"}
@@ -75,7 +75,7 @@ def test_a_user_who_is_gone_is_404_on_the_page(act: str, admin_account: User) ->
 
 
 def test_a_user_who_goes_while_it_is_acted_upon_is_not_found(admin_account: User) -> None:
-    """Each act looks again in its transaction; nothing is written about somebody who is no more."""
+    """Each action reads the user again in its transaction and writes no audit event about a deleted one."""
     user, _token = people.invite(ADA, "ines", "viewer")
     User.objects.filter(pk=user.pk).delete()
     acts = (
@@ -91,7 +91,7 @@ def test_a_user_who_goes_while_it_is_acted_upon_is_not_found(admin_account: User
 
 
 def test_a_new_link_does_not_take_away_a_password_chosen_meanwhile(admin_account: User) -> None:
-    """The invitation was accepted between the page and the click."""
+    """The stale user object is from before the invitation was accepted; the chosen password is kept."""
     stale, _token = people.invite(ADA, "ines", "viewer")
     people.choose_password(ADA, User.objects.get(pk=stale.pk), "violet umbrella quarterly sonnet")
     people.new_link(ADA, stale)

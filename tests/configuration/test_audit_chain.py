@@ -1,4 +1,4 @@
-"""The audit log proves itself: append-only, gap-free, and every line bound to the one before it."""
+"""The audit log is append-only and gap-free, and each entry is chained to the previous one by a hash."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ ADA = Actor("person", "ada", "192.0.2.7")
 
 @pytest.fixture
 def five() -> None:
-    """Five lines, each of another act."""
+    """Write five entries about different objects."""
     for number in range(1, 6):
         write_event(ADA, AuditedAction("key.issue", "agent", f"a{number}", {"share": 1.0, "名": "文"}))
 
 
 def past_the_guard(statement: str) -> None:
-    """What somebody does who owns the database."""
+    """Run SQL with the triggers removed, as the owner of the database could."""
     with connection.cursor() as cursor:
         for each in [*statements_to_allow(connection.vendor), *statement.split(";")]:
             cursor.execute(each)
@@ -40,7 +40,7 @@ def problems(*heads: AuditHead) -> tuple[str, ...]:
 
 
 def test_lines_are_numbered_without_gap_and_the_chain_is_whole(five: None) -> None:
-    """Law: each line names the hash of the one before, also after a transaction that was given up."""
+    """Each entry names the hash of the previous one, also after a rolled-back transaction."""
     with transaction.atomic():
         write_event(ADA, AuditedAction("key.revoke"))
         transaction.set_rollback(True)
@@ -60,20 +60,20 @@ def test_lines_are_numbered_without_gap_and_the_chain_is_whole(five: None) -> No
     ],
 )
 def test_the_database_refuses_to_change_a_line(five: None, statement: str) -> None:
-    """Law: UPDATE, DELETE and a replacing INSERT fail in the database itself, whoever sends them."""
+    """UPDATE, DELETE and a replacing INSERT fail in the database itself."""
     with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(statement.replace("INSERT INTO", "INSERT OR REPLACE INTO" * (connection.vendor == "sqlite")))
     assert problems() == ()
 
 
 def test_a_changed_line_is_found(five: None) -> None:
-    """Law: its number is said, and that it does not fit its hash."""
+    """The message names its number and says that the content does not match the hash."""
     past_the_guard(f"UPDATE {TABLE} SET actor = 'eve' WHERE number = 3")
     assert problems() == ("Number 3 was changed: what it says does not fit its hash.",)
 
 
 def test_a_changed_line_with_a_new_hash_is_found(five: None) -> None:
-    """Law: the line behind it does not follow it any more."""
+    """The next entry no longer follows it."""
     row = AuditEvent.objects.get(number=3)
     entry = AuditEntry(3, "2026-01-01T00:00:00.000000+00:00", "person", "eve", "", "", "key.issue", "", "")
     made = digest_entry(entry)
@@ -82,7 +82,7 @@ def test_a_changed_line_with_a_new_hash_is_found(five: None) -> None:
 
 
 def test_a_missing_line_is_found(five: None) -> None:
-    """Law: one, or several in a row."""
+    """One missing entry or several in a row are named by number."""
     past_the_guard(f"DELETE FROM {TABLE} WHERE number = 2")
     assert problems() == ("Number 2 is missing.",)
     past_the_guard(f"DELETE FROM {TABLE} WHERE number = 3")
@@ -90,7 +90,7 @@ def test_a_missing_line_is_found(five: None) -> None:
 
 
 def test_two_lines_that_changed_places_are_found(five: None) -> None:
-    """Law: each is named with the number it was written as."""
+    """Each is named with the number it was written as."""
     past_the_guard(
         f"UPDATE {TABLE} SET number = -1 WHERE number = 2; UPDATE {TABLE} SET number = 2 WHERE number = 4;"
         f"UPDATE {TABLE} SET number = 4 WHERE number = -1"
@@ -101,7 +101,7 @@ def test_two_lines_that_changed_places_are_found(five: None) -> None:
 
 
 def test_what_two_lines_say_was_exchanged_and_is_found(five: None) -> None:
-    """Law: also where only the words changed places and numbers and hashes stayed."""
+    """The check also finds it when only the contents were swapped and numbers and hashes stayed."""
     lines = [
         AuditEntry(number, "2026-01-01", "person", "ada", "", "", "key.issue", "agent", name)
         for number, name in enumerate(("one", "two"), start=1)
@@ -123,7 +123,10 @@ def as_fields(entry: AuditEntry) -> dict[str, object]:
 
 
 def test_a_cut_end_is_found_by_a_head_that_was_noted(five: None) -> None:
-    """Law: the command notes a clean end in the data directory, and one kept elsewhere comes back with --head."""
+    """The command notes the head of an intact log in the data directory.
+
+    A head kept elsewhere is passed with --head.
+    """
     out = StringIO()
     call_command("audit_verify", stdout=out)
     noted = out.getvalue().split()[-1]
@@ -141,12 +144,12 @@ def test_a_cut_end_is_found_by_a_head_that_was_noted(five: None) -> None:
 
 
 def test_a_chain_that_was_written_anew_is_found_by_a_head(five: None) -> None:
-    """Law: whoever computes every hash again still has another newest one."""
+    """Even with every hash recomputed, the newest hash differs from the one noted before."""
     assert "was written anew" in problems(AuditHead(5, "f" * 64))[0]
 
 
 def test_a_guard_that_is_gone_is_found(five: None) -> None:
-    """Law: triggers that somebody dropped are missed, and come back with the next migration."""
+    """Dropped triggers are reported; `refuse_changes`, which each migration runs, creates them again."""
     with connection.cursor() as cursor:
         for each in statements_to_allow(connection.vendor):
             cursor.execute(each)
@@ -157,7 +160,7 @@ def test_a_guard_that_is_gone_is_found(five: None) -> None:
 
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 def test_many_writers_at_once_leave_no_gap() -> None:
-    """Law: numbers follow one another, whoever comes when."""
+    """Concurrent writers produce consecutive numbers."""
 
     def write() -> None:
         try:

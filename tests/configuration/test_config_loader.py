@@ -1,4 +1,4 @@
-"""ConfigLoader: what a routing file says is what the program gets, or every reason why not."""
+"""ConfigLoader parses a routing file or reports every problem in it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_configuration_written_and_read_again_is_the_same(value: dict[str, Any
 @pytest.mark.requirement("MMR-P2")
 @given(routing_files(), unknown_fields, st.data())
 def test_unknown_fields_change_nothing(value: dict[str, Any], unknown: dict[str, Any], data: st.DataObject) -> None:
-    """For any legal file, unknown fields at the root, in a provider or in a route leave the parsed value as it was."""
+    """In any legal file, unknown fields at the root, in a provider or in a route do not change the parsed value."""
     more = copy.deepcopy(value)
     places = [more, *more["providers"], *more["routing"].values()]
     place = data.draw(st.sampled_from(places))
@@ -56,7 +56,7 @@ def test_unknown_fields_change_nothing(value: dict[str, Any], unknown: dict[str,
 @pytest.mark.requirement("MMR-P3")
 @given(routing_files(own=False), st.data())
 def test_a_missing_required_field_is_named(value: dict[str, Any], data: st.DataObject) -> None:
-    """Whichever required field is removed, a problem has its path and its name, and parse raises."""
+    """When any required field is removed, a problem has its path and name, and parse raises."""
     route = data.draw(st.sampled_from(sorted(value["routing"])))
     index = data.draw(st.integers(0, len(value["providers"]) - 1))
     broken = copy.deepcopy(value)
@@ -77,7 +77,7 @@ def test_a_missing_required_field_is_named(value: dict[str, Any], data: st.DataO
 @pytest.mark.requirement("MMR-P4")
 @given(routing_files(own=False), words, st.data())
 def test_a_route_to_an_unknown_provider_is_an_error(value: dict[str, Any], name: str, data: st.DataObject) -> None:
-    """A provider that no entry has, as primary or in a chain, is a reference problem with its path."""
+    """An unknown provider, as primary or in a chain, is a reference problem with its path."""
     unknown = f"missing-{name}".replace("/", "-")
     route = value["routing"][data.draw(st.sampled_from(sorted(value["routing"])))]
     if data.draw(st.booleans()):
@@ -92,7 +92,7 @@ def test_a_route_to_an_unknown_provider_is_an_error(value: dict[str, Any], name:
 
 @given(json_values | st.builds(lambda one, two: {"providers": one, "routing": two}, json_values, json_values))
 def test_any_json_value_is_judged_without_an_exception(value: Any) -> None:
-    """Validation is total: whatever the value, it returns problems, each with one of the constraints."""
+    """For any JSON value, validation returns problems, each with a known constraint."""
     constraints = {"required", "type", "reference", "enum", "duplicate", "range"}
     problems = ConfigLoader.validate(value)
     assert {problem.constraint for problem in problems} <= constraints
@@ -101,7 +101,7 @@ def test_any_json_value_is_judged_without_an_exception(value: Any) -> None:
 
 @given(routing_files(own=False), json_values, st.data())
 def test_any_value_in_any_place_is_judged_without_an_exception(value: Any, junk: Any, data: st.DataObject) -> None:
-    """A legal file with one field replaced by any JSON value is either legal or has errors, and then nothing starts."""
+    """A legal file with one field replaced by any JSON value is either accepted or changes nothing."""
     places = [value, value["routing"], *value["providers"], *value["routing"].values()]
     place = data.draw(st.sampled_from(places))
     place[data.draw(st.sampled_from(sorted(place)))] = junk
@@ -111,7 +111,7 @@ def test_any_value_in_any_place_is_judged_without_an_exception(value: Any, junk:
 
 @pytest.mark.requirement("MMR-E3")
 def test_an_invalid_file_lists_every_problem_and_nothing_starts_on_it(tmp_path: Path) -> None:
-    """`load` raises one error that has all the problems, with their paths in its text."""
+    """`load` raises one error that lists all problems with their paths."""
     value = example()
     del value["providers"][0]["endpoint"]
     value["routing"]["planning"]["temperature"] = 3
@@ -132,7 +132,7 @@ def test_an_invalid_file_lists_every_problem_and_nothing_starts_on_it(tmp_path: 
 
 @pytest.mark.requirement("MMR-E2")
 def test_where_there_is_no_file_there_is_no_configuration(tmp_path: Path) -> None:
-    """A missing file is None, so that the environment can speak; an existing one is its configuration."""
+    """`load` returns None for a missing file, so that the environment can be used instead."""
     assert ConfigLoader.load(tmp_path / "llm-routing.json") is None
     config = ConfigLoader.load(EXAMPLE)
     assert config is not None
@@ -143,7 +143,7 @@ def test_where_there_is_no_file_there_is_no_configuration(tmp_path: Path) -> Non
 
 @pytest.mark.requirement("MMR-E1")
 def test_a_variable_overrides_its_providers_key_and_an_empty_one_does_not() -> None:
-    """LLM_PROVIDER_{NAME}_API_KEY replaces that provider's key; set but empty, it leaves it."""
+    """LLM_PROVIDER_{NAME}_API_KEY replaces the provider's key; an empty variable does not."""
     config = ConfigLoader.load(EXAMPLE)
     assert config is not None
     env = {"LLM_PROVIDER_OPENAI_API_KEY": "sk-from-env", "LLM_PROVIDER_ANTHROPIC_API_KEY": ""}
@@ -171,7 +171,7 @@ def test_a_variable_overrides_its_providers_key_and_an_empty_one_does_not() -> N
     ],
 )
 def test_each_rule_of_a_route_has_its_path_and_constraint(change: dict[str, Any], field: str, constraint: str) -> None:
-    """The table of decision 11, row by row."""
+    """Each invalid value of a route field is a problem with the field's path and constraint."""
     value = example()
     value["routing"]["planning"].update(change)
     assert fields_of(value) == {(field, constraint)}
@@ -196,7 +196,7 @@ def test_each_rule_of_a_route_has_its_path_and_constraint(change: dict[str, Any]
 def test_each_rule_of_a_provider_has_its_path_and_constraint(
     change: dict[str, Any], field: str, constraint: str
 ) -> None:
-    """The table of decisions 10 and 11, row by row; no message repeats a key."""
+    """Each invalid value of a provider field is a problem with path and constraint; no message repeats a key."""
     value = example()
     value["providers"][1].update(change)
     for route in value["routing"].values():
@@ -208,7 +208,7 @@ def test_each_rule_of_a_provider_has_its_path_and_constraint(
 
 @pytest.mark.parametrize("severity", ["warning"])
 def test_repeats_equal_names_and_placeholders_stop_nothing(severity: str) -> None:
-    """They are told as warnings, and the file is imported."""
+    """They are warnings, and the file is imported."""
     value = example()
     value["providers"] += [{**value["providers"][0], "providerName": "OpenAI", "apiKey": "xxx"}]
     value["providers"] += [{**value["providers"][0], "providerName": "深度", "apiKey": "NOT_NEEDED"}]
@@ -237,19 +237,18 @@ def test_repeats_equal_names_and_placeholders_stop_nothing(severity: str) -> Non
     ],
 )
 def test_what_is_no_json_in_utf_8_is_told_by_place_or_encoding(data: bytes, words_in_it: str) -> None:
-    """One problem that names the line and column, the encoding, or the depth."""
+    """There is one problem, which names the line and column, the encoding, or the depth."""
     with pytest.raises(InvalidConfigurationError, match=words_in_it) as caught:
         ConfigLoader.parse(data)
     assert len(caught.value.problems) == 1
 
 
 def test_a_byte_order_mark_is_accepted() -> None:
-    """A UTF-8 file with a byte order mark is the same configuration as without."""
     assert ConfigLoader.parse(b"\xef\xbb\xbf" + EXAMPLE.read_bytes()) == ConfigLoader.load(EXAMPLE)
 
 
 def test_a_field_written_twice_is_a_problem_with_its_path() -> None:
-    """JSON that says one thing twice says nothing for certain."""
+    """A duplicate field is an error, because its value is ambiguous."""
     text = EXAMPLE.read_text(encoding="utf-8").replace('"temperature": 0.8', '"temperature": 0.1, "temperature": 0.8')
     with pytest.raises(InvalidConfigurationError) as caught:
         ConfigLoader.parse(text)
@@ -260,7 +259,7 @@ def test_a_field_written_twice_is_a_problem_with_its_path() -> None:
 
 
 def test_a_providers_key_is_in_no_repr() -> None:
-    """Values end up in logs; keys must not."""
+    """A representation may end up in a log."""
     value = example()
     value["providers"][0]["apiKey"] = "sk-very-secret-indeed"
     assert "very-secret" not in repr(parsed(value))
@@ -278,7 +277,7 @@ def test_a_providers_key_is_in_no_repr() -> None:
     ],
 )
 def test_each_word_of_an_error_table_is_judged(table: dict[str, Any], told: list[tuple[str, str, str]]) -> None:
-    """A wrong action is an error; an error that nobody knows does nothing, and a warning says so."""
+    """An unknown action is an error. An unknown fault has no effect and is a warning."""
     value = example()
     value["routing"]["default"]["onError"] = table
     path = "routing.default.onError"
@@ -289,7 +288,7 @@ def test_each_word_of_an_error_table_is_judged(table: dict[str, Any], told: list
 
 
 def test_an_option_or_a_time_that_has_no_effect_is_a_warning_and_a_wrong_one_an_error() -> None:
-    """Nobody is left to believe that a misspelt setting holds."""
+    """A misspelt option is a warning, since it has no effect; an invalid value is an error."""
     value = example()
     value["providers"][0] |= {"quirks": {"sistem_role": "developer"}, "timeouts": {"conect": 5}}
     value["providers"][1] |= {"quirks": {"system_role": "boss"}, "timeouts": {"connect": 0}}
@@ -303,7 +302,7 @@ def test_an_option_or_a_time_that_has_no_effect_is_a_warning_and_a_wrong_one_an_
 
 @pytest.mark.parametrize("name", ["", "  "])
 def test_a_task_type_without_a_name_is_told_when_the_file_is_read(name: str) -> None:
-    """No request can ask for it; every other name is a task type."""
+    """No request can name such a task type. Any other name is allowed."""
     value = example()
     value["routing"][name] = {"provider": "openai"}
     (problem,) = ConfigLoader.validate(value)

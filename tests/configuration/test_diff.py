@@ -1,4 +1,4 @@
-"""The difference between two configurations: all of it, in words, without a key."""
+"""The difference between two configurations: complete, in sentences, without keys."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_there_is_no_difference_exactly_when_the_configurations_are_equal(one: A
 
 @given(routing_files(), services_files())
 def test_a_difference_turned_round_adds_what_it_removed(routing: Any, services: Any) -> None:
-    """Whole things added one way are removed the other way."""
+    """An object added in one direction is removed in the other."""
     new = import_values(EMPTY, [routing, services]).configuration
     there, back = diff(EMPTY, new), diff(new, EMPTY)
     added = [
@@ -55,7 +55,7 @@ def test_a_difference_turned_round_adds_what_it_removed(routing: Any, services: 
 
 @given(routing_files(keys=literal_keys))
 def test_no_key_is_in_a_difference(routing: Any) -> None:
-    """Neither the values nor the sentences nor the two texts have a key, a ciphertext or more than a print's start."""
+    """Changes, sentences and the texts side by side contain no key and no ciphertext."""
     new = import_values(EMPTY, [routing]).configuration
     snapshot = to_json(new)
     for provider in snapshot["providers"]:
@@ -79,12 +79,12 @@ def test_no_key_is_in_a_difference(routing: Any) -> None:
     ],
 )
 def test_a_changed_field_is_one_sentence(fields: dict[str, Any], words: str) -> None:
-    """What changed, of what, from what, to what."""
+    """The sentence says what changed, where, from which value and to which."""
     assert [sentence(change) for change in diff(example(), changed(**fields))] == [words]
 
 
 def test_a_chain_is_told_whole_in_its_order() -> None:
-    """Order is a chain's meaning, so before and after are both shown as chains."""
+    """Order matters in a chain, so the change shows the whole chain before and after."""
     candidates = to_json(example())["routes"][0]["candidates"]
     (change,) = diff(example(), changed(candidates=candidates[::-1]))
     assert sentence(change) == (
@@ -93,7 +93,7 @@ def test_a_chain_is_told_whole_in_its_order() -> None:
 
 
 def test_things_added_removed_and_moved_are_told_as_wholes() -> None:
-    """One change for a whole thing, one for a new order."""
+    """An added or removed object is one change; so is a new order."""
     snapshot = to_json(example())
     snapshot["routes"] = [snapshot["routes"][1], snapshot["routes"][0], snapshot["routes"][2] | {"task_type": "other"}]
     changes = diff(example(), from_json(snapshot))
@@ -107,7 +107,7 @@ def test_things_added_removed_and_moved_are_told_as_wholes() -> None:
 
 
 def test_two_texts_stand_side_by_side_with_their_line_numbers() -> None:
-    """A changed line is one row with both texts; unchanged stretches are cut to the context."""
+    """A changed line is one row with both texts; unchanged lines are cut to the context."""
     rows = side_by_side(example(), changed(temperature=0.9), context=1)
     assert [(row.tag, row.left.strip(), row.right.strip()) for row in rows] == [
         ("equal", '"model": "gpt-4",', '"model": "gpt-4",'),
@@ -119,7 +119,7 @@ def test_two_texts_stand_side_by_side_with_their_line_numbers() -> None:
 
 
 def test_a_change_is_a_value_that_pages_can_say_in_their_own_words() -> None:
-    """Kind, name, field path, before and after are there as data."""
+    """Kind, name, field path, before and after are available as data."""
     assert diff(example(), changed(retries=1)) == (
         Change(action=ChangeKind.ADDED, kind="route", name="planning", field="retries", before=None, after=1),
     )

@@ -1,4 +1,4 @@
-"""The examination finds each thing that can be broken, says where, and changes nothing."""
+"""The doctor command finds each kind of damage, says where it is, and changes nothing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default
 
 @pytest.fixture(autouse=True)
 def _whole() -> None:
-    """An installation in which everything is right."""
+    """Set up an installation without problems."""
     demo.load()
     User.objects.create_superuser("admin", password="correct horse battery staple")
 
@@ -39,7 +39,7 @@ def problems() -> dict[str, list[str]]:
 
 
 def test_a_whole_installation_has_no_problem(capsys: pytest.CaptureFixture[str]) -> None:
-    """Every check says ok and the command ends with 0; a machine that allows few open files is no damage."""
+    """The command exits with 0. A low limit of open files is only a warning."""
     store_bytes(SYSTEM, b"whole", filename="a.bin")
     assert problems() == {}
     call_command("doctor")
@@ -54,7 +54,7 @@ def test_a_whole_installation_has_no_problem(capsys: pytest.CaptureFixture[str])
 def test_a_retired_model_is_named_with_its_day_and_successor(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of the configuration and of LLM_MODEL, whose default is the seeds' `gpt-4`; the examination does not fail."""
+    """This includes LLM_MODEL, whose default is `gpt-4`. The command does not fail because of a retired model."""
     with ledger.change(SYSTEM, AuditedAction("test")):
         Provider.objects.filter(name="anthropic").update(default_model="claude-3-7-sonnet-20250219")
     monkeypatch.setenv("LLM_API_KEY", "sk-test")
@@ -68,7 +68,7 @@ def test_a_retired_model_is_named_with_its_day_and_successor(
 
 
 def test_a_contested_price_is_named_until_the_administrator_has_one(capsys: pytest.CaptureFixture[str]) -> None:
-    """It is no damage: lists differ, and one of them counts."""
+    """Contradicting price lists are a warning until the administrator sets a price."""
     address, model = "https://api.mistral.ai/v1", "magistral-medium-latest"
     with ledger.change(SYSTEM, AuditedAction("service.add", "service", "paid")):
         provider = Provider.objects.create(name="paid", endpoint=address, default_model=model, key_source="none")
@@ -82,7 +82,7 @@ def test_a_contested_price_is_named_until_the_administrator_has_one(capsys: pyte
 
 
 def test_missing_and_damaged_bytes_are_named_by_their_artifact() -> None:
-    """Every byte is read again, whatever was remembered."""
+    """Every stored file is read again."""
     missing = store_bytes(SYSTEM, b"will be missing", filename="a.bin")
     damaged = store_bytes(SYSTEM, b"will be damaged", filename="b.bin")
     byte_store().delete(missing.sha256)
@@ -93,13 +93,13 @@ def test_missing_and_damaged_bytes_are_named_by_their_artifact() -> None:
 
 
 def test_rows_that_were_written_past_the_ledger_are_found() -> None:
-    """What the rows say is what the newest revision says."""
+    """The rows must be equal to the newest revision."""
     TaskRoute.objects.filter(task_type="planning").update(temperature=1.5)
     assert list(problems()) == ["configuration"]
 
 
 def test_a_revision_that_was_changed_afterwards_is_found() -> None:
-    """Its digest tells."""
+    """Its digest no longer matches."""
     revision = Revision.objects.latest("number")
     revision.snapshot["providers"] = []
     Revision.objects.filter(pk=revision.pk).update(snapshot=revision.snapshot)
@@ -107,14 +107,14 @@ def test_a_revision_that_was_changed_afterwards_is_found() -> None:
 
 
 def test_a_provider_key_that_cannot_be_opened_is_found_and_not_told(settings: Any) -> None:
-    """After the encryption keys were lost."""
+    """A key that cannot be decrypted, because the encryption keys were lost, is reported without its text."""
     with ledger.change(SYSTEM, AuditedAction("test")):
         provider = Provider.objects.get(name="openai")
         provider.key_source = "stored"
         provider.stored_key = store_key("sk-very-secret-1234", provider.endpoint)
         provider.save()
     assert problems() == {}
-    settings.SECRET_FILES = {}  # nothing to read them from again
+    settings.SECRET_FILES = {}  # with none listed, the changed keys are not read again from files
     settings.ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
     found = problems()["provider keys"]
     assert found[0].startswith("openai: ")
@@ -122,7 +122,7 @@ def test_a_provider_key_that_cannot_be_opened_is_found_and_not_told(settings: An
 
 
 def test_an_installation_nobody_can_administrate_is_found(capsys: pytest.CaptureFixture[str]) -> None:
-    """The command says how to get in again and ends with 1."""
+    """Without an active administrator the command names `changepassword` and exits with 1."""
     User.objects.update(is_active=False)
     with pytest.raises(SystemExit) as end:
         call_command("doctor")
@@ -131,7 +131,7 @@ def test_an_installation_nobody_can_administrate_is_found(capsys: pytest.Capture
 
 
 def test_secrets_that_others_can_read_are_found(settings: Any, tmp_path: Path) -> None:
-    """The files of the data directory are their owner's alone."""
+    """Files in the data directory must be readable by their owner only."""
     settings.DATA_DIR = tmp_path
     os.chmod(tmp_path, 0o700)
     for name in ("keys", "routing_admin.sqlite3", "logs.sqlite3-wal"):
@@ -144,7 +144,7 @@ def test_secrets_that_others_can_read_are_found(settings: Any, tmp_path: Path) -
 
 
 def test_a_start_takes_back_what_others_could_read(settings: Any, tmp_path: Path) -> None:
-    """An earlier version made its databases readable; what is private already is left alone."""
+    """Databases that an earlier version made readable become private at the start; private files are unchanged."""
     settings.DATA_DIR = tmp_path
     for name, mode in (("logs.sqlite3", 0o644), ("keys", 0o600)):
         (tmp_path / name).write_text("k")

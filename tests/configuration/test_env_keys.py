@@ -1,4 +1,4 @@
-"""Keys and the environment: nothing but a provider's key is ever read, and only for a provider."""
+"""Provider keys from the environment: only variables meant for provider keys are read, and only for their provider."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ any_text = st.text(max_size=20)
 
 
 def key_of(provider: ProviderSpec, env: dict[str, str]) -> str | None:
-    """The key a provider has in that environment."""
+    """Return the key that the provider has in the given environment."""
     override = overrides({provider.name: provider.env_name}).variables.get(provider.name)
     origins = {variable: [origin_of(provider.endpoint)] for variable in env}
     return key_state(provider, provider.key, override, {}, origins, "", env).value
@@ -40,7 +40,7 @@ def key_of(provider: ProviderSpec, env: dict[str, str]) -> str | None:
 @pytest.mark.requirement("MMR-E1")
 @given(any_text)
 def test_name_is_upper_cased_with_every_other_character_an_underscore(provider: str) -> None:
-    """For any name, NAME has one character of A–Z 0–9 _ for each of its upper-cased characters."""
+    """NAME has one character of A–Z 0–9 _ for each character of the upper-cased provider name."""
     name = name_part(provider)
     assert len(name) == len(provider.upper())
     for one, other in zip(provider.upper(), name, strict=True):
@@ -50,7 +50,7 @@ def test_name_is_upper_cased_with_every_other_character_an_underscore(provider: 
 @pytest.mark.requirement("MMR-E1")
 @given(st.text(st.sampled_from("ABCLMPROVIDERKEYS_0a$"), max_size=25) | any_text, words)
 def test_a_variable_outside_the_allow_list_never_resolves(variable: str, secret: str) -> None:
-    """Whatever is named, only LLM_PROVIDER_*_API_KEY, numbered or not, and explicitly allowed names give a value."""
+    """Only LLM_PROVIDER_*_API_KEY, numbered or not, and explicitly allowed names yield a value."""
     plain = variable.rstrip("0123456789").removesuffix("_") if variable[-1:].isdigit() else variable
     allowed = plain.startswith("LLM_PROVIDER_") and plain.endswith("_API_KEY") and len(plain) > 21
     assert (read(variable, {variable: secret}) is None) or allowed
@@ -62,7 +62,7 @@ def test_a_variable_outside_the_allow_list_never_resolves(variable: str, secret:
 
 @given(any_text)
 def test_every_key_text_has_one_form_and_a_literal_fits_a_header(text: str) -> None:
-    """A literal is printable ASCII; anything else is a reference, a listed placeholder, masked, none, or an error."""
+    """A literal is printable ASCII. Any other text is a reference, a placeholder, masked, empty, or invalid."""
     form = form_of(text)
     if form is KeyNotation.LITERAL:
         assert header_safe(text)
@@ -95,14 +95,14 @@ def test_every_key_text_has_one_form_and_a_literal_fits_a_header(text: str) -> N
     ],
 )
 def test_the_forms_of_a_key_field(text: str, form: KeyNotation) -> None:
-    """Placeholders are compared whole; a reference is the whole text or an error."""
+    """A placeholder must be the whole text; so must a reference."""
     assert form_of(text) is form
 
 
 @pytest.mark.requirement("MMR-E1")
 @given(st.dictionaries(any_text, st.none(), max_size=5))
 def test_an_override_belongs_to_exactly_one_provider(names: dict[str, None]) -> None:
-    """Two providers never share a variable, one without a NAME has none, and every provider is accounted for."""
+    """Two providers never share a variable, and every provider either has one, is nameless or collides."""
     found = overrides(names)
     assert len(set(found.variables.values())) == len(found.variables)
     unnamed = {name for name in names if not name_part(name).strip("_")}
@@ -113,7 +113,7 @@ def test_an_override_belongs_to_exactly_one_provider(names: dict[str, None]) -> 
 
 
 def test_env_name_tells_apart_what_the_names_do_not() -> None:
-    """`envName` is NAME, or the whole variable."""
+    """`envName` is NAME or the whole variable."""
     names = {"a.b": None, "a-b": "A_B_TWO", "深度": "LLM_PROVIDER_DEEPSEEK_API_KEY", "a b": None}
     found = overrides(names)
     assert found.variables == {"a-b": "LLM_PROVIDER_A_B_TWO_API_KEY", "深度": "LLM_PROVIDER_DEEPSEEK_API_KEY"}
@@ -123,7 +123,7 @@ def test_env_name_tells_apart_what_the_names_do_not() -> None:
 
 @pytest.mark.requirement("MMR-E1")
 def test_an_override_wins_over_the_variable_a_provider_names() -> None:
-    """The override first; where it is unset or empty, the named variable; else nothing."""
+    """The override wins; if it is unset or empty, the named variable is read."""
     key = KeySpec(KeyKind.ENV, "LLM_PROVIDER_SHARED_API_KEY")
     provider = ProviderSpec("p", "https://x.example/v1", "m", key=key)
     shared, own = {"LLM_PROVIDER_SHARED_API_KEY": "shared"}, {"LLM_PROVIDER_P_API_KEY": "own"}
@@ -133,7 +133,7 @@ def test_an_override_wins_over_the_variable_a_provider_names() -> None:
 
 
 def test_processes_that_start_at_once_agree_on_a_secret(tmp_path: Path) -> None:
-    """Each makes one of its own; the first one counts, and no other file is left."""
+    """Each process generates a secret; the first one stored is used, and no other file remains."""
     path, start = tmp_path / "secret_key", threading.Barrier(8)
 
     def begin(number: int) -> str:

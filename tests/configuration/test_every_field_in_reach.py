@@ -1,4 +1,4 @@
-"""Every field of the configuration can be set on a page and is in the document of the file that scripts write."""
+"""Every field of the configuration can be set on a page and is documented in docs/configuration.md."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ ELSEWHERE: Mapping[type, Mapping[str, str]] = {
     },
     CandidateSpec: {"extra": KEPT},
 }
-"""Another name or the beginning of the names in the form, or the reason why a field is not in it."""
+"""Maps a field to its name (or the prefix of its names) in the form, or to the reason why it is not in the form."""
 
 
 def form_fields(kind: type) -> set[str]:
     if kind is ProviderSpec:
         return set(ProviderForm(instance=Provider(endpoint="https://a.example/v1")).fields)
-    if kind is ServiceSpec:  # one that is there has switches, one that is not has an id
+    if kind is ServiceSpec:  # an existing service has switches, a new one has an id field
         return {*ServiceForm(instance=Service()).fields, *ServiceForm(instance=Service(pk=1)).fields}
     return set({RouteSpec: RouteForm, CandidateSpec: CandidateForm}[kind].base_fields)
 
@@ -67,7 +67,7 @@ def form_fields(kind: type) -> set[str]:
 @pytest.mark.parametrize("kind", ELSEWHERE)
 @pytest.mark.django_db
 def test_every_field_is_in_its_form_or_left_out_for_a_reason(kind: type) -> None:
-    """A field that no administrator can set is one that a form forgot."""
+    """A field that is missing in its form could not be set by any administrator."""
     there, other = form_fields(kind), ELSEWHERE[kind]
     missing = [each.name for each in fields(kind) if each.name not in there and each.name not in other]
     assert missing == []
@@ -76,7 +76,7 @@ def test_every_field_is_in_its_form_or_left_out_for_a_reason(kind: type) -> None
 
 
 def entries_of(kind: type, name: str) -> Iterator[Any]:
-    """What `GET` of the administrators' API gives, and `PUT` takes, where the field has its sample."""
+    """Yield the entries that the administrators' API returns and accepts, with the field set to its sample."""
     for made in with_sample(kind, name):
         if kind is ProviderSpec:
             yield write_entry(made, EntryKind.PROVIDER, made.providers[0].name)
@@ -87,7 +87,7 @@ def entries_of(kind: type, name: str) -> Iterator[Any]:
 
 
 def keys_in(entry: Mapping[str, Any]) -> Iterator[str]:
-    """The keys of an entry and of the candidates in it; what other objects hold is free."""
+    """Yield the keys of an entry and of its candidates, but not those of nested free-form objects."""
     yield from entry
     for candidate in (entry.get("primary"), *entry.get("fallback", ())):
         yield from candidate if isinstance(candidate, Mapping) else ()
@@ -95,7 +95,7 @@ def keys_in(entry: Mapping[str, Any]) -> Iterator[str]:
 
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in ELSEWHERE for name in TABLE[kind]])
 def test_every_field_of_a_file_is_in_its_document(kind: type, name: str) -> None:
-    """docs/configuration.md is the schema that the administrators' API refers to."""
+    """The administrators' API refers to docs/configuration.md as its schema."""
     keys = {key for entry in entries_of(kind, name) for key in keys_in(entry) if not key.startswith("x-")}
     assert keys
     assert [key for key in sorted(keys) if not re.search(rf"\b{key}\b", DOCUMENT)] == []

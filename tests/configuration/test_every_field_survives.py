@@ -1,4 +1,4 @@
-"""Whatever an administrator configured, in every field and at every position, survives each way out and in again."""
+"""Every field of the configuration, at every position, survives export and import, revisions, rows and undo."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def texts(configuration: Configuration, mode: Mode = Mode.FULL) -> list[str]:
 
 
 def in_files(configuration: Configuration) -> Configuration:
-    """What files can say of a configuration: stored keys and the terms of agents' keys are in none."""
+    """Return the configuration without what files leave out: stored keys and the terms of agents' keys."""
     agents = tuple(replace(each, keys={}) for each in configuration.agents)
     return replace(without_stored_keys(configuration), agents=agents)
 
 
 def test_every_field_of_every_spec_has_a_row() -> None:
-    """A new field begins with its row, from which every law here takes its values."""
+    """The tests of this module take their values from these rows."""
     missing = [
         f"{kind.__name__}.{each.name}" for kind in SPECS for each in fields(kind) if each.name not in TABLE[kind]
     ]
@@ -61,7 +61,7 @@ def test_every_field_of_every_spec_has_a_row() -> None:
 
 @given(configurations())
 def test_a_full_export_makes_the_same_configuration_in_an_empty_installation(made: Configuration) -> None:
-    """For any configuration, import(export(c)) differs in nothing but keys, and exports the same bytes again."""
+    """For any configuration, import(export(c)) differs only in keys and exports the same bytes again."""
     files = texts(made)
     outcome = import_files(EMPTY, files)
     assert outcome.accepted, outcome.problems
@@ -72,7 +72,7 @@ def test_a_full_export_makes_the_same_configuration_in_an_empty_installation(mad
 
 @given(configurations())
 def test_a_configuration_imported_onto_itself_changes_nothing(made: Configuration) -> None:
-    """Whether it merges or removes what the files do not mention; stored keys stay stored."""
+    """This holds with and without pruning, and stored keys stay stored."""
     for prune in (False, True):
         outcome = import_files(made, texts(made), prune=prune)
         assert outcome.accepted, outcome.problems
@@ -83,7 +83,7 @@ def test_a_configuration_imported_onto_itself_changes_nothing(made: Configuratio
 
 @given(configurations())
 def test_an_entry_that_was_read_and_written_back_changes_nothing(made: Configuration) -> None:
-    """GET → PUT of each provider, service and route."""
+    """The same holds for a GET followed by a PUT of each provider, service and route."""
     entries = [
         *((EntryKind.PROVIDER, each.name) for each in made.providers),
         *((EntryKind.SERVICE, each.id) for each in made.services),
@@ -98,7 +98,7 @@ def test_an_entry_that_was_read_and_written_back_changes_nothing(made: Configura
 
 @given(configurations())
 def test_a_revision_keeps_all_of_it(made: Configuration) -> None:
-    """from_json(to_json(c)) is c, through real JSON."""
+    """from_json(to_json(c)) == c, through real JSON."""
     assert same_value(from_json(json.loads(json.dumps(to_json(made)))), made)
 
 
@@ -106,7 +106,7 @@ def test_a_revision_keeps_all_of_it(made: Configuration) -> None:
 @given(configurations())
 @pytest.mark.django_db
 def test_rows_keep_all_of_it(made: Configuration) -> None:
-    """What is written is what is read, whatever was there before."""
+    """Rows read back equal what was written, whatever was stored before."""
     stored = without_stored_keys(made)
     rows.write(stored)
     assert diff(stored, rows.read()) == ()
@@ -129,7 +129,7 @@ BASE = Configuration(
 
 
 def with_sample(kind: type, name: str) -> Iterator[Configuration]:
-    """The base with the sample of a field, at every position that it has."""
+    """Yield the base configuration with the sample of a field at each position it can have."""
     sample = TABLE[kind][name].sample
     if kind is Configuration:
         yield replace(BASE, **{name: sample})
@@ -169,7 +169,7 @@ def _item(kind: type, name: str) -> Any:
 
 
 def _sampled(*ways: str) -> list[tuple[type, str]]:
-    """The fields that have a sample and that none of these ways is excused for."""
+    """Return the fields that have a sample and that every one of the given exports can express."""
     return [
         (kind, name)
         for kind, name in FIELDS
@@ -179,7 +179,7 @@ def _sampled(*ways: str) -> list[tuple[type, str]]:
 
 @pytest.mark.parametrize(("kind", "name"), _sampled(SEED), ids=lambda each: getattr(each, "__name__", each))
 def test_the_seed_export_says_a_field_in_its_files_or_on_stderr(kind: type, name: str) -> None:
-    """Nothing is left out in silence."""
+    """No field is left out silently."""
     before = [export(BASE, each, Mode.SEED) for each in FileFormat]
     for made in with_sample(kind, name):
         assert made == BASE or [export(made, each, Mode.SEED) for each in FileFormat] != before
@@ -191,9 +191,9 @@ EVERY = pytest.mark.parametrize(("kind", "name"), _sampled(), ids=lambda each: g
 @EVERY
 @pytest.mark.django_db
 def test_each_way_keeps_every_field(kind: type, name: str) -> None:
-    """The laws above at one value of each field, so that one forgotten in rows, a revision or a file fails by name.
+    """Each field is checked with one value, so that a field forgotten in rows, revisions or files fails by name.
 
-    Undo writes the value of a revision to rows that say another.
+    Undo writes the value of a revision over rows that differ from it.
     """
     for made in with_sample(kind, name):
         rows.write(made)
@@ -210,5 +210,5 @@ def test_each_way_keeps_every_field(kind: type, name: str) -> None:
 
 @EVERY
 def test_the_difference_sees_every_field(kind: type, name: str) -> None:
-    """What no difference says makes no revision."""
+    """A change without a difference would create no revision."""
     assert all(diff(BASE, made) for made in with_sample(kind, name) if made != BASE)

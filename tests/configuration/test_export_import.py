@@ -1,4 +1,4 @@
-"""Files and configuration are two forms of one value: nothing is lost on the way there and back."""
+"""Exporting a configuration to files and importing it again loses nothing."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def example(name: str) -> Any:
 
 @pytest.mark.requirement("MMR-P1", "MCR-5.2")
 def test_the_seeds_files_export_as_they_came() -> None:
-    """Byte for byte: order, Chinese unescaped, two spaces, final newline; a placeholder key as its `${…}`."""
+    """Order, unescaped Chinese, indentation and final newline are kept; a placeholder key becomes its `${…}`."""
     routing = (EXAMPLES / "llm-routing.json").read_text(encoding="utf-8")
     services = (EXAMPLES / "llmservices.json").read_text(encoding="utf-8")
     outcome = import_files(EMPTY, [services, routing])
@@ -55,7 +55,7 @@ def test_the_seeds_files_export_as_they_came() -> None:
 
 @pytest.mark.requirement("MCR-5.5")
 def test_the_template_that_the_demo_loads_has_examples_of_capabilities() -> None:
-    """It is valid without a word, exports as it is, and shows text, vision, audio and file."""
+    """It is valid without warnings, exports byte for byte, and shows text, vision, audio and file."""
     files = [(DEMO / f"{name}.json").read_text(encoding="utf-8") for name in FileFormat]
     outcome = import_files(EMPTY, files)
     assert outcome.problems == ()
@@ -78,7 +78,7 @@ def test_the_second_export_equals_the_first_byte_for_byte(routing: Any, services
 
 @given(routing_files(), services_files(), st.booleans())
 def test_importing_what_was_exported_changes_nothing(routing: Any, services: Any, prune: bool) -> None:
-    """import(export(c)) onto c is c, whether it merges or prunes, stored keys included, and no key comes along."""
+    """import(export(c)) onto c is c, with and without pruning, including stored keys."""
     configuration = imported(routing, services).configuration
     outcome = import_files(configuration, texts(configuration), prune=prune)
     assert outcome.configuration == configuration
@@ -87,7 +87,7 @@ def test_importing_what_was_exported_changes_nothing(routing: Any, services: Any
 
 @given(routing_files(keys=st.just("${LLM_PROVIDER_SHARED_API_KEY}") | st.just("NOT_NEEDED") | st.just("")))
 def test_a_configuration_of_its_export_is_the_configuration(routing: Any) -> None:
-    """import(export(c)) == c from nothing, where no key is stored (a stored key never leaves)."""
+    """import(export(c)) == c in an empty installation, if no key is stored; exports never contain stored keys."""
     configuration = imported(routing).configuration
     assert import_files(EMPTY, texts(configuration)[:1]).configuration == configuration
 
@@ -95,7 +95,7 @@ def test_a_configuration_of_its_export_is_the_configuration(routing: Any) -> Non
 @pytest.mark.requirement("MMR-P2")
 @given(routing_files(), services_files())
 def test_an_export_says_everything_the_file_said(routing: Any, services: Any) -> None:
-    """Apart from the key fields the exported JSON equals the imported one, unknown fields and odd forms included."""
+    """Except for key fields, the exported JSON equals the imported one, including unknown fields and odd notation."""
     found = [json.loads(text) for text in texts(imported(routing, services).configuration)]
     for value, kind in (
         (routing, "providers"),
@@ -111,7 +111,7 @@ def test_an_export_says_everything_the_file_said(routing: Any, services: Any) ->
 @pytest.mark.requirement("MMR-E1")
 @given(routing_files(keys=literal_keys), services_files(keys=literal_keys), st.sampled_from(list(Mode)))
 def test_no_key_is_in_any_export_snapshot_or_problem(routing: Any, services: Any, mode: Mode) -> None:
-    """Literal keys travel beside the configuration; no form of it has them, and exports hold `${…}` only."""
+    """Literal keys are returned separately from the configuration; exports contain only `${…}`."""
     outcome = imported(routing, services)
     secrets = [entry["apiKey"] for entry in (*routing["providers"], *services["services"])]
     seen = "".join((*texts(outcome.configuration, mode), json.dumps(to_json(outcome.configuration)), repr(outcome)))
@@ -130,7 +130,7 @@ def test_a_snapshot_is_the_configuration(routing: Any, services: Any) -> None:
 
 @given(routing_files(), services_files())
 def test_exports_for_others_are_valid_files(routing: Any, services: Any) -> None:
-    """Whatever the configuration, the gateway file has no error, and the seed file none but a missing default."""
+    """The gateway file never has an error; the seed file has none except a missing default route."""
     configuration = imported(routing, services).configuration
     for mode in (Mode.SEED, Mode.GATEWAY):
         routed, served = (json.loads(text) for text in texts(configuration, mode))
@@ -139,7 +139,7 @@ def test_exports_for_others_are_valid_files(routing: Any, services: Any) -> None
 
 
 def test_unknown_fields_are_reported_with_their_paths() -> None:
-    """The import says which fields it keeps without understanding them."""
+    """Unknown fields are kept, and the import lists them."""
     routing, services = example("llm-routing.json"), example("llmservices.json")
     routing["schema"] = 1
     routing["routing"]["a.b"] = {"provider": "openai", "note": "x", "fallback": [{"provider": "openai", "why": 1}]}
@@ -154,7 +154,7 @@ def test_unknown_fields_are_reported_with_their_paths() -> None:
 
 
 def test_a_bad_file_changes_nothing_even_beside_a_good_one() -> None:
-    """One error anywhere, and the configuration is the one there was; the problems of all files are told."""
+    """One error in any file rejects the import; the problems of all files are reported."""
     good, bad = example("llm-routing.json"), {"services": [{"id": "x"}]}
     outcome = import_values(EMPTY, [good, bad])
     assert outcome.configuration == EMPTY
@@ -168,7 +168,7 @@ def test_a_bad_file_changes_nothing_even_beside_a_good_one() -> None:
 @pytest.mark.requirement("MMR-E1")
 @pytest.mark.parametrize("text", ["", "NOT_NEEDED", "xxx", "sk-****cdef", "${LLM_PROVIDER_OPENAI_API_KEY}"])
 def test_a_stored_key_gives_way_to_another_key_only(text: str) -> None:
-    """Empty, masked, placeholder and `${…}` leave it while the origin is the same; at another origin it is gone."""
+    """Empty, masked, placeholder and `${…}` values keep the stored key while the origin stays the same."""
     value = example("llm-routing.json")
     value["providers"][0]["apiKey"] = "sk-first-key"
     stored = imported(value).configuration
@@ -185,7 +185,7 @@ def test_a_stored_key_gives_way_to_another_key_only(text: str) -> None:
 
 
 def test_services_meet_the_routing_files_provider_with_the_same_base_and_key() -> None:
-    """A service whose base URL is that of a provider's call, with the same key, is a model of that provider."""
+    """If base URL and key match a provider of the routing file, the service belongs to that provider."""
     services = example("llmservices.json")
     services["services"][0] |= {
         "baseURL": "https://api.openai.com/v1",
@@ -200,7 +200,7 @@ def test_services_meet_the_routing_files_provider_with_the_same_base_and_key() -
 
 
 def test_each_distinct_base_url_and_key_is_one_provider_with_a_stable_name() -> None:
-    """Named after the host, path words added when taken; a second import with other order gives the same names."""
+    """The name is the host's, with words of the path if it is taken; the order of a second import does not matter."""
     entry = example("llmservices.json")["services"][0]
     places = [("https://a.cn/v1", "sk-one-1"), ("https://a.cn/v1", "sk-two-2"), ("https://a.cn/v2/", "sk-one-1")]
     services = [entry | {"id": f"s{i}", "baseURL": url, "apiKey": key} for i, (url, key) in enumerate(places * 2)]
@@ -217,7 +217,7 @@ def test_each_distinct_base_url_and_key_is_one_provider_with_a_stable_name() -> 
 
 
 def test_merging_keeps_what_the_file_does_not_mention_and_pruning_removes_it() -> None:
-    """Merge: old order, old things, new ones after. Prune: the file alone, but a provider in use stays."""
+    """Merging keeps the stored order and appends new items. Pruning keeps the file's items and providers in use."""
     configuration = imported(example("llm-routing.json"), example("llmservices.json")).configuration
     small = {
         "providers": [example("llm-routing.json")["providers"][1]],
@@ -245,7 +245,7 @@ def test_merging_keeps_what_the_file_does_not_mention_and_pruning_removes_it() -
 def test_a_fallback_is_a_whole_provider_name_first_then_provider_and_model(
     entry: str, provider: str, model: str | None
 ) -> None:
-    """Decision 7: the whole text, else split at its first `/`; and it is written back as it was."""
+    """A full provider name wins; otherwise the entry is split at its first `/`. It is exported unchanged."""
     base = example("llm-routing.json")["providers"][0]
     value = {
         "providers": [base | {"providerName": name} for name in ("siliconflow", "a/b", "a")],
@@ -260,7 +260,7 @@ def test_a_fallback_is_a_whole_provider_name_first_then_provider_and_model(
 
 
 def test_a_chain_edited_after_the_import_wins_over_how_the_file_wrote_it() -> None:
-    """A leftover is written only while it means what the value says."""
+    """The original notation is exported only while its meaning equals the configuration's."""
     value = example("llm-routing.json")
     value["routing"]["default"] |= {"fallback": [{"provider": "anthropic"}], "temperature": None, "enabled": True}
     configuration = imported(value).configuration
@@ -273,7 +273,7 @@ def test_a_chain_edited_after_the_import_wins_over_how_the_file_wrote_it() -> No
 
 @given(words)
 def test_removing_a_service_that_an_agent_uses_is_refused(name: str) -> None:
-    """A pruning import that would leave an agent without its service is an error, and changes nothing."""
+    """A pruning import that would leave an agent without its service is an error and changes nothing."""
     snapshot = to_json(imported(example("llmservices.json")).configuration)
     snapshot["agents"] = [{"id": name, "name": name, "service_id": "vision-model"}]
     configuration = from_json(snapshot)
@@ -283,7 +283,7 @@ def test_removing_a_service_that_an_agent_uses_is_refused(name: str) -> None:
 
 
 def test_the_seed_export_has_an_entry_per_provider_and_model_and_lists_what_it_cannot_say() -> None:
-    """Full call URLs, provider names only in fallback, and sentences for the rest."""
+    """Endpoints are full call URLs, fallbacks are provider names, and everything else is reported as left out."""
     value = example("llm-routing.json")
     value["providers"][0]["endpoint"] = "https://api.openai.com/v1"
     value["providers"].append(example("llm-routing.json")["providers"][0] | {"providerName": "e", "protocol": "echo"})
@@ -301,7 +301,7 @@ def test_the_seed_export_has_an_entry_per_provider_and_model_and_lists_what_it_c
 
 
 def test_the_gateway_export_points_every_task_and_service_at_us() -> None:
-    """Programs keep their task types and service ids; our URL and the agent key's variable stand there."""
+    """Task types and service ids stay the same; the endpoint is the gateway's URL."""
     configuration = imported(example("llm-routing.json"), example("llmservices.json")).configuration
     routing, services = (json.loads(text) for text in texts(configuration, Mode.GATEWAY))
     assert [item["endpoint"] for item in routing["providers"]] == ["http://127.0.0.1:8000/v1/chat/completions"]
@@ -314,7 +314,7 @@ def test_the_gateway_export_points_every_task_and_service_at_us() -> None:
 
 
 def test_a_stored_key_is_not_missed_in_the_environment() -> None:
-    """An exported file imported again does not warn of a variable that the stored key makes unnecessary."""
+    """Importing an export again does not warn of a missing variable if the key is stored."""
     value = example("llm-routing.json")
     value["providers"][0]["apiKey"] = "sk-first-key"
     stored = imported(value).configuration
@@ -324,7 +324,7 @@ def test_a_stored_key_is_not_missed_in_the_environment() -> None:
 
 
 def test_an_origin_that_may_not_be_called_is_a_warning() -> None:
-    """The deployment's refusal is told and stops nothing."""
+    """The restriction is reported, but the import is accepted."""
     around = KeyContext(refusal=lambda endpoint: "it may not be called" if "anthropic" in endpoint else None)
     outcome = import_values(EMPTY, [example("llm-routing.json")], around=around)
     assert outcome.accepted
@@ -332,7 +332,7 @@ def test_an_origin_that_may_not_be_called_is_a_warning() -> None:
 
 
 def test_prints_that_depend_on_the_origin_find_their_keys_again() -> None:
-    """An installation whose fingerprints are bound to the origin gets no new key from the same files."""
+    """With fingerprints bound to the origin, importing the same files again adds no key."""
 
     def at(key: str, endpoint: str) -> str:
         return f"{key[-1]}@{endpoint.split('/')[2]}"
@@ -349,7 +349,7 @@ def test_prints_that_depend_on_the_origin_find_their_keys_again() -> None:
 
 @pytest.mark.parametrize("mode", [Mode.SEED, Mode.GATEWAY])
 def test_a_switched_off_default_route_still_stands_in_exports_for_others(mode: Mode) -> None:
-    """Requests fall to `default` whatever its switch says, and a file without it is no file."""
+    """Requests fall back to `default` even if it is disabled, and a file without it is invalid."""
     value = example("llm-routing.json")
     value["routing"]["default"]["enabled"] = False
     routing, _ = texts(imported(value).configuration, mode)

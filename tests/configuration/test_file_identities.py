@@ -1,4 +1,4 @@
-"""Which provider a service is of is written in an export, not guessed from an address when it is imported."""
+"""An export names the provider of each service; an import does not guess it from the address."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def full(configuration: Configuration) -> list[str]:
 
 
 def both_ways(configuration: Configuration) -> list[Configuration]:
-    """The configuration after its export: into nothing, onto itself, and with what is not mentioned removed."""
+    """Import the configuration's export into nothing, onto itself, and onto itself with pruning; return the results."""
     files = full(configuration)
     found = [import_files(EMPTY, files), *(import_files(configuration, files, prune=prune) for prune in (False, True))]
     assert all(each.accepted for each in found)
@@ -43,7 +43,7 @@ def both_ways(configuration: Configuration) -> list[Configuration]:
 
 @pytest.mark.parametrize("mode", [Mode.FULL, Mode.SEED])
 def test_no_export_pairs_a_key_with_the_address_of_another_provider(mode: Mode) -> None:
-    """A service that was moved from one provider to another left its base URL behind in older revisions."""
+    """In older revisions a service that was moved to another provider kept the base URL of the first."""
     moved = ServiceSpec("s", "S", "new", "m", base_url="https://old.example/v1")
     made = Configuration(providers=(OLD, NEW), services=(moved,))
     entry = json.loads(export(made, FileFormat.SERVICES, mode).text)["services"][0]
@@ -52,7 +52,7 @@ def test_no_export_pairs_a_key_with_the_address_of_another_provider(mode: Mode) 
 
 
 def test_twins_at_one_address_keep_their_own_services() -> None:
-    """Two providers with the same base and the same variable, one service each, and one that only a service brought."""
+    """Two providers share base URL and variable; in the second case a service file introduced one of them."""
     services = tuple(ServiceSpec(f"s-{each.name}", "S", each.name, "m") for each in TWINS)
     for made in (
         Configuration(providers=TWINS, services=services),
@@ -77,7 +77,7 @@ def test_twins_at_one_address_keep_their_own_services() -> None:
     ids=lambda fields: next(iter(fields)),
 )
 def test_a_provider_that_only_services_brought_in_keeps_what_was_set(fields: dict[str, Any]) -> None:
-    """It is in the full export with everything, and as long as nothing was set it is in no routing file."""
+    """A provider known only from services appears in the routing file as soon as one of its fields is set."""
     values = {"services": [{**SERVICE, "baseURL": "https://api.example.com/v1"}]}
     brought = import_values(EMPTY, [values]).configuration
     assert routing_value(brought)["providers"] == []
@@ -98,13 +98,12 @@ SERVICE = {
 
 
 def test_a_provider_that_nothing_uses_survives_the_removal_of_what_files_do_not_mention() -> None:
-    """The file mentions it."""
     made = Configuration(providers=(replace(OLD, in_routing_file=False),))
     assert all(diff(made, each) == () for each in both_ways(made))
 
 
 def test_a_changed_endpoint_is_the_same_provider_with_its_services() -> None:
-    """Where the file wrote the base in its own way too."""
+    """The new address replaces a base URL that the file wrote in its own notation."""
     values = [{"services": [SERVICE | {"baseURL": "https://api.example.com/v1/chat/completions"}]}]
     brought = import_values(EMPTY, values).configuration
     assert brought.services[0].base_url == "https://api.example.com/v1/chat/completions"
@@ -115,7 +114,7 @@ def test_a_changed_endpoint_is_the_same_provider_with_its_services() -> None:
 
 
 def test_the_provider_that_an_entry_names_wins_over_its_address() -> None:
-    """The address is said not to be used; with a key in the entry it is an error, since that key is another host's."""
+    """The ignored address is a warning, but an error if the entry has a key, which belongs to another host."""
     made = Configuration(providers=(OLD, NEW))
     entry = SERVICE | {"providerName": "new", "baseURL": OLD.endpoint}
     outcome = import_values(made, [{"services": [entry]}])
@@ -129,13 +128,13 @@ def test_the_provider_that_an_entry_names_wins_over_its_address() -> None:
 
 
 def test_an_entry_that_names_a_new_provider_makes_it() -> None:
-    """Under that name, whatever its host is called."""
+    """The new provider gets that name, whatever its host."""
     outcome = import_values(EMPTY, [{"services": [SERVICE | {"providerName": "ours"}]}])
     assert [each.name for each in outcome.configuration.providers] == ["ours"]
 
 
 def test_a_configuration_without_a_route_is_imported() -> None:
-    """Providers alone are valid; a file with routes still needs `default`."""
+    """A file with providers only is valid; a file with routes needs `default`."""
     made = Configuration(providers=(OLD,))
     assert all(diff(made, each) == () for each in both_ways(made))
     bad = routing_value(replace(made, routes=(RouteSpec("task", (CandidateSpec("old"),)),)))
@@ -143,7 +142,7 @@ def test_a_configuration_without_a_route_is_imported() -> None:
 
 
 def test_the_seed_export_gives_out_no_key_that_is_disabled() -> None:
-    """The first enabled one stands there; a provider without any is left out with its services, and it is said."""
+    """The first enabled key is exported; a provider without one is left out with its services, and this is reported."""
     further = KeySpec(KeyKind.ENV, "LLM_PROVIDER_OLD_API_KEY_2", name="b")
     off = replace(OLD.key, enabled=False)
     routes = (RouteSpec("default", (CandidateSpec("old"), CandidateSpec("new"))),)

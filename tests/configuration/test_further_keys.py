@@ -1,4 +1,4 @@
-"""A provider's further keys in files and rows: what an export says, what an import takes, what Undo gives back."""
+"""A provider's additional keys in exports, imports, rows and undo."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FURTHER = [
 
 
 def test_an_export_holds_a_variable_for_each_key_and_the_second_equals_the_first():
-    """A stored key, and one that was never given, has the next free number; no key stands in the file."""
+    """A stored or missing key gets the next free variable number; the file contains no key."""
     first = import_files(EMPTY, [file_of(keyName="main", keys=FURTHER)])
     assert (first.problems[0].field, first.keys) == ("providers[0].keys[2].apiKey", {"openai": SECRETS[0]})
     assert first.further_keys == {"openai": (SECRETS[1],)}
@@ -63,7 +63,7 @@ def test_an_export_holds_a_variable_for_each_key_and_the_second_equals_the_first
 
 
 def test_a_file_that_says_nothing_of_further_keys_keeps_them_and_one_that_lists_none_removes_them():
-    """As a seed's file knows of one key only; with prune what is not mentioned goes."""
+    """A file of another program knows only one key, so the others are kept; pruning removes them."""
     full = import_files(EMPTY, [file_of(keyName="main", keys=FURTHER)]).configuration
     merged = import_files(full, [file_of()]).configuration.providers[0]
     assert (merged.key.name, [key.name for key in merged.more_keys]) == ("main", ["second", "3", "fourth"])
@@ -72,14 +72,14 @@ def test_a_file_that_says_nothing_of_further_keys_keeps_them_and_one_that_lists_
 
 
 def test_further_keys_do_not_follow_to_another_origin():
-    """As the first one does not: whoever gives the address is not who gave the keys."""
+    """Like the first key, they are not sent to an address that another user may have set."""
     full = import_files(EMPTY, [file_of(keys=FURTHER)]).configuration
     moved = import_files(full, [file_of(endpoint="https://elsewhere.example/v1")]).configuration
     assert moved.providers[0].more_keys == ()
 
 
 def test_the_seed_export_writes_the_first_key_and_says_what_it_cannot():
-    """Their programs know of one key (decision 20)."""
+    """Other programs know only one key (decision 20)."""
     full = import_files(EMPTY, [file_of(keys=FURTHER)]).configuration
     found = export(full, FileFormat.ROUTING, Mode.SEED)
     assert '"keys"' not in found.text
@@ -101,7 +101,7 @@ def test_the_seed_export_writes_the_first_key_and_says_what_it_cannot():
     ],
 )
 def test_every_problem_of_a_further_key_has_its_path(keys, field, constraint):
-    """Nothing is imported then."""
+    """An import with such a problem is rejected."""
     found = import_files(EMPTY, [file_of(keys=keys)])
     assert not found.accepted
     assert (field, constraint) in {(each.field, each.constraint) for each in found.problems}
@@ -109,7 +109,7 @@ def test_every_problem_of_a_further_key_has_its_path(keys, field, constraint):
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_rows_hold_what_the_value_says_and_undo_needs_no_plaintext():
-    """Written and read again it is the same; restored after its removal a stored key opens as before."""
+    """Rows read back equal what was written, and a restored stored key can be decrypted again."""
     applied = import_configuration(ADA, [file_of(keys=FURTHER)])
     before = rows.read()
     assert [key.kind for key in before.providers[0].keys] == [KeyKind.STORED, KeyKind.STORED, KeyKind.ENV, KeyKind.ENV]
@@ -130,7 +130,7 @@ def test_rows_hold_what_the_value_says_and_undo_needs_no_plaintext():
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_the_keys_that_take_turns_are_those_that_can_be_used(monkeypatch):
-    """Disabled, missing and repeated ones do not; with a single one left there is no pool, and it is the one used."""
+    """Disabled, missing and duplicate keys are not in the pool. A single remaining key is used without a pool."""
     monkeypatch.setenv("LLM_PROVIDER_OPENAI_API_KEY_9", SECRETS[0])
     keys = [*FURTHER, {"name": "same", "apiKey": "${LLM_PROVIDER_OPENAI_API_KEY_9}"}]
     import_configuration(ADA, [file_of(keys=keys)])

@@ -1,4 +1,4 @@
-"""Importing keys: what is stored once is known again."""
+"""An imported literal key is recognized when it is imported again."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FILE = json.dumps(
 
 
 def test_importing_the_same_literal_key_twice_makes_no_second_revision() -> None:
-    """Law: a key is named by itself and its origin, in the preview as in the store, so the same key is no change."""
+    """Preview and import fingerprint a key with its origin, so the same key is no change."""
     assert import_configuration(ADA, [FILE]).revision is not None
     assert preview_import([FILE]).changes == ()
     assert import_configuration(ADA, [FILE]).revision is None
@@ -38,7 +38,7 @@ def test_importing_the_same_literal_key_twice_makes_no_second_revision() -> None
 
 
 def test_another_literal_key_for_the_same_origin_is_a_change() -> None:
-    """Law: a new key in a file replaces the stored one, in one revision that does not hold it."""
+    """A new key in a file replaces the stored one in one revision, which does not contain the key."""
     import_configuration(ADA, [FILE])
     import_configuration(ADA, [FILE.replace(KEY, "sk-live-another-key-0000")])
     newest = Revision.objects.first()

@@ -29,7 +29,7 @@ TEXT = """{
 
 
 def test_every_place_has_its_line_and_column() -> None:
-    """A field stands where its name begins, an item where it begins itself; text inside strings is no structure."""
+    """A field is located at its name, an item at its first character; brackets inside strings are ignored."""
     found = places_of(TEXT)
     assert found["providers[0].providerName"] == TextPlace(3, 6)
     assert found["providers[1]"] == TextPlace(4, 5)
@@ -39,7 +39,7 @@ def test_every_place_has_its_line_and_column() -> None:
 
 
 def test_what_is_missing_is_told_at_the_place_around_it() -> None:
-    """A missing field stands where its object begins; a missing root field at the file's beginning."""
+    """A missing field is located at the start of its object, a missing root field at the start of the file."""
     found = places_of(TEXT)
     assert find_place(found, "providers[0].apiKey") == TextPlace(3, 5)
     assert find_place(found, "routing.default.provider") == TextPlace(9, 3)
@@ -63,7 +63,7 @@ def places(value: Any, path: str = "") -> Iterator[str]:
 
 @given(JSON, st.sampled_from([None, 1, 2]))
 def test_the_places_of_any_json_text_are_those_of_its_value(value: Any, indent: int | None) -> None:
-    """For any value, however it is written, exactly its places are found, and something is written at each."""
+    """For any value and indentation, exactly the paths of the value are found, each at a non-blank character."""
     text = json.dumps(value, indent=indent, ensure_ascii=False)
     found, lines = places_of(text), text.split("\n")
     assert set(found) == set(places(value))

@@ -1,4 +1,4 @@
-"""The key in a variable goes to the origin it was first used with; another is an administrator's to allow."""
+"""A variable's key is sent only to the origin it was first used with; an administrator can allow another origin."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ADA = Actor("person", "ada")
 
 @pytest.fixture(autouse=True)
 def installed(demo: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A provider, made by an administrator, with its key in the environment, and a key of no provider yet."""
+    """Set up a provider whose key is in the environment, and a key in a variable that no provider uses."""
     monkeypatch.setenv(VARIABLE, SECRET)
     monkeypatch.setenv("LLM_PROVIDER_SPARE_API_KEY", SECRET)
     row = Provider(name="keyed", endpoint=VENDOR, default_model="gpt-4o")
@@ -40,7 +40,7 @@ def installed(demo: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def value_of(name: str) -> str | None:
-    """What that provider is called with; asserts that a provider without a key says why."""
+    """Return the provider's key; a provider without a usable key must say why."""
     state = snapshot.current().keys[name]
     assert state.usable == bool(state.value), state
     return state.value
@@ -64,7 +64,7 @@ def file_with(name: str, **more: str) -> Any:
 
 
 def test_a_token_that_changes_the_address_does_not_take_the_key_along() -> None:
-    """`providers:write` alone; the provider says why it cannot be called, and the old address gets its key back."""
+    """With `providers:write` alone the key is withheld with a reason, and used again at the old address."""
     body = {"endpoint": HOSTILE, "defaultModel": "gpt-4o"}
     assert by_token("PUT", "/providers/keyed", body, "providers:write").status_code == 200
     assert value_of("keyed") is None
@@ -88,7 +88,7 @@ def test_a_token_that_changes_the_address_does_not_take_the_key_along() -> None:
     ],
 )
 def test_an_imported_provider_at_another_host_gets_nobody_elses_key(name: str, more: dict[str, str]) -> None:
-    """By an agent's key or a token: an edited address, a name, `envName`, a reference, a variable nothing used yet."""
+    """This holds for an agent's key and for a token, with an edited address, a name, `envName` or a reference."""
     assert by_agent(file_with(name, **more)).status_code == 200
     assert value_of(name) is None
     answer = by_token("POST", "/config/import", file_with(name, **more, displayName="again"), "config:write")
@@ -97,14 +97,13 @@ def test_an_imported_provider_at_another_host_gets_nobody_elses_key(name: str, m
 
 
 def test_the_name_of_a_deleted_provider_does_not_bring_its_key_to_another_host() -> None:
-    """The binding is the variable's and outlives the provider; a renamed one is a new one."""
+    """The variable stays bound to its origin after the provider is deleted."""
     delete_provider(ADA, Provider.objects.get(name="keyed"))
     by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     assert value_of("keyed") is None
 
 
 def test_a_further_key_is_bound_like_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`…_API_KEY_2`, too."""
     monkeypatch.setenv(f"{VARIABLE}_2", SECRET)
     row = Provider.objects.get(name="keyed")
     add_provider_key(ADA, row, "second", KeyChange(KeyAct.ENVIRONMENT))
@@ -115,7 +114,7 @@ def test_a_further_key_is_bound_like_the_first(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_an_administrators_edit_waits_for_the_button_too() -> None:
-    """Saving the form is not it, since a form may hold another's text; the same host asks nothing."""
+    """Saving the form does not allow the new origin, since the form may contain another user's text."""
     row = Provider.objects.get(name="keyed")
     row.endpoint = HOSTILE
     save_provider(ADA, row)
@@ -131,7 +130,7 @@ def allow(client: Client, **more: str) -> Any:
 
 
 def test_one_button_allows_the_new_address_and_the_audit_says_so(admin_account: User) -> None:
-    """Undo and redo afterwards ask nothing: both origins are known; the state is in rows and holds in a new process."""
+    """Undo and redo need no further approval, since both origins are known; the approval is stored in rows."""
     by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     admin = browser_of(admin_account)
     page = text_of(admin.get("/providers/keyed/"))
@@ -151,7 +150,7 @@ def test_one_button_allows_the_new_address_and_the_audit_says_so(admin_account: 
 
 
 def test_nobody_but_an_administrator_on_the_page_allows(viewer_account: User) -> None:
-    """Editors and viewers see why, and no button; tokens and keys have no such call."""
+    """Editors and viewers see the reason but no button; tokens and keys have no such call."""
     by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     for account in (person("eve", is_editor=True), viewer_account):
         page = text_of(browser_of(account).get("/providers/keyed/"))
@@ -165,7 +164,7 @@ def test_nobody_but_an_administrator_on_the_page_allows(viewer_account: User) ->
     "more", [{"origin": "https://worse.example:443"}, {"variable": "LLM_PROVIDER_SPARE_API_KEY"}, {"origin": ""}]
 )
 def test_only_what_the_page_showed_is_allowed(admin_account: User, more: dict[str, str]) -> None:
-    """An address that a script changes in the meantime is not what was agreed to."""
+    """If a script changes the address after the page was shown, the approval does not apply to the new one."""
     by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     before = VariableOrigin.objects.count()
     assert allow(browser_of(admin_account), **more).status_code == 302
@@ -173,7 +172,7 @@ def test_only_what_the_page_showed_is_allowed(admin_account: User, more: dict[st
 
 
 def test_undo_restore_and_import_respect_the_binding() -> None:
-    """A way back to an address that was never allowed brings no key there; a way back to the first one does."""
+    """Returning to an origin that was never allowed withholds the key; returning to the first one restores it."""
     first = snapshot.current().revision
     by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     second = snapshot.current().revision
@@ -186,7 +185,7 @@ def test_undo_restore_and_import_respect_the_binding() -> None:
 
 
 def test_what_a_script_makes_before_the_variable_is_set_works_once_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There was no secret to take; the administrator sets the variable for the provider that is there."""
+    """When the provider was created there was no key to protect; the administrator then sets the variable for it."""
     by_token("PUT", "/providers/later", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     monkeypatch.setenv("LLM_PROVIDER_LATER_API_KEY", SECRET)
     snapshot.refresh()
@@ -194,7 +193,7 @@ def test_what_a_script_makes_before_the_variable_is_set_works_once_it_is(monkeyp
 
 
 def test_a_present_installation_goes_on_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The migration binds every variable of every provider to where it is used, further keys and twins included."""
+    """The migration binds the variables of all providers to their present origins, including additional keys."""
     monkeypatch.setenv(f"{VARIABLE}_2", SECRET)
     row = Provider.objects.get(name="keyed")
     add_provider_key(ADA, row, "second", KeyChange(KeyAct.ENVIRONMENT))

@@ -1,4 +1,4 @@
-"""`ROUTING_ADMIN_KEYS`, newest first: stored provider keys are opened with any, and encrypted anew with the first."""
+"""Rotation of `ROUTING_ADMIN_KEYS`: any of the keys decrypts, the first one encrypts."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ ENDPOINT, KEYS = "https://api.example/v1", ("sk-first-of-the-two", "sk-second-of
 
 @pytest.fixture
 def stored(settings: Any) -> list[StoredKey]:
-    """Two keys that were stored with the old encryption key."""
+    """Store two provider keys encrypted with the old key."""
     settings.ENCRYPTION_KEYS = [OLD]
     return [store_key(key, ENDPOINT) for key in KEYS]
 
 
 def opened() -> list[str]:
-    """The stored keys in plain text, in the order in which they were stored."""
+    """Return the decrypted keys in the order in which they were stored."""
     return [open_key(row, ENDPOINT) for row in StoredKey.objects.order_by("pk")]
 
 
 def test_a_new_key_in_front_opens_nothing_less(stored: list[StoredKey], settings: Any) -> None:
-    """Law: an encryption key is added before the old one goes; what is stored from now on is sealed with the new."""
+    """The new key is added before the old one is removed; from then on the new one encrypts."""
     settings.ENCRYPTION_KEYS = [NEW, OLD]
     assert opened() == list(KEYS)
     store_key("sk-third-of-them-all", ENDPOINT)
@@ -42,7 +42,7 @@ def test_a_new_key_in_front_opens_nothing_less(stored: list[StoredKey], settings
 
 
 def test_after_rotation_the_old_key_is_not_needed(stored: list[StoredKey], settings: Any) -> None:
-    """Law: every stored key is sealed anew, keeps its fingerprint, and the act is in the audit log without a secret."""
+    """Every stored key is encrypted again and keeps its fingerprint; the audit log records it without a secret."""
     settings.ENCRYPTION_KEYS = [NEW, OLD]
     out = StringIO()
     call_command("rotate_keys", stdout=out)
@@ -54,7 +54,7 @@ def test_after_rotation_the_old_key_is_not_needed(stored: list[StoredKey], setti
 
 
 def test_a_key_that_nothing_opens_stops_the_rotation(stored: list[StoredKey], settings: Any) -> None:
-    """Law: with a line that says what to do, and every key as it was."""
+    """The error says what to do, and all stored keys are unchanged."""
     before = list(StoredKey.objects.order_by("pk").values_list("ciphertext", flat=True))
     settings.ENCRYPTION_KEYS = [OTHER]
     with pytest.raises(CommandError, match="Nothing was changed"):

@@ -1,4 +1,4 @@
-"""What we put into people's hands are models that are served: presets, demo, and the names beside them."""
+"""Presets and the demo name only models that were served when the catalogue was built."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from routing_admin.core.configuration.specs import EMPTY
 from routing_admin.core.files.importing import import_files
 
 BUILT = default_catalogue().document.checked_on
-"""The day of the newest source: what ends after it was living when the catalogue was built."""
+"""The date of the newest source. A model that ends later was served when the catalogue was built."""
 UNLISTED = {"ernie-4.5-turbo-128k", "hunyuan-turbos-latest"}
-"""Names that neither source lists: Baidu's, and Tencent's under its old address."""
+"""Models that no source lists: Baidu's, and Tencent's under its old address."""
 
 
 @pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.name)
 def test_a_preset_offers_models_that_were_served_when_the_catalogue_was_built(preset: HostPreset) -> None:
-    """The first one fills the form of a new provider; the catalogue knows all but a few."""
+    """The first preset fills the form of a new provider; the catalogue knows all models except the unlisted ones."""
     for model in preset.models:
         retirement = default_catalogue().retirement_at(preset.name, preset.base_url, model)
         assert retirement is None or retirement.day > BUILT, retirement
@@ -28,7 +28,7 @@ def test_a_preset_offers_models_that_were_served_when_the_catalogue_was_built(pr
 
 
 def test_the_demo_names_models_that_were_served_when_the_catalogue_was_built() -> None:
-    """Providers, services and chains of the demo's two files."""
+    """This covers the providers, services and chains of the demo's two files."""
     found = import_files(EMPTY, [path.read_bytes() for path in FILES])
     assert found.configuration.routes
     assert [end for end in list_ends(found.configuration, default_catalogue()) if end.retirement.day <= BUILT] == []

@@ -1,4 +1,4 @@
-"""`llmservices.local.json` beside `llmservices.json` is read instead of it wherever that is named (decision 5)."""
+"""`llmservices.local.json` is read instead of `llmservices.json` next to it (decision 5)."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ def stored() -> list[str]:
 
 @pytest.mark.requirement("MCR-1.1")
 def test_import_config_reads_the_local_file_and_says_so(file: Path) -> None:
-    """The common file beside it is not read; which one was stands on stderr."""
+    """The common file is not read, and stderr names the file that was."""
     _, told = run("import_config", file)
     assert f"Reading {file.with_name('llmservices.local.json')} instead of {file}." in told
     assert stored() == ["local"]
 
 
 def test_a_local_file_that_is_named_beside_the_common_one_is_read_once(file: Path) -> None:
-    """Both names lead to one document, which does not meet itself."""
+    """Both names resolve to the local file, which is imported once."""
     run("import_config", file, file.with_name("llmservices.local.json"))
     assert stored() == ["local"]
 
 
 def test_without_a_local_file_the_common_one_is_read(file: Path) -> None:
-    """And nothing is said about it."""
+    """Nothing is printed about a replacement."""
     file.with_name("llmservices.local.json").unlink()
     _, told = run("import_config", file)
     assert "instead" not in told
@@ -62,7 +62,7 @@ def test_without_a_local_file_the_common_one_is_read(file: Path) -> None:
 
 
 def test_check_config_checks_what_would_be_read(file: Path) -> None:
-    """A fault in the local file is found, though the common one is good."""
+    """An error in the local file is reported, even if the common file is valid."""
     file.with_name("llmservices.local.json").write_text("{}")
     with pytest.raises(SystemExit):
         run("check_config", file)

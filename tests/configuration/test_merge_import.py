@@ -1,4 +1,4 @@
-"""A merge import is checked against what will be stored: a file need not repeat what is there already."""
+"""A merge import is validated together with the stored configuration, so a file need not repeat what is stored."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def problems(outcome: Imported) -> list[tuple[str, str]]:
 
 
 def test_a_file_with_one_route_is_merged_into_what_is_stored(stored: Configuration) -> None:
-    """Its provider and the default route are there already; everything else stays."""
+    """The provider and the default route are stored already; everything else is unchanged."""
     outcome = import_values(stored, [{"routing": {"new": {"provider": "a", "fallback": ["a/other"]}}}])
     assert problems(outcome) == []
     assert [route.task_type for route in outcome.configuration.routes] == ["default", "new"]
@@ -34,7 +34,7 @@ def test_a_file_with_one_route_is_merged_into_what_is_stored(stored: Configurati
 
 
 def test_a_file_with_one_provider_is_merged_into_what_is_stored(stored: Configuration) -> None:
-    """Routes need not stand in it."""
+    """The file needs no routes."""
     outcome = import_values(stored, [{"providers": [{**A, "providerName": "b"}]}])
     assert problems(outcome) == []
     assert [one.name for one in outcome.configuration.providers] == ["a", "b"]
@@ -42,14 +42,14 @@ def test_a_file_with_one_provider_is_merged_into_what_is_stored(stored: Configur
 
 
 def test_a_route_may_name_a_provider_of_another_file(stored: Configuration) -> None:
-    """Whatever the order in which they come."""
+    """The order of the files does not matter."""
     route, provider = {"routing": {"new": {"provider": "b"}}}, {"providers": [{**A, "providerName": "b"}]}
     for files in ([route, provider], [provider, route]):
         assert problems(import_values(stored, files)) == []
 
 
 def test_a_provider_that_is_nowhere_is_told(stored: Configuration) -> None:
-    """Neither in the file nor stored."""
+    """The provider is neither in the file nor stored."""
     outcome = import_values(stored, [{"routing": {"new": {"provider": "ghost"}}}])
     assert problems(outcome) == [("routing.new.provider", "reference")]
 
@@ -57,7 +57,7 @@ def test_a_provider_that_is_nowhere_is_told(stored: Configuration) -> None:
 def test_two_providers_whose_variables_cannot_be_told_apart_are_told_across_file_and_store(
     stored: Configuration,
 ) -> None:
-    """The new one is warned about, at its place in the file."""
+    """The warning is at the new provider's path in the file."""
     outcome = import_values(stored, [{"providers": [{**A, "providerName": "A"}]}])
     assert problems(outcome) == [("providers[0].providerName", "duplicate")]
 
@@ -72,6 +72,6 @@ def test_two_providers_whose_variables_cannot_be_told_apart_are_told_across_file
 def test_what_replaces_everything_has_to_be_whole(
     stored: Configuration, value: dict[str, Any], missing: list[str]
 ) -> None:
-    """With `prune`, and in an empty installation, nothing stands beside the file."""
+    """With `prune` or in an empty installation the file must be complete on its own."""
     assert [field for field, _ in problems(import_values(stored, [value], prune=True))] == missing
     assert [field for field, _ in problems(import_values(EMPTY, [value]))] == missing

@@ -1,6 +1,6 @@
-"""After a pause: no call uses what another process changed more than a second ago, and none waits without need.
+"""After an idle period every call uses what another process changed more than a second ago, without needless waits.
 
-Time is a value here, and the other process is a connection of its own to the same file.
+The clock is a test value, and the other process is a separate connection to the same file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ REVOKED = "UPDATE capabilities_agentkey SET revoked_at = '2026-11-20 00:00:00'"
 
 @dataclass
 class Clock:
-    """Seconds that pass when the test says so; knows which threads have asked."""
+    """Clock that a test sets; it records which threads have read it."""
 
     now: float = 1000.0
     asked: set[int] = field(default_factory=set)
@@ -54,7 +54,7 @@ def newest(clock: Clock) -> StampedCache[snapshot.Snapshot]:
 
 
 def at_once(call: Callable[[], T]) -> list[T]:
-    """What as many callers get who come at the same time, each in a thread of its own."""
+    """Return the results of `call` from concurrent threads."""
     found: list[T] = []
 
     def run() -> None:
@@ -76,7 +76,7 @@ def enters(cache: KeyCache, key: str) -> bool:
 
 
 def test_of_many_calls_after_a_pause_none_uses_the_old_value_and_one_looks_for_all(key, clock):
-    """While one looks the others wait for it: its look is not over before all have come."""
+    """While one caller revalidates, the others wait: the check ends only after all have read the clock."""
     looks = []
 
     def stamp() -> int:
@@ -95,7 +95,7 @@ def test_of_many_calls_after_a_pause_none_uses_the_old_value_and_one_looks_for_a
 
 
 def test_a_key_revoked_elsewhere_lets_none_of_many_calls_in_after_a_pause(key, clock, newest):
-    """Known a moment before the pause, refused by every call that comes after it."""
+    """The key was valid just before the idle period; every later call rejects it."""
     cache = KeyCache(newest, clock)
     assert enters(cache, key)
     elsewhere(REVOKED, NEXT_STAMP)
@@ -104,14 +104,14 @@ def test_a_key_revoked_elsewhere_lets_none_of_many_calls_in_after_a_pause(key, c
 
 
 def test_what_was_looked_at_within_the_second_costs_no_query(key, newest, django_assert_num_queries):
-    """A look is for all who come before it is old."""
+    """Within a second after a check, no caller checks again."""
     newest.current()
     with django_assert_num_queries(0):
         newest.current()
 
 
 def test_a_look_that_fails_keeps_the_value_and_says_since_when(key, clock, newest):
-    """Row 55: calls go on with what is known, and with the new value as soon as it can be read."""
+    """Calls continue with the cached value, and use the new one as soon as it can be read."""
     old = newest.current()
     with without("routing_admin_alias"):
         elsewhere(NEXT_STAMP)
@@ -128,7 +128,7 @@ def test_a_look_that_fails_keeps_the_value_and_says_since_when(key, clock, newes
 
 
 def test_while_reading_fails_calls_do_not_wait_for_look_after_look(key, clock, newest, django_assert_num_queries):
-    """A failed look counts for as long as a good one."""
+    """A failed check is not repeated sooner than a successful one."""
     newest.current()
     with without("routing_admin_installation"):
         clock.now += PAUSE
@@ -138,7 +138,7 @@ def test_while_reading_fails_calls_do_not_wait_for_look_after_look(key, clock, n
 
 
 def test_a_key_is_checked_though_the_configuration_behind_its_change_cannot_be_read(key, clock, newest):
-    """The old configuration goes on, the old answer about a key does not."""
+    """The old configuration stays in use, but the cached result for a key does not."""
     cache = KeyCache(newest, clock)
     assert enters(cache, key)
     with without("routing_admin_alias"):
@@ -148,7 +148,7 @@ def test_a_key_is_checked_though_the_configuration_behind_its_change_cannot_be_r
 
 
 def test_without_a_database_a_known_key_goes_on_for_a_quarter_of_an_hour(key, clock, newest):
-    """Rows 55 and 57: known ones are let in without asking, others neither let in nor called wrong."""
+    """Known keys stay valid during an outage; unknown ones get an error, neither accepted nor called invalid."""
     cache = KeyCache(newest, clock)
     assert enters(cache, key)
     with without("routing_admin_installation", "capabilities_agentkey"):
@@ -164,7 +164,7 @@ def test_without_a_database_a_known_key_goes_on_for_a_quarter_of_an_hour(key, cl
 
 
 def test_a_snapshot_is_never_half_of_two_revisions(key):
-    """Somebody commits between two of its reads, and is not kept waiting: the snapshot is the moment before."""
+    """When another connection commits between two reads of a build, the snapshot is the state before that commit."""
     before = snapshot.build()
     changed = []
 

@@ -1,4 +1,4 @@
-"""What is wrong with a file is said once, with its place, and a number out of range with the range."""
+"""A problem of a file is reported once with its path; a number out of range is reported with the range."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PLACES = {problem.field for problem in validate(BAD) if problem.severity == "err
 
 
 def check_lines(lines: list[str]) -> None:
-    """Each place has a line, which names it once."""
+    """Assert that each path has a line that names it once."""
     assert {next(place for place in PLACES if line.startswith(place)) for line in lines} == PLACES
     for line in lines:
         place = next(each for each in PLACES if line.startswith(each))
@@ -50,13 +50,13 @@ def check_lines(lines: list[str]) -> None:
     ],
 )
 def test_a_problem_is_one_line_that_says_where_it_is(problem: Problem, line: str) -> None:
-    """Law: the place leads it, and stands there once."""
+    """The path is at the beginning and is not repeated."""
     assert problem.line == line
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_a_command_names_each_place_once(demo: None, tmp_path: Path) -> None:
-    """Law: one line a problem, and nothing is changed."""
+    """There is one line per problem, and nothing is imported."""
     file = tmp_path / "llm-routing.json"
     file.write_text(json.dumps(BAD))
     with pytest.raises(CommandError) as refused:
@@ -65,7 +65,7 @@ def test_a_command_names_each_place_once(demo: None, tmp_path: Path) -> None:
 
 
 def test_the_api_names_each_place_once(caller: Callable[..., Any]) -> None:
-    """Law: in the message that a program prints; `details` have the place apart."""
+    """The message is meant for printing; `details` contain the path separately."""
     answer = caller("text-agent", "config:write").post("/config/import", BAD)
     assert answer.status_code == 422
     check_lines(answer.json()["message"].split("; "))
@@ -73,7 +73,7 @@ def test_the_api_names_each_place_once(caller: Callable[..., Any]) -> None:
 
 
 def test_a_page_names_each_place_once(admin: Client, demo: None) -> None:
-    """Law: in code type, with the sentence after it."""
+    """The path is in a code element, followed by the sentence."""
     page = admin.post("/config/import/", {"text": json.dumps(BAD)}).content.decode()
     for place in PLACES:
         assert f"<code>{place}</code>" in page
@@ -82,7 +82,7 @@ def test_a_page_names_each_place_once(admin: Client, demo: None) -> None:
 
 @pytest.mark.parametrize("value", [0, -1, MAX_TOKENS[1] + 1])
 def test_a_limit_on_tokens_out_of_range_says_the_range(value: int, caller: Callable[..., Any]) -> None:
-    """Law: in files, forms and calls, whichever end it is beyond."""
+    """This holds in files, forms and calls, below and above the range."""
     routing = {"routing": {"default": {"provider": "a", "maxTokens": value}}}
     (said,) = (each.message for each in validate(BAD | routing) if each.field == "routing.default.maxTokens")
     assert BOUNDS in said

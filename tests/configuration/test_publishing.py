@@ -1,4 +1,4 @@
-"""`ROUTING_ADMIN_PUBLISH_DIR`: after every change both files stand there, whole."""
+"""`ROUTING_ADMIN_PUBLISH_DIR` contains both files, complete, after every change."""
 
 from __future__ import annotations
 
@@ -25,13 +25,12 @@ NAMES = ["llm-routing.json", "llmservices.json"]
 
 
 def add_provider(name: str) -> None:
-    """A change of the configuration."""
     row = Provider(name=name, endpoint="https://api.example", default_model="m")
     save_provider(SYSTEM, row)
 
 
 def test_every_change_writes_both_files(demo: None, settings: Any, tmp_path: Path) -> None:
-    """Law: as `export_config` writes them, for others to read, and nothing half written beside them."""
+    """The files equal those of `export_config`, are readable by others, and no temporary file remains."""
     settings.PUBLISH_DIR = str(tmp_path / "published")
     for name in ("one", "two"):
         add_provider(name)
@@ -43,7 +42,7 @@ def test_every_change_writes_both_files(demo: None, settings: Any, tmp_path: Pat
 
 
 def test_undo_is_published_too(demo: None, settings: Any, tmp_path: Path) -> None:
-    """Law: what is in use stands there, whichever way it came."""
+    """The published files are those of the current configuration."""
     settings.PUBLISH_DIR = str(tmp_path)
     before = exports.export(exports.FILES[0]).text
     add_provider("one")
@@ -52,7 +51,7 @@ def test_undo_is_published_too(demo: None, settings: Any, tmp_path: Path) -> Non
 
 
 def test_an_act_that_changes_no_configuration_publishes_nothing(demo: None, settings: Any, tmp_path: Path) -> None:
-    """Law: the files are those of the newest revision, and no other moment's."""
+    """Files are written only for a new revision."""
     settings.PUBLISH_DIR = str(tmp_path)
     issue_key(SYSTEM, Agent.objects.get(agent_id="text-agent"))
     assert list(tmp_path.iterdir()) == []
@@ -61,7 +60,7 @@ def test_an_act_that_changes_no_configuration_publishes_nothing(demo: None, sett
 def test_a_place_that_cannot_be_written_stops_no_change(
     demo: None, settings: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Law: the change stands, and the log names the setting and the reason."""
+    """The change is kept, and the log names the setting and the reason."""
     (tmp_path / "file").write_text("")
     settings.PUBLISH_DIR = str(tmp_path / "file" / "below")
     with caplog.at_level(logging.ERROR):
@@ -73,14 +72,14 @@ def test_a_place_that_cannot_be_written_stops_no_change(
 
 
 def publish_elsewhere(settings: Any, directory: Path) -> None:
-    """A change by a process that publishes nothing: without the variable, or killed behind its commit."""
+    """Change the configuration as a process that does not publish: without the variable, or killed after its commit."""
     settings.PUBLISH_DIR = ""
     add_provider("unpublished")
     settings.PUBLISH_DIR = str(directory)
 
 
 def test_a_serving_process_publishes_what_another_one_did_not(demo: None, settings: Any, tmp_path: Path) -> None:
-    """At its start, and whenever the stamp has moved; a look at what is published already writes nothing."""
+    """It publishes at its start and whenever the stamp has changed; unchanged files are not written again."""
     publisher = Publisher()
     settings.PUBLISH_DIR = str(tmp_path)
     publisher.look()

@@ -1,4 +1,4 @@
-"""Which models have a last day: of everything that a configuration names, the earliest first."""
+"""The retirement dates of all models that a configuration names, earliest first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OPENAI = "https://api.openai.com/v1"
 
 
 def test_defaults_services_and_chains_are_looked_through_once_each() -> None:
-    """A candidate without a model of its own has the provider's; a model that is named twice is listed once."""
+    """A candidate without a model uses the provider's default; each model is listed once."""
     configuration = Configuration(
         providers=(ProviderSpec("ours", OPENAI, "gpt-5"), ProviderSpec("echo", "echo://local", "echo-text", "echo")),
         services=(ServiceSpec("old", "Old", "ours", "gpt-4", OPENAI), ServiceSpec("e", "E", "echo", "x", "echo://")),
@@ -26,5 +26,4 @@ def test_defaults_services_and_chains_are_looked_through_once_each() -> None:
 
 
 def test_an_empty_configuration_has_no_ends() -> None:
-    """Nothing is named, nothing ends."""
     assert list_ends(Configuration(), default_catalogue()) == ()

@@ -1,4 +1,4 @@
-"""Changing things safely: one transaction, one revision, one audit event, or nothing."""
+"""A change of the configuration is one transaction with one revision and one audit event, or it does not happen."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def make_provider(name: str = "deepseek", **fields: object) -> Provider:
 
 
 def test_a_change_makes_one_revision_and_one_audit_event() -> None:
-    """Law: what changed, who did it and the whole new state are written together."""
+    """The difference, the actor and the whole new state are written together."""
     make_provider()
     revision = Revision.objects.get()
     assert (revision.actor, revision.changes[0]["kind"], revision.changes[0]["name"]) == ("ada", "provider", "deepseek")
@@ -50,20 +50,20 @@ def test_a_change_makes_one_revision_and_one_audit_event() -> None:
 
 
 def test_a_change_that_changes_nothing_makes_no_revision() -> None:
-    """Law: history holds differences, the audit log holds acts."""
+    """The audit log records the action although there is no difference for a revision."""
     provider = make_provider()
     save_provider(ADA, provider)
     assert (Revision.objects.count(), AuditEvent.objects.count()) == (1, 2)
 
 
 def test_changes_inside_a_change_join_its_revision(demo: None) -> None:
-    """Law: an import, a demo, a bulk edit is one revision however many actions it took."""
+    """An import, a demo or a bulk edit is one revision, however many actions it takes."""
     assert Revision.objects.count() == 1
     assert AuditEvent.objects.filter(action="configuration.import", revision=Revision.objects.get().number).exists()
 
 
 def test_an_action_inside_a_change_has_the_revision_of_the_outermost_one(demo: None) -> None:
-    """Law: what an action returns has the revision it made; one that joined has the one it became part of."""
+    """A nested action gets the revision of the outermost change, or None if nothing changed."""
     with ledger.change(ADA, AuditedAction("test")) as outer:
         inner = save_alias(ADA, "gpt-4o", "task:default")
         assert inner.revision is None
@@ -72,7 +72,7 @@ def test_an_action_inside_a_change_has_the_revision_of_the_outermost_one(demo: N
 
 
 def test_an_invalid_configuration_is_rolled_back_whole(demo: None) -> None:
-    """Law: the check at the end of a change undoes all of it; nothing is half done."""
+    """The check at the end of a change rolls back the whole transaction."""
     before = rows.read()
     with pytest.raises(InvalidError) as refused, ledger.change(ADA, AuditedAction("test")):
         TaskRoute.objects.create(task_type="hollow", position=99)
@@ -82,7 +82,7 @@ def test_an_invalid_configuration_is_rolled_back_whole(demo: None) -> None:
 
 
 def test_of_two_that_make_a_thing_of_one_name_the_second_is_told(demo: None) -> None:
-    """Both looked and found nothing; whoever writes second gets a sentence, not a fault of ours."""
+    """Both found the name unused; the second to save gets an error message, not a database error."""
     first, second = (TaskRoute(task_type="drafts") for _ in range(2))
     save_route(ADA, first, [CandidateSpec("echo")])
     with override("en"):
@@ -96,7 +96,7 @@ def test_of_two_that_make_a_thing_of_one_name_the_second_is_told(demo: None) -> 
 
 
 def test_a_stale_version_is_refused_and_changes_nothing() -> None:
-    """Law: the second of two people who started from the same version is told so."""
+    """Of two users who started from the same version, the second gets a conflict."""
     provider = make_provider()
     seen = provider.version
     save_provider(ADA, provider, expected=seen)
@@ -108,7 +108,7 @@ def test_a_stale_version_is_refused_and_changes_nothing() -> None:
 
 
 def test_undo_takes_the_newest_revision_back_and_can_itself_be_undone(demo: None) -> None:
-    """Law: Undo restores the state before; undoing the Undo restores the state after."""
+    """Undo restores the state before a change; undoing the undo restores the state after it."""
     before = rows.read()
     make_provider()
     after = rows.read()
@@ -119,7 +119,7 @@ def test_undo_takes_the_newest_revision_back_and_can_itself_be_undone(demo: None
 
 
 def test_undo_of_an_older_revision_is_refused(demo: None) -> None:
-    """Law: Undo never takes somebody else's later change away silently."""
+    """Undo must not silently discard a later change."""
     first = Revision.objects.first().number
     make_provider()
     with pytest.raises(ConflictError):
@@ -127,7 +127,7 @@ def test_undo_of_an_older_revision_is_refused(demo: None) -> None:
 
 
 def test_the_whole_demo_is_removed_and_brought_back_by_undo(demo: None) -> None:
-    """Law: "Remove demo data" is one click with Undo (CONTRACT §7)."""
+    """Removing the demo is one click that can be undone."""
     before = rows.read()
     gone = load.remove(ADA)
     assert rows.read() == EMPTY
@@ -136,7 +136,7 @@ def test_the_whole_demo_is_removed_and_brought_back_by_undo(demo: None) -> None:
 
 
 def test_a_deleted_provider_comes_back_with_its_key() -> None:
-    """Law: Undo gives back what was there, the stored key included, though history holds only its fingerprint."""
+    """Undo restores the stored key too, although the revision contains only its fingerprint."""
     provider = make_provider()
     save_provider(ADA, provider, key=KeyChange(KeyAct.SET, "sk-very-secret-0123456789"))
     delete_provider(ADA, provider)
@@ -146,7 +146,7 @@ def test_a_deleted_provider_comes_back_with_its_key() -> None:
 
 
 def test_a_stored_key_does_not_follow_its_provider_to_another_origin() -> None:
-    """Law: a key is given for one origin; whoever changes the address has to enter it again."""
+    """A key is entered for one origin; after a change of the address it has to be entered again."""
     provider = make_provider()
     save_provider(ADA, provider, key=KeyChange(KeyAct.SET, "sk-very-secret-0123456789"))
     provider.endpoint = "https://elsewhere.example.org"
@@ -156,7 +156,7 @@ def test_a_stored_key_does_not_follow_its_provider_to_another_origin() -> None:
 
 
 def test_a_variable_outside_the_allowed_names_is_no_key() -> None:
-    """Law: `${ENV}` never reads anything but a provider's key (decision 10)."""
+    """`${ENV}` reads only variables of provider keys (decision 10)."""
     with pytest.raises(InvalidError):
         save_provider(
             ADA, Provider(name="x", endpoint="https://x.example"), key=KeyChange(KeyAct.SET, "${DATABASE_URL}")
@@ -166,7 +166,7 @@ def test_a_variable_outside_the_allowed_names_is_no_key() -> None:
 
 @pytest.mark.requirement("MMR-E1")
 def test_the_environment_overrides_a_stored_key() -> None:
-    """Law: `LLM_PROVIDER_{NAME}_API_KEY` wins over what the row says, and an empty one does not."""
+    """`LLM_PROVIDER_{NAME}_API_KEY` overrides the stored key; an empty variable does not."""
     provider = make_provider("Deep Seek")
     save_provider(ADA, provider, key=KeyChange(KeyAct.SET, "sk-stored-0123456789"))
     os.environ["LLM_PROVIDER_DEEP_SEEK_API_KEY"] = "sk-from-environment"
@@ -179,7 +179,7 @@ def test_the_environment_overrides_a_stored_key() -> None:
 
 
 def test_a_provider_in_use_is_not_deleted_and_the_sentence_names_its_users(demo: None) -> None:
-    """Law: the action refuses with the users' names, and the database would refuse too."""
+    """The error names the objects that use it, and the database protects the row too."""
     echo = Provider.objects.get(name="echo")
     with pytest.raises(InUseError, match="design"):
         delete_provider(ADA, echo)
@@ -188,7 +188,7 @@ def test_a_provider_in_use_is_not_deleted_and_the_sentence_names_its_users(demo:
 
 
 def test_the_database_keeps_chains_free_of_gaps(demo: None) -> None:
-    """Law: no writer, not even a raw statement, leaves a hole in a chain."""
+    """Even a raw DELETE leaves no gap in a chain."""
     route = TaskRoute.objects.get(task_type="design")
     with pytest.raises(IntegrityError), transaction.atomic():
         Candidate.objects.create(route=route, position=9, provider=Provider.objects.get(name="echo"))
@@ -198,7 +198,6 @@ def test_the_database_keeps_chains_free_of_gaps(demo: None) -> None:
 
 
 def test_a_chain_is_reordered_as_one_revision(demo: None) -> None:
-    """Law: saving a draft of a chain is one revision that says what moved."""
     route = TaskRoute.objects.get(task_type="design")
     chain = [
         CandidateSpec("echo", "echo-vision"),
@@ -215,13 +214,13 @@ def test_a_chain_is_reordered_as_one_revision(demo: None) -> None:
 
 
 def test_the_default_route_has_to_stay(demo: None) -> None:
-    """Law: while there are other routes, what has no route of its own needs somewhere to go."""
+    """While there are other routes, requests for unknown task types need `default`."""
     with pytest.raises(InUseError):
         delete_route(ADA, TaskRoute.objects.get(task_type="default"))
 
 
 def test_rows_give_back_the_value_they_were_written_from() -> None:
-    """Law: rows and JSON are two forms of one value (idea 7): write, then read, is the same value."""
+    """Writing a configuration to rows and reading it again gives the same value."""
     files = [(EXAMPLES / name).read_bytes() for name in ("llm-routing.json", "llmservices.json")]
     preview = preview_import(files)
     import_configuration(ADA, files)
@@ -229,7 +228,7 @@ def test_rows_give_back_the_value_they_were_written_from() -> None:
 
 
 def test_a_configuration_of_thousands_can_be_read(demo: None) -> None:
-    """One condition on more than a thousand providers is more than SQLite reads."""
+    """SQLite limits the number of parameters, so one query cannot name more than a thousand providers."""
     numbers = range(1500)
     providers = [Provider(name=f"p{n}", endpoint="https://p.example/v1", default_model="m") for n in numbers]
     Provider.objects.bulk_create(providers)
@@ -241,7 +240,7 @@ def test_a_configuration_of_thousands_can_be_read(demo: None) -> None:
 
 
 def test_an_agent_uses_a_service_or_a_route_that_is_there(demo: None) -> None:
-    """Law: an agent names one thing, and that thing exists."""
+    """An agent may name a service or a route but not both, and it must exist."""
     service = Service.objects.get(service_id="echo-text")
     with pytest.raises(InvalidError):
         save_agent(ADA, Agent(agent_id="both", service=service, task_type="design"))
@@ -253,7 +252,7 @@ def test_an_agent_uses_a_service_or_a_route_that_is_there(demo: None) -> None:
 
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 def test_eight_writers_wait_for_one_another_and_none_is_lost() -> None:
-    """Law: SQLite writers queue (transaction_mode IMMEDIATE); every change gets its own revision."""
+    """SQLite writers queue (transaction mode IMMEDIATE), and each change gets its own revision."""
 
     def write(number: int) -> None:
         try:
@@ -270,7 +269,7 @@ def test_eight_writers_wait_for_one_another_and_none_is_lost() -> None:
 
 
 def test_descriptions_name_the_agents_that_can_really_read_a_file(demo: None) -> None:
-    """Law: who is suggested is decided as deliveries are: by capability, type and limits, not by the word alone."""
+    """A suggested agent must be able to receive the file by capability, media type and limits."""
     picture = FilePart(Kind.IMAGE, "image/png", "plan.png", 2048, content=None)
     sound = FilePart(Kind.AUDIO, "audio/mpeg", "note.mp3", 2048)
     odd = FilePart(Kind.IMAGE, "image/x-unheard-of", "plan.odd", 2048)
@@ -281,7 +280,7 @@ def test_descriptions_name_the_agents_that_can_really_read_a_file(demo: None) ->
 
 
 def test_removing_the_demo_leaves_what_somebody_added_and_what_it_uses(demo: None) -> None:
-    """Law: only what is as the demo brought it goes; a route of one's own keeps its provider and the default."""
+    """Only unchanged demo objects are removed; a user's own route keeps its provider and the default route."""
     mine = TaskRoute(task_type="mine")
     save_route(ADA, mine, [CandidateSpec("echo", "echo-text")])
     load.remove(ADA)
@@ -292,7 +291,7 @@ def test_removing_the_demo_leaves_what_somebody_added_and_what_it_uses(demo: Non
 
 
 def test_a_dry_run_refuses_what_applying_would_refuse() -> None:
-    """Law: the preview of an import has the ledger's last word, too; a slash in a provider's name is told at once."""
+    """The preview of an import runs the same checks, here for a slash in a provider's name."""
     files = [
         b'{"providers": [{"providerName": "a/b", "apiKey": "", "endpoint": "https://x.example/v1",'
         b' "defaultModel": "m"}],'

@@ -1,4 +1,4 @@
-"""What the save bar says: the fewest words for the way from one chain to another."""
+"""The shortest list of changes from one chain to another, as the save bar shows it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_moved_candidate_is_one_change_with_both_places() -> None:
 
 
 def test_what_came_and_went_is_told_with_its_place() -> None:
-    """Removed ones by where they stood, new ones by where they stand."""
+    """A removed candidate has its old position, a new one its new position."""
     assert route_changes(route("a", "b"), route("b", "c/m")) == (
         RouteChange(did=RouteChangeKind.REMOVED, candidate="a", before=1),
         RouteChange(did=RouteChangeKind.ADDED, candidate="c/m", after=2),
@@ -30,14 +30,14 @@ def test_what_came_and_went_is_told_with_its_place() -> None:
 
 
 def test_a_repeat_that_is_removed_is_one_change() -> None:
-    """Two equal candidates are told apart by their order."""
+    """Equal candidates are distinguished by their position."""
     assert route_changes(route("a", "b", "a"), route("a", "b")) == (
         RouteChange(did=RouteChangeKind.REMOVED, candidate="a", before=3),
     )
 
 
 def test_parameters_are_told_with_their_candidate_and_the_routes_own_without() -> None:
-    """A temperature of 0 is a value, and true is not 1."""
+    """A temperature of 0 is a value, not a missing one."""
     before = route("a", enabled=True)
     after = RouteSpec("design", (CandidateSpec("a", temperature=0),), retries=1)
     assert route_changes(before, after) == (
@@ -47,7 +47,7 @@ def test_parameters_are_told_with_their_candidate_and_the_routes_own_without() -
 
 
 def test_a_candidates_further_fields_are_seen_by_the_draft_and_in_sentences() -> None:
-    """A comparison never says that something changes from one text to the same."""
+    """A sentence never says that something changes from a text to the same text."""
     before, after = route("a"), RouteSpec("design", (CandidateSpec("a", extra_body={"seed": 1}, extra={"x": 2}),))
     assert [each.field for each in route_changes(before, after)] == ["extra_body", "extra"]
     changes = diff(Configuration(routes=(before,)), Configuration(routes=(after,)))
@@ -61,5 +61,5 @@ NAMES = st.lists(st.sampled_from("abcde"), max_size=6)
 
 @given(NAMES, NAMES)
 def test_nothing_is_said_exactly_when_nothing_changed(old: list[str], new: list[str]) -> None:
-    """For any two chains there is a change told if and only if they differ."""
+    """For any two chains a change is reported if and only if they differ."""
     assert (route_changes(route(*old), route(*new)) == ()) == (old == new)

@@ -1,4 +1,4 @@
-"""Value → rows: one comparison of JSON decides what is written, and what cannot be stored is rolled back."""
+"""Writing a configuration to rows: what is written is found by comparing JSON, and what cannot be stored rolls back."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MADE = Configuration(providers=(A,), languages=(LanguageSpec("pt", "Responda."),
 
 
 def written(configuration: Configuration) -> int:
-    """How many revisions there are after writing it."""
+    """Write the configuration and return the number of revisions."""
     with ledger.change(ADA, AuditedAction("configuration.import")):
         rows.write(configuration)
     return Revision.objects.count()
@@ -33,7 +33,7 @@ def written(configuration: Configuration) -> int:
 
 @pytest.mark.parametrize("field", ["extra", "quirks", "timeouts"])
 def test_true_over_one_is_written_as_one_revision(field: str) -> None:
-    """What the difference says is what is stored."""
+    """Equality in Python (`True == 1`) must not hide a change."""
     made = [replace(MADE, providers=(replace(A, **{field: {"x": value}}),)) for value in (1, True, 0, False)]
     assert [written(each) for each in made] == [1, 2, 3, 4]
     assert [repr(getattr(each.providers[0], field)) for each in (rows.read(), newest_configuration())] == [
@@ -42,7 +42,7 @@ def test_true_over_one_is_written_as_one_revision(field: str) -> None:
 
 
 def test_the_order_of_further_keys_is_written_and_said() -> None:
-    """They take turns in it."""
+    """Keys are used in that order."""
     written(MADE)
     turned = replace(MADE, providers=(replace(A, more_keys=KEYS[::-1]),))
     told = [sentence(each) for each in diff(MADE, turned)]
@@ -54,12 +54,12 @@ def test_the_order_of_further_keys_is_written_and_said() -> None:
 
 
 def test_the_order_of_languages_means_nothing() -> None:
-    """Rows have one of their own, so it is no change."""
+    """Rows are read in an order of their own, so it is no change."""
     assert diff(MADE, replace(MADE, languages=MADE.languages[::-1])) == ()
 
 
 def test_what_reads_back_as_something_else_is_rolled_back() -> None:
-    """A number as an object's key becomes a text in JSON."""
+    """A number as a key of an object becomes text in JSON."""
     odd: Any = {1: "x"}
     with pytest.raises(InvalidError, match="cannot be stored: provider a extra"):
         written(replace(MADE, providers=(replace(A, extra=odd),)))
@@ -68,7 +68,7 @@ def test_what_reads_back_as_something_else_is_rolled_back() -> None:
 
 
 def test_a_catalogue_that_is_not_here_is_warned_of() -> None:
-    """Its name is kept, and the shipped one is used."""
+    """Its name is kept, and the shipped catalogue is used."""
     provider = '{"providerName": "a", "apiKey": "NOT_NEEDED", "endpoint": "https://a.example/v1", "defaultModel": "m"}'
     done = import_configuration(ADA, [f'{{"providers": [{provider}], "routing": {{}}, "catalogue": "of a day"}}'])
     assert [each.field for each in done.preview.imported.problems] == ["catalogue"]

@@ -1,4 +1,4 @@
-"""`llmservices.json`: what a service can do comes through the file as it was declared, or as text only."""
+"""Importing `llmservices.json`: a service has the declared capabilities, or text only."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def imported(**changes: Any) -> Configuration:
 @pytest.mark.requirement("MCR-1.1", "MCR-1.2", "MCR-5.1", "MCR-P1")
 @given(capabilities)
 def test_declared_capabilities_are_the_services_and_are_written_back(declared: dict[str, list[str]]) -> None:
-    """For any input and output lists, the value has exactly them, each in its direction, and so has the export."""
+    """For any input and output lists, the service and the export have exactly those capabilities in each direction."""
     configuration = imported(capabilities=declared)
     able = configuration.services[0].capabilities
     assert able is not None
@@ -47,7 +47,7 @@ def test_declared_capabilities_are_the_services_and_are_written_back(declared: d
 @pytest.mark.requirement("MCR-1.5", "MCR-5.2", "MCR-5.3", "MCR-P6")
 @given(services_files())
 def test_files_without_capabilities_load_and_mean_text(value: dict[str, Any]) -> None:
-    """Any older file loads without a word about capabilities, each service text in and out, and exports as it was."""
+    """Any older file loads without a problem about capabilities, means text in and out, and is exported unchanged."""
     for entry in value["services"]:
         entry.pop("capabilities", None)
     outcome = import_values(EMPTY, [value])
@@ -60,7 +60,7 @@ def test_files_without_capabilities_load_and_mean_text(value: dict[str, Any]) ->
 @pytest.mark.requirement("MCR-1.3", "MCR-5.4")
 @given(words)
 def test_any_word_is_a_capability(word: str) -> None:
-    """Custom types are accepted beside the standard ones, without a problem."""
+    """Custom types are accepted without a problem."""
     value = {"services": [SERVICE | {"capabilities": {"input": ["text", word], "output": ["text"]}}]}
     assert validate_services(value) == []
     able = import_values(EMPTY, [value]).configuration.services[0].effective_capabilities
@@ -78,7 +78,7 @@ def test_any_word_is_a_capability(word: str) -> None:
     ],
 )
 def test_bad_capabilities_are_a_warning_that_names_the_entry_and_the_service_loads(bad: Any, field: str) -> None:
-    """It counts as text only, stops no import, and the file's own words are written back."""
+    """The service counts as text only, the import is accepted, and the export contains the original value."""
     outcome = import_values(EMPTY, [{"services": [SERVICE | {"capabilities": bad}]}])
     assert [(item.field, item.severity) for item in outcome.problems] == [(field, "warning")]
     assert outcome.configuration.services[0].effective_capabilities == TEXT_ONLY
@@ -88,7 +88,7 @@ def test_bad_capabilities_are_a_warning_that_names_the_entry_and_the_service_loa
 @pytest.mark.requirement("MCR-1.4")
 @given(services_files(), json_values)
 def test_an_invalid_service_is_left_out_with_its_problem_and_the_others_load(value: dict[str, Any], junk: Any) -> None:
-    """Loading takes every valid entry; the import, which must be whole, stops."""
+    """Loading keeps every valid entry; an import rejects the whole file."""
     spoilt = {**value, "services": [*value["services"], {"id": "spoilt", "name": junk}]}
     registry = LlmServiceRegistry.from_document(spoilt)
     assert [service.id for service in registry] == [entry["id"] for entry in value["services"]]
@@ -101,7 +101,7 @@ def test_an_invalid_service_is_left_out_with_its_problem_and_the_others_load(val
 @pytest.mark.requirement("MCR-1.4")
 @pytest.mark.parametrize("name", ["id", "name", "baseURL", "model", "apiKey", "capabilityTags", "description"])
 def test_each_required_field_of_a_service_is_named_when_it_is_missing(name: str) -> None:
-    """Decision 5's list, field by field."""
+    """This covers each required field of decision 5."""
     entry = {key: item for key, item in SERVICE.items() if key != name}
     assert [(item.field, item.constraint) for item in validate_services({"services": [entry]})] == [
         (f"services[0].{name}", "required")
@@ -109,21 +109,20 @@ def test_each_required_field_of_a_service_is_named_when_it_is_missing(name: str)
 
 
 def test_two_services_with_one_id_are_told() -> None:
-    """A duplicate id is an error with its path."""
     problems = validate_services({"services": [SERVICE, SERVICE]})
     assert [(item.field, item.constraint) for item in problems] == [("services[1].id", "duplicate")]
 
 
 @given(json_values | st.builds(lambda one: {"services": one}, json_values | st.lists(json_values)))
 def test_any_json_value_is_judged_without_an_exception(value: Any) -> None:
-    """Validation and loading are total."""
+    """Validation and loading never raise for any JSON value."""
     assert isinstance(validate_services(value), list)
     assert isinstance(LlmServiceRegistry.from_document(value).problems, tuple)
     assert import_values(EMPTY, [value]).configuration is not None
 
 
 def test_what_was_probed_or_looked_up_is_not_written_as_if_declared() -> None:
-    """An export holds what somebody declared; a capability with another source stays out of it."""
+    """An export contains only declared capabilities."""
     snapshot = to_json(imported(capabilities={"input": ["text"], "output": ["text"]}))
     snapshot["services"][0] |= {
         "capabilities": {"input": ["text", "vision"], "output": ["text"]},
@@ -136,7 +135,7 @@ def test_what_was_probed_or_looked_up_is_not_written_as_if_declared() -> None:
 
 
 def test_services_with_placeholder_keys_join_the_provider_whose_key_was_entered() -> None:
-    """The same file again, after a key was stored, changes nothing: not the key, not the provider's name."""
+    """Importing the same file again after a key was stored changes neither the key nor the provider's name."""
     value = {"services": [SERVICE | {"apiKey": "xxx"}]}
     stored = import_values(EMPTY, [{"services": [SERVICE | {"apiKey": "sk-a-real-key"}]}]).configuration
     assert import_values(stored, [value]).configuration == stored
@@ -147,7 +146,7 @@ def test_services_with_placeholder_keys_join_the_provider_whose_key_was_entered(
 
 @pytest.mark.requirement("MCR-5.3")
 def test_a_services_own_times_and_fields_of_its_requests_survive_export_and_import() -> None:
-    """`timeouts` and `extraBody` are read into the value, written only where they are set."""
+    """`timeouts` and `extraBody` are parsed and exported only if they are set."""
     own = {"timeouts": {"firstContent": 300}, "extraBody": {"enable_thinking": False}}
     configuration = imported(**own)
     service = configuration.services[0]
