@@ -1,4 +1,4 @@
-"""What reads text from outside, collected: every pattern of the packages, and every function of one text."""
+"""Collects the code that parses external text: all regular expressions and all functions of one text argument."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ AT_BEGINNING = ("match", "fullmatch")
 METHODS = frozenset({*AT_BEGINNING, "search", "sub", "subn", "findall", "finditer", "split"})
 NOT_IMPORTED = re.compile(r"migrations|management|__main__|identity_adapter|/demo/")
 BUDGET = 0.05
-"""Seconds of CPU that 64 KiB may take on a machine that does `_reference` in `REFERENCE` seconds."""
+"""Allowed seconds of CPU for 64 KiB on a machine where the pattern of `_slowness` takes `REFERENCE` seconds."""
 REFERENCE = 0.004
 FULL, SMALL = 64 * 1024, 8 * 1024
 SUSPICIOUS = 0.001
-"""Seconds of CPU below which a text of `SMALL` size cannot be over budget at `FULL` size, its growth squared."""
+"""If a text of `SMALL` size takes less CPU seconds, one of `FULL` size is within budget even with quadratic growth."""
 
 
 @cache
 def sources() -> Mapping[str, ast.Module]:
-    """Every module of the packages that can be imported, by its name."""
+    """Return the syntax trees of all importable modules by name."""
     paths = [path.relative_to(ROOT) for top in TOPS for path in sorted((ROOT / top).rglob("*.py"))]
     kept = [path for path in paths if not NOT_IMPORTED.search(path.as_posix())]
     return {
@@ -41,10 +41,10 @@ def sources() -> Mapping[str, ast.Module]:
 
 
 class PatternUse(dict[tuple[Any, int], tuple[re.Pattern[Any], str, set[str]]]):
-    """Each pattern once, with where it is and how it is asked: `match`, `fullmatch`, or `sub` for all that search."""
+    """Each pattern once, with its location and its uses: `match`, `fullmatch`, or `sub` for all searching methods."""
 
     def note(self, where: str, value: Any, asked: set[str], depth: int = 0) -> None:
-        """The patterns in a value of a module."""
+        """Add the patterns contained in a module's value."""
         if isinstance(value, re.Pattern):
             self.setdefault((value.pattern, value.flags), (value, where, set()))[2].update(asked)
         elif depth < 4:
@@ -63,7 +63,7 @@ def _within(value: Any) -> list[Any]:
 
 
 def patterns() -> PatternUse:
-    """Every compiled pattern of a module, and every literal one in a call of `re`."""
+    """Collect the compiled patterns of all modules and the literal patterns in calls of `re`."""
     found, uses, imported = PatternUse(), _uses(), _imported()
     for module in sources():
         named = vars(importlib.import_module(module)).items()
@@ -86,7 +86,7 @@ def _has_pattern(value: Any, depth: int = 0) -> bool:
 
 
 def unseen_patterns() -> list[str]:
-    """The calls of `re` whose pattern is made on the spot: `patterns` does not see them."""
+    """Return the calls of `re` with a computed pattern, which `patterns` cannot collect."""
     return [
         f"{module}: {ast.unparse(call)}"
         for module, call in _calls_of_re()
@@ -107,7 +107,6 @@ def _calls_of_re() -> Iterator[tuple[str, ast.Call]]:
 
 
 def _uses() -> defaultdict[tuple[str, str], set[str]]:
-    """How each name of each module is asked."""
     found: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for module, tree in sources().items():
         for node in ast.walk(tree):
@@ -128,7 +127,7 @@ def _imported() -> defaultdict[tuple[str, str], list[str]]:
 
 
 def functions_of_one_text(belongs: Callable[[str], bool]) -> dict[str, tuple[Callable[[Any], Any], bool]]:
-    """The functions that need one text and nothing else, each with whether it takes bytes."""
+    """Return the functions with exactly one required text argument, each with whether it takes bytes."""
     found: dict[str, tuple[Callable[[Any], Any], bool]] = {}
     for module in filter(belongs, sources()):
         for name, value in vars(importlib.import_module(module)).items():
@@ -140,11 +139,11 @@ def functions_of_one_text(belongs: Callable[[str], bool]) -> dict[str, tuple[Cal
 
 
 class OverBudgetError(BaseException):
-    """Raised in what takes far too long, past all that catches errors."""
+    """Stops a call that exceeds its CPU time; no `except Exception` catches it."""
 
 
 def cpu_seconds(call: Callable[[], Any], most: float = 4 * BUDGET) -> float:
-    """The CPU that a call takes, at most about `most`: then it is ended."""
+    """Return the CPU seconds of a call, which is stopped after about `most`."""
 
     def end(*_: Any) -> None:
         raise OverBudgetError
@@ -152,7 +151,7 @@ def cpu_seconds(call: Callable[[], Any], most: float = 4 * BUDGET) -> float:
     before, began = signal.signal(signal.SIGVTALRM, end), time.process_time()
     try:
         signal.setitimer(signal.ITIMER_VIRTUAL, most)
-        with suppress(Exception):  # a refusal is an answer, too
+        with suppress(Exception):  # a rejected text counts too
             call()
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
     except OverBudgetError:
@@ -163,7 +162,7 @@ def cpu_seconds(call: Callable[[], Any], most: float = 4 * BUDGET) -> float:
 
 
 def is_slow(call: Callable[[Any], Any], text_of: Callable[[int], Any], full: int = FULL) -> bool:
-    """Whether `full` characters take more than the budget, the best of three times."""
+    """Return whether `full` characters exceed the budget in each of three attempts."""
     small = text_of(min(SMALL, full))
     if any(cpu_seconds(lambda: call(small)) < SUSPICIOUS for _ in range(2)):
         return False
@@ -176,6 +175,6 @@ def is_slow(call: Callable[[Any], Any], text_of: Callable[[int], Any], full: int
 
 
 def _slowness() -> float:
-    """How much slower this machine is just now, at least 1 and at most 8."""
+    """Return how much slower this machine is at the moment, from 1 to 8."""
     text, pattern = "a1 " * (FULL // 3), re.compile(r"(\w)(?=\d)")
     return min(8.0, max(1.0, cpu_seconds(lambda: pattern.sub("x", text)) / REFERENCE))

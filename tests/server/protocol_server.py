@@ -1,4 +1,4 @@
-"""An application behind real sockets, served by our protocol in this loop."""
+"""Serves an application over sockets with the product's protocol class, in the test's event loop."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GET = b"GET / HTTP/1.1\r\nhost: here\r\n\r\n"
 async def listen(
     app: Any, connections: Connections, state: ServerState, protocol: type[Protocol] = Protocol, **options: Any
 ) -> AsyncIterator[int]:
-    """The port at which it is answered; `options` are uvicorn's."""
+    """Serve `app` and yield its port; `options` are passed to uvicorn."""
     config = uvicorn.Config(app, log_config=None, lifespan="off", **options)
     config.load()
     made = partial(protocol, config, state, {}, connections=connections)
@@ -36,7 +36,7 @@ async def listen(
 
 @dataclass
 class Site:
-    """An application that answers a body with itself once it may; and the address of its server."""
+    """ASGI application that returns the request body once `may_answer` is set."""
 
     may_answer: asyncio.Event = field(default_factory=asyncio.Event)
     asked: asyncio.Event = field(default_factory=asyncio.Event)
@@ -61,12 +61,12 @@ class Site:
         await send({"type": "http.response.body", "body": body})
 
     def end(self) -> None:
-        """What the server does to its connections when it is told to stop."""
+        """Shut down each connection, as the server does when it stops."""
         for each in list(self.state.connections):
             each.shutdown()
 
     async def open(self, sent: bytes = b"") -> Caller:
-        """A connection over which that was sent."""
+        """Open a connection and send the given bytes."""
         caller = Caller(*await asyncio.open_connection("127.0.0.1", self.port))
         caller.writer.write(sent)
         return caller
@@ -74,26 +74,24 @@ class Site:
 
 @dataclass
 class Caller:
-    """One connection."""
-
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
 
     async def answer(self) -> tuple[int, dict[str, str], bytes]:
-        """The next answer: status, headers, body."""
+        """Read the next response: status, headers, body."""
         head = (await self.reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
         headers = dict(line.split(": ", 1) for line in head[1:] if line)
         return int(head[0].split()[1]), headers, await self.reader.readexactly(int(headers["content-length"]))
 
     async def refusal(self) -> tuple[int, Any]:
-        """The next answer, after which the connection is closed: status and JSON."""
+        """Read the next response and assert that the connection closes; return status and JSON."""
         status, headers, body = await self.answer()
         assert headers["connection"] == "close"
         assert await self.is_closed()
         return status, json.loads(body)
 
     async def is_closed(self) -> bool:
-        """Waits for the end; True when nothing more came before it."""
+        """Wait for the end of the connection; return True if no more data was received."""
         try:
             return await self.reader.read() == b""
         except ConnectionResetError:
@@ -102,7 +100,7 @@ class Caller:
 
 @asynccontextmanager
 async def serve(site: Site, limits: ConnectionLimits, answers: bool = True) -> AsyncIterator[Connections]:
-    """The site behind real sockets, with those limits."""
+    """Serve the site over sockets with the given limits."""
     if answers:
         site.may_answer.set()
     connections = Connections(limits)

@@ -1,7 +1,7 @@
-"""Texts that make a regular expression slow, made from its own parts.
+"""Texts that make a regular expression slow, generated from its own parts.
 
-What is slow repeats: the beginning of a match again and again without its end, or one repeated piece in a long run
-that fails at the end. Each repetition of a pattern gives both, with every character that fits each piece.
+Slow input repeats something: the beginning of a match without its end, or one repeated piece in a long run that fails
+at the end. Both are generated for each repetition of a pattern, with every character that fits each piece.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ ops, parser = import_module("re._constants"), import_module("re._parser")
 REPEATS = (ops.MAX_REPEAT, ops.MIN_REPEAT, ops.POSSESSIVE_REPEAT)
 SINGLE = (ops.LITERAL, ops.NOT_LITERAL, ops.ANY, ops.IN)
 VARIANTS = 6
-"""How many alternatives and characters of each piece are tried."""
+"""Number of alternatives and characters tried for each piece."""
 
 
 def attacks(pattern: re.Pattern[Any]) -> Iterator[tuple[str, str, str]]:
-    """Each a head, what is repeated behind it, and an end."""
+    """Yield triples: a head, the unit repeated after it, and an end."""
     tree = parser.parse(pattern.pattern, pattern.flags)
     letters = list(dict.fromkeys([*map(chr, _codes(tree)), *' a0\n="\\']))
     if isinstance(pattern.pattern, bytes):
@@ -33,13 +33,12 @@ def attacks(pattern: re.Pattern[Any]) -> Iterator[tuple[str, str, str]]:
 
 
 def build(attack: tuple[str, str, str], size: int) -> str:
-    """The attack as a text of `size` characters."""
+    """Return the attack as a text of `size` characters."""
     head, unit, end = attack
     return (head + unit * (size // len(unit) + 1))[: size - len(end)] + end
 
 
 def _parts(op: Any, value: Any) -> tuple[Any, ...]:
-    """The sequences within one piece."""
     if op in REPEATS:
         return (value[2],)
     if op is ops.SUBPATTERN:
@@ -84,7 +83,7 @@ def _fits(op: Any, value: Any, letter: str) -> bool:
 
 
 def _sample(tree: Any, letters: list[str], nth: int) -> str:
-    """A short text that the sequence matches, the `nth` of them."""
+    """Return the `nth` short text that the sequence matches."""
     text = ""
     for op, value in tree:
         if op in SINGLE:
@@ -100,7 +99,7 @@ def _sample(tree: Any, letters: list[str], nth: int) -> str:
 
 
 def _repeated(tree: Any, letters: list[str], before: str) -> Iterator[tuple[str, str]]:
-    """What can be repeated, each with the text that leads to it."""
+    """Yield the repeatable pieces, each with the text that precedes it."""
     for op, value in tree:
         if op in REPEATS:
             yield from ((before, _sample(value[2], letters, nth)) for nth in range(VARIANTS))

@@ -1,4 +1,4 @@
-"""The first commands of an installation: with its own files it names an agent that can be made, and makes it."""
+"""The management commands that create agents and issue and revoke keys."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 def run(*words: str) -> str:
-    """What a command prints."""
+    """Run a command and return its output."""
     out = StringIO()
     call_command(*words, stdout=out)
     return out.getvalue().strip()
 
 
 def test_the_first_start_names_commands_that_work(tmp_path: Path) -> None:
-    """Law: with own files there is no agent yet, so it says how one is made; later it names one that is there."""
+    """Without an agent, bootstrap prints how to create one; later it names an existing agent."""
     file = tmp_path / "llm-routing.json"
     file.write_text(json.dumps(OWN_FILE))
     with Lab() as lab:
@@ -50,7 +50,7 @@ def test_the_first_start_names_commands_that_work(tmp_path: Path) -> None:
 
 
 def test_an_agent_is_made_and_its_key_told_once(demo: None) -> None:
-    """Law: stdout is the key and nothing else; the agent stands in history, as one that a person made."""
+    """Stdout is the key and nothing else; the agent is in the history like one created on a page."""
     key = run("create_agent", "reader", "--route", "planning", "--key")
     caller = authenticate({"authorization": f"Bearer {key}"})
     assert isinstance(caller, Principal)
@@ -60,7 +60,7 @@ def test_an_agent_is_made_and_its_key_told_once(demo: None) -> None:
 
 
 def test_an_agent_without_a_key_is_told_how_to_get_one(demo: None) -> None:
-    """Law: the next command is named, and works."""
+    """The suggested command works."""
     told = run("create_agent", "reader", "--service", "vision-model")
     assert told.endswith("For a key: python manage.py issue_agent_key reader")
     assert Agent.objects.get(agent_id="reader").service.service_id == "vision-model"
@@ -78,7 +78,7 @@ def test_an_agent_without_a_key_is_told_how_to_get_one(demo: None) -> None:
     ],
 )
 def test_what_cannot_be_made_is_said_in_a_line(demo: None, words: tuple[str, ...], sentence: str) -> None:
-    """Law: and nothing is made."""
+    """Nothing is created."""
     with pytest.raises(CommandError, match=sentence):
         run("create_agent", *words, "--key")
     assert not Agent.objects.exclude(agent_id__endswith="-agent").exists()
@@ -91,7 +91,7 @@ def may_call(key: str) -> bool:
 def test_a_key_that_leaked_is_revoked_and_its_successor_may_the_same(
     demo: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Law: by the text that leaked; stdout is the new key and nothing else, and the audit log has both acts."""
+    """The leaked text identifies the key; stdout is the new key and nothing else; both actions are in the audit log."""
     leaked = run("issue_agent_key", "text-agent", "--scope", "route", "--scope", "config:read")
     new = run("revoke_key", f"Authorization: Bearer {leaked}", "--replace")
     assert "of text-agent is revoked" in capsys.readouterr().err
@@ -105,7 +105,7 @@ def test_a_key_that_leaked_is_revoked_and_its_successor_may_the_same(
 def test_the_first_part_of_a_key_is_enough_and_twice_is_no_fault(
     demo: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Law: as pages and audit log show it."""
+    """Pages and the audit log show only that part of a key."""
     key = run("issue_agent_key", "text-agent")
     for sentence in ("is revoked.", "was already revoked."):
         assert run("revoke_key", key[:11]) == ""
@@ -114,7 +114,7 @@ def test_the_first_part_of_a_key_is_enough_and_twice_is_no_fault(
 
 
 def test_a_token_that_leaked_is_revoked_too(admin_account: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """Law: its name and its owner are said; a successor is made on its page alone."""
+    """The message names the token and its owner; a successor can only be created on the tokens page."""
     token = token_of(admin_account)
     with pytest.raises(CommandError, match="Leave out --replace"):
         run("revoke_key", token, "--replace")
@@ -132,6 +132,6 @@ def test_a_token_that_leaked_is_revoked_too(admin_account: Any, capsys: pytest.C
     ],
 )
 def test_what_is_no_key_is_said_in_a_line(demo: None, text: str, sentence: str) -> None:
-    """Law: and nothing is revoked."""
+    """Nothing is revoked."""
     with pytest.raises(CommandError, match=sentence):
         run("revoke_key", text)

@@ -1,4 +1,4 @@
-"""Answers as ASGI's messages: what no header of them may hold."""
+"""Responses as ASGI messages: header values without control characters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from routing_admin.platform.server.answers import send_whole
 
 @pytest.mark.parametrize("value", ["a\r\nset-cookie: b", "a\x00b", "a\x7f"])
 async def test_a_header_that_would_end_its_line_is_never_written(value: str) -> None:
-    """What a provider says becomes no header of its own."""
+    """A value from a provider cannot inject a header."""
     sent: list[Any] = []
 
     async def send(message: Any) -> None:

@@ -1,7 +1,7 @@
-"""Secrets planted in a served installation are found nowhere afterwards: in no answer, log, export, file or backup.
+"""Secrets planted in a served installation do not leak into responses, logs, exports, files or backups.
 
-What may be found: a new key in the one answer that makes it, a session's key in Django's own store of sessions, and the
-secret of a link to an agent's page in the pages that it opens, whose links hold it.
+Exceptions are a new key in the response that creates it, a session key in Django's session store, and the secret of an
+agent page link in the pages opened with it, whose own links contain it.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ MISTYPED = "canary password in the field of the name 3390"
 LINK = re.compile(r'href="(/[^"#]*)"')
 FORM = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 OWN_FILES = {"secret_key", "keys"}
-"""What the data directory holds of secrets on purpose; none of these is one of ours."""
+"""Files of the data directory that contain secrets by design, but none of the planted ones."""
 
 
 class Echo(BaseHTTPRequestHandler):
-    """A provider that repeats the key it was sent, in its error and in a header."""
+    """Provider that repeats the key it received in its error and in a header."""
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers.get("content-length", 0)))
@@ -55,12 +55,12 @@ class Echo(BaseHTTPRequestHandler):
     do_GET = do_POST  # noqa: N815 - as the library calls it
 
     def log_message(self, *args: Any) -> None:
-        """Nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture(scope="module")
 def leaky() -> Iterator[str]:
-    """The address of such a provider."""
+    """Yield the URL of a provider that repeats keys."""
     server = HTTPServer(("127.0.0.1", 0), Echo)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/v1"
@@ -68,7 +68,7 @@ def leaky() -> Iterator[str]:
 
 
 class Browser:
-    """Somebody's browser, which keeps every page it saw."""
+    """Browser session that keeps every page it received."""
 
     def __init__(self, url: str, seen: dict[str, bytes], name: str) -> None:
         self.client, self.seen, self.name = httpx.Client(base_url=url, timeout=60), seen, name
@@ -98,7 +98,7 @@ class Browser:
 
 
 def join(admin: Browser, name: str, role: str) -> Browser:
-    """An invited person who chose a password."""
+    """Return the signed-in browser of a user who accepted an invitation."""
     page = admin.post("/users/", "/users/invite/", once=True, username=name, role=role)
     link = re.search(r"/join/[^<\s]+", page)
     assert link is not None
@@ -110,7 +110,7 @@ def join(admin: Browser, name: str, role: str) -> Browser:
 def ask(
     server: Server, seen: dict[str, bytes], method: str, path: str, secret: str, body: Any = None, **headers: str
 ) -> Any:
-    """A program's call, kept."""
+    """Send a program's request and keep the response."""
     named = {"authorization": f"Bearer {secret}", **{name.replace("_", "-"): text for name, text in headers.items()}}
     answer = httpx.request(method, server.url + path, json=body, headers=named, timeout=60)
     seen[f"program: {method} {path.split('?')[0]} {len(seen)}"] = (
@@ -120,7 +120,7 @@ def ask(
 
 
 def call_everything(server: Server, seen: dict[str, bytes], key: str, token: str) -> None:
-    """Calls that succeed, that a provider refuses, that are malformed, and that carry secrets where none belong."""
+    """Send requests that succeed, fail at the provider, are malformed, or contain secrets in the wrong place."""
     chat = {"model": "leaky/m", "messages": [{"role": "user", "content": "hello"}]}
     for body in (chat, {**chat, "stream": True}, {**chat, "model": "echo/echo-text"}, {**chat, "messages": 7}):
         ask(server, seen, "POST", "/v1/chat/completions", key, body, idempotency_key=f"canary-{len(seen)}")
@@ -157,7 +157,7 @@ def call_everything(server: Server, seen: dict[str, bytes], key: str, token: str
 
 
 def share_page(admin: Browser, opened: dict[str, bytes]) -> str:
-    """The secret of a link to an agent's page, after it was opened, mistyped, posted to, revoked and tried again."""
+    """Return the secret of an agent page link after it was opened, mistyped, posted to, revoked and opened again."""
     form = {"link-name": "Mei", "link-days": "7", "link-with_bodies": "on"}
     page = admin.post("/agents/text-agent/", "/links/make/text-agent/", once=True, **form)
     link = re.search(r"/agent-page/rap_([0-9a-f]{8})_([\w-]{43})_[0-9a-f]{8}/", page)
@@ -176,7 +176,7 @@ def share_page(admin: Browser, opened: dict[str, bytes]) -> str:
 
 
 def walk(browser: Browser) -> None:
-    """The pages that lead on from the first one, of each kind the first two."""
+    """Visit the pages reachable from the first one, two of each kind."""
     waiting, kinds, done = ["/", "/history/audit/", "/tokens/"], Counter[str](), set[str]()
     while waiting:
         here = waiting.pop(0)
@@ -190,7 +190,7 @@ def walk(browser: Browser) -> None:
 
 
 def kind_of(path: str) -> str:
-    """The name of a page's address; empty for what is none."""
+    """Return the view name of a path, empty if there is none."""
     try:
         name = resolve(path.split("?")[0]).view_name
     except Resolver404:
@@ -199,7 +199,7 @@ def kind_of(path: str) -> str:
 
 
 def spellings(secret: str) -> Iterator[bytes]:
-    """The secret as it is, and as it may stand encoded."""
+    """Yield the secret as it is and in common encodings."""
     raw = secret.encode()
     yield from (raw, quote(secret).encode(), raw.hex().encode(), raw[::-1])
     for skipped in range(3):
@@ -208,13 +208,13 @@ def spellings(secret: str) -> Iterator[bytes]:
 
 
 def leaks(secrets: dict[str, str], sinks: dict[str, bytes]) -> list[str]:
-    """Which secret stands in which sink."""
+    """Return which secret is in which sink."""
     looked_for = [(name, spelling) for name, secret in secrets.items() for spelling in spellings(secret)]
     return sorted({f"{name} in {sink}" for sink, data in sinks.items() for name, each in looked_for if each in data})
 
 
 def files_in(directory: Path, *but: str) -> dict[str, bytes]:
-    """Every file below, as bytes."""
+    """Return all files below a directory, except those named."""
     return {
         str(path.relative_to(directory)): path.read_bytes()
         for path in directory.rglob("*")
@@ -223,14 +223,14 @@ def files_in(directory: Path, *but: str) -> dict[str, bytes]:
 
 
 def rows_in(path: Path, *but: str) -> bytes:
-    """A database's rows as text, without those of some tables."""
+    """Return a database's rows as text, without the named tables."""
     with closing(sqlite3.connect(path)) as database:
         lines = (line for line in database.iterdump() if not line.startswith(tuple(f'INSERT INTO "{t}"' for t in but)))
         return "\n".join(lines).encode()
 
 
 def test_planted_secrets_are_found_nowhere(tmp_path: Path, leaky: str) -> None:
-    """Keys of providers and agents, a token, passwords and sessions, after everything was used, seen and saved."""
+    """The secrets are keys of providers and agents, a token, passwords and sessions; all features were used before."""
     data, published = tmp_path / "data", tmp_path / "published"
     data.mkdir()
     settings = {"ADMIN_PASSWORD": PASSWORDS["admin"], "PUBLISH_DIR": str(published), "ALLOWED_ORIGINS": "*"}
@@ -287,7 +287,7 @@ def test_planted_secrets_are_found_nowhere(tmp_path: Path, leaky: str) -> None:
 
 @pytest.mark.parametrize("before", [b"", b"a", b"ab", b"abc:"])
 def test_the_search_finds_a_secret_however_it_is_written(before: bytes) -> None:
-    """As it is, quoted, in hex, turned around, and within something that is encoded as base64."""
+    """The search finds it plain, quoted, in hex, reversed, and inside base64 at any offset."""
     secret = PASSWORDS["vera"]
     encoded = base64.b64encode(before + secret.encode() + b":after")
     for spelling in (encoded, *spellings(secret)):

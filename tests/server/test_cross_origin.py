@@ -1,4 +1,4 @@
-"""Pages of other origins: who may call from a browser, what they may read, and what a preflight is told."""
+"""Cross-origin requests: which APIs are shared, which headers a page can read, and how preflights are answered."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAGE = "https://app.example"
 
 
 async def plain(scope: Any, receive: Any, send: Any) -> None:
-    """An application that says that it was asked, and varies by something of its own."""
+    """ASGI application that marks its response and sets a Vary header of its own."""
     headers = [(b"vary", b"Cookie"), (b"x-routing-novelty", b"1"), (b"x-asked", b"1")]
     await send({"type": "http.response.start", "status": 401, "headers": headers})
     await send({"type": "http.response.body", "body": b"no"})
@@ -27,7 +27,7 @@ async def plain(scope: Any, receive: Any, send: Any) -> None:
 async def ask(
     origins: tuple[str, ...], path: str = "/v1/models", method: str = "GET", **headers: str
 ) -> tuple[int, dict[str, str]]:
-    """Status and headers of the answer; names of headers are written with underscores."""
+    """Return status and headers of the response; header names are written with underscores."""
     sent: list[Any] = []
 
     async def send(message: Any) -> None:
@@ -44,13 +44,13 @@ def preflight(origins: tuple[str, ...], path: str = "/v1/models", origin: str = 
 
 
 def test_without_the_setting_nothing_stands_in_the_way() -> None:
-    """The application is itself: no call costs anything more."""
+    """Without the setting the application is not wrapped, so requests have no overhead."""
     assert share(plain, ()) is plain
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/mcp", "/api/v1/tools", "//v1//models/", "/v1"])
 async def test_a_page_of_a_named_origin_reads_every_answer(path: str) -> None:
-    """Refusals, too; caches keep the origins apart, and what an answer varied by stays."""
+    """This includes errors. `Vary` separates origins in caches and keeps the application's own value."""
     status, headers = await ask((PAGE,), path, origin=PAGE)
     assert (status, headers["access-control-allow-origin"]) == (401, PAGE)
     assert headers["vary"] == "Cookie, Origin"
@@ -62,13 +62,13 @@ async def test_a_page_of_a_named_origin_reads_every_answer(path: str) -> None:
 
 @pytest.mark.parametrize("path", ["/", "/login/", "/requests/", "/api/v1/docs", "/v10/models", "/healthz", "/mcpx"])
 async def test_pages_are_never_shared(path: str) -> None:
-    """Nor the document of the API, nor what only looks like an API."""
+    """This includes the API's documentation and paths that only resemble an API."""
     assert "access-control-allow-origin" not in (await ask(("*",), path, origin=PAGE))[1]
     assert (await preflight(("*",), path))[1]["x-asked"] == "1"
 
 
 async def test_a_page_of_another_origin_gets_no_word() -> None:
-    """A browser then keeps the answer from it; its preflight is told why, by which setting."""
+    """The browser then withholds the response from the page; the preflight gets a 403."""
     status, headers = await ask((PAGE,), origin="https://other.example")
     assert (status, headers["vary"]) == (401, "Cookie, Origin")
     assert "access-control-allow-origin" not in headers
@@ -76,21 +76,21 @@ async def test_a_page_of_another_origin_gets_no_word() -> None:
 
 
 async def test_a_program_that_is_no_page_notices_nothing() -> None:
-    """But that caches are told, which may give its answer to a page."""
+    """Only `Vary` is added, since a cache could serve the response to a page."""
     assert "access-control-allow-origin" not in (await ask((PAGE,)))[1]
     assert (await ask((PAGE,)))[1]["vary"] == "Cookie, Origin"
     assert (await ask(("*",)))[1]["vary"] == "Cookie"
 
 
 async def test_the_star_lets_every_page_in_without_credentials() -> None:
-    """Fetch standard §3.2.5: a browser refuses the star for requests with cookies."""
+    """By the Fetch standard (§3.2.5) a browser rejects `*` for requests with cookies."""
     _, headers = await ask(("*",), origin=PAGE)
     assert headers["access-control-allow-origin"] == "*"
     assert "access-control-allow-credentials" not in headers
 
 
 async def test_a_preflight_is_answered_before_anybody_is_asked() -> None:
-    """Without a key or a row; whatever headers a client has may be sent."""
+    """A preflight needs no key and no database; any requested headers are allowed."""
     asked = "authorization,content-type,x-stainless-lang"
     status, headers = await preflight((PAGE,), access_control_request_headers=asked)
     assert (status, headers["access-control-allow-headers"]) == (204, asked)
@@ -101,13 +101,12 @@ async def test_a_preflight_is_answered_before_anybody_is_asked() -> None:
 
 
 async def test_what_is_no_list_of_headers_is_not_given_back() -> None:
-    """Nothing that a caller says stands in an answer's head but names."""
+    """Only header names from the request are repeated in the response."""
     _, headers = await preflight((PAGE,), access_control_request_headers="a: b\r\nset-cookie: c")
     assert "access-control-allow-headers" not in headers
 
 
 async def test_options_without_a_preflights_header_is_an_ordinary_call() -> None:
-    """The API answers it as it does."""
     assert (await ask((PAGE,), method="OPTIONS", origin=PAGE))[1]["x-asked"] == "1"
 
 
@@ -130,7 +129,7 @@ async def test_options_without_a_preflights_header_is_an_ordinary_call() -> None
     ],
 )
 def test_an_origin_is_what_a_browser_sends(text: str, origin: str | None) -> None:
-    """Anything else would never match, and is refused at the start."""
+    """Any other notation would never match and is rejected at the start."""
     assert browser_origin(text) == origin
 
 
@@ -143,7 +142,7 @@ def test_an_origin_is_what_a_browser_sends(text: str, origin: str | None) -> Non
     ],
 )
 def test_a_bad_value_is_refused_at_the_start_in_one_line(tmp_path: Path, value: str, sentence: str) -> None:
-    """By every command, before anything is opened."""
+    """Every command rejects it before it opens anything."""
     with Lab({}) as lab:
         environment = environment_of(tmp_path, lab) | {"ROUTING_ADMIN_CORS_ORIGINS": value}
     words = [sys.executable, "manage.py", "serve"]

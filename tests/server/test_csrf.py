@@ -1,4 +1,4 @@
-"""Every form carries a token: no page that takes one does anything for a request that another site made."""
+"""CSRF protection: every page that accepts a form rejects a request without the token."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 def pages(patterns: list[URLPattern | URLResolver]) -> Iterator[tuple[str, str]]:
-    """The name and an address of every page; what machines call knows no session that could be abused."""
+    """Yield name and address of every page; machine APIs are left out, since they use no session."""
     for each in patterns:
         if isinstance(each, URLResolver):
             yield from () if each.namespace in MACHINES else pages(each.url_patterns)
@@ -29,18 +29,18 @@ def pages(patterns: list[URLPattern | URLResolver]) -> Iterator[tuple[str, str]]
 FORMS = {
     name: address for name, address in pages(get_resolver().url_patterns) if is_offered(name, Right.TRY | Right.CHANGE)
 }
-"""Every page that takes a form, by the table of permissions."""
+"""All pages that accept a form, from the table of permissions."""
 
 
 def test_the_pages_that_take_forms_are_many() -> None:
-    """So that the tests below ask something."""
+    """Guard against an empty parametrization below."""
     assert len(FORMS) > 50
     assert {"login", "logout", "user_invite", "key_issue", "provider_new", "config_import", "restore"} <= FORMS.keys()
 
 
 @pytest.mark.parametrize("name", FORMS)
 def test_a_form_without_its_token_is_refused(name: str, admin_account: object) -> None:
-    """Law: whoever is signed in, and whatever the address; one that asks for a fragment, too."""
+    """This holds for every address and for requests of fragments."""
     browser = Client(enforce_csrf_checks=True)
     browser.force_login(admin_account)  # type: ignore[arg-type]
     for headers in ({}, {"HX-Request": "true"}):
@@ -49,7 +49,6 @@ def test_a_form_without_its_token_is_refused(name: str, admin_account: object) -
 
 
 def test_a_token_of_another_browser_is_refused(admin_account: object) -> None:
-    """Law: what one browser was given opens nothing in another."""
     browser, other = Client(enforce_csrf_checks=True), Client(enforce_csrf_checks=True)
     browser.force_login(admin_account)  # type: ignore[arg-type]
     other.get(reverse("login"))
@@ -58,7 +57,6 @@ def test_a_token_of_another_browser_is_refused(admin_account: object) -> None:
 
 
 def test_the_same_form_with_its_token_is_taken(admin_account: object) -> None:
-    """Law: it is the token that decides."""
     browser = browser_of(admin_account, enforce_csrf_checks=True)
     browser.get("/")
     answer = browser.post(

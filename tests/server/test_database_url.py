@@ -1,4 +1,4 @@
-"""`DATABASE_URL`: another SQLite file is used, and any other engine is refused with one clear line."""
+"""`DATABASE_URL`: another SQLite file is used, and an unsupported engine is rejected in one line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from django.db import connections
 from routing_admin.models import RequestLog
 print(*(each.settings_dict["OPTIONS"]["transaction_mode"] for each in connections.all()), RequestLog.objects.count())
 """
-"""How both databases are written, and how many requests the log has: the demo's one."""
+"""Prints the transaction modes of both databases and the number of logged requests (the demo's one)."""
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ print(*(each.settings_dict["OPTIONS"]["transaction_mode"] for each in connection
     ],
 )
 def test_an_engine_that_is_not_served_is_named_in_one_line(url: str, engine: str, tmp_path: Path) -> None:
-    """Law: what, where, what to do instead; no traceback, and nothing of an address in which a password stands."""
+    """The error is one line without a traceback and without any part of the URL, which may contain a password."""
     with Lab() as lab:
         environment = environment_of(tmp_path, lab) | {"DATABASE_URL": url}
     for words in (("bootstrap",), ("serve", "--port", "0")):
@@ -43,7 +43,7 @@ def test_an_engine_that_is_not_served_is_named_in_one_line(url: str, engine: str
 
 
 def test_another_sqlite_file_is_used_and_the_request_log_stands_beside_it(tmp_path: Path) -> None:
-    """Law: with the same care as that of the data directory, and nothing left there."""
+    """Both files use the same transaction mode as in the data directory, where no database is created."""
     data, elsewhere = tmp_path / "data", tmp_path / "elsewhere"
     elsewhere.mkdir()
     with Lab() as lab:

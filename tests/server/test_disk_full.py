@@ -1,4 +1,4 @@
-"""A disk without room: calls are answered, uploads and changes refused in words, and nothing acknowledged is lost."""
+"""A full disk: requests are answered, uploads and changes fail with a clear error, and no acknowledged data is lost."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BOUNDARY = "part"
 
 
 def test_a_server_whose_disk_is_full_goes_on_and_catches_up(tmp_path: Path):
-    """No file may grow, as on a full disk: answers, and what was logged meanwhile is there when there is room again."""
+    """A file size limit of 0 acts like a full disk. Log entries of that time are written later."""
     with served(tmp_path) as server:
         environment = environment_of(tmp_path, server.lab)
         key = manage(environment, "issue_agent_key", "text-agent", "--scope", "agents:write")
@@ -46,7 +46,7 @@ def test_a_server_whose_disk_is_full_goes_on_and_catches_up(tmp_path: Path):
 
 
 async def test_a_large_body_that_cannot_be_held_is_507():
-    """Django keeps large bodies in files of the system's; that its disk is full is no fault of the request."""
+    """Django spools large bodies to temporary files; a full disk there is not the client's fault."""
 
     async def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -62,19 +62,19 @@ async def test_a_large_body_that_cannot_be_held_is_507():
 
 
 def set_room(server: Server, size: int) -> None:
-    """No file of the server may grow beyond so many bytes."""
+    """Limit the size of files that the server can write."""
     hard = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)[1]
     resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (size, hard))
 
 
 def chat(server: Server, name: str) -> int:
-    """The status of a call under that id."""
+    """Send a chat request with the given request id and return its status."""
     body = {"model": "one/lab", "messages": [{"role": "user", "content": "hello"}]}
     return send(server, "POST", "/v1/chat/completions", json.dumps(body).encode(), {"x-request-id": name})[0]
 
 
 def upload(content: bytes) -> bytes:
-    """A form with that file."""
+    """Return a multipart body with the content as a file."""
     head = f'--{BOUNDARY}\r\ncontent-disposition: form-data; name="file"; filename="a.bin"\r\n\r\n'
     return head.encode() + content + f"\r\n--{BOUNDARY}--\r\n".encode()
 
@@ -82,7 +82,7 @@ def upload(content: bytes) -> bytes:
 def send(
     server: Server, method: str, path: str, body: bytes | None = None, more: dict[str, str] | None = None
 ) -> tuple[int, Any]:
-    """The answer's status and JSON."""
+    """Return status and JSON of the response."""
     kind = f"multipart/form-data; boundary={BOUNDARY}" if path == "/v1/files" else "application/json"
     headers = {"authorization": f"Bearer {server.key}", "content-type": kind, **(more or {})}
     with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)) as connection:

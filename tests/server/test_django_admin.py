@@ -1,4 +1,4 @@
-"""`ROUTING_ADMIN_DJANGO_ADMIN`: Django's own admin, where superusers look at rows and nobody changes one."""
+"""`ROUTING_ADMIN_DJANGO_ADMIN`: Django's own admin, read-only and for superusers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ print(json.dumps({
 
 @pytest.fixture(scope="module")
 def visited(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """What came of a visit to an installation that has it."""
+    """Return the results of a visit to an installation with the Django admin."""
     with Lab() as lab:
         environment = environment_of(tmp_path_factory.mktemp("admin"), lab) | {"ROUTING_ADMIN_DJANGO_ADMIN": "1"}
         manage(environment, "bootstrap")
@@ -53,31 +53,30 @@ def visited(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def test_superusers_look_at_every_table(visited: Any) -> None:
-    """Law: each list and a row of each open."""
+    """Each list opens, and so does a row of each table."""
     assert visited["pages"] > 20
     assert visited["statuses"] == [200]
 
 
 def test_no_password_and_no_digest_stands_on_its_pages(visited: Any) -> None:
-    """Law: what is kept to be compared alone is not shown."""
+    """Stored password hashes and key digests are not shown."""
     assert visited["secrets"] == []
 
 
 def test_nothing_is_changed_there(visited: Any) -> None:
-    """Law: every change passes the actions; a form to add has nobody's right, and a post is 405."""
+    """All changes go through the product's own actions: a POST gets 405, a form to add a row 403."""
     assert visited["writes"] == [405]
     assert visited["forms"] == [403]
 
 
 def test_nobody_else_comes_in(visited: Any) -> None:
-    """Law: a stranger is sent to sign in where failures count, an administrator who is no superuser is told no."""
+    """An anonymous visitor is redirected to the throttled sign-in; an administrator who is no superuser gets 403."""
     assert visited["stranger"] == [302, "/login/?next=/django-admin/"]
     assert visited["administrator"] == [403]
     assert visited["out"] == [302, 302]
 
 
 def test_it_is_not_there_unless_it_is_turned_on(tmp_path: Path) -> None:
-    """Law: off by default."""
     with Lab() as lab:
         looked = "from django.apps import apps; print(apps.is_installed('django.contrib.admin'))"
         assert manage(environment_of(tmp_path, lab), "shell", "--no-imports", "-c", looked) == "False"

@@ -1,4 +1,4 @@
-"""SIGTERM with fifty streams running, through the real server: whole or told, never cut, and all of it in the log."""
+"""SIGTERM during fifty streams of a real server: each is complete or ends with an error event, and is logged."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 async def test_fifty_streams_at_the_end_of_a_server_are_whole_or_told_and_logged(tmp_path: Path, workers: str):
-    """A stalled one ends with `server_draining`, and nothing behind it; one that goes on may end as it would have.
+    """A stalled stream ends with `server_draining`; one that makes progress may end normally.
 
-    Kept connections without a request are closed, and nobody new is let in.
+    Idle keep-alive connections are closed, and new connections are refused.
     """
     with served(tmp_path, settings={"DRAIN_SECONDS": "2"}, options=["--workers", workers]) as server:
         idle, idle_writer = await asyncio.open_connection("127.0.0.1", server.port)
@@ -42,7 +42,7 @@ async def test_fifty_streams_at_the_end_of_a_server_are_whole_or_told_and_logged
 
 
 def request(server: Server, name: str, step: str, *, stream: bool) -> bytes:
-    """A call under that id, of which the lab plays that."""
+    """Return a chat request with the given id, for which the provider plays `step`."""
     body = {"model": f"one/fault:{step}", "messages": [{"role": "user", "content": "hello"}], "stream": stream}
     data = json.dumps(body).encode()
     head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {server.key}\r\n"
@@ -50,7 +50,7 @@ def request(server: Server, name: str, step: str, *, stream: bool) -> bytes:
 
 
 async def begin(server: Server, name: str, step: str) -> Connection:
-    """A stream whose first content has come."""
+    """Open a stream and read up to its first content."""
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
     writer.write(request(server, name, step, stream=True))
     await reader.readuntil(b'"content"')
@@ -58,7 +58,7 @@ async def begin(server: Server, name: str, step: str) -> Connection:
 
 
 async def knock(port: int) -> None:
-    """Connections, each closed again, until one is not let in. Raises `ConnectionError` then."""
+    """Connect repeatedly until the server refuses. Raise `ConnectionError` then."""
     while True:
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.close()
@@ -66,14 +66,14 @@ async def knock(port: int) -> None:
 
 
 def last_event(rest: bytes) -> str:
-    """How a stream ends, after which its chunks end in order: `[DONE]`, or the code of its error."""
+    """Return the last event of a properly terminated stream: `[DONE]` or the code of its error."""
     assert rest.endswith(b"\r\n0\r\n\r\n")
     data = rest.rsplit(b"data: ", 1)[1].split(b"\n", 1)[0].decode()
     return data if data == "[DONE]" else str(json.loads(data)["error"]["code"])
 
 
 def outcomes(directory: Path) -> dict[str, str]:
-    """What the log says of each request."""
+    """Return the logged outcome of each request."""
     with closing(sqlite3.connect(directory / "logs.sqlite3")) as rows:
         query = "select id, outcome from routing_admin_requestlog where id = 'idle' or id like 'stream-%'"
         return dict(rows.execute(query).fetchall())

@@ -1,4 +1,4 @@
-"""The end of a process for what is still in flight: told, not cut."""
+"""The end of a process: calls in flight get an error when the drain time is over."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.gateway.plane import logged
 
 
 async def test_what_waits_when_the_time_is_over_is_given_up_and_nothing_new_waits():
-    """Both learn it as the same error; until then nothing is limited."""
+    """Both raise `DrainingError`; before the end the limit has no effect."""
     draining, begun = Draining(), asyncio.Event()
 
     async def waits() -> None:
@@ -45,7 +45,7 @@ async def test_what_waits_when_the_time_is_over_is_given_up_and_nothing_new_wait
 
 
 async def test_a_time_limit_of_somebody_elses_stays_what_it_is():
-    """A provider's timeout inside is no draining; leaving is no draining either."""
+    """Neither a provider's timeout nor a cancellation becomes a `DrainingError`."""
     draining = Draining()
     with pytest.raises(TimeoutError), draining.limit():
         raise TimeoutError
@@ -64,7 +64,6 @@ async def _forever(draining: Draining, begun: asyncio.Event) -> None:
 
 
 async def test_the_signal_begins_the_drain_and_the_servers_own_handler_still_runs():
-    """Both hear of it."""
     heard: list[str] = []
     drained = asyncio.Event()
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
@@ -87,7 +86,7 @@ async def test_the_signal_begins_the_drain_and_the_servers_own_handler_still_run
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
 async def test_a_stream_that_outlasts_the_drain_ends_with_an_error_event_and_the_log_says_why(key: str):
-    """The last event is `server_draining`, after it nothing; the upstream is closed and the request is logged."""
+    """The last event is `server_draining`; the upstream is closed and the request is logged."""
     state = await sync_to_async(snapshot.current)()
     route = RouteSpec("draft", (CandidateSpec("echo", "echo-text"),))
     chat = ChatRequest((Message(Role.USER, (TextPart("hello"),)),))
@@ -118,7 +117,7 @@ async def test_a_stream_that_outlasts_the_drain_ends_with_an_error_event_and_the
 
 
 class Endless(NetworkTransport):
-    """A provider whose stream falls silent after its first words; `silent` is set then."""
+    """Provider whose stream stalls after its first content; `silent` is set then."""
 
     def __init__(self, silent: asyncio.Event) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Values of the environment that no setting can have: a sentence instead of a traceback."""
+"""An invalid number in the environment ends the start with an error message instead of a traceback."""
 
 from __future__ import annotations
 

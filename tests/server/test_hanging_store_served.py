@@ -1,4 +1,4 @@
-"""A bucket whose service hangs, with a real PostgreSQL: others are answered, and what is refused names the store."""
+"""A hanging bucket service with a real PostgreSQL: other requests are served, and failed uploads name the store."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ UPLOADS = 3 * int(POOL["max_size"])
 
 @pytest.fixture
 def gate() -> Iterator[Gate]:
-    """The way to the service."""
+    """Yield a proxy in front of the bucket service that can hold connections."""
     with gate_before(urlsplit(s3_server().url).port or 0) as found:
         yield found
 
 
 @pytest.fixture
 def server(tmp_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """One process, whose artifacts are behind the gate."""
+    """Run a single process whose artifacts are stored behind the gate."""
     for name, value in CREDENTIALS.items():
         monkeypatch.setenv(name, value)
     try:
@@ -52,7 +52,7 @@ def server(tmp_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 
 def test_a_store_that_hangs_takes_neither_connections_nor_threads(server: Server, gate: Gate) -> None:
-    """More uploads than the pool has connections; each is stored whole or refused, and others go on meanwhile."""
+    """With more uploads than pooled connections, each is stored whole or refused, and other requests are served."""
     replies = list[Reply]()
 
     def store(number: int) -> None:

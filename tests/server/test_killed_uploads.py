@@ -1,4 +1,4 @@
-"""A server killed in the middle of uploads leaves nothing behind that `prune` does not take, and loses nothing."""
+"""After a server was killed during uploads, `prune` removes all leftovers and no acknowledged file is lost."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TRIES = 50
 
 
 def kill_inside_an_upload(server: Server, is_under_way: Callable[[], bool]) -> None:
-    """Kills the server while a file that came in is written: it stands still as soon as some of it is there."""
+    """Kill the server while it writes an upload; it is suspended first to be sure that part of the file exists."""
     for _ in range(TRIES):
         pushing = push(server, os.urandom(LARGE))
         while pushing.is_alive():
@@ -39,7 +39,7 @@ def kill_inside_an_upload(server: Server, is_under_way: Callable[[], bool]) -> N
 
 
 def kill_between_bytes_and_row(server: Server, is_stored: Callable[[str], bool]) -> str:
-    """Kills the server when the bytes of an upload are stored and its row waits for the database; their hash."""
+    """Kill the server after it stored an upload's bytes, while the row waits for the database; return their hash."""
     digest = hashlib.sha256(WAITING).hexdigest()
     with locked(server.directory / "routing_admin.sqlite3"):
         pushing = push(server, WAITING)
@@ -51,7 +51,7 @@ def kill_between_bytes_and_row(server: Server, is_stored: Callable[[str], bool])
 
 
 def push(server: Server, content: bytes) -> threading.Thread:
-    """An upload that may be cut."""
+    """Start an upload that may be cut off."""
 
     def run() -> None:
         with suppress(*CUT):
@@ -63,14 +63,14 @@ def push(server: Server, content: bytes) -> threading.Thread:
 
 
 def wait_for(is_there: Callable[[], bool]) -> None:
-    """Until it is there. Raises `AssertionError` after half a minute."""
+    """Wait until the condition holds. Raise `AssertionError` after half a minute."""
     until = time.monotonic() + 30
     while not is_there():
         assert time.monotonic() < until, "it is not there"
 
 
 def hashes_of_rows(server: Server) -> set[str]:
-    """What rows say is stored."""
+    """Return the hashes of all artifact rows."""
     with other_connection(server.directory / "routing_admin.sqlite3") as rows:
         return {sha256 for (sha256,) in rows.execute("SELECT sha256 FROM artifacts_artifact").fetchall()}
 
@@ -81,7 +81,7 @@ def hashes_in(folder: Path) -> set[str]:
 
 @contextmanager
 def listening_again(server: Server, **settings: str) -> Iterator[Server]:
-    """The server on the same directory, once more."""
+    """Serve the same directory again."""
     environment = environment_of(server.directory, server.lab) | settings
     again = listening(environment, server.key, server.lab, server.directory)
     try:
@@ -92,7 +92,7 @@ def listening_again(server: Server, **settings: str) -> Iterator[Server]:
 
 
 def check_content(server: Server, older: str) -> None:
-    """What was acknowledged is there, and what was cut can come again."""
+    """Assert that the acknowledged file is readable and that the interrupted upload can be repeated."""
     newer = upload(server, WAITING).json["id"]
     for ref, content in ((older, b"stored and acknowledged"), (newer, WAITING)):
         headers = {"authorization": f"Bearer {server.key}"}
@@ -100,7 +100,7 @@ def check_content(server: Server, older: str) -> None:
 
 
 def test_what_a_killed_server_leaves_of_uploads_is_swept_and_nothing_else(tmp_path: Path) -> None:
-    """Half a file goes, bytes without a row go; what was acknowledged is there, and equal bytes can come again."""
+    """Partial files and bytes without a row are removed; acknowledged files stay, and uploads can be repeated."""
     artifacts = tmp_path / "artifacts"
 
     def is_stored(digest: str) -> bool:
@@ -122,7 +122,7 @@ def test_what_a_killed_server_leaves_of_uploads_is_swept_and_nothing_else(tmp_pa
 
 
 def test_the_same_in_a_bucket(tmp_path: Path) -> None:
-    """Half a file is never an object there: the bucket's rule for unfinished uploads takes it (docs/scale.md)."""
+    """A partial upload is never an object; the bucket's rule for unfinished uploads removes it (docs/scale.md)."""
     s3: S3Server = s3_server()
     place = s3.make_bucket(f"killed-{os.getpid()}")
     url = f"s3://{place.name}?endpoint_url={s3.url}&allow_http=true"

@@ -1,4 +1,4 @@
-"""Before anybody has shown who he is, nobody takes more of him than a form or a refused call needs."""
+"""An unauthenticated caller can send only a small body, enough for a form or a rejected request."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CHAT = "/v1/chat/completions"
 
 
 async def send(path: str, headers: Mapping[str, str], blocks: int = 400) -> tuple[int, Any, int]:
-    """A POST of so many blocks: the status, the body, and how many blocks were taken."""
+    """Send a POST in blocks; return the status, the body and the number of blocks that were read."""
     sent: list[Any] = []
     taken = 0
 
@@ -51,7 +51,7 @@ STRANGERS = ({}, {"authorization": "Bearer ra_wrong"}, {"x-api-key": "sk-1"}, {"
 
 
 async def test_a_stranger_is_cut_off_on_every_page(demo: None) -> None:
-    """413 after 64 KiB, and no further block is taken."""
+    """The response is 413 after 64 KiB, and no further block is read."""
     for path, headers in product(("/login/", "/artifacts/", "/nowhere"), STRANGERS):
         status, body, taken = await send(path, headers)
         assert (path, status, taken) == (path, 413, 5)
@@ -59,7 +59,7 @@ async def test_a_stranger_is_cut_off_on_every_page(demo: None) -> None:
 
 
 async def test_a_call_without_a_good_key_is_cut_off_too(demo: None) -> None:
-    """401, as for a small one: the key is what has to be put right."""
+    """The response is 401, as for a small body, since the key has to be corrected."""
     for path, headers in product((CHAT, "/v1/files", "/api/v1/artifacts", "/api/v1/messages/route"), STRANGERS):
         status, body, taken = await send(path, headers)
         error = json.loads(body)["error"]
@@ -68,7 +68,7 @@ async def test_a_call_without_a_good_key_is_cut_off_too(demo: None) -> None:
 
 
 async def test_a_stranger_is_refused_by_what_is_announced(demo: None) -> None:
-    """401, or 413 on a page, before any of the body is taken; too much for anybody is 413 as soon."""
+    """The response is 401 (413 on a page) before the body is read. A length above every limit is 413 at once."""
     length = {"content-length": str(100 * len(BLOCK))}
     for path, headers in product((CHAT, "/v1/files", "/api/v1/artifacts", "/mcp", "/login/"), STRANGERS):
         status, _, taken = await send(path, {**headers, **length})
@@ -79,7 +79,7 @@ async def test_a_stranger_is_refused_by_what_is_announced(demo: None) -> None:
 
 
 async def test_a_good_key_may_send_what_its_address_takes(key: str) -> None:
-    """Each call then says in its own words what it makes of it."""
+    """The body is read whole, and the endpoint decides about its content."""
     headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
     for path in (CHAT, "/v1/files", "/api/v1/artifacts"):
         status, _, taken = await send(path, headers, 20)
@@ -88,13 +88,13 @@ async def test_a_good_key_may_send_what_its_address_takes(key: str) -> None:
 
 
 async def test_small_bodies_of_strangers_are_served(demo: None) -> None:
-    """A sign-in form, and a call that is refused for its key."""
+    """These are a sign-in form and a request with a missing key."""
     assert (await send("/login/", {}, 4))[0] != 413
     assert (await send(CHAT, {}, 4))[0] == 401
 
 
 def test_who_is_signed_in_is_known_and_who_signed_out_is_not(admin_account: Any, anonymous: Client) -> None:
-    """By the session of the cookie."""
+    """The cookie's session decides."""
     client = browser_of(admin_account)
     cookie = client.cookies[settings.SESSION_COOKIE_NAME].value
     headers = {"cookie": f"theme=dark; {settings.SESSION_COOKIE_NAME}={cookie}"}
@@ -104,7 +104,7 @@ def test_who_is_signed_in_is_known_and_who_signed_out_is_not(admin_account: Any,
 
 
 def test_while_nobody_can_look_nobody_is_called_a_stranger(key: str) -> None:
-    """The call itself says then that the database does not answer."""
+    """The request itself then reports that the database is unavailable."""
     snapshot.current()
     with lock_timeout(0), without("capabilities_agentkey"):
         assert run({"authorization": f"Bearer {key}"})
@@ -112,7 +112,6 @@ def test_while_nobody_can_look_nobody_is_called_a_stranger(key: str) -> None:
 
 
 def run(headers: Mapping[str, str]) -> bool:
-    """Whether the caller is known."""
     from asgiref.sync import async_to_sync
 
     return bool(async_to_sync(is_known_caller)(headers))

@@ -1,4 +1,4 @@
-"""No text from outside costs more than its length: 64 KiB of it take 50 ms, whatever is in them."""
+"""Parsing external text takes linear time: 64 KiB of any content take at most 50 ms."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CUT_BEFORE = {
     "artifacts.core.detection.encoding_names.DECLARATIONS": 4_096,  # `FAR`
     "capabilities.core.protocols.errors.RULES": 16_384,
 }
-"""What is never given more, and by what."""
+"""Maximum input lengths of patterns, with what enforces them."""
 MADE_ON_THE_SPOT = {
     "capabilities.catalogue.report": "our own documents",
     "capabilities.core.translatable": "one character",
@@ -74,18 +74,18 @@ ROOMS = re.compile(
 )
 BOUNDED = re.compile(
     r"\.probes\.|likelihood|\.catalogue\.sources\.|make_request_id|_write_nothing|\._places$|\.sniffer\.|_cut$|new_id$|places_of$"
-    r"|errors\._words$"  # makes the patterns of a table, at the start: compiling 64 KiB of `|` takes 165 ms
+    r"|errors\._words$"  # compiles the patterns of a table at the start: 64 KiB of `|` take 165 ms
 )
-"""Of those rooms what reads no text from outside, or a sample of it in a thread of its own."""
+"""Functions of `ROOMS` that read no external text, or only a sample of it in a separate thread."""
 
 
 def redact_line(text: str) -> None:
-    """As a path reaches the log."""
+    """Redact text as a path in a log line."""
     RedactFilter().filter(logging.LogRecord("a", 40, "a.py", 1, "Not Found: %s", (text,), None))
 
 
 def feed_in_pieces(data: bytes) -> None:
-    """As a slow provider sends it, without an end of an event."""
+    """Feed the parser as a slow provider does, without the end of an event."""
     parser = SseParser()
     for at in range(0, len(data), 128):
         parser.feed(data[at : at + 128])
@@ -120,7 +120,7 @@ BY_HAND: dict[str, Callable[[str], Any]] = {
 
 
 def test_no_pattern_takes_more_than_its_length() -> None:
-    """For every compiled pattern and texts made from its own parts, asked as the code asks it."""
+    """Each compiled pattern is tried with texts made from its parts, using the method that the code uses."""
     slow = []
     for pattern, where, asked in patterns().values():
         slow += [f"{where} {how}: {attack!r}" for how in sorted(asked) if (attack := find_attack(pattern, how, where))]
@@ -128,7 +128,7 @@ def test_no_pattern_takes_more_than_its_length() -> None:
 
 
 def find_attack(pattern: re.Pattern[Any], how: str, where: str = "") -> tuple[str, str, str] | None:
-    """The first attack that is slow."""
+    """Return the first slow attack, None if there is none."""
     is_bytes = isinstance(pattern.pattern, bytes)
     nothing: Any = b"" if is_bytes else ""
     ask = getattr(pattern, how) if how in AT_BEGINNING else lambda text: pattern.sub(nothing, text)
@@ -144,12 +144,12 @@ def find_attack(pattern: re.Pattern[Any], how: str, where: str = "") -> tuple[st
 
 
 def test_every_pattern_made_on_the_spot_is_known() -> None:
-    """What is not compiled once is not found by the test above, so it is read by a person, once."""
+    """The test above collects only patterns compiled once; each of these was reviewed by hand."""
     assert {each.partition(":")[0] for each in unseen_patterns()} == set(MADE_ON_THE_SPOT)
 
 
 def test_no_function_of_a_text_takes_more_than_its_length() -> None:
-    """For every function of the cores, the server and the gateway that takes one text, whatever the text repeats."""
+    """This covers all functions of the cores, the server and the gateway with one text argument."""
     slow = []
     functions = functions_of_one_text(lambda module: bool(ROOMS.search(module)))
     for name, (function, is_bytes) in functions.items():
@@ -159,7 +159,7 @@ def test_no_function_of_a_text_takes_more_than_its_length() -> None:
 
 
 def repeated(unit: str, is_bytes: bool = False) -> Callable[[int], Any]:
-    """What makes a text of so many characters."""
+    """Return a function that makes a text of a given length."""
 
     def make(size: int) -> Any:
         text = (unit * (size // len(unit) + 1))[:size]
@@ -170,7 +170,7 @@ def repeated(unit: str, is_bytes: bool = False) -> Callable[[int], Any]:
 
 @pytest.mark.parametrize("name", BY_HAND)
 def test_what_takes_a_text_and_more_takes_no_more_than_its_length(name: str) -> None:
-    """The same for what needs more than a text."""
+    """These functions need more arguments than the text."""
     assert [unit for unit in UNITS if is_slow(BY_HAND[name], repeated(unit))] == []
 
 
@@ -193,7 +193,7 @@ HOSTILE = "bearer%20" * 3_000
     ids=lambda call: f"{call[0][:10]} {','.join(call[1])}",
 )
 def test_a_stranger_costs_milliseconds(call: tuple[str, dict[str, str]], client: Client) -> None:
-    """Of 27 KB in a path, a query or a header of a caller without a key."""
+    """Each request has 27 KB in its path, query or headers and no key."""
     path, headers = call
     client.get("/login/")
     assert not is_slow(lambda _text: client.get(path, headers=headers), lambda _size: "")
@@ -201,5 +201,5 @@ def test_a_stranger_costs_milliseconds(call: tuple[str, dict[str, str]], client:
 
 @pytest.mark.parametrize("pattern", [r"(a+)+$", r"a*$", r"<title[^>]*>", r"(?:bearer\s+)+x", r'"(?:[^"\\]|\\.)*"'])
 def test_a_pattern_that_takes_more_is_found(pattern: str) -> None:
-    """Planted: what is slow in each of the usual ways."""
+    """The patterns are slow in the common ways."""
     assert find_attack(re.compile(pattern), "sub")

@@ -1,4 +1,4 @@
-"""What `/metrics` says of requests: by route, provider, model, outcome and sort of token, each counted once."""
+"""`/metrics` about requests: by route, provider, model, outcome and kind of tokens, each counted once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 @pytest.fixture(autouse=True)
 def configured(db: None) -> None:
-    """Two providers, and services by the names that these tests call."""
+    """Create two providers, and services with the names that these tests request."""
     shared = {"endpoint": "https://a.example/v1", "key_source": "none"}
     first = Provider.objects.create(name="first", default_model="m", **shared)
     Provider.objects.create(name="second", default_model="n", **shared)
@@ -35,7 +35,7 @@ def configured(db: None) -> None:
 
 
 def entry(name: str, route: str, surface: str = "v1") -> Entry:
-    """One candidate that was down, and one that answered after a second and a half."""
+    """Return the log entry of a request whose first candidate was down and whose second took 1.5 seconds."""
     tried = (Try(0.0, 1.0, "ok", None),)
     facts = RequestFacts(name, timezone.now(), surface, task_type=route, usage=Usage(1000, 100, cached_tokens=400))
     down = Attempt("first", "m", "http_503", 503, tries=tried)
@@ -53,7 +53,7 @@ def value(name: str, **labels: str) -> float:
 
 
 def test_a_request_is_counted_once_when_it_is_logged():
-    """By what became of it, of each candidate, and of its tokens; with the names of OpenTelemetry where it has one."""
+    """It is counted by outcome, by candidate and by tokens, also under the names of OpenTelemetry."""
     journal = Journal()
     for name in ("counted-a", "counted-b"):
         journal.record(entry(name, "counted"))
@@ -73,7 +73,7 @@ def test_a_request_is_counted_once_when_it_is_logged():
 
 
 def test_costs_are_counted_by_currency():
-    """Of calls that answered and of those that were billed without an answer; what has no price is no amount."""
+    """Failed calls that were billed are included; a call without a price adds no amount."""
     host = Provider.objects.create(
         name="host", endpoint="https://api.openai.com/v1", default_model="gpt-4o", key_source="none"
     )
@@ -105,7 +105,7 @@ def test_costs_are_counted_by_currency():
     ],
 )
 def test_work_has_opentelemetrys_name_for_it(surface: str, operation: str):
-    """By what the log calls the call; the doors' own names are those of the table of operations."""
+    """The log's name of the API decides; it is in the table of operations."""
     assert surface == "v1" or surface.removeprefix("v1/") in {each.name for each in OPERATIONS}
     journal = Journal()
     journal.record(entry(f"work-{operation}", operation, surface))
@@ -115,14 +115,14 @@ def test_work_has_opentelemetrys_name_for_it(surface: str, operation: str):
 
 
 def test_the_installation_and_the_process_are_there_as_before():
-    """As gauges, and counters that end in `_total`."""
+    """They are gauges, and counters that end in `_total`."""
     names = {name for name, _ in samples()}
     assert {"routing_admin_revision", "routing_admin_connections", "routing_admin_chat_requests_refused_total"} <= names
     assert not [name for name in names if name.endswith("_created")]
 
 
 def test_names_that_callers_make_up_count_as_one():
-    """Neither routes nor models fill the memory or the list of sums; what becomes a service has its name at once."""
+    """Arbitrary names fill neither the memory nor the table of sums. A new service has its own name at once."""
     journal = Journal()
     journal.record(entry("known", "counted"))
     journal.flush()
@@ -144,7 +144,7 @@ def test_names_that_callers_make_up_count_as_one():
 
 
 def test_series_go_with_what_is_removed_and_return_with_it():
-    """Of a service, its provider and a route named by it, without a restart; counts go on where they were."""
+    """This holds for a service, its provider and its route, without a restart; counts continue where they were."""
     third = Provider.objects.create(name="third", endpoint="https://a.example/v1", key_source="none")
     Service.objects.create(service_id="gone", name="gone", provider=third, model="g")
     snapshot.refresh()
@@ -165,7 +165,7 @@ def test_series_go_with_what_is_removed_and_return_with_it():
 
 
 def test_agents_have_series_only_as_far_as_a_setting_says(settings: Any):
-    """The first by id that administrators keep; those that programs make at run time never take a place."""
+    """The first agents by id that administrators made have series; agents made at run time never do."""
     limits = {"requestsPerMinute": 4}
     Agent.objects.create(agent_id="a-made", origin=Agent.Origin.RUNTIME)
     for name in ("b-kept", "c-kept"):
@@ -193,6 +193,6 @@ def test_agents_have_series_only_as_far_as_a_setting_says(settings: Any):
 
 
 def invented(name: str, route: str, model: str) -> Entry:
-    """A call by a name that its caller chose."""
+    """Return the entry of a request with a name that the caller made up."""
     facts = RequestFacts(name, timezone.now(), "v1", task_type=route, usage=Usage(10, 1))
     return entry_of(facts, (Attempt("second", model, "ok", tries=(Try(0.0, 1.0, "ok", None),)),))

@@ -1,4 +1,4 @@
-"""`/metrics` of a server with two workers, over real sockets: every scrape is about the whole server."""
+"""`/metrics` of a server with two workers: every scrape covers the whole server."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, port: int) -> Iterator[Serv
 
 
 def scrape(port: int) -> Numbers:
-    """One scrape, over a connection of its own: any worker may answer it."""
+    """Scrape over a new connection, which any worker may accept."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as response:
         families = text_string_to_metric_families(response.read().decode())
     return {(each.name, frozenset(each.labels.items())): each.value for family in families for each in family.samples}
@@ -46,7 +46,7 @@ def requests_in(numbers: Numbers) -> float:
 
 
 def workers_in(numbers: Numbers) -> dict[str, float]:
-    """Each worker's start."""
+    """Return the start time of each worker."""
     return {
         dict(labels)["worker"]: value
         for (name, labels), value in numbers.items()
@@ -55,7 +55,7 @@ def workers_in(numbers: Numbers) -> dict[str, float]:
 
 
 def call(server: Server, model: str = "one/lab") -> int:
-    """A call over a connection of its own, tried again where a worker has just ended."""
+    """Make a call over a new connection; retry if its worker has just ended."""
     body = {"model": model, "messages": [{"role": "user", "content": "hello"}]}
     headers = {"authorization": f"Bearer {server.key}"}
     while True:
@@ -66,7 +66,7 @@ def call(server: Server, model: str = "one/lab") -> int:
 
 
 def test_each_scrape_tells_all_calls_whichever_worker_answers(server: Server, port: int) -> None:
-    """At both ports, and a count never falls from one scrape to the next; gauges are those of both workers."""
+    """This holds on both ports. Counters never decrease between scrapes, and gauges cover both workers."""
     before = requests_in(scrape(port))
     assert [call(server) for _ in range(CALLS)] == [200] * CALLS
     until, seen = time.monotonic() + WAIT_SECONDS, [before]
@@ -82,7 +82,7 @@ def test_each_scrape_tells_all_calls_whichever_worker_answers(server: Server, po
 
 
 def test_what_a_killed_worker_counted_stays_and_the_next_has_its_place(server: Server, port: int) -> None:
-    """No count falls, no third worker appears; a restart shows in the start of its process."""
+    """Counters do not decrease and no third worker appears; the process start time shows the restart."""
     until, counted = time.monotonic() + WAIT_SECONDS, requests_in(scrape(port))
     call(server)
     before = scrape(port)
@@ -94,7 +94,7 @@ def test_what_a_killed_worker_counted_stays_and_the_next_has_its_place(server: S
     while (now == started or len(now) != 2) and time.monotonic() < until:
         try:
             numbers = scrape(port)
-        except (OSError, urllib.error.URLError):  # it was the one that was killed
+        except (OSError, urllib.error.URLError):  # the connection was to the killed worker
             continue
         seen.append(requests_in(numbers))
         now = workers_in(numbers)
@@ -108,13 +108,13 @@ def test_what_a_killed_worker_counted_stays_and_the_next_has_its_place(server: S
 
 
 def worker_of(server: Server) -> int:
-    """One of the server's workers."""
+    """Return the process id of one worker."""
     children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
     return next(int(pid) for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes())
 
 
 def test_the_port_has_metrics_and_nothing_else_and_believes_no_proxy(server: Server, port: int) -> None:
-    """Neither pages nor calls; a forwarded address is a proxy's, whose callers are not this machine."""
+    """It serves neither pages nor APIs. A request with a forwarded address does not count as local."""
     with httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
         assert [client.get(path).status_code for path in ("/", "/healthz", "/v1/models", "/metrics/")] == [404] * 4
         assert client.post("/metrics").status_code == 404
@@ -124,7 +124,7 @@ def test_the_port_has_metrics_and_nothing_else_and_believes_no_proxy(server: Ser
 
 
 def test_a_server_leaves_no_file(tmp_path: Path) -> None:
-    """Neither in memory nor in its data directory."""
+    """This covers shared memory and the data directory."""
     folders = [Path("/dev/shm"), tmp_path]
     with served(tmp_path, options=("--workers", "2")) as server:
         found = [each for folder in folders for each in folder.glob(f"{PREFIX}*") if is_of(each, server)]
@@ -133,6 +133,6 @@ def test_a_server_leaves_no_file(tmp_path: Path) -> None:
 
 
 def is_of(folder: Path, server: Server) -> bool:
-    """Whether a server's process has the lock there."""
+    """Return whether a process of the server holds the folder's lock."""
     held = (os.readlink(each) for each in Path(f"/proc/{server.process.pid}/fd").iterdir() if each.is_symlink())
     return str(folder / "server.lock") in held

@@ -1,4 +1,4 @@
-"""Who may read `/metrics`: this machine, or whoever has the token."""
+"""Access to `/metrics`: local requests, or any with the token."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1", "127.8.9.1"])
 def test_this_machine_reads_the_numbers(address: str) -> None:
-    """No key is needed."""
     answer = Client(REMOTE_ADDR=address).get("/metrics")
     assert answer.status_code == 200
     assert b"routing_admin_revision" in answer.content
@@ -20,7 +19,7 @@ def test_this_machine_reads_the_numbers(address: str) -> None:
 
 @pytest.mark.parametrize("address", ["10.0.0.7", "8.8.8.8", "2606:4700::1", ""])
 def test_another_machine_is_told_how_to(address: str) -> None:
-    """403 and the setting's name, no number."""
+    """The response is 403 and names the setting; it contains no metrics."""
     answer = Client(REMOTE_ADDR=address).get("/metrics")
     assert answer.status_code == 403
     assert b"ROUTING_ADMIN_METRICS_TOKEN" in answer.content
@@ -29,7 +28,7 @@ def test_another_machine_is_told_how_to(address: str) -> None:
 
 @pytest.mark.parametrize(("token", "status"), [("right", 200), ("wrong", 403), ("", 403)])
 def test_the_token_opens_them(settings: Any, token: str, status: int) -> None:
-    """From anywhere, as a scraper sends it."""
+    """The token works from any address."""
     settings.METRICS_TOKEN = "right"
     client = Client(REMOTE_ADDR="8.8.8.8")
     assert client.get("/metrics", headers={"authorization": f"Bearer {token}"}).status_code == status
@@ -42,7 +41,7 @@ def test_without_a_token_set_an_empty_one_opens_nothing() -> None:
 
 
 def test_a_proxy_on_this_machine_does_not_make_its_callers_local(settings: Any) -> None:
-    """Behind one that is not trusted nobody is local; behind one that is, the address it saw counts."""
+    """With an untrusted proxy no caller is local; with a trusted one the forwarded address counts."""
     far, near = {"x-forwarded-for": "8.8.8.8"}, {"x-forwarded-for": "127.0.0.1"}
     assert [Client().get("/metrics", headers=each).status_code for each in (far, near)] == [403, 403]
     settings.TRUSTED_PROXIES = 1
@@ -50,7 +49,7 @@ def test_a_proxy_on_this_machine_does_not_make_its_callers_local(settings: Any) 
 
 
 def test_no_number_is_told_twice() -> None:
-    """A scraper refuses a page that has one name for two families."""
+    """A scraper rejects a page with a duplicate metric name."""
     text = Client(REMOTE_ADDR="127.0.0.1").get("/metrics").content.decode()
     names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
     assert sorted(names) == sorted(set(names))

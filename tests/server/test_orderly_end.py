@@ -1,4 +1,4 @@
-"""Ends of a server: SIGTERM finishes what is in flight and writes what waits; SIGKILL takes nothing that is written."""
+"""The end of a server: SIGTERM completes requests and writes the journal; SIGKILL loses nothing already written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.gateway.serving import Server, served
 
 
 def test_a_server_that_is_told_to_stop_finishes_its_answers_and_writes_its_journal(tmp_path: Path):
-    """The caller gets the whole answer after the signal; the log has the request after the process has ended."""
+    """The caller receives the whole response, and the request is in the log after the process has ended."""
     with served(tmp_path) as server:
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
         headers = {"authorization": f"Bearer {server.key}", "x-request-id": "last-one"}
@@ -31,13 +31,13 @@ def test_a_server_that_is_told_to_stop_finishes_its_answers_and_writes_its_journ
 
 
 def test_a_server_that_is_killed_keeps_what_it_logged_by_itself(tmp_path: Path):
-    """Rows come without anybody asking for them, a batch behind the answers; after kill -9 they are there, whole."""
+    """Entries are written in batches shortly after the responses and are complete after kill -9."""
     names = [f"call-{at}" for at in range(5)]
     with served(tmp_path) as server:
         for name in names:
             call(server, name)
         while len(rows_of(tmp_path)) < len(names):
-            assert server.get("/v1/models")  # which neither is logged nor asks for what is
+            assert server.get("/v1/models")  # this call is neither logged nor does it read the log
         server.process.kill()
         server.process.wait(timeout=30)
     assert rows_of(tmp_path) == [(name, "ok", "one") for name in names]
@@ -46,7 +46,7 @@ def test_a_server_that_is_killed_keeps_what_it_logged_by_itself(tmp_path: Path):
 
 
 def call(server: Server, name: str) -> None:
-    """A call under that id, answered by the lab's first provider."""
+    """Make a call with the given request id to the first provider."""
     with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)) as connection:
         headers = {"authorization": f"Bearer {server.key}", "x-request-id": name}
         body = {"model": "one/lab", "messages": [{"role": "user", "content": "hello"}]}
@@ -56,7 +56,7 @@ def call(server: Server, name: str) -> None:
 
 
 def rows_of(directory: Path) -> list[tuple[str, str, str]]:
-    """The calls that stand in the log, with the provider that was asked, as another process reads it."""
+    """Return the logged calls with the called provider, read by a separate connection."""
     query = (
         "select request.id, request.outcome, attempt.provider from routing_admin_requestlog request "
         "join routing_admin_attemptlog attempt on attempt.request_id = request.id "

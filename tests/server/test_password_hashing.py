@@ -1,4 +1,4 @@
-"""Few passwords are hashed at a time, in a fair and bounded queue; who finds no place is asked to try again."""
+"""Password hashing has a concurrency limit with a fair, bounded queue; callers beyond it get a 503."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ARGON2 = "routing_admin.platform.auth.password_hashing.BoundedArgon2Hasher"
 
 
 class Holder:
-    """A thread that holds a slot until it is told to end."""
+    """Thread that holds a slot until `end` is called."""
 
     def __init__(self, slots: FairSlots, name: str) -> None:
         self.holds, self._end = threading.Event(), threading.Event()
@@ -36,13 +36,13 @@ class Holder:
             self._end.wait(30)
 
     def end(self) -> None:
-        """Give the slot back."""
+        """Release the slot."""
         self._end.set()
         self._thread.join(30)
 
 
 def wait_for_waiters(slots: FairSlots, count: int) -> None:
-    """Return once so many wait."""
+    """Wait until `count` threads are in the queue."""
     pause = threading.Event()
     for _ in range(3000):
         if slots.waiting == count:
@@ -53,7 +53,7 @@ def wait_for_waiters(slots: FairSlots, count: int) -> None:
 
 @pytest.fixture
 def busy() -> Iterator[None]:
-    """The process's slots are held by others, and no time is left to wait for one."""
+    """Hold all slots of the process, and set the waiting time to zero."""
     with ExitStack() as stack:
         for _ in range(hashing_slots().slots):
             holder = Holder(hashing_slots(), "elsewhere")
@@ -65,7 +65,7 @@ def busy() -> Iterator[None]:
 
 
 def test_a_process_computes_two_hashes_at_a_time_whatever_asks_for_them(settings: Any) -> None:
-    """Law: the product's hasher goes through the slots, for signing in, invitations and commands alike."""
+    """The product's hasher acquires a slot, whatever calls it: sign-in, invitations or commands."""
     from routing_admin import settings as product
 
     assert product.PASSWORD_HASHERS[0] == ARGON2
@@ -83,19 +83,19 @@ def test_a_process_computes_two_hashes_at_a_time_whatever_asks_for_them(settings
 
 @pytest.mark.usefixtures("busy")
 def test_without_a_slot_nothing_is_hashed(settings: Any) -> None:
-    """Making and checking a hash both raise what becomes 503."""
+    """Making and checking a hash raise the error that becomes a 503."""
     settings.PASSWORD_HASHERS = [ARGON2]
     with pytest.raises(OverloadedError):
         make_password(PASSWORD)
 
 
 def test_never_more_than_the_slots_hold_at_once() -> None:
-    """Twelve threads, three slots."""
+    """Twelve threads share three slots."""
     slots, inside, most, lock = FairSlots(3, 64, 30.0), 0, 0, threading.Lock()
 
     def work(name: str) -> None:
         nonlocal inside, most
-        with slots.hold(name), slots.hold(name):  # a thread that holds one needs no second
+        with slots.hold(name), slots.hold(name):  # a thread that holds a slot needs no second one
             with lock:
                 inside += 1
                 most = max(most, inside)
@@ -109,7 +109,7 @@ def test_never_more_than_the_slots_hold_at_once() -> None:
 
 
 def test_a_slot_goes_to_the_address_that_holds_least() -> None:
-    """One address with many tries does not keep another's waiting behind them all."""
+    """An address with many attempts does not delay the attempt of another address."""
     slots = FairSlots(2, 8, 30.0)
     holders = [Holder(slots, "many") for _ in range(2)]
     for holder in holders:
@@ -126,7 +126,7 @@ def test_a_slot_goes_to_the_address_that_holds_least() -> None:
 
 
 def test_one_address_fills_three_quarters_of_the_queue_and_no_more() -> None:
-    """The queue is bounded, and a newcomer finds a place in it."""
+    """The queue is bounded, and another address can still enter it."""
     slots = FairSlots(1, 4, 30.0)
     holders = [Holder(slots, "many")]
     assert holders[0].holds.wait(30)
@@ -139,12 +139,12 @@ def test_one_address_fills_three_quarters_of_the_queue_and_no_more() -> None:
     wait_for_waiters(slots, 4)
     with pytest.raises(OverloadedError), slots.hold("third"):
         pass
-    for each in (holders[0], holders[-1], *holders[1:-1]):  # as they get it
+    for each in (holders[0], holders[-1], *holders[1:-1]):  # in the order in which they get the slot
         each.end()
 
 
 def test_a_thread_that_waits_for_something_else_lets_others_have_its_slot() -> None:
-    """It has it again afterwards; one without a slot takes none by that."""
+    """The thread acquires its slot again afterwards; a thread without one does not acquire any."""
     slots = FairSlots(1, 4, 30.0)
     with slots.hold("one"):
         with slots.pause():
@@ -160,7 +160,7 @@ def test_a_thread_that_waits_for_something_else_lets_others_have_its_slot() -> N
 @pytest.mark.django_db(databases=["default", "logs"])
 @pytest.mark.usefixtures("busy")
 def test_signing_in_says_503_when_too_many_do_and_counts_no_failure(admin_account: User) -> None:
-    """The name stays typed in, a wait is named, and no try is lost by it."""
+    """The form keeps the name, `Retry-After` is set, and no failed attempt is counted."""
     answer = Client().post("/login/", {"username": admin_account.get_username(), "password": PASSWORD})
     assert answer.status_code == 503
     assert answer.headers["Retry-After"] == "1"
@@ -172,7 +172,6 @@ def test_signing_in_says_503_when_too_many_do_and_counts_no_failure(admin_accoun
 @pytest.mark.django_db(databases=["default", "logs"])
 @pytest.mark.usefixtures("busy")
 def test_changing_a_password_says_503_when_too_many_hash(viewer_account: User) -> None:
-    """The same as at sign-in."""
     form = {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW}
     answer = browser_of(viewer_account).post("/password/", form)
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
@@ -182,7 +181,7 @@ def test_changing_a_password_says_503_when_too_many_hash(viewer_account: User) -
 def test_an_invitation_says_503_when_too_many_hash_and_stays_good(
     admin_account: User, settings: Any, request: pytest.FixtureRequest
 ) -> None:
-    """Nothing is half done: the link works a little later."""
+    """Nothing is changed, and the invitation link works later."""
     link = invite(admin_account)
     settings.PASSWORD_HASHERS = [ARGON2]
     request.getfixturevalue("busy")

@@ -1,4 +1,4 @@
-"""What orchestrators ask: does the process live, can it answer calls, and do its dependencies work?"""
+"""Health checks for orchestrators: liveness, readiness, and the state of dependencies."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 @pytest.fixture(autouse=True)
 def known(demo: object) -> None:
-    """The configuration has been read once, as upkeep does when a process starts."""
+    """Read the configuration once, as upkeep does at the start of a process."""
     snapshot.current()
 
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a machine that is busy with other work."""
+    """Allow probes more time, for a busy machine."""
     monkeypatch.setattr(readiness, "PROBE_SECONDS", 60.0)
 
 
@@ -40,7 +40,7 @@ def ask(address: str) -> tuple[int, dict[str, Any]]:
 
 @pytest.fixture
 def hanging(settings: Any) -> Iterator[Bucket]:
-    """Artifacts are in a bucket whose service takes a connection and never answers."""
+    """Store artifacts in a bucket whose service accepts connections and never responds."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         endpoint = f"http://127.0.0.1:{server.getsockname()[1]}"
         settings.ARTIFACTS_BUCKET = Bucket(name="files", endpoint=endpoint, region="us-east-1", allows_http=True)
@@ -48,7 +48,7 @@ def hanging(settings: Any) -> Iterator[Bucket]:
 
 
 def test_a_server_whose_dependencies_work_is_ready(patient: None) -> None:
-    """Under both questions."""
+    """Both checks say so."""
     for address in ("/readyz", "/readyz?full"):
         status, said = ask(address)
         assert (status, said["status"], said["degraded"]) == (200, "ok", [])
@@ -56,7 +56,7 @@ def test_a_server_whose_dependencies_work_is_ready(patient: None) -> None:
 
 
 def test_a_dependency_that_hangs_is_named_and_no_probe_waits_for_its_answer(hanging: Bucket) -> None:
-    """The server is ready: calls without files are answered. `?full` is what fails."""
+    """The server is ready, since calls without files are answered; only `?full` fails."""
     status, said = ask("/readyz")
     assert (status, said["status"]) == (200, "degraded")
     assert "artifacts" in said["degraded"]
@@ -65,7 +65,7 @@ def test_a_dependency_that_hangs_is_named_and_no_probe_waits_for_its_answer(hang
 
 
 def test_a_check_that_hangs_keeps_one_thread_however_often_it_is_asked() -> None:
-    """Its result is that of the one that runs."""
+    """Further checks report the result of the running one."""
     begun, answers = [], threading.Event()
 
     def hang() -> None:
@@ -81,7 +81,7 @@ def test_a_check_that_hangs_keeps_one_thread_however_often_it_is_asked() -> None
 
 
 def test_an_outage_is_logged_once_and_so_is_its_end(patient: None, caplog: pytest.LogCaptureFixture) -> None:
-    """However often it is probed."""
+    """Repeated probes do not repeat the message."""
     problems = [LookupError("the disk is gone"), LookupError("the disk is gone"), None]
 
     def look() -> None:
@@ -97,14 +97,14 @@ def test_an_outage_is_logged_once_and_so_is_its_end(patient: None, caplog: pytes
 
 
 def test_a_process_that_has_never_read_a_configuration_is_not_ready() -> None:
-    """It could answer no call."""
+    """Without a configuration it can answer no call."""
     renew(snapshot.newest)
     status, said = ask("/readyz")
     assert (status, said["status"], said["checks"]["server"]) == (503, "failed", "without configuration")
 
 
 def test_a_configuration_in_memory_is_good_for_as_long_as_keys_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then no call can be answered any more."""
+    """After that time no key is accepted any more, so no call can be answered."""
     now = [0.0]
     monkeypatch.setattr(snapshot.newest(), "_clock", lambda: now[0])
     snapshot.refresh()
@@ -117,7 +117,7 @@ def test_a_configuration_in_memory_is_good_for_as_long_as_keys_are(monkeypatch: 
 
 
 async def test_a_process_that_ends_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that no further call is sent to it."""
+    """The load balancer then sends no further requests."""
     ending = Draining()
     monkeypatch.setattr(readiness, "draining", lambda: ending)
     assert readiness.state_of_server() == "ok"
@@ -128,7 +128,7 @@ async def test_a_process_that_ends_is_not_ready(monkeypatch: pytest.MonkeyPatch)
 def test_whether_the_process_lives_is_no_question_to_a_dependency(
     hanging: Bucket, django_assert_num_queries: Any
 ) -> None:
-    """Not one query, and the store is not asked."""
+    """The liveness check makes no query and does not call the store."""
     for alias in ("default", "logs"):
         with django_assert_num_queries(0, using=alias):
             assert Client().get("/healthz").status_code == 200

@@ -1,4 +1,4 @@
-"""A thread beside the requests outlives what happens to its work."""
+"""A background thread continues after its work fails."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from routing_admin.platform.server.repeating_thread import RepeatingThread
 
 
 def test_work_that_fails_is_done_again():
-    """As when the database is away for a round."""
+    """An example is an unavailable database."""
     rounds, enough = [], threading.Event()
 
     def work() -> None:
@@ -27,7 +27,7 @@ def test_work_that_fails_is_done_again():
 
 
 def test_what_goes_on_failing_is_said_once(caplog: pytest.LogCaptureFixture):
-    """And what else it fails of, and that it is done again: a log is read by people."""
+    """A different error is logged again, and so is the recovery."""
     faults, enough = iter(["away", "away", "away", "locked", "locked"]), threading.Event()
 
     def work() -> None:

@@ -1,4 +1,4 @@
-"""The id that a request is given when its caller names none."""
+"""The id of a request whose caller sends none."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from routing_admin.platform.server.request_id import REQUEST_ID, new_id
 
 
 def test_ids_follow_one_another_by_the_second_and_are_never_the_same() -> None:
-    """Ids of later seconds sort behind earlier ones, and each is one that a caller could send back."""
+    """Ids are sorted by second, unique, and valid as an id sent by a caller."""
     seconds = [1_000_000_000.9, 1_700_000_000.0, 1_700_000_001.5, 1_795_000_000.0, 4_000_000_000.0]
     ids = [new_id("req_", at) for at in seconds]
     assert ids == sorted(ids)

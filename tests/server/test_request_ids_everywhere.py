@@ -1,4 +1,4 @@
-"""A request keeps its caller's id on every surface and in every refusal, and says who answered wherever one does."""
+"""Every response has the caller's request id, also an error, and names provider and model if one answered."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def call(path: str, key: str = "", *more: tuple[bytes, bytes], method: str = "GE
 async def test_every_surface_answers_under_the_callers_id(
     key: str, path: str, method: str, more: tuple[tuple[bytes, bytes], ...], status: int
 ):
-    """Pages, both APIs, health, and refusals of the door, each once."""
+    """This covers pages, both APIs, health checks, and rejections before the body is read."""
     done = await call(path, key, *more, method=method).run()
     assert (done.status, done.answer_headers["x-request-id"]) == (status, "my-call.1")
 
 
 async def test_a_call_without_a_key_is_refused_under_its_id(demo: None):
-    """In the body's words, too."""
+    """The error body has the id too."""
     done = await call("/v1/chat/completions", method="POST", body=b"{}").run()
     assert (done.status, done.answer_headers["x-request-id"]) == (401, "my-call.1")
     assert json.loads(done.answer)["error"]["request_id"] == "my-call.1"
@@ -62,7 +62,7 @@ async def test_a_call_without_a_key_is_refused_under_its_id(demo: None):
 
 @pytest.mark.parametrize("word", [b"<script>", b"a b", b"x" * 65, b""])
 async def test_what_is_no_plain_word_is_not_kept(key: str, word: bytes):
-    """It would stand in headers and logs; a request has an id of our own then, of the door's refusals as well."""
+    """Such an id would be in headers and logs, so the request gets a generated one."""
     for path, more in (("/v1/models", ()), ("/v1/chat/completions", (TOO_LONG,))):
         method = "POST" if more else "GET"
         made = Call([b""], headers(key, 0, [(b"x-request-id", word), *more]), method, path)
@@ -70,7 +70,7 @@ async def test_what_is_no_plain_word_is_not_kept(key: str, word: bytes):
 
 
 async def test_a_tool_call_is_answered_under_its_id(key: str):
-    """Over MCP, where the package of the protocol makes the answer."""
+    """An MCP response is made by the protocol's package."""
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}).encode()
     more = ((b"accept", b"application/json, text/event-stream"),)
     done = await call("/mcp", key, *more, method="POST", body=body).run()
@@ -78,7 +78,7 @@ async def test_a_tool_call_is_answered_under_its_id(key: str):
 
 
 async def test_a_call_of_a_model_is_logged_under_its_id(loopback: Loopback, key: str):
-    """Header, log and trace name one thing."""
+    """Header and log have the same id."""
     async with loopback.serve():
         done = await chat_call(key, "plain", OWN).run()
     assert done.answer_headers["x-request-id"] == "my-call.1"
@@ -86,7 +86,7 @@ async def test_a_call_of_a_model_is_logged_under_its_id(loopback: Loopback, key:
 
 
 async def test_the_agents_api_says_who_answered(key: str):
-    """The same headers as `/v1`."""
+    """They are the same headers as on `/v1`."""
     body = json.dumps({"prompt": "hello", "taskType": "planning"}).encode()
     done = await call("/api/v1/llm/send", key, method="POST", body=body).run()
     said = done.answer_headers
@@ -97,7 +97,7 @@ async def test_the_agents_api_says_who_answered(key: str):
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/api/v1/llm/send"])
 async def test_an_id_used_twice_is_another_one_the_second_time(loopback: Loopback, key: str, path: str):
-    """The answer, its body and the log agree; what is only read keeps the id of its caller."""
+    """Response header and log agree. Requests that are not logged keep the caller's id."""
     asked = {"model": "plain/bench", "messages": [{"role": "user", "content": "hi"}]}
     body = json.dumps(asked if path.startswith("/v1") else {"prompt": "hi", "taskType": "planning"}).encode()
     async with loopback.serve():
@@ -112,7 +112,7 @@ async def test_an_id_used_twice_is_another_one_the_second_time(loopback: Loopbac
 
 
 async def test_a_refusal_of_a_logged_call_has_the_id_of_the_log(loopback: Loopback, key: str):
-    """The second of two calls under one id, which the limits refuse."""
+    """This holds for both of two calls with the same id and an unknown model."""
     body = json.dumps({"model": "nothing-of-that-name", "messages": [{"role": "user", "content": "hi"}]}).encode()
     calls = [await call("/v1/chat/completions", key, method="POST", body=body).run() for _ in range(2)]
     for each in calls:

@@ -1,4 +1,4 @@
-"""Many connections to the real server, half-open ones and those to providers: each call is answered meanwhile."""
+"""Many connections to a real server, half-open ones and ones to providers, do not stop other calls."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ SETTINGS = {"HEAD_SECONDS": "1.5", "BODY_SECONDS": "1.5", "CONNECTIONS_PER_ADDRE
 HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 100\r\n"
 UNFINISHED = (b"", b"POST /v1/ch", HEAD, HEAD + b"\r\n{")
 RESET = b"reset"
-"""The end of a connection that was closed before what its caller sent was read; the refusal may be lost then."""
+"""The result if the connection was closed before the sent data was read; the error response may be lost then."""
 
 
 async def end_of(reader: asyncio.StreamReader) -> bytes:
-    """The status with which a connection ended."""
+    """Return the status with which a connection ended."""
     try:
         said = await reader.read()
         return said.split(b" ", 2)[1] if said else RESET
@@ -34,7 +34,7 @@ async def end_of(reader: asyncio.StreamReader) -> bytes:
 
 
 async def test_half_open_connections_are_closed_in_time_and_calls_are_answered_meanwhile(tmp_path: Path):
-    """160 of them, by the settings' limits: those that are too many make room (503), the others are told 408."""
+    """There are 160 connections: those above the limit are closed with 503, the others time out with 408."""
     with served(tmp_path, settings=SETTINGS) as server:
         opened = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(160)]
         for at, (_, writer) in enumerate(opened):
@@ -48,12 +48,12 @@ async def test_half_open_connections_are_closed_in_time_and_calls_are_answered_m
 
 
 DESCRIPTORS, CALLERS = 256, 60
-"""A process with so many may have 64 callers, and as many connections to providers."""
+"""A process with 256 descriptors accepts 64 callers and as many connections to providers."""
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files are counted in /proc, which is Linux's")
 async def test_idle_connections_to_providers_leave_the_callers_their_descriptors(tmp_path: Path):
-    """Four hosts were called by 60 agents each, behind a proxy: whoever comes next is answered, and not reset."""
+    """Sixty agents behind a proxy called four hosts each; the next caller gets a response and no reset."""
     with ExitStack() as stack:
         labs = [stack.enter_context(Lab()) for _ in range(4)]
         limited = ["sh", "-c", f'ulimit -n {DESCRIPTORS}; exec "$@"', "sh"]
@@ -70,7 +70,7 @@ async def test_idle_connections_to_providers_leave_the_callers_their_descriptors
 
 
 def several(lab: Lab, labs: list[Lab]) -> dict[str, Any]:
-    """The usual configuration, and a provider for each of these labs."""
+    """Return the usual configuration with a provider for each lab."""
     configuration = routing(lab)
     configuration["providers"] += [
         {"providerName": f"host-{at}", "apiKey": "k", "endpoint": each.url("openai"), "defaultModel": "lab"}
@@ -80,7 +80,7 @@ def several(lab: Lab, labs: list[Lab]) -> dict[str, Any]:
 
 
 async def call_at_once(url: str, key: str, model: str) -> list[int]:
-    """The statuses of as many calls as there are callers, each over a connection of its own."""
+    """Return the statuses of `CALLERS` concurrent calls, each over a new connection."""
     body = json.dumps({"model": model, "messages": [{"role": "user", "content": "hello"}]})
     limits = httpx.Limits(max_keepalive_connections=0, max_connections=CALLERS)
     headers = {"authorization": f"Bearer {key}", "content-type": "application/json", "x-forwarded-for": "203.0.113.1"}

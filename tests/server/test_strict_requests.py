@@ -1,4 +1,4 @@
-"""What a request may not say, and what is not taken from it: heads, trailers, extensions, pipelines."""
+"""Strict parsing of requests: ambiguous heads, trailers, chunk extensions, upgrades and pipelining."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ REFUSED = {
 
 @pytest.mark.parametrize("sent", REFUSED, ids=range(len(REFUSED)))
 async def test_a_head_that_two_servers_may_read_differently_is_refused(sent):
-    """In words, without asking the application, and the connection ends."""
+    """The error is sent without calling the application, and the connection closes."""
     async with serve(site := Site(), ConnectionLimits()):
         status, told = await (await site.open(sent)).refusal()
     assert ((status, told["error"]), site.asked.is_set()) == (REFUSED[sent], False)
 
 
 async def test_a_refused_head_has_the_error_shape_of_its_address():
-    """OpenAI's under /v1."""
+    """Under /v1 the error has OpenAI's shape."""
     async with serve(site := Site(), ConnectionLimits()):
         _, told = await (await site.open(b"GET /v1/models HTTP/1.1\r\n\r\n")).refusal()
     assert told["error"]["code"] == "bad_host"
 
 
 async def test_a_trailer_is_no_header():
-    """Not even while the application has yet to look at the headers."""
+    """This holds even if the application has not read the headers yet."""
     async with serve(site := Site(), ConnectionLimits(), answers=False):
         trailers = b"0\r\nx-forwarded-for: 203.0.113.1\r\nauthorization: Bearer x\r\n\r\n"
         caller = await site.open(CHUNKED + b"3\r\nabc\r\n" + trailers)
@@ -65,7 +65,7 @@ async def test_a_trailer_is_no_header():
     "endless", [b"0\r\n" + b"x-trailer: y\r\n" * 100, b"3" + b";name=value" * 100], ids=["trailers", "extensions"]
 )
 async def test_what_frames_a_body_is_bounded(endless):
-    """Trailers and extensions of chunks end with 431 where a head would."""
+    """Trailers and chunk extensions above the limit of a head end with 431."""
     async with serve(site := Site(), ConnectionLimits(head_bytes=1000)):
         caller = await site.open(CHUNKED)
         await site.asked.wait()
@@ -75,7 +75,7 @@ async def test_what_frames_a_body_is_bounded(endless):
 
 
 async def test_a_body_in_small_chunks_passes():
-    """Its framing is not larger than itself."""
+    """The limit on framing grows with the body."""
     async with serve(site := Site(), ConnectionLimits(head_bytes=1000)):
         caller = await site.open(CHUNKED)
         await site.asked.wait()
@@ -87,7 +87,7 @@ async def test_a_body_in_small_chunks_passes():
 
 
 async def test_a_request_to_upgrade_is_answered_whole_without_it():
-    """Java's client asks so for every request over http; its body and the request behind it are read."""
+    """Java's client requests an upgrade over plain http; its body and the pipelined request are read."""
     async with serve(site := Site(), ConnectionLimits()):
         upgrade = b"connection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AA\r\n"
         caller = await site.open(b"POST" + H + upgrade + b"content-length: 3\r\n\r\nabc" + GET)
@@ -95,7 +95,7 @@ async def test_a_request_to_upgrade_is_answered_whole_without_it():
 
 
 async def test_http_1_0_gets_no_interim_answer():
-    """It would take 100 for the answer."""
+    """An HTTP/1.0 client would take the 100 for the final response."""
     async with serve(site := Site(), ConnectionLimits()):
         caller = await site.open(b"POST / HTTP/1.0\r\nexpect: 100-continue\r\ncontent-length: 3\r\n\r\nabc")
         assert (await caller.answer())[::2] == (200, b"abc")
@@ -103,7 +103,7 @@ async def test_http_1_0_gets_no_interim_answer():
 
 @pytest.mark.parametrize("second", [b"\0\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", GET * 50], ids=["none", "host", "many"])
 async def test_a_bad_request_behind_a_good_one_waits_for_its_answer_and_gets_none(second):
-    """An error in the middle of another's answer would be taken for a part of it."""
+    """An error inside another response would be read as a part of it."""
     async with serve(site := Site(), ConnectionLimits(), answers=False):
         caller = await site.open(GET + second)
         await site.asked.wait()
@@ -116,7 +116,7 @@ async def test_a_bad_request_behind_a_good_one_waits_for_its_answer_and_gets_non
 
 
 async def test_a_caller_who_leaves_ends_the_request_that_is_answered_too():
-    """Not only the newest of those that it sent at once."""
+    """The running request gets the disconnect, not only the last of several pipelined ones."""
     ended = asyncio.Event()
 
     async def waits(scope, receive, send):

@@ -1,4 +1,4 @@
-"""What a served installation sends over the wire: compressed texts, static files for ever, the rest as it was."""
+"""Responses over the wire: compressed text, static files cached for a year, everything else unchanged."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 class Caller:
-    """A program that keeps cookies and says which encodings it takes."""
+    """Client with cookies and an `Accept-Encoding` header."""
 
     def __init__(self, server: Server) -> None:
         self.port, self.key, self.cookies = server.port, server.key, dict[str, str]()
@@ -35,7 +35,7 @@ class Caller:
     def ask(
         self, path: str, encoding: str = "gzip", method: str = "GET", body: bytes | None = None, **headers: str
     ) -> tuple[http.client.HTTPResponse, bytes]:
-        """The answer and its bytes as they came."""
+        """Return the response and its bytes as received."""
         line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         cookies = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
         said = {"accept-encoding": encoding, "cookie": cookies, "authorization": f"Bearer {self.key}"}
@@ -47,7 +47,7 @@ class Caller:
         return answer, answer.read()
 
     def sign_in(self) -> None:
-        """As the administrator."""
+        """Sign in as the administrator."""
         _, page = self.ask("/login/", "identity")
         token = re.findall(r'name="csrfmiddlewaretoken" value="(\w+)"', page.decode())[0]
         form = {"username": "admin", "password": PASSWORD, "csrfmiddlewaretoken": token}
@@ -65,14 +65,14 @@ def caller(server: Server) -> Caller:
 
 
 def static_names(caller: Caller) -> list[str]:
-    """The static files that a page names."""
+    """Return the static files that a page names."""
     _, page = caller.ask("/requests/", "identity")
     return sorted(set(re.findall(r'/static/[^"#]+', page.decode())))
 
 
 @pytest.mark.parametrize("path", ["/", "/requests/", "/matrix/", "/find/?q=echo", "/settings/"])
 def test_a_page_is_compressed_for_who_takes_that(caller: Caller, path: str) -> None:
-    """A fifth of its length or less, the same words, a length that is right; as it is for who takes none."""
+    """The compressed page is less than a quarter of its size, with a correct length; without gzip it is unchanged."""
     plain, words = caller.ask(path, "identity")
     answer, packed = caller.ask(path, "gzip, deflate, br")
     assert (plain.status, plain.headers["content-encoding"]) == (200, None)
@@ -84,7 +84,7 @@ def test_a_page_is_compressed_for_who_takes_that(caller: Caller, path: str) -> N
 
 
 def test_the_length_of_a_page_tells_nothing_of_its_secret(caller: Caller) -> None:
-    """The same page comes in many lengths, and never with the same mask."""
+    """The page is masked differently each time, and its length varies."""
     packed = [caller.ask("/requests/")[1] for _ in range(8)]
     assert len({len(each) for each in packed}) > 1
     masks = {re.findall(rb'"X-CSRFToken":"(\w+)"', gzip.decompress(each))[0] for each in packed}
@@ -92,7 +92,7 @@ def test_the_length_of_a_page_tells_nothing_of_its_secret(caller: Caller) -> Non
 
 
 def test_what_the_agents_api_answers_is_compressed(caller: Caller) -> None:
-    """Lists and descriptions alike, JSON as before."""
+    """Lists and the API's document decompress to the same JSON."""
     for path in ("/api/v1/services", "/api/v1/openapi.json"):
         answer, packed = caller.ask(path)
         assert answer.headers["content-encoding"] == "gzip"
@@ -100,7 +100,7 @@ def test_what_the_agents_api_answers_is_compressed(caller: Caller) -> None:
 
 
 def test_streams_and_answers_of_the_data_plane_stay_as_they_are(caller: Caller) -> None:
-    """Whoever reads an event at a time gets it at once."""
+    """Each event of a stream reaches the client at once."""
     body = {"model": "echo/echo-text", "stream": True, "messages": [{"role": "user", "content": "x" * 2000}]}
     for asked in (body, body | {"stream": False}):
         answer, _ = caller.ask(
@@ -111,7 +111,7 @@ def test_streams_and_answers_of_the_data_plane_stay_as_they_are(caller: Caller) 
 
 
 def test_a_file_comes_as_its_own_bytes(caller: Caller) -> None:
-    """A download keeps its length, its tag and its parts."""
+    """A download keeps its length and its ranges."""
     text = b"word " * 2000
     answer, said = caller.ask(
         "/api/v1/artifacts",
@@ -128,7 +128,7 @@ def test_a_file_comes_as_its_own_bytes(caller: Caller) -> None:
 
 
 def test_static_files_are_kept_for_ever_under_a_name_that_holds_their_hash(caller: Caller) -> None:
-    """Every file that a page names; a year, and nobody asks again."""
+    """All files named by a page may be cached for a year without revalidation."""
     names = static_names(caller)
     assert len(names) >= 6
     for name in names:
@@ -139,7 +139,7 @@ def test_static_files_are_kept_for_ever_under_a_name_that_holds_their_hash(calle
 
 
 def test_static_texts_are_compressed(caller: Caller) -> None:
-    """Style, scripts and icons: the same bytes, for who takes them; HEAD says the same; parts are of the plain file."""
+    """HEAD has the same headers, ranges are of the uncompressed file, and an ETag gives 304."""
     for name in static_names(caller):
         plain = caller.ask(name, "identity")[1]
         answer, packed = caller.ask(name)
@@ -156,14 +156,14 @@ def test_static_texts_are_compressed(caller: Caller) -> None:
 
 
 def test_a_name_with_another_hash_is_not_there(caller: Caller) -> None:
-    """What would be kept for ever is never the wrong bytes; without a hash a file is kept for a minute."""
+    """A wrong hash must not be cached for a year; without a hash a file is cached only briefly."""
     assert caller.ask("/static/css/app.000000000000.css")[0].status == 404
     assert caller.ask("/static/css/..%2f..%2fmanage.000000000000.py")[0].status in (400, 404)
     assert "immutable" not in caller.ask("/static/css/app.css")[0].headers["cache-control"]
 
 
 def test_htmx_comes_once_and_the_drag_library_only_with_a_chain(caller: Caller) -> None:
-    """By name, page by page; the page of a route names it for its script to load."""
+    """Only the page of a route names the drag library, which its script loads."""
     pages = {
         path: caller.ask(path, "identity")[1].decode() for path in ("/", "/requests/", "/matrix/", "/routes/design/")
     }
@@ -174,7 +174,7 @@ def test_htmx_comes_once_and_the_drag_library_only_with_a_chain(caller: Caller) 
 
 
 def test_who_collects_static_files_gets_the_same_names(server: Server, caller: Caller) -> None:
-    """So that another server can give them out."""
+    """The files can then be served by another server."""
     manage(environment_of(server.directory, server.lab), "collectstatic", "--no-input")
     collected = {
         f"/static/{path.relative_to(server.directory / 'static')}" for path in server.directory.rglob("static/**/*.*")

@@ -1,4 +1,4 @@
-"""The numbers of several processes of one server: what stays, what goes, and what is left behind."""
+"""Metrics of several processes of one server: sums, ended processes, and leftover folders."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ sys.stdin.read()
 
 
 def families() -> list[MetricFamily]:
-    """What this process has to tell."""
+    """Return this process's metrics."""
     return [
         MetricFamily(name="calls", explanation="", values={(): 10}, only_grows=True),
         MetricFamily(name="seconds", explanation="", values={(): [1, 0, 0.5]}, buckets=(1.0,)),
@@ -46,7 +46,7 @@ def families() -> list[MetricFamily]:
 
 @pytest.fixture
 def other(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Another process of the same server, which has told its numbers."""
+    """Start another process of the same server that has published its metrics."""
     with subprocess.Popen(
         [sys.executable, "-c", OTHER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
@@ -61,7 +61,7 @@ def told(board: WorkerBoard) -> dict[str, object]:
 
 
 def test_a_scrape_sums_what_all_processes_tell(tmp_path: Path, other: subprocess.Popen[bytes]) -> None:
-    """Counts, buckets and gauges; of cooldowns the longest, because all processes may have noted the same one."""
+    """Counters, buckets and gauges are summed; the largest cooldown counts, since processes may see the same one."""
     board = WorkerBoard([families])
     board.start(str(tmp_path))
     assert told(board) == {
@@ -75,7 +75,7 @@ def test_a_scrape_sums_what_all_processes_tell(tmp_path: Path, other: subprocess
 
 
 def test_of_a_killed_process_the_counts_stay_and_the_gauges_go(tmp_path: Path, other: subprocess.Popen[bytes]) -> None:
-    """Also when the next process has taken its slot, and when that one ends, too."""
+    """Counters also stay when another process takes the slot and ends."""
     board, after = WorkerBoard([families]), WorkerBoard([families])
     board.start(str(tmp_path))
     other.send_signal(signal.SIGKILL)
@@ -93,13 +93,13 @@ def test_of_a_killed_process_the_counts_stay_and_the_gauges_go(tmp_path: Path, o
 
 
 def test_a_count_never_falls_while_the_folder_takes_nothing(tmp_path: Path) -> None:
-    """Every process tells what was written, not what it counted since: the next scrape may come to another one."""
+    """A process reports what it has written, since the next scrape may be answered by another process."""
     counted = [10]
     board = WorkerBoard(
         [lambda: [MetricFamily(name="calls", explanation="", values={(): counted[0]}, only_grows=True)]]
     )
     board.start(str(tmp_path))
-    (tmp_path / "0.new").mkdir()  # so that no file can be written there
+    (tmp_path / "0.new").mkdir()  # blocks the file that would be written
     counted[0] = 99
     assert told(board)["calls"] == {(): 10}
     (tmp_path / "0.new").rmdir()
@@ -108,7 +108,7 @@ def test_a_count_never_falls_while_the_folder_takes_nothing(tmp_path: Path) -> N
 
 
 def test_without_its_folder_a_process_tells_of_itself(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """It serves on, and the log says so."""
+    """It continues to serve, and the log contains a warning."""
     board = WorkerBoard([families])
     board.start(str(tmp_path / "gone"))
     assert told(board)["calls"] == {(): 10}
@@ -117,7 +117,7 @@ def test_without_its_folder_a_process_tells_of_itself(tmp_path: Path, caplog: py
 
 
 def test_the_folder_goes_with_its_server_and_one_that_a_killed_server_left_with_the_next() -> None:
-    """One whose server lives stays."""
+    """The folder of a live server is kept."""
     with shared_folder() as first:
         left = first.with_name(f"{PREFIX}left")
         left.mkdir()
