@@ -1,6 +1,6 @@
-"""What an installation holds, as JSON, for whoever compares two: `python tests/databases/moved_facts.py [make|add]`.
+"""Print an installation's contents as JSON for comparison: `python tests/databases/moved_facts.py [make|add]`.
 
-`make` makes one first, with more of everything than a new one has; `add` stores something more.
+`make` first creates an installation with data of all kinds; `add` first stores one more artifact.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "routing_admin.settings"
 
 
 def make() -> None:
-    """The demo, and a provider with a stored key, a deleted artifact, a person, many rows of one table, odd texts."""
+    """Create the demo, a stored key, a deleted artifact, a user, a table with many rows, and unusual texts."""
     from django.contrib.auth.models import User
     from django.core.management import call_command
     from django.utils import timezone
@@ -49,7 +49,7 @@ def make() -> None:
 
 
 def add() -> None:
-    """One artifact, whose act is a new line of the audit log: both are numbered behind those that were carried."""
+    """Store an artifact, which adds a line to the audit log; both must be numbered after the moved rows."""
     from artifacts.library import store_text
     from capabilities.acts import SYSTEM
 
@@ -57,7 +57,7 @@ def add() -> None:
 
 
 def facts() -> dict[str, Any]:
-    """Rows, exports, keys in plain text and the hashes of the bytes as they are read."""
+    """Return row digests, exports, decrypted keys and whether the stored bytes match their hashes."""
     from artifacts.models import Artifact
     from artifacts.storage.content import byte_store
     from capabilities.models import Provider

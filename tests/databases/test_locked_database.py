@@ -1,4 +1,4 @@
-"""Somebody else keeps the main database locked: what needs no write of it goes on, the rest is told soon and why."""
+"""While the main database is locked, requests that write nothing are served, and the others soon get an error."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LOCKS = ["IMMEDIATE", "EXCLUSIVE"]
 
 
 def call(server: Server, body: object, path: str = "/v1/chat/completions") -> tuple[int, Any, Any]:
-    """Status, headers and body of a call over a socket."""
+    """Return status, headers and body of a call over a socket."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
     headers = {"authorization": f"Bearer {server.key}", "content-type": "application/json"}
     connection.request("POST", path, json.dumps(body), headers)
@@ -48,7 +48,7 @@ def call(server: Server, body: object, path: str = "/v1/chat/completions") -> tu
 
 
 def forget_uses(file: Path) -> None:
-    """No key has been used yet, and the server has to look it up again."""
+    """Reset the last use of all keys, and make the server read them again."""
     with other_connection(file) as other:
         other.execute("UPDATE capabilities_agentkey SET last_used_at = NULL")
         other.execute("UPDATE routing_admin_installation SET version = version + 1")
@@ -56,7 +56,7 @@ def forget_uses(file: Path) -> None:
 
 @pytest.mark.parametrize("how", LOCKS)
 def test_a_locked_database_stops_no_call_that_stores_nothing(tmp_path: Path, how: str) -> None:
-    """A key that is known calls on, though its last use is due to be written and nobody can write it."""
+    """A cached key stays valid, although its last use cannot be written."""
     file = tmp_path / MAIN
     with served(tmp_path) as server:
         forget_uses(file)
@@ -67,11 +67,11 @@ def test_a_locked_database_stops_no_call_that_stores_nothing(tmp_path: Path, how
 
 
 def test_a_use_that_nobody_could_write_is_in_the_database_after_the_servers_end(tmp_path: Path) -> None:
-    """Noted while somebody else writes, it is written once that is over, at the latest when the server ends."""
+    """A use noted during the lock is written afterwards, at the latest when the server ends."""
     file = tmp_path / MAIN
     with served(tmp_path) as server:
         forget_uses(file)
-        looked_again = time.monotonic() + FRESH_SECONDS  # whoever calls later has looked at the row without a use
+        looked_again = time.monotonic() + FRESH_SECONDS  # later calls have read the row without a use
         with locked(file, "IMMEDIATE"):
             began = 0.0
             while began <= looked_again:
@@ -87,7 +87,7 @@ def test_a_use_that_nobody_could_write_is_in_the_database_after_the_servers_end(
 
 
 def test_a_call_that_must_store_a_file_is_told_to_come_again(tmp_path: Path) -> None:
-    """503 in OpenAI's shape with Retry-After, and the log says the same; with the lock gone the same call is served."""
+    """The response is 503 in OpenAI's shape with Retry-After, and the log agrees; after the lock the call is served."""
     body = said(image(PNG_URL), model="one/lab")
     with served(tmp_path) as server:
         with locked(tmp_path / MAIN):
@@ -101,7 +101,7 @@ def test_a_call_that_must_store_a_file_is_told_to_come_again(tmp_path: Path) -> 
 
 
 def test_the_agents_api_says_the_same_in_its_own_shape(tmp_path: Path) -> None:
-    """503 with Retry-After instead of a fault of ours; with the lock gone the same call is served."""
+    """The response is 503 with Retry-After; after the lock the call is served."""
     words = {"text": "a few words", "filename": "notes.txt"}
     with served(tmp_path) as server:
         with locked(tmp_path / MAIN):
@@ -125,7 +125,7 @@ def test_the_agents_api_says_the_same_in_its_own_shape(tmp_path: Path) -> None:
     ],
 )
 def test_a_fault_of_ours_is_no_database_that_is_away(error: Exception, away: bool) -> None:
-    """Only what cannot be asked just now is answered with 503; a broken constraint or bad SQL stays a 500."""
+    """Only an unavailable database becomes a 503; a violated constraint or invalid SQL stays a 500."""
     assert is_unavailable(error) is away
 
 
@@ -133,7 +133,7 @@ ASKED = "SELECT setting FROM pg_settings WHERE name = 'lock_timeout'"
 
 
 def waiting() -> float:
-    """How long a statement waits now, in seconds, as the database has it."""
+    """Return the lock timeout that the database has now, in seconds."""
     asked = "PRAGMA busy_timeout" if connection.vendor == "sqlite" else ASKED
     with connection.cursor() as cursor:
         cursor.execute(asked)
@@ -142,7 +142,7 @@ def waiting() -> float:
 
 @rows
 def test_the_data_plane_waits_a_second_where_pages_wait_longer() -> None:
-    """The connection is told before each statement, and told otherwise once the call is over; it connects so, too."""
+    """The timeout is set before each statement, also on a new connection, and reset after the call."""
     usual = waiting()
 
     @open_endpoint("GET")
@@ -156,7 +156,7 @@ def test_the_data_plane_waits_a_second_where_pages_wait_longer() -> None:
 
 @rows
 def test_who_stood_in_line_behind_a_vain_wait_waits_the_less() -> None:
-    """A thread that many calls share makes none of them wait for the lock longer than one would alone."""
+    """Calls that share a thread do not add up their waits for the lock."""
 
     def in_vain() -> None:
         raise OperationalError("database is locked")
@@ -173,7 +173,7 @@ def test_who_stood_in_line_behind_a_vain_wait_waits_the_less() -> None:
 @rows
 @pytest.mark.sqlite
 def test_a_statement_that_fails_is_let_go_at_once() -> None:
-    """Else it would be collected as garbage by some other thread, which would then wait for the lock in its turn."""
+    """Otherwise another thread could collect the cursor as garbage and would then wait for the lock itself."""
     with lock_timeout(0), locked(), connection.cursor() as cursor:
         with pytest.raises(OperationalError):
             cursor.execute("BEGIN IMMEDIATE")
@@ -182,13 +182,13 @@ def test_a_statement_that_fails_is_let_go_at_once() -> None:
 
 
 def browser_in(language: str, account: Any) -> Client:
-    """An account's browser, which prefers that language."""
+    """Return an account's browser that prefers the language."""
     return browser_of(account, raise_request_exception=False, headers={"accept-language": language})
 
 
 @rows
 def test_a_page_that_must_write_to_a_locked_database_says_so(key: str, admin_account: Any) -> None:
-    """503 with Retry-After instead of a crash, and nothing is changed."""
+    """The response is 503 with Retry-After, and nothing is changed."""
     client, before = browser_in("en", admin_account), snapshot.build().configuration
     with lock_timeout(0), locked():
         told = client.post(reverse("demo_remove"))
@@ -202,7 +202,7 @@ def test_a_page_that_must_write_to_a_locked_database_says_so(key: str, admin_acc
 def test_a_database_that_nobody_can_read_is_told_on_every_page(
     key: str, language: str, words: str, admin_account: Any
 ) -> None:
-    """Since when, and that calls with known keys go on; though it cannot be read who is asking."""
+    """The page says since when, and that calls with known keys continue; it needs no session."""
     client, entered = browser_in(language, admin_account), {"authorization": f"Bearer {key}"}
     assert client.get(reverse("dashboard")).status_code == 200
     assert isinstance(key_cache.principal_of_key(entered), Principal)
@@ -220,7 +220,7 @@ def test_a_database_that_nobody_can_read_is_told_on_every_page(
 
 @rows
 def test_the_last_use_of_a_key_is_written_behind_the_call_at_most_once_a_minute(key: str) -> None:
-    """Noted by the call, shown at once, written by the upkeep; a use within the minute after writes nothing."""
+    """The call notes it, pages show it at once, upkeep writes it. A use within a minute is not written."""
     row = AgentKey.objects.get(public_id=key.split("_")[1])
     assert isinstance(authenticate({"x-api-key": key}), Principal)
     row.refresh_from_db()
@@ -238,7 +238,7 @@ def test_the_last_use_of_a_key_is_written_behind_the_call_at_most_once_a_minute(
 
 @rows
 def test_a_use_that_cannot_be_written_stays_noted(key: str) -> None:
-    """Until the lock is gone; the pages know it meanwhile."""
+    """It is written after the lock is released; pages show the noted use before."""
     row, uses = AgentKey.objects.get(public_id=key.split("_")[1]), LastUses()
     uses.note(row, now := timezone.now())
     with lock_timeout(0), locked():
@@ -251,7 +251,7 @@ def test_a_use_that_cannot_be_written_stays_noted(key: str) -> None:
 
 
 def ask(server: Server, path: str) -> tuple[int, Any, Any]:
-    """Status, headers and body of a GET over a socket."""
+    """Return status, headers and body of a GET over a socket."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
     connection.request("GET", path, headers={"authorization": f"Bearer {server.key}"})
     response = connection.getresponse()
@@ -261,7 +261,7 @@ def ask(server: Server, path: str) -> tuple[int, Any, Any]:
 
 
 def test_while_the_log_is_locked_calls_go_on_and_their_entries_wait_on_disk(tmp_path: Path) -> None:
-    """Who asks for one of them is told to ask again; when the lock is gone, and after a restart, all are there."""
+    """Reading an entry is a 503 at that time; after the lock and a restart all entries are there."""
     with served(tmp_path) as server:
         with locked(tmp_path / LOG, "IMMEDIATE"):
             ids = []
@@ -289,7 +289,7 @@ def test_while_the_log_is_locked_calls_go_on_and_their_entries_wait_on_disk(tmp_
 
 @rows
 def test_a_refused_file_is_written_by_the_upkeep_once_the_database_takes_it(key: str) -> None:
-    """Of a model that is said to read it; while the database is locked it stays noted."""
+    """Only a model declared to read the file is noted; while the database is locked the note is kept in memory."""
     refused = RefusedFile("echo", "echo-vision", frozenset({"vision", "audio"}), "r1", 400, timezone.now())
     refusals = NotedRefusals()
     refusals.note(refused)

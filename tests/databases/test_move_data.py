@@ -1,4 +1,4 @@
-"""An installation is carried to PostgreSQL and S3 and back: every row, every byte, every key; nothing of it is half."""
+"""Moving an installation to PostgreSQL and S3 and back keeps every row, file and key, and is never left half done."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.sqlite  # it brings its own engines
 
 @dataclass(frozen=True)
 class Installation:
-    """Where one is: its variables."""
+    """An installation, given by its environment."""
 
     environment: Mapping[str, str]
 
@@ -49,7 +49,7 @@ class Installation:
 
 @dataclass(frozen=True)
 class Journey:
-    """An installation in files, what it held, and where it can be carried to."""
+    """An installation in files, its facts, and the targets it is moved to."""
 
     home: Installation
     folder: Path
@@ -64,7 +64,7 @@ class Journey:
 
 @pytest.fixture(scope="module")
 def journey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journey]:
-    """An installation with some of everything, which the first test carries away and the last one back."""
+    """Create an installation with data of all kinds; the tests of this module move it in order."""
     if find_programs() is None:
         pytest.skip("PostgreSQL is not installed")
     server, folder = s3_server(), tmp_path_factory.mktemp("home")
@@ -78,7 +78,7 @@ def journey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journey]:
 
 
 def test_an_installation_in_use_is_not_carried_away(journey: Journey) -> None:
-    """What is written meanwhile would be lost: another process that has the database open is told of."""
+    """Changes during the move would be lost, so the command refuses while another process has the database open."""
     with closing(sqlite3.connect(journey.folder / "routing_admin.sqlite3")) as other:
         other.execute("SELECT count(*) FROM routing_admin_revision").fetchone()
         done = journey.home.move("--to", journey.postgresql, "--artifacts", journey.bucket)
@@ -90,13 +90,13 @@ def test_an_installation_in_use_is_not_carried_away(journey: Journey) -> None:
     ("address", "sentence"), [("ftp://host", "must be files or a bucket"), ("files", "already there")]
 )
 def test_artifacts_go_to_a_bucket_or_to_files_and_not_where_they_are(address: str, sentence: str) -> None:
-    """Told before anything is asked of the target."""
+    """The command checks the address before it contacts the target."""
     with pytest.raises(MoveError, match=sentence):
         open_target_store(address)
 
 
 def test_a_target_that_does_not_answer_is_one_line(journey: Journey) -> None:
-    """No traceback, no password."""
+    """The error has no traceback and no password."""
     done = journey.home.move("--to", "postgres://tests:secret@127.0.0.1:9/none")
     assert done.returncode == 1
     assert "The target is not responding" in done.stderr
@@ -105,7 +105,7 @@ def test_a_target_that_does_not_answer_is_one_line(journey: Journey) -> None:
 
 
 def test_everything_is_there_after_a_move_to_postgresql_and_s3(journey: Journey) -> None:
-    """Equal rows, exports and bytes, keys that can be read, and the source as it was."""
+    """Rows, exports and bytes are equal, keys can be decrypted, and the source is unchanged."""
     done = journey.home.move("--to", journey.postgresql, "--artifacts", journey.bucket)
     assert done.returncode == 0, done.stderr
     assert "Same on both sides, counted and hashed" in done.stdout
@@ -135,18 +135,18 @@ with kept_from_writers(list_tables()), lock_timeout(0.1):
             print(problem)
         other.close()
 """
-"""Another connection writes while an installation is carried away."""
+"""Program that writes over a second connection during a move."""
 
 
 def test_no_other_process_writes_while_an_installation_is_carried_away(journey: Journey) -> None:
-    """What it wrote would be lost, however late it started."""
+    """Such writes would be lost."""
     for place, refusal in ((journey.home, "database is locked"), (journey.abroad, "lock timeout")):
         done = place.at(DJANGO_SETTINGS_MODULE="routing_admin.settings").run("-c", WRITTEN_MEANWHILE)
         assert (done.returncode, done.stdout.count(refusal)) == (0, 2), done
 
 
 def test_a_target_that_holds_something_is_left_alone(journey: Journey) -> None:
-    """What was carried there is somebody's installation now."""
+    """The target may be an installation in use."""
     done = journey.home.move("--to", journey.postgresql)
     assert done.returncode == 1
     assert "The target is not empty" in done.stderr
@@ -178,12 +178,12 @@ if sys.argv[2] == "behind its last row":
     target.execute("target_logs", f"DROP TABLE {MARKS}")
 os._exit(9)
 """
-"""A move as far as it was when it was killed."""
+"""Program that stops a move at a given moment."""
 
 
 @pytest.mark.parametrize("moment", ["before its tables", "behind its tables", "behind its last row"])
 def test_a_move_that_was_killed_beside_its_rows_is_continued(moment: str, journey: Journey, tmp_path: Path) -> None:
-    """The same command again, without emptying anything by hand; then its marks are gone."""
+    """The same command continues without manual cleanup, and its marks are removed."""
     url = f"sqlite:///{tmp_path}/there.sqlite3"
     home = journey.home.at(DJANGO_SETTINGS_MODULE="routing_admin.settings")
     assert home.run("-c", KILLED, url, moment).returncode == 9
@@ -196,7 +196,7 @@ def test_a_move_that_was_killed_beside_its_rows_is_continued(moment: str, journe
 
 
 def test_a_move_that_broke_off_goes_on_and_everything_is_back(journey: Journey) -> None:
-    """Killed in the middle, on its way to files; what was added abroad is numbered behind the rest, and comes along."""
+    """The move back to files was killed halfway; a row added in between is moved too."""
     there = journey.abroad.facts("add")
     assert len(there["bytes"]) == len(journey.facts["bytes"]) + 1
     back = {"DATABASE_URL": f"sqlite:///{journey.folder}/back.sqlite3"}

@@ -1,4 +1,4 @@
-"""A database that only reads, denies a right, or has tables of another version: an outage that loses nothing."""
+"""A database that is read-only, denies a right, or has another schema version is an outage that loses no data."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def of_sqlite(code: int, text: str = "") -> DatabaseError:
 def test_postgresql_s_codes_tell_an_outage_from_a_value_and_from_our_code(
     code: str, kind: type[DatabaseError], fault: DatabaseFault
 ) -> None:
-    """Whatever class the driver raises it as."""
+    """The exception class of the driver does not matter."""
     error = raised(kind, psycopg.errors.lookup(code)())
     assert fault_of(error) is fault
     assert is_unavailable(error) is (fault not in (DatabaseFault.VALUE, DatabaseFault.CODE))
@@ -102,12 +102,12 @@ def test_postgresql_s_codes_tell_an_outage_from_a_value_and_from_our_code(
     ],
 )
 def test_sqlite_s_codes_do_so_too(code: int, text: str, fault: DatabaseFault) -> None:
-    """With what it adds to them."""
+    """Extended error codes are recognized too."""
     assert fault_of(of_sqlite(code, text)) is fault
 
 
 def test_each_outage_has_its_sentence() -> None:
-    """The caller learns whether it only reads, lacks a right, or is being upgraded."""
+    """The message says whether the database is read-only, denies a right, or is being upgraded."""
     said = [explain(raised(InternalError, psycopg.errors.lookup(code)())) for code in ("25006", "42501", "42P01")]
     words = ("read-only", "denies this server a right", "lacks a table or column")
     assert [word in each for word, each in zip(words, said, strict=True)] == [True] * 3
@@ -115,7 +115,7 @@ def test_each_outage_has_its_sentence() -> None:
 
 @contextmanager
 def connected_with(statement: str) -> Iterator[None]:
-    """All connections of this thread, old and new ones, after that statement."""
+    """Run the statement on all connections of this thread, existing and new ones."""
 
     def limit(connection: Any, **_: Any) -> None:
         connection.cursor().execute(statement)
@@ -135,7 +135,7 @@ def read_only() -> AbstractContextManager[None]:
 
 @contextmanager
 def without_rights() -> Iterator[None]:
-    """As another user, who may read."""
+    """Connect as a role that may only read."""
     with other_connection() as other:
         other.execute("CREATE ROLE limited; GRANT SELECT ON ALL TABLES IN SCHEMA public TO limited")
         try:
@@ -179,7 +179,7 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 @rows
 @pytest.mark.parametrize("outage", OUTAGES)
 def test_no_request_of_an_outage_is_lost(journal: Journal, outage: str, caplog: pytest.LogCaptureFixture) -> None:
-    """They wait on disk and are written when it is over; the log has one line, and no traceback."""
+    """Entries are spooled on disk and written after the outage; the log has one line and no traceback."""
     if outage == "no right" and not is_postgresql():
         pytest.skip("SQLite knows no rights")
     with OUTAGES[outage]():
@@ -204,7 +204,7 @@ def test_no_request_of_an_outage_is_lost(journal: Journal, outage: str, caplog: 
     [("INSERT", "attemptlog", True), ("UPDATE", "usagesum", True), ("INSERT", "auditevent", False)],
 )
 def test_one_right_that_is_missing_is_found(right: str, table: str, is_probed: bool) -> None:
-    """Without those of the log no request is logged, so all that looks at the database says so; `doctor` names each."""
+    """A missing right of the request log is found by the write check; `doctor` names each missing right."""
     with other_connection() as other:
         other.execute("CREATE ROLE limited; GRANT ALL ON ALL TABLES IN SCHEMA public TO limited")
         other.execute(f"REVOKE {right} ON routing_admin_{table} FROM limited")
@@ -221,7 +221,6 @@ def test_one_right_that_is_missing_is_found(right: str, table: str, is_probed: b
 
 @rows
 def test_doctor_says_that_a_database_is_read_only(capsys: pytest.CaptureFixture[str]) -> None:
-    """And what to do about it."""
     with read_only(), pytest.raises(SystemExit):
         call_command("doctor")
     told = capsys.readouterr()
@@ -231,7 +230,7 @@ def test_doctor_says_that_a_database_is_read_only(capsys: pytest.CaptureFixture[
 
 @rows
 def test_one_bad_row_of_a_batch_is_found_by_halves(journal: Journal) -> None:
-    """The good ones are written in few transactions, and the bad one alone is lost."""
+    """The valid rows are written in a few transactions, and only the invalid one is lost."""
     bad = entry_of(RequestFacts("bad", cast(Any, "no moment"), "v1"), ())
     for each in (*(entry(f"r{number}") for number in range(100)), bad, *(entry(f"s{at}") for at in range(BATCH - 101))):
         journal.record(each)
@@ -250,7 +249,7 @@ def test_one_bad_row_of_a_batch_is_found_by_halves(journal: Journal) -> None:
 
 @rows
 def test_a_damaged_line_and_a_bad_row_on_disk_are_lost_once_and_hold_up_no_other(journal: Journal) -> None:
-    """Though an outage has their file read from its start again and again."""
+    """This holds although the spool file is read again from its start during an outage."""
     bad = entry_of(RequestFacts("bad", cast(Any, "no moment"), "v1"), ())
     journal.spool.append(rows_of([entry("first")]))
     (path,) = journal.folder().iterdir()
@@ -270,7 +269,7 @@ def test_a_damaged_line_and_a_bad_row_on_disk_are_lost_once_and_hold_up_no_other
 
 
 def ask(server: Server, path: str, body: object = None, **headers: str) -> tuple[int, Any]:
-    """Status and body of a call over a socket."""
+    """Return status and body of a call over a socket."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     known = {"authorization": f"Bearer {server.key}", "content-type": "application/json"}
     connection.request("GET" if body is None else "POST", path, body and json.dumps(body), known | headers)
@@ -282,7 +281,7 @@ def ask(server: Server, path: str, body: object = None, **headers: str) -> tuple
 
 @pytest.mark.skipif(not is_postgresql(), reason="about PostgreSQL: python -m tests.engines")
 def test_a_server_whose_database_only_reads_goes_on_says_so_and_loses_nothing(tmp_path: Path) -> None:
-    """As after a failover: connections that lead to a server without writes are replaced when it takes them again."""
+    """After a failover, connections to a read-only server are replaced when it accepts writes again."""
     database = database_of(tmp_path)["DATABASE_URL"].rpartition("/")[2]
     with served(tmp_path) as server:
         text = {"text": "a few words", "filename": "notes.txt"}
@@ -290,7 +289,7 @@ def test_a_server_whose_database_only_reads_goes_on_says_so_and_loses_nothing(tm
         assert [chat(server, each) for each in ids] == [200] * 3
         switch(tmp_path, f'ALTER DATABASE "{database}" SET default_transaction_read_only = on')
         status, told = ask(server, "/api/v1/artifacts", text)
-        while status != 503 or "read-only" not in told:  # first the connections that were ended are noticed
+        while status != 503 or "read-only" not in told:  # until the server has noticed the terminated connections
             status, told = ask(server, "/api/v1/artifacts", text)
         status, told = ask(server, "/v1/chat/completions", said(image(PNG_URL), model="one/lab"))
         assert (status, "read-only" in told) == (503, True)
@@ -317,7 +316,7 @@ def chat(server: Server, name: str) -> int:
 
 
 def switch(directory: Path, statement: str, *, end: bool = True) -> None:
-    """Change what holds for new connections; those that there are end, or stay as they are."""
+    """Change a setting for new connections; with `end`, terminate the existing ones."""
     with other_connection(directory / MAIN) as other:
         other.execute("SET default_transaction_read_only = off")
         other.execute(statement)
@@ -333,7 +332,7 @@ def switch(directory: Path, statement: str, *, end: bool = True) -> None:
 def test_a_page_that_must_write_says_that_the_database_only_reads(
     demo: None, admin_account: Any, language: str, words: str
 ) -> None:
-    """503 with Retry-After; pages that read are shown, and whoever wants to sign in learns the same."""
+    """The response is 503 with Retry-After; read-only pages are shown, and signing in gets the same message."""
     known = browser_of(admin_account, raise_request_exception=False, headers={"accept-language": language})
     stranger = Client(raise_request_exception=False, headers={"accept-language": language})
     with read_only():

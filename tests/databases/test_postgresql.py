@@ -1,4 +1,4 @@
-"""What holds on PostgreSQL alone: days of the request log, changes that are told, waits, lost connections."""
+"""PostgreSQL only: daily partitions of the request log, notifications, lock timeouts, and lost connections."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ DAY = timedelta(days=1)
 
 
 def request(name: str, began: datetime) -> RequestLog:
-    """A request with one attempt, both of that moment."""
+    """Create a request with one attempt at the same time."""
     row = RequestLog.objects.create(id=name, started_at=began, surface="chat", outcome="ok")
     AttemptLog.objects.create(request=row, position=0, provider="p", outcome="ok", at=began)
     return row
 
 
 def table_of(name: str) -> str:
-    """The table in which a request stands."""
+    """Return the partition that contains a request."""
     with connections["logs"].cursor() as cursor:
         cursor.execute("SELECT tableoid::regclass::text FROM routing_admin_requestlog WHERE id = %s", [name])
         return str(cursor.fetchone()[0])
@@ -48,14 +48,14 @@ def table_of(name: str) -> str:
 
 @pytest.fixture
 def days():
-    """The days around that moment, which go again."""
+    """Create the partitions around `NOW` and remove them afterwards."""
     make_days(NOW)
     yield
     prune_requests(NOW + 30 * DAY)
 
 
 def test_a_request_stands_in_the_table_of_its_day(days: None) -> None:
-    """Yesterday's, today's and those ahead are made, once; a day is UTC's."""
+    """Partitions for yesterday, today and the next days are created once; days are in UTC."""
     assert make_days(NOW) == 0
     request("before midnight", NOW.replace(hour=0) - timedelta(microseconds=1))
     request("midnight", NOW.replace(hour=0))
@@ -66,7 +66,7 @@ def test_a_request_stands_in_the_table_of_its_day(days: None) -> None:
 
 
 def test_what_comes_late_or_early_has_a_place_and_moves_when_its_day_is_made(days: None) -> None:
-    """In the rest, found like others; with the table of its day it stands there."""
+    """Rows without a partition are in the default one and move when their day's partition is created."""
     late, early = request("late", NOW - 9 * DAY), request("early", NOW + (AHEAD + 1) * DAY)
     assert {table_of("late"), table_of("early")} == {"routing_admin_requestlog_default"}
     assert list(RequestLog.objects.values_list("pk", flat=True)) == ["early", "late"]
@@ -77,7 +77,7 @@ def test_what_comes_late_or_early_has_a_place_and_moves_when_its_day_is_made(day
 
 
 def test_a_day_goes_with_its_tables_and_no_row_is_deleted(days: None) -> None:
-    """Once all of it is past its time; what is older and stood in the rest goes, too."""
+    """A partition is dropped when its whole day has expired; older rows of the default partition are deleted."""
     request("yesterday", NOW - DAY)
     request("today", NOW)
     request("long ago", NOW - 90 * DAY)
@@ -92,7 +92,7 @@ def test_a_day_goes_with_its_tables_and_no_row_is_deleted(days: None) -> None:
 
 
 class Statements:
-    """Notes every statement."""
+    """Records every statement."""
 
     def __init__(self) -> None:
         self.seen: list[str] = []
@@ -103,7 +103,7 @@ class Statements:
 
 
 def test_an_id_of_another_day_overwrites_nothing(days: None) -> None:
-    """Though no key goes across days: a caller may send any id, today's too."""
+    """No unique key covers several partitions, and a caller may send an id of another day."""
     for began in (NOW - DAY, NOW, NOW):
         write([entry_of(RequestFacts("same", began, "v1", error=translatable("x")), ())])
     assert RequestLog.objects.get(pk="same").started_at == NOW - DAY
@@ -111,13 +111,13 @@ def test_an_id_of_another_day_overwrites_nothing(days: None) -> None:
 
 
 def test_a_change_is_told_to_whoever_listens() -> None:
-    """On the commit of whoever changes something, in any process; nobody has to ask for it."""
+    """The notification is sent on commit by any process; no polling is needed."""
     told = threading.Event()
     listener = Listener(told.set)
     listener.start()
     try:
         until = timezone.now() + timedelta(seconds=30)
-        while not told.wait(0.2) and timezone.now() < until:  # the first may be before anybody listens
+        while not told.wait(0.2) and timezone.now() < until:  # the first change may precede the LISTEN
             with transaction.atomic():
                 Installation.objects.update_or_create(id=1, defaults={"version": snapshot.stamp() + 1})
         assert told.is_set()
@@ -126,7 +126,7 @@ def test_a_change_is_told_to_whoever_listens() -> None:
 
 
 def test_a_lock_is_waited_for_no_longer_than_whoever_runs_the_statement_may(key: str) -> None:
-    """Not for ever, as the server would; the next statement may wait as usual again."""
+    """The server's default is to wait without limit; the next statement has the usual timeout again."""
     with psycopg.connect(**plain_parameters()) as other:
         other.execute("LOCK TABLE routing_admin_installation IN EXCLUSIVE MODE")
         with lock_timeout(0.05), pytest.raises(OperationalError, match="lock timeout"):
@@ -138,7 +138,7 @@ def test_a_lock_is_waited_for_no_longer_than_whoever_runs_the_statement_may(key:
 
 
 def test_a_connection_that_the_server_ended_is_replaced(key: str) -> None:
-    """Whoever used it meets the error, the next statement another connection."""
+    """One statement fails, and the next one uses a new connection."""
     ours = connection.cursor().execute("SELECT pg_backend_pid()").fetchone()
     with psycopg.connect(**plain_parameters(), autocommit=True) as other:
         other.execute("SELECT pg_terminate_backend(%s, 5000)", ours)
@@ -148,7 +148,7 @@ def test_a_connection_that_the_server_ended_is_replaced(key: str) -> None:
 
 
 def test_a_connection_that_the_server_ended_is_let_go_of_without_another(key: str) -> None:
-    """As at the end of a request, when the server may be away."""
+    """At the end of a request no new connection is opened, since the server may be down."""
     ours = connection.cursor().execute("SELECT pg_backend_pid()").fetchone()
     with psycopg.connect(**plain_parameters(), autocommit=True) as other:
         other.execute("SELECT pg_terminate_backend(%s, 5000)", ours)
@@ -159,14 +159,14 @@ def test_a_connection_that_the_server_ended_is_let_go_of_without_another(key: st
 
 
 def plain_parameters() -> dict[str, object]:
-    """How somebody else connects to this database."""
+    """Return the parameters of a separate connection to the same database."""
     known = connection.get_connection_params()
     return {name: value for name, value in known.items() if name not in ("context", "cursor_factory")}
 
 
 @pytest.fixture
 def two_months() -> Iterator[None]:
-    """Days long before that moment and around it, which go again."""
+    """Create partitions long before and around `NOW`, and remove them afterwards."""
     for ago in (60, 40, 10, 0):
         make_days(NOW - ago * DAY)
     yield
@@ -174,7 +174,7 @@ def two_months() -> Iterator[None]:
 
 
 def test_pages_of_a_search_follow_each_other_over_all_days(two_months: None) -> None:
-    """From the newest to the oldest and back, without a gap, whatever is searched for and whatever days have tables."""
+    """Pages go from the newest to the oldest and back without a gap, whichever days have partitions."""
     for number in range(PAGE + 20):
         request(f"r{number:02}", NOW - number * DAY)
     for typed, newest in (("", 0), ("provider:p", 0), ("provider:p until:2031-05-04", 4)):
@@ -189,7 +189,7 @@ def test_pages_of_a_search_follow_each_other_over_all_days(two_months: None) -> 
 def test_a_search_that_finds_enough_asks_for_the_newest_days_alone(
     two_months: None, django_assert_num_queries: Any
 ) -> None:
-    """Else the server would plan for the tables of all days."""
+    """Otherwise the server would plan a query over all partitions."""
     for number in range(PAGE + 1):
         request(f"r{number}", NOW - timedelta(minutes=number))
     with django_assert_num_queries(1, using="logs") as asked:

@@ -1,4 +1,4 @@
-"""A database of ours begins as a file of its owner's alone, and so do the files beside it."""
+"""New database files are readable and writable by their owner only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.sqlite
 
 
 def test_a_new_database_and_its_log_are_their_owners_alone(tmp_path: Path) -> None:
-    """Whatever the process would give other files."""
+    """The umask of the process does not matter."""
     usual = os.umask(0)
     try:
         settings = {**connections["default"].settings_dict, "NAME": tmp_path / "new.sqlite3"}
@@ -31,7 +31,7 @@ def test_a_new_database_and_its_log_are_their_owners_alone(tmp_path: Path) -> No
 
 
 def test_a_database_that_is_there_stays_as_it_is(tmp_path: Path) -> None:
-    """Its rights are somebody's choice; `doctor` says when others can read it."""
+    """Its permissions may be intended; `doctor` reports a database that others can read."""
     path = tmp_path / "there.sqlite3"
     path.write_bytes(b"bytes")
     path.chmod(0o640)

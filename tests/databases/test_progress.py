@@ -1,4 +1,4 @@
-"""Long work says how far it is and how much time is left; short work says nothing."""
+"""Long work reports its progress and the remaining time; short work reports nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Terminal(io.StringIO):
 
 
 def said(out: io.StringIO, seconds: list[float], total: int = 100) -> str:
-    """What is written when ten more are done at each of these moments."""
+    """Return the output if ten more items are done at each of the given times."""
     moments = iter([0.0, *seconds])
     counter = WorkProgress("Rows", total, OutputWrapper(out), lambda: next(moments))
     for _ in seconds:

@@ -1,4 +1,4 @@
-"""A database that cannot be had is one line of every command: what, where, what to do; never a trace or a secret."""
+"""An unusable database is reported by every command in one line: what, where, what to do; no traceback, no secret."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ on_postgresql = pytest.mark.skipif(connection.vendor != "postgresql", reason="as
 
 
 def failing(directory: Path, url: str, *words: str) -> str:
-    """The one line in which a command ends; its status says so, too."""
+    """Run a command that must fail with status 1 and a single line; return the line."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("ROUTING_ADMIN_", "DJANGO"))}
     environment = inherited | {"DATABASE_URL": url, "ROUTING_ADMIN_DATA_DIR": str(directory)}
     command = [sys.executable, "manage.py", *words]
@@ -35,7 +35,7 @@ def failing(directory: Path, url: str, *words: str) -> str:
 
 @pytest.mark.parametrize("words", [("serve",), ("bootstrap",), ("doctor",), ("migrate",), ("changepassword", "ann")])
 def test_where_nobody_listens_the_address_is_named(tmp_path: Path, words: tuple[str, ...]) -> None:
-    """By the project's commands and by Django's own."""
+    """This holds for the product's commands and for Django's own."""
     assert f"Nothing answers at {ELSEWHERE}. Start PostgreSQL" in failing(tmp_path, NOBODY, *words)
 
 
@@ -50,12 +50,12 @@ def test_where_nobody_listens_the_address_is_named(tmp_path: Path, words: tuple[
     ],
 )
 def test_an_address_that_is_none_is_refused(tmp_path: Path, url: str, words: str) -> None:
-    """With how it is written."""
+    """The message shows the correct notation."""
     assert words in failing(tmp_path, url, "doctor")
 
 
 def test_an_address_has_all_that_a_connection_needs() -> None:
-    """Percent-encoded words as they are meant, libpq's own parameters, and connections of its own for each alias."""
+    """Percent-encoding is decoded, libpq's parameters are passed on, and each alias has its own connections."""
     found = postgresql_databases("postgresql://ann:p%40ss@db.example:6432/my%20gateway?sslmode=require")
     assert list(found) == ["default", "logs"]
     one = found["logs"]
@@ -74,7 +74,7 @@ def test_an_address_has_all_that_a_connection_needs() -> None:
     ],
 )
 def test_several_hosts_lead_to_the_one_that_takes_writes(places: str, hosts: str, ports: str) -> None:
-    """As libpq has them, unless the address says otherwise; no password, however written, is part of a host."""
+    """`target_session_attrs` is `read-write` by default. A password is never taken for a part of a host."""
     one = postgresql_databases(f"postgres://ann:p,%40@{places}/gateway")["default"]
     assert (one["HOST"], one["PORT"], one["PASSWORD"]) == (hosts, ports, "p,@")
     assert one["OPTIONS"]["target_session_attrs"] == "read-write"
@@ -85,20 +85,19 @@ def test_several_hosts_lead_to_the_one_that_takes_writes(places: str, hosts: str
 
 
 def test_a_driver_that_is_missing_is_named_with_its_command() -> None:
-    """Whatever Django says of it."""
+    """Django's own message does not name the right package."""
     said = explain_failure(ImproperlyConfigured("Error loading psycopg2 or psycopg module"))
     assert said is not None
     assert "python -m pip install 'psycopg[binary,pool]'" in said
 
 
 def test_what_is_our_own_fault_is_not_explained_away() -> None:
-    """A trace is what helps there."""
+    """A bug keeps its traceback."""
     assert explain_failure(ValueError("no error of a database")) is None
 
 
 @on_postgresql
 def test_a_server_that_is_too_old_is_named_with_both_versions() -> None:
-    """In Django's words for them."""
     said = explain_failure(NotSupportedError("PostgreSQL 15 or later is required (found 13.4)."))
     assert said is not None
     assert "is too old: PostgreSQL 15 or later is required (found 13.4). Upgrade it" in said
@@ -106,7 +105,7 @@ def test_a_server_that_is_too_old_is_named_with_both_versions() -> None:
 
 @on_postgresql
 def test_a_wrong_password_and_an_unknown_database_are_told_apart(tmp_path: Path) -> None:
-    """Each with what to do."""
+    """Each message says what to do."""
     known = os.environ["DATABASE_URL"]
     user, _, rest = known.partition("@")
     wrong = f"{user.rpartition(':')[0]}:{SECRET}@{rest}"
@@ -117,7 +116,7 @@ def test_a_wrong_password_and_an_unknown_database_are_told_apart(tmp_path: Path)
 
 @on_postgresql
 def test_a_server_does_not_begin_without_its_tables(tmp_path: Path) -> None:
-    """The command that makes them is named."""
+    """The message names the command that creates the tables."""
     empty = os.environ["DATABASE_URL"]
     assert "Run: python manage.py bootstrap" in failing(tmp_path, empty, "serve")
     assert "Run: python manage.py bootstrap" in failing(tmp_path, empty, "issue_agent_key", "text-agent")
@@ -133,7 +132,7 @@ def test_a_server_does_not_begin_without_its_tables(tmp_path: Path) -> None:
 )
 @on_postgresql
 def test_what_is_wrong_with_tls_is_told_apart(said: str, words: str) -> None:
-    """It is missing there, not trusted here, or not asked for."""
+    """The causes are a server without TLS, an untrusted certificate, and a server that requires TLS."""
     line = explain_failure(OperationalError(said))
     assert line is not None
     assert words in line
@@ -141,7 +140,7 @@ def test_what_is_wrong_with_tls_is_told_apart(said: str, words: str) -> None:
 
 @on_postgresql
 def test_a_process_that_serves_hears_why_there_is_no_connection() -> None:
-    """A pool by itself says no more than that it has none; and nobody waits longer for a server that takes none."""
+    """The pool's own error only says that it has no connection; the driver's reason is reported instead."""
     script = (
         "import django; django.setup(); from django.db import connection; "
         "from routing_admin.platform.databases.explaining import pool_connections; "

@@ -1,4 +1,4 @@
-"""Rows travel between engines as lines of COPY's text: each value is in its line, and lines are equal when rows are."""
+"""Rows as lines in PostgreSQL's COPY text format: lossless, and equal exactly when the rows are equal."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ROW = st.tuples(
 
 
 def values_of(line: str) -> list[Any]:
-    """What a line says, read as PostgreSQL would read it."""
+    """Return the values of a line as PostgreSQL would read them."""
     text, document, number, whole, truth, blob, moment = parse_line(line, [5], [])
     return [
         text,
@@ -52,7 +52,7 @@ def values_of(line: str) -> list[Any]:
 
 @given(rows=st.lists(ROW, min_size=1, max_size=5))
 def test_every_value_is_in_its_line(rows: list[Any]) -> None:
-    """To the last digit, whatever its neighbors in the column are; only what no engine can keep is settled."""
+    """Values are exact, whatever else is in the column; only values that no engine can store are replaced."""
     lines = lines_of(KINDS, rows).decode().split("\n")
     assert lines.pop() == ""
     expected = [
@@ -64,7 +64,7 @@ def test_every_value_is_in_its_line(rows: list[Any]) -> None:
 
 @given(rows=st.lists(ROW, min_size=1, max_size=5))
 def test_the_batch_a_row_comes_in_does_not_change_its_line(rows: list[Any]) -> None:
-    """A move that is continued has other batches."""
+    """An interrupted move continues with other batches."""
     assert lines_of(KINDS, rows) == b"".join(lines_of(KINDS, [row]) for row in rows)
 
 
@@ -86,5 +86,5 @@ def test_the_batch_a_row_comes_in_does_not_change_its_line(rows: list[Any]) -> N
     ],
 )
 def test_a_line_is_what_postgresql_writes(kind: str, value: Any, line: str) -> None:
-    """So one reading of its text compares a table; what differs by an exponent is read again, value by value."""
+    """So a table is compared by its COPY text alone; numbers with an exponent are compared by value."""
     assert lines_of([kind], [(value,)]).decode() == line + "\n"
