@@ -1,4 +1,4 @@
-"""A Redis that does not do what it is asked is named in one sentence, without its password, and found again."""
+"""A Redis that fails is reported in one sentence without its password, and used again when it works."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.engines.redis import RedisServer, free_port, redis_running
 
 
 def outage(url: str) -> str:
-    """What is wrong with the server there."""
+    """Return the message about the server's outage, empty if it works."""
     found = RedisLink(url, "test").look()
     return str(found.sentence) if found is not None else ""
 
 
 def test_nobody_at_the_address_is_named():
-    """With the system's own word for it."""
+    """The message contains the error of the operating system."""
     port = free_port()
     assert outage(f"redis://:secret@127.0.0.1:{port}") == (
         f"Redis at 127.0.0.1:{port} cannot be reached: Connection refused."
@@ -30,13 +30,13 @@ def test_nobody_at_the_address_is_named():
 
 
 def test_a_host_that_is_none_is_named():
-    """As the system calls it."""
+    """The message contains the error of the name resolution."""
     sentence = outage("redis://nobody.invalid:6379")
     assert sentence.startswith("Redis at nobody.invalid:6379 cannot be reached: ")
 
 
 def test_a_socket_that_is_not_there_is_named(tmp_path):
-    """By its path."""
+    """The message contains the path."""
     assert outage(f"unix://{tmp_path}/redis.sock") == (
         f"Redis at {tmp_path}/redis.sock cannot be reached: No such file or directory."
     )
@@ -80,13 +80,13 @@ def test_a_socket_that_is_not_there_is_named(tmp_path):
     ids=["no password", "wrong password", "wrong user", "needless password", "replica", "full", "weak user"],
 )
 def test_a_server_that_refuses_is_named(tmp_path, options, login, sentence):
-    """With what is to be done, and never with what stands before its host."""
+    """The message says what to do and contains no credentials."""
     with redis_running(tmp_path, *options) as server:
         assert outage(f"redis://{login}127.0.0.1:{server.port}") == sentence
 
 
 def test_a_server_that_never_answers_is_left_alone(own_redis: RedisServer):
-    """Whoever asks next is told at once; it is found again when it goes on."""
+    """Further calls fail at once until the heartbeat finds that the server responds again."""
     link = RedisLink(own_redis.url, "test")
     assert link.beat()
     own_redis.freeze()
@@ -106,7 +106,7 @@ def test_a_server_that_never_answers_is_left_alone(own_redis: RedisServer):
 
 
 def until_true(holds: Callable[[], object]) -> None:
-    """Asks until it holds, for half a minute."""
+    """Wait until the condition holds, for at most half a minute."""
     until = time.monotonic() + 30
     while not holds():
         assert time.monotonic() < until
@@ -114,7 +114,7 @@ def until_true(holds: Callable[[], object]) -> None:
 
 
 def test_an_outage_is_one_line_in_the_log_and_its_end_another(own_redis: RedisServer, caplog):
-    """However often it is tried meanwhile, and without the password."""
+    """Repeated failures are not logged again, and no line contains the password."""
     link = RedisLink(own_redis.url.replace("redis://", "redis://:needless@"), "test")
     with caplog.at_level(logging.INFO):
         for _ in range(3):
@@ -139,7 +139,7 @@ def test_an_outage_is_one_line_in_the_log_and_its_end_another(own_redis: RedisSe
     "url", ["127.0.0.1:6379", "http://127.0.0.1", "redis://", "redis://host:port", "redis://host/name", "unix://"]
 )
 def test_an_address_that_is_none_stops_every_command_in_one_line(monkeypatch, url):
-    """Which does not repeat it: a password may stand in it."""
+    """The line does not repeat the URL, which may contain a password."""
     monkeypatch.setenv("REDIS_URL", url)
     with pytest.raises(SystemExit) as end:
         redis_url(environ.Env())
@@ -152,6 +152,6 @@ def test_an_address_that_is_none_stops_every_command_in_one_line(monkeypatch, ur
     "url", ["", "redis://host", "rediss://user:password@host:6380/1", "unix:///run/redis.sock", "redis://[::1]:6379"]
 )
 def test_an_address_is_taken_as_it_is(monkeypatch, url):
-    """None where nothing is set."""
+    """An unset variable is an empty text."""
     monkeypatch.setenv("REDIS_URL", url)
     assert redis_url(environ.Env()) == url

@@ -1,4 +1,4 @@
-"""News between processes: in order, once, later where Redis is away, and for those who come later, too."""
+"""Messages between processes: ordered, without duplicates, delivered after an outage and to later subscribers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PREFIX = "test-news"
 
 @dataclass
 class Process:
-    """One that follows a topic."""
+    """A process that follows a topic."""
 
     news: News
     heard: list[str] = field(default_factory=list)
@@ -35,7 +35,7 @@ class Process:
 
 @pytest.fixture
 def process(own_redis: RedisServer) -> Callable[[], Process]:
-    """Makes one with a link of its own."""
+    """Return a factory of processes, each with its own link."""
 
     def make() -> Process:
         link = RedisLink(own_redis.url, PREFIX)
@@ -48,7 +48,7 @@ def process(own_redis: RedisServer) -> Callable[[], Process]:
 
 
 def test_news_are_heard_in_order_and_by_those_who_come_later(process):
-    """Also by who sent them."""
+    """The sender receives them too."""
     one, two = process(), process()
     one.tell("a")
     one.news.send()
@@ -59,7 +59,7 @@ def test_news_are_heard_in_order_and_by_those_who_come_later(process):
 
 
 def test_of_one_subject_the_last_word_is_sent(process):
-    """Once, as it is then."""
+    """It is sent once, with its latest content."""
     one, two = process(), process()
     for word in ("a", "b", "c"):
         one.tell(word, subject="same")
@@ -68,7 +68,7 @@ def test_of_one_subject_the_last_word_is_sent(process):
 
 
 def test_what_is_told_while_redis_is_away_is_sent_when_it_is_back(process, own_redis):
-    """And one that had heard before hears it, although the server has begun anew."""
+    """A subscriber with an earlier position receives it too, although the restarted server is empty."""
     one, two = process(), process()
     one.tell("a")
     one.news.send()
@@ -85,7 +85,7 @@ def test_what_is_told_while_redis_is_away_is_sent_when_it_is_back(process, own_r
 
 
 def test_a_process_without_rounds_sends_at_once(process):
-    """As a command does."""
+    """Commands do so."""
     one, two = process(), process()
     one.news.wake = None
     one.tell("a")
@@ -93,7 +93,6 @@ def test_a_process_without_rounds_sends_at_once(process):
 
 
 def test_nothing_waits_where_there_is_no_redis():
-    """However much is told."""
     news = News(RedisLink("", PREFIX))
     news.tell("topic", "a", dict)
     assert not news.is_waiting("topic", "a")

@@ -1,4 +1,4 @@
-"""What people are told of a Redis that is away, and what another process's hint does."""
+"""Pages and health checks while Redis is unavailable, and the effect of another process's change hint."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs
 
 @pytest.fixture
 def outage() -> Iterator[int]:
-    """This process's Redis is at a port where nobody listens."""
+    """Point this process at a port without a Redis."""
     port = free_port()
     link().lead_to(f"redis://:hidden-word@127.0.0.1:{port}")
     link().look()
@@ -29,7 +29,7 @@ def outage() -> Iterator[int]:
 
 
 def test_the_dashboard_says_since_when_and_why_redis_is_away(demo, admin, outage):
-    """In either language, and without its password."""
+    """The message exists in both languages and without the password."""
     page = admin.get("/").content.decode()
     assert (
         f"this process runs without Redis: Redis at 127.0.0.1:{outage} cannot be reached: Connection refused." in page
@@ -40,18 +40,18 @@ def test_the_dashboard_says_since_when_and_why_redis_is_away(demo, admin, outage
 
 
 def test_the_dashboard_says_nothing_of_a_redis_that_nobody_named(demo, admin):
-    """Nor of one that answers."""
+    """A Redis that works is not mentioned either."""
     assert "Redis" not in admin.get("/").content.decode()
 
 
 def test_ready_it_is_without_redis(demo, client, outage):
-    """And says that it does without."""
+    """The response says that Redis is unavailable."""
     answer = client.get("/readyz")
     assert (answer.status_code, answer.json()["checks"]["redis"]) == (200, "away")
 
 
 def test_the_settings_page_does_not_show_the_password(demo, admin, monkeypatch):
-    """Nor anything else of the address."""
+    """No other part of the URL is shown either."""
     monkeypatch.setenv("REDIS_URL", "redis://:hidden-word@127.0.0.1:6379")
     page = admin.get("/settings/").content.decode()
     assert "REDIS_URL" in page
@@ -59,7 +59,7 @@ def test_the_settings_page_does_not_show_the_password(demo, admin, monkeypatch):
 
 
 def test_a_hint_lets_a_process_look_at_once(demo, redis_server: RedisServer):
-    """However fresh what it knows is; its own hints are none."""
+    """The hint ends the caching time; a process ignores its own hints."""
     ours, other = (News(RedisLink(redis_server.url, "test-hints"), wake=lambda: None) for _ in range(2))
     for news in (ours, other):
         news.link.beat()

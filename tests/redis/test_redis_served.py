@@ -1,4 +1,4 @@
-"""Two served processes and a Redis, over real sockets: what one knows both know, and neither needs it."""
+"""Two served processes that share a Redis: each learns what the other knows, and both work without it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,6 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 
 def ask(server: Server, key: str = "", **body: Any) -> tuple[int, Any]:
-    """Status and body of a call."""
     headers = {"authorization": f"Bearer {key or server.key}", "content-type": "application/json"}
     content = json.dumps(HELLO | body).encode()
     request = urllib.request.Request(f"{server.url}/v1/chat/completions", content, headers)
@@ -72,7 +71,7 @@ def ask(server: Server, key: str = "", **body: Any) -> tuple[int, Any]:
 
 
 def wait_until(holds: Callable[[], object]) -> None:
-    """Asks until it holds, for a minute."""
+    """Wait until the condition holds, for at most a minute."""
     until = time.monotonic() + 60
     while not holds():
         assert time.monotonic() < until
@@ -80,19 +79,19 @@ def wait_until(holds: Callable[[], object]) -> None:
 
 
 def ready(server: Server) -> str:
-    """What it says of Redis where it says that it is ready."""
+    """Return the state of Redis in the readiness check."""
     answer = server.get("/readyz")
     return str(answer["checks"]["redis"])
 
 
 def used(server: Server) -> int:
-    """The tokens that the agent is told to have used."""
+    """Return the used tokens that the agent's API reports."""
     amounts = server.get("/api/v1/agents/me")["limits"]["amounts"]
     return sum(each["used"] for each in amounts if each["meter"] == "tokensPerDay")
 
 
 def test_a_revoked_key_is_refused_by_both(pair: Pair) -> None:
-    """Whoever revoked it."""
+    """The key is revoked by a third process."""
     key = pair.manage("issue_agent_key", "text-agent")
     assert [ask(each, key)[0] for each in (pair.one, pair.two)] == [200, 200]
     pair.manage("shell", "-c", REVOKE % key.split("_")[1])
@@ -101,7 +100,7 @@ def test_a_revoked_key_is_refused_by_both(pair: Pair) -> None:
 
 
 def test_a_candidate_that_fails_for_one_rests_for_both(pair: Pair) -> None:
-    """The second process does not even ask it."""
+    """The second process skips the candidate."""
     pair.one.lab.play({"one": ["http_402"] * 50})
     try:
         assert ask(pair.one, model="task:chain")[0] == 200
@@ -118,7 +117,7 @@ def test_a_candidate_that_fails_for_one_rests_for_both(pair: Pair) -> None:
 
 
 class Load:
-    """Calls at both processes, one after the other in each of a few threads, until it ends."""
+    """Calls to both processes in a few threads until the block ends."""
 
     def __init__(self, pair: Pair, model: str) -> None:
         self.answers: list[tuple[int, Any]] = []
@@ -131,7 +130,7 @@ class Load:
             self.answers.append(ask(server, model=self._model))
 
     def wait_for(self, more: int) -> None:
-        """So many further answers."""
+        """Wait for `more` further responses."""
         wanted = len(self.answers) + more
         wait_until(lambda: len(self.answers) >= wanted)
 
@@ -147,20 +146,20 @@ class Load:
 
 
 def limit(pair: Pair, tokens: int) -> None:
-    """Sets the limit, and waits until both know it."""
+    """Set the limit, and wait until both processes use it."""
     pair.manage("shell", "-c", LIMIT % tokens)
     for each in (pair.one, pair.two):
         wait_until(lambda each=each: limit_of(each) == tokens)
 
 
 def limit_of(server: Server) -> int:
-    """The limit that the agent is told."""
+    """Return the limit that the agent's API reports."""
     return sum(each["limit"] for each in server.get("/api/v1/agents/me")["limits"]["amounts"])
 
 
 @pytest.mark.parametrize("how", ["killed", "frozen"])
 def test_redis_comes_and_goes_under_load_and_nothing_fails_or_is_lost(pair: Pair, how: str) -> None:
-    """Every call is answered, what they took is what is counted, and both say what is so."""
+    """Every call succeeds, the counted usage is exact, and both processes report the outage."""
     limit(pair, MANY)
     before = used(pair.one)
     with Load(pair, "two/lab") as load:
@@ -177,7 +176,7 @@ def test_redis_comes_and_goes_under_load_and_nothing_fails_or_is_lost(pair: Pair
 
 
 def test_a_budget_is_never_passed_while_redis_comes_and_goes(pair: Pair) -> None:
-    """Whatever a busy database makes of it: that is 503, and nobody's budget."""
+    """A locked database may cause a 503, but the budget is never exceeded."""
     budget = used(pair.one) + 3000
     limit(pair, budget)
     with Load(pair, "three/lab") as load:
@@ -195,7 +194,7 @@ def test_a_budget_is_never_passed_while_redis_comes_and_goes(pair: Pair) -> None
 
 
 def test_doctor_says_what_is_wrong_with_redis(pair: Pair) -> None:
-    """In one sentence, and fails; the log has it once for each outage, and no traceback."""
+    """The command fails with one sentence, and the log has no traceback."""
     wait_until(lambda: "redis: responds" in pair.manage("doctor"))
     pair.redis.kill()
     with pytest.raises(AssertionError, match=rf"redis: Redis at 127.0.0.1:{pair.redis.port} cannot be reached"):
@@ -205,5 +204,5 @@ def test_doctor_says_what_is_wrong_with_redis(pair: Pair) -> None:
 
 
 def log_of(directory: Path) -> str:
-    """What both wrote to their log."""
+    """Return the log of both processes."""
     return (directory / "server.log").read_text()
