@@ -1,4 +1,4 @@
-"""What a call took where its provider does not say: each side that it left out, by what was asked and what came."""
+"""Estimated usage where a provider reports none, or only a part."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from capabilities.core.wire import Answer, Media, Usage
 from routing_admin.core.limits.estimates import IMAGE_TOKENS, answer_tokens, usage_of
 
 TEXT = "x" * 40
-"""Ten tokens."""
+"""A text of ten tokens."""
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ TEXT = "x" * 40
     ],
 )
 def test_all_that_came_of_an_answer_counts(said: Answer, tokens: int) -> None:
-    """Words, reasoning, refusals, names and arguments of calls, and files by their size."""
+    """This covers text, reasoning, refusals, tool calls with their arguments, and media by size."""
     assert answer_tokens(said) == tokens
 
 
@@ -48,18 +48,18 @@ def test_all_that_came_of_an_answer_counts(said: Answer, tokens: int) -> None:
     ],
 )
 def test_what_a_provider_left_out_is_estimated(usage: Usage | None, took: tuple[int, int]) -> None:
-    """A count that is there is never doubted, that of a whole answer."""
+    """A reported count of a complete answer is always used."""
     found = usage_of(usage, 7, Answer(TEXT))
     assert (found.prompt_tokens, found.completion_tokens) == took
 
 
 def test_an_answer_that_was_cut_counts_as_far_as_it_came() -> None:
-    """Anthropic counts one token at the beginning of every stream."""
+    """Anthropic reports one output token at the beginning of every stream."""
     found = usage_of(Usage(5, 1), 7, Answer(TEXT), is_cut=True)
     assert (found.prompt_tokens, found.completion_tokens) == (5, 10)
 
 
 def test_no_answer_takes_nothing_unless_it_was_counted() -> None:
-    """A failure that was billed is paid for."""
+    """A failure with reported usage was billed."""
     assert usage_of(None, 7, None) == Usage(0, 0)
     assert usage_of(Usage(5, 0), 7, None) == Usage(5, 0)

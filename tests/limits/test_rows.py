@@ -1,4 +1,4 @@
-"""The ledger in rows: several processes that draw from it reach a limit and never pass it."""
+"""The ledger in database rows: several processes reach a limit together and never exceed it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LIMIT = 1000
 
 @dataclass
 class Process:
-    """What one process holds and uses of one limit."""
+    """A process's grant and use of one limit."""
 
     name: str
     window: Window = DAY
@@ -41,7 +41,7 @@ class Process:
         return booking
 
     def use(self, amount: int) -> int:
-        """Use as much of it as the ledger gives."""
+        """Use up to `amount`, as far as the ledger grants it."""
         if self.held - self.used < amount:
             self.exchange(want=amount - (self.held - self.used))
         taken = max(0, min(amount, self.held - self.used))
@@ -50,7 +50,7 @@ class Process:
 
 
 def spend(*processes: Process) -> int:
-    """What all get together, in turns, until none gets any."""
+    """Return the total that all processes get when they use the limit in turns until it is exhausted."""
     total = 0
     while taken := sum(process.use(7) for process in processes):
         total += taken
@@ -107,7 +107,7 @@ def test_a_lowered_limit_holds_at_once():
 
 
 def test_an_exchange_takes_hardly_more_statements_for_200_orders_than_for_one():
-    """A server that begins draws shares for all its agents at once."""
+    """A starting server draws shares for all its agents at once."""
     ledger, counts = RowLedger(), []
     for size in (1, 200):
         orders = [Order(f"{size}:{number}", Meter.TOKENS_PER_DAY, DAY, LIMIT, want=1) for number in range(size)]
@@ -116,4 +116,4 @@ def test_an_exchange_takes_hardly_more_statements_for_200_orders_than_for_one():
         assert [booking.grant for booking in bookings] == [LIMIT // 16] * size
         counts.append(len(statements))
     assert counts[0] <= 10, counts
-    assert counts[1] <= counts[0] + 3, counts  # SQLite takes 999 values at a time
+    assert counts[1] <= counts[0] + 3, counts  # SQLite accepts 999 parameters per statement

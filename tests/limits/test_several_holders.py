@@ -1,4 +1,4 @@
-"""The laws of a call that several limits hold for: all of them or nothing, and the tightest is what is told."""
+"""A call under several limits reserves of all or of none, and the tightest limit is reported."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def holders(agent: dict[Meter, int], key: dict[Meter, int]) -> tuple[LimitHolder
 
 
 async def call(limited: tuple[LimitHolder, ...], tokens: int) -> Reservation | None:
-    """What a call of so many tokens has reserved; None where it was not let in."""
+    """Return the reservation of a call with the given tokens, None if it was rejected."""
     hold = reservation_of(limited)
     assert hold is not None
     try:
@@ -42,7 +42,7 @@ async def call(limited: tuple[LimitHolder, ...], tokens: int) -> Reservation | N
 
 
 async def test_200_parallel_calls_pass_none_of_several_limits(db: None) -> None:
-    """Each is let in by all of them or by none; what the refused had reserved of the wider ones is free again."""
+    """Each call is accepted by all limits or by none; a rejected call releases what it had reserved."""
     limited = holders({Meter.TOKENS_PER_DAY: 10_000, Meter.IN_FLIGHT: 150}, {Meter.TOKENS_PER_DAY: 3700})
     found = await asyncio.gather(*(call(limited, 100) for _ in range(200)))
     held = [each for each in found if each is not None]
@@ -58,7 +58,7 @@ async def test_200_parallel_calls_pass_none_of_several_limits(db: None) -> None:
 
 
 async def test_a_refusal_says_whose_limit_it_was(db: None) -> None:
-    """And the headers name what is tightest of all."""
+    """The headers show the tightest limit."""
     limited = holders({Meter.TOKENS_PER_DAY: 1000}, {Meter.TOKENS_PER_DAY: 500})
     hold = reservation_of(limited)
     assert hold is not None
@@ -74,12 +74,12 @@ async def test_a_refusal_says_whose_limit_it_was(db: None) -> None:
 
 
 PRICE = Price("USD", (Tier(0, Rates(input=10**6, output=10**6)),))
-"""A dollar per million tokens of either kind: 1,000 nanos each."""
+"""A dollar per million tokens, input or output: 1,000 nano-dollars each."""
 
 
 @pytest.mark.parametrize("answered", [True, False])
 async def test_what_failed_attempts_were_billed_is_settled_with_the_rest(db: None, answered: bool) -> None:
-    """Whether another model answered in the end or none did: by tokens, and by money at its own price."""
+    """This holds with and without a later answer, by tokens and by money at the price of each model."""
     agent = AgentLimits(most={Meter.TOKENS_PER_DAY: 1000, Meter.MONEY_PER_DAY: 10**9}, currency="USD")
     hold = reservation_of((agent_holder("a", agent),))
     assert hold is not None
@@ -95,7 +95,7 @@ async def test_what_failed_attempts_were_billed_is_settled_with_the_rest(db: Non
 
 
 async def test_a_call_that_leaves_while_it_waits_holds_nothing(db: None) -> None:
-    """Neither of the limit that was free nor of those it waited for, whatever came at the last moment."""
+    """Neither a limit that was free nor one it waited for keeps a reservation."""
     limited = holders({Meter.TOKENS_PER_DAY: 100}, {Meter.TOKENS_PER_DAY: 100})
     waiting = [asyncio.ensure_future(call(limited, 60)) for _ in range(20)]
     await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""The laws of shares: whatever several processes do with one limit, together they never pass it."""
+"""Properties of shares: whatever several processes do with a limit, together they never exceed it."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class Installation:
         self.shares[process] = share.book(booking.granted, booking.drawn, booking.grant)
 
     def lapse(self, process: int) -> None:
-        """Its lease ends: what it had not said to be committed is the ledger's again."""
+        """End the process's lease: its uncommitted grant returns to the ledger."""
         if process in self.held:
             self.drawn -= self.held.pop(process) - self.told[process]
 
 
 def test_what_a_call_used_is_never_less_than_nothing():
-    """A number below zero would fill a budget up again."""
+    """A negative amount would refill a budget."""
     assert Share(100, DAY, granted=100, used=40, reserved=10).settle(10, -1_000_000).used == 40
 
 
@@ -56,7 +56,7 @@ acts = st.lists(
 
 @given(st.integers(1, 200), acts)
 def test_calls_that_use_what_they_reserved_or_less_never_pass_a_limit(limit, acts):
-    """In whatever order three processes reserve, settle, fail, give back and tell."""
+    """Three processes reserve, settle, fail, give back and report in any order."""
     house = Installation(limit)
     for process, act, amount in acts:
         share = house.share(process)
@@ -77,7 +77,7 @@ def test_calls_that_use_what_they_reserved_or_less_never_pass_a_limit(limit, act
 
 @given(st.integers(1, 10_000), st.integers(0, 400), st.integers(0, 400))
 def test_what_is_used_beyond_a_reservation_is_booked_whatever_is_left(limit, reserved, more):
-    """So that the next calls of all processes pay for it."""
+    """The next calls of all processes then have less."""
     house = Installation(limit)
     house.exchange(0, want=reserved)
     share = house.share(0).reserve(min(reserved, limit)) or house.share(0)
@@ -90,7 +90,7 @@ def test_what_is_used_beyond_a_reservation_is_booked_whatever_is_left(limit, res
 
 @given(st.integers(10, 10_000), st.integers(1, 400), st.integers(0, 400))
 def test_a_process_whose_lease_is_over_books_anew_what_it_used(limit, first, later):
-    """What it had told stays counted once, what it used since is counted, too; nothing is counted twice."""
+    """What it reported before is counted once, and later use is added."""
     house = Installation(limit)
     house.exchange(0, want=min(first, limit))
     house.shares[0] = house.share(0).settle(0, min(first, limit))
@@ -103,7 +103,7 @@ def test_a_process_whose_lease_is_over_books_anew_what_it_used(limit, first, lat
 
 @given(st.integers(1, 10_000), st.integers(0, 10_000), st.integers(1, 500), st.integers(1, 500))
 def test_a_grant_is_never_more_than_is_left_and_small_where_little_is(limit, drawn, want, least):
-    """Nothing where it would help nobody; what is wanted where there is so much; more only of much."""
+    """It is nothing if nothing useful is left, the wanted amount if available, and more only if much is left."""
     left, grant = limit - drawn, size_of_grant(limit, drawn, want, min(least, want))
     assert 0 <= grant <= max(0, left)
     assert grant == 0 or grant >= min(want, left)
@@ -111,7 +111,7 @@ def test_a_grant_is_never_more_than_is_left_and_small_where_little_is(limit, dra
 
 
 def test_a_share_is_extended_once_and_by_its_last_draw():
-    """Until the ledger is heard of again, which then books what was used of the extension."""
+    """The extension lasts until the next response of the ledger, which then books its use."""
     share = Share(100, DAY).book(10, 10, 10)
     share = share.settle(0, 10)
     extended = share.extend()

@@ -1,4 +1,4 @@
-"""A ledger that takes its time: calls wait as long as they gain by it, and are refused only by the limit itself."""
+"""A slow ledger: calls wait only as long as it helps, and only the limit itself rejects them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LIMIT, CALLS = 1000, 200
 
 @dataclass
 class SlowLedger:
-    """Books an order once it is let; `drawn` is what all processes drew, `asked` says that a round began."""
+    """Ledger that responds when `gate` is set; `drawn` is the total of all processes, `asked` is set by a request."""
 
     drawn: int = 0
     held: int = 0
@@ -79,7 +79,7 @@ def begin(keeper: QuotaClient, count: int = CALLS, amount: int = 1) -> list[Wind
 def test_200_calls_at_once_wait_for_most_of_a_second_and_are_all_let_in(
     keeper: QuotaClient, ledger: SlowLedger, clock: Clock
 ):
-    """The busy machine answers after 0.9 s, more than four times of what was waited before; nothing is refused."""
+    """The ledger responds after 0.9 s on a busy machine, and no call is rejected."""
     waiting = begin(keeper)
     assert keeper.count_waiting() == CALLS
     clock.seconds = 0.9
@@ -92,7 +92,7 @@ def test_200_calls_at_once_wait_for_most_of_a_second_and_are_all_let_in(
 
 
 def first_share(keeper: QuotaClient, ledger: SlowLedger) -> int:
-    """What is free of the first share, drawn while the ledger answers; then it falls silent."""
+    """Draw a first share, then block the ledger; return what is free."""
     ledger.gate.set()
     (waiter,) = begin(keeper, 1)
     assert isinstance(waiter, Waiter)
@@ -102,7 +102,7 @@ def first_share(keeper: QuotaClient, ledger: SlowLedger) -> int:
 
 
 def test_a_share_grows_within_the_limit_before_a_call_is_refused(keeper: QuotaClient, ledger: SlowLedger, clock: Clock):
-    """While the ledger is silent by as much as a draw would bring; what is beyond that may come again in a moment."""
+    """The extension equals one grant; a call beyond it gets an error that allows a retry."""
     free = first_share(keeper, ledger)
     found = begin(keeper, free + CALLS)
     waiting = [each for each in found if isinstance(each, Waiter)]
@@ -119,7 +119,7 @@ def test_a_share_grows_within_the_limit_before_a_call_is_refused(keeper: QuotaCl
 def test_calls_on_extended_shares_are_two_lines_with_their_number(
     keeper: QuotaClient, ledger: SlowLedger, clock: Clock, caplog: pytest.LogCaptureFixture
 ):
-    """One when the first needs it, one when the ledger answers."""
+    """One line is for the first such call, one for the ledger's recovery."""
     free = first_share(keeper, ledger)
     waiting = [each for each in begin(keeper, free + 5) if isinstance(each, Waiter)]
     clock.seconds = 1.5
@@ -135,7 +135,7 @@ def test_calls_on_extended_shares_are_two_lines_with_their_number(
 
 @dataclass
 class ReadOnlyLedger(SlowLedger):
-    """As of a database that only reads, so many times."""
+    """Ledger in a read-only database for a number of exchanges."""
 
     failures: int = 5
 
@@ -147,7 +147,7 @@ class ReadOnlyLedger(SlowLedger):
 
 
 def test_a_ledger_that_only_reads_is_one_line_and_another_when_it_takes_writes(caplog: pytest.LogCaptureFixture):
-    """Without a traceback, however many rounds fail."""
+    """No traceback is logged, however many exchanges fail."""
     ledger = ReadOnlyLedger()
     ledger.gate.set()
     keeper = QuotaClient(ledger, lambda: UTC, lambda: None, Clock(), lambda: NOON)
@@ -163,7 +163,7 @@ def test_a_ledger_that_only_reads_is_one_line_and_another_when_it_takes_writes(c
 def test_a_call_is_told_of_a_limit_only_where_the_limit_has_not_so_much_left(
     keeper: QuotaClient, ledger: SlowLedger, clock: Clock
 ):
-    """One that the ledger was heard of while it waited, and that a further draw can help, is not refused with 429."""
+    """A call is not rejected with 429 if the ledger responded while it waited and another draw can help."""
     free = first_share(keeper, ledger)
     begin(keeper, free)
     (waiter,) = begin(keeper, 1, 10)
@@ -174,7 +174,7 @@ def test_a_call_is_told_of_a_limit_only_where_the_limit_has_not_so_much_left(
 
 
 async def test_a_call_that_the_limit_has_nothing_left_for_is_refused_with_429(keeper: QuotaClient, ledger: SlowLedger):
-    """At once, as soon as the ledger says so: it gains nothing by waiting."""
+    """It is rejected as soon as the ledger responds."""
     ledger.gate.set()
     holder = agent_holder("a", AgentLimits(most={Meter.REQUESTS_PER_MINUTE: 1}))
     assert holder is not None
