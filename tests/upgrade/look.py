@@ -1,4 +1,4 @@
-"""`python -m tests.upgrade.look FOLDER`: what an upgraded installation still gives, as JSON on standard output."""
+"""`python -m tests.upgrade.look FOLDER`: print as JSON what an upgraded installation still provides."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ADMIN = "admin"
 
 
 def look(folder: Path) -> dict[str, Any]:
-    """Every promise of an upgrade, asked as a person or an agent would."""
+    """Check every promise of an upgrade through pages, API and commands."""
     begin(folder)
     expected = json.loads((folder / "expected.json").read_text())
     from django.test import Client
@@ -46,7 +46,7 @@ def look(folder: Path) -> dict[str, Any]:
 
 
 def page_of(browser: Any, request_id: str) -> dict[str, Any]:
-    """Whether a request's page comes, and whether its recorded words stand on it for an administrator."""
+    """Return the status of a request's page, and its text including the recorded bodies."""
     answer = browser.get(f"/requests/{request_id}/")
     text = answer.content.decode()
     if answer.status_code == 200 and "?body" in text:
@@ -55,19 +55,18 @@ def page_of(browser: Any, request_id: str) -> dict[str, Any]:
 
 
 def bytes_of(answer: Any) -> bytes:
-    """The body of an answer, streamed or not."""
     return b"".join(answer.streaming_content) if answer.streaming else bytes(answer.content)
 
 
 def provider_key() -> str:
-    """The stored key as a call would carry it."""
+    """Return the decrypted provider key."""
     from routing_admin.configuration import snapshot
 
     return snapshot.current().keys["keyed"].value or ""
 
 
 def doctor() -> str:
-    """What `manage.py doctor` found wrong; empty where all is well."""
+    """Return the problems that `manage.py doctor` reports, empty if there are none."""
     from django.core.management import call_command
 
     problems = io.StringIO()
@@ -79,7 +78,7 @@ def doctor() -> str:
 
 
 def undo(browser: Any, newest: int) -> list[str]:
-    """The aliases that are left when the newest revision, which added one, is taken back from its toast."""
+    """Undo the newest revision, which added an alias; return the remaining aliases."""
     from routing_admin.configuration import snapshot
 
     browser.post(f"/undo/{newest}/")
@@ -87,7 +86,7 @@ def undo(browser: Any, newest: int) -> list[str]:
 
 
 def restore(browser: Any) -> float:
-    """The temperature of the route after the oldest revision that has it is restored from its page."""
+    """Restore the oldest revision with the route; return the route's temperature."""
     browser.post("/history/2/restore/", {"seen": "1"})
     routing = json.loads(command("export_config", "llm-routing"))["routing"]
     return float(routing["through-keyed"]["temperature"])

@@ -1,7 +1,7 @@
-"""`python -m tests.upgrade.make OUT.tar.gz`: a small installation as this version of the program writes it.
+"""`python -m tests.upgrade.make OUT.tar.gz`: create a small installation with this version of the program.
 
-Made through commands, pages and calls alone, so that any version can make its own. What is in it is told beside the
-databases in `expected.json`, with its secrets in plain text: nothing in it is anybody's.
+It uses only commands, pages and calls, so that every version can create its own. `expected.json` describes the
+contents, including the secrets, which are used nowhere else.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CHINESE = "第一行\n第二行：测试文件\n" * 20
 
 
 def begin(folder: Path) -> None:
-    """Django over a new data directory, with the demo."""
+    """Set up Django with a new data directory and the demo."""
     for name in [name for name in os.environ if name.startswith(("ROUTING_ADMIN_", "LLM_"))]:
         del os.environ[name]
     os.environ |= {
@@ -44,7 +44,7 @@ def begin(folder: Path) -> None:
 
 
 def command(*words: str) -> str:
-    """What a command printed."""
+    """Run a command and return its output."""
     from django.core.management import call_command
 
     out = io.StringIO()
@@ -53,7 +53,7 @@ def command(*words: str) -> str:
 
 
 class Maker:
-    """An administrator's browser and an agent's key."""
+    """Creates data with an administrator's browser and an agent's key."""
 
     def __init__(self, folder: Path) -> None:
         from django.test import Client
@@ -64,7 +64,7 @@ class Maker:
         self.headers = {"authorization": f"Bearer {self.key}"}
 
     def configure(self) -> None:
-        """A provider with a stored key, a route through it, and changes after that: several revisions."""
+        """Create several revisions: a provider with a stored key, a route to it, and later changes."""
         file = json.loads(command("export_config", "llm-routing"))
         file["providers"].append(
             {
@@ -86,7 +86,7 @@ class Maker:
         self.browser.post("/users/invite/", {"username": "mei", "role": "viewer"})
 
     def store(self) -> dict[str, str]:
-        """A file in GB18030 and a picture; by reference the SHA-256 of each."""
+        """Store a GB18030 text and an image; return the SHA-256 by reference."""
         from django.core.files.uploadedfile import SimpleUploadedFile
 
         files = {"笔记.txt": CHINESE.encode("gb18030"), "dot.png": PNG}
@@ -99,7 +99,7 @@ class Maker:
         return found
 
     def ask(self, artifact: str) -> dict[str, int]:
-        """Requests that end in every way the log knows; by request id the status that was answered."""
+        """Send requests that end in different ways; return the statuses by request id."""
         image = {"type": "image_url", "image_url": {"url": artifact}}
         words = {"type": "text", "text": "What is this? 这是什么"}
         bodies: tuple[dict[str, Any], ...] = (
@@ -127,7 +127,7 @@ class Maker:
 
 
 def make(folder: Path) -> None:
-    """Fills the data directory."""
+    """Create the installation in the data directory."""
     begin(folder)
     maker = Maker(folder)
     maker.configure()
@@ -153,7 +153,7 @@ def make(folder: Path) -> None:
 
 
 def main() -> None:
-    """Writes the archive that is named."""
+    """Write the archive named on the command line."""
     with tempfile.TemporaryDirectory(prefix="routing-admin-upgrade-") as directory:
         folder = Path(directory) / "data"
         folder.mkdir()

@@ -1,4 +1,4 @@
-"""The first migration of each app replaces many: a new database is what these made, and an old one goes on by them."""
+"""The squashed first migration of each app creates the same schema as the migrations it replaces."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ NAMED_BY_POSTGRESQL = re.compile(r"routing_admin_auditevent_number_\w+")
 
 
 def list_statements(text: str) -> list[list[str]]:
-    """The statements that make a schema; columns and constraints of a table have no order."""
+    """Return the normalized statements of a schema; the order of columns and constraints is ignored."""
     text = NAMED_BY_POSTGRESQL.sub("unique number", text.replace('"', ""))
     return sorted(sorted(re.split(r"[\s(,)]*[\n(,)]\s*", each)) for each in text.split(";") if "restrict" not in each)
 
 
 def dump(url: str) -> str:
-    """What PostgreSQL writes of a database, days of the request log aside."""
+    """Return PostgreSQL's dump of the schema without the daily partitions of the request log."""
     programs = find_programs()
     assert programs is not None
     command = [str(programs / "pg_dump"), "--schema-only", "--exclude-table=*_20??????", url]
@@ -38,7 +38,7 @@ def dump(url: str) -> str:
 
 @pytest.mark.django_db(databases=["default", LOGS])
 def test_a_new_database_is_what_the_replaced_migrations_made(tmp_path: Path) -> None:
-    """Equal in tables, columns, types, defaults, indexes, constraints, triggers, functions and partitions."""
+    """Tables, columns, types, defaults, indexes, constraints, triggers, functions and partitions are equal."""
     url = database_of(tmp_path).get("DATABASE_URL", f"sqlite:///{tmp_path}/old.sqlite3")
     old = Destination(url)
     old.make_tables(EARLIER)
@@ -57,7 +57,7 @@ def test_a_new_database_is_what_the_replaced_migrations_made(tmp_path: Path) -> 
 
 
 def test_what_had_all_replaced_migrations_goes_on_from_the_first_and_what_had_some_from_those() -> None:
-    """A backup's tables are made by the migrations that it had."""
+    """The tables of a backup are created up to the migrations that it had."""
     replacements = MigrationLoader(None).replacements
     had = [key for each in replacements.values() for key in each.replaces]
     assert find_leaves(had) == find_leaves([*had, *replacements]) == sorted(replacements)

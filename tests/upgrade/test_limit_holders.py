@@ -1,4 +1,4 @@
-"""What was counted of agents' limits before limits had holders is counted still."""
+"""Usage counted per agent, before limits had holders, is still counted."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
 
 def migrate(name: str = "") -> Any:
-    """The models as that migration left them, the newest one without a name."""
-    is_whole = connections[LOGS].vendor == POSTGRESQL  # which has all tables in one database
+    """Migrate to the named migration, or to the newest; return its models."""
+    is_whole = connections[LOGS].vendor == POSTGRESQL  # on PostgreSQL all tables are in one database
     executor = MigrationExecutor(connections[DEFAULT_DB_ALIAS if is_whole else LOGS])
     newest = executor.loader.graph.leaf_nodes("routing_admin")
     return executor.migrate([("routing_admin", name)] if name else newest).apps
 
 
 def test_counts_of_agents_become_those_of_holders() -> None:
-    """A day's tokens under the agent's id, with the shares that processes hold; and back again."""
+    """A day's tokens of an agent and the shares of processes are converted."""
     try:
         windows = migrate("0018_attempt_costs").get_model("routing_admin", "LimitWindow").objects.using(LOGS)
         day = {"meter": "tokensPerDay", "window": "2026-11-22", "ends_at": datetime(2026, 11, 23, tzinfo=UTC)}

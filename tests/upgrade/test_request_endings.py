@@ -1,4 +1,4 @@
-"""How the requests of an earlier version ended is in their rows, and its sums count it."""
+"""The migration fills in how requests of an earlier version ended, in rows and sums."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OUTCOMES = ("ok", "ok", "http_503", "invalid_json", "invalid_json", "client_canc
 
 
 def test_rows_and_sums_of_an_earlier_version_say_how_requests_ended() -> None:
-    """Failures were all without an answer; now refused and cancelled are apart, under folded labels, too."""
+    """Earlier, all requests without an answer counted as failures; now refused and cancelled ones are separate."""
     try:
         apps = migrate("0031_fire_drills_and_missed_calls")
         rows = apps.get_model("routing_admin", "RequestLog").objects.using(LOGS)

@@ -1,4 +1,4 @@
-"""What an older version kept in SQLite although PostgreSQL cannot is settled, and its history is whole as before."""
+"""The migration replaces values that SQLite stored but PostgreSQL cannot; the history stays valid."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ ODD = {"zero": -0.0, "large": 1e16, "larger": 1e300, "nul": "a\0b", "emoji": "\U
 
 
 def put(table: str, key: str, name: str, **columns: str) -> None:
-    """Writes as an older version did, past what settles values now."""
+    """Write to the database as an older version did, without settling values."""
     for column, text in columns.items():
         connection.connection.execute(f'UPDATE "{table}" SET "{column}" = ? WHERE "{key}" = ?', [text, name])
 
 
 def test_odd_values_of_an_older_version_are_settled(demo: None) -> None:
-    """Rows and revisions alike; `doctor` finds nothing, and a change goes on from there."""
+    """Rows and revisions are settled, the integrity checks find nothing, and a change can follow."""
     revision = Revision.objects.latest("number")
     value = revision.snapshot
     (echo,) = [each for each in value["providers"] if each["name"] == "echo"]
@@ -48,7 +48,7 @@ def test_odd_values_of_an_older_version_are_settled(demo: None) -> None:
 
 
 def test_a_revision_that_something_wrote_past_stays_known_as_such(demo: None) -> None:
-    """A digest that did not fit does not fit afterwards."""
+    """A wrong digest must not become valid."""
     revision = Revision.objects.latest("number")
     put("routing_admin_revision", "number", str(revision.number), snapshot=json.dumps({**revision.snapshot, "x": -0.0}))
     migration.settle(apps, SimpleNamespace(connection=connection))

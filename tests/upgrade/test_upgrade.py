@@ -1,7 +1,7 @@
-"""Installations of earlier versions: what they hold is there, readable and usable after the program was replaced.
+"""Installations of earlier versions keep their data, readable and usable, after an upgrade.
 
-`installations/*.tar.gz` were made by `tests/upgrade/make.py` at the version they are named after; every one is
-upgraded anew by each run of the tests, so that no migration lands that loses something.
+`installations/*.tar.gz` were made by `tests/upgrade/make.py` of the version in their name. Each test run upgrades them
+again, so that no migration that loses data can land.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ INSTALLATIONS = sorted((HERE / "installations").glob("*.tar.gz"))
 
 @pytest.fixture(scope="module", params=INSTALLATIONS, ids=lambda path: path.name)
 def upgraded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the installation was, and what this version of the program finds in it."""
+    """Return what the installation contained, and what this version finds in it."""
     folder = tmp_path_factory.mktemp("upgrade")
     shutil.unpack_archive(request.param, folder)
     for name in ("keys", "secret_key"):
@@ -35,18 +35,18 @@ def upgraded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def test_there_is_an_installation_of_the_version_before_the_rooms() -> None:
-    """The upgrade is proven on real files, not on rows that a test wrote."""
+    """The upgrade is tested with real files, not with rows written by a test."""
     assert [path.name for path in INSTALLATIONS][:1] == ["before-the-rooms.tar.gz"]
 
 
 def test_the_administrator_signs_in_and_the_doctor_finds_nothing(upgraded: dict[str, Any]) -> None:
-    """The password holds, and databases, history, keys and every artifact's bytes are whole."""
+    """The password works, and databases, history, keys and artifacts are intact."""
     assert upgraded["is"]["signedIn"]
     assert upgraded["is"]["doctor"] == ""
 
 
 def test_the_configuration_and_every_revision_are_there(upgraded: dict[str, Any]) -> None:
-    """The export says all that it said before, every revision has its page, and the audit log, too."""
+    """The export contains everything it contained before, and every revision and the audit log have their pages."""
     was, now = upgraded["was"]["configuration"], dict(upgraded["is"]["configuration"])
     now["providers"] = [provider for provider in now["providers"] if "fromServices" not in provider]
     assert {name: now[name] for name in was} == was
@@ -57,14 +57,14 @@ def test_the_configuration_and_every_revision_are_there(upgraded: dict[str, Any]
 
 
 def test_an_old_change_is_undone_and_an_old_revision_restored(upgraded: dict[str, Any]) -> None:
-    """Going back works with what the old program wrote: revision 5 added an alias, revision 2 had temperature 0."""
+    """Revision 5 added an alias, which is undone. Revision 2 had temperature 0 and is restored."""
     assert upgraded["is"]["undone"] == []
     assert upgraded["was"]["configuration"]["routing"]["through-keyed"]["temperature"] == 1
     assert upgraded["is"]["restored"] == 0
 
 
 def test_every_request_is_in_the_log_with_its_words(upgraded: dict[str, Any]) -> None:
-    """Its page comes, its status stands, and what was recorded of its words can be read."""
+    """Its page opens, its status is unchanged, and its recorded bodies can be read."""
     was, now = upgraded["was"]["requests"], upgraded["is"]
     assert now["timelines"] == was
     assert {one: page["status"] for one, page in now["requests"].items()} == dict.fromkeys(was, 200)
@@ -73,7 +73,7 @@ def test_every_request_is_in_the_log_with_its_words(upgraded: dict[str, Any]) ->
 
 
 def test_why_an_old_request_failed_stands_there_as_it_was_logged(upgraded: dict[str, Any]) -> None:
-    """The log kept English text once, and keeps code and facts now; what it kept is quoted as it is."""
+    """Earlier versions logged English text instead of a code with facts; it is quoted unchanged."""
     requests = upgraded["is"]["requests"]
     text = requests["req_upgrade_3"]["text"]
     assert '<q lang="en">All 1 candidates failed (echo/echo-503: echo-503 always fails;' in text
@@ -82,7 +82,7 @@ def test_why_an_old_request_failed_stands_there_as_it_was_logged(upgraded: dict[
 
 
 def test_keys_and_files_are_as_they_were(upgraded: dict[str, Any]) -> None:
-    """The agent's key opens the door, the provider's key is readable, every artifact's bytes are the same."""
+    """The agent's key is accepted, the provider's key can be decrypted, and all artifacts have the same bytes."""
     assert upgraded["is"]["models"] == 200
     assert upgraded["is"]["providerKey"] == upgraded["was"]["providerKey"]
     assert upgraded["is"]["artifacts"] == upgraded["was"]["artifacts"]
