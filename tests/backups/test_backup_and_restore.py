@@ -1,4 +1,4 @@
-"""A backup made under load, an installation destroyed, and brought back as it was at that moment."""
+"""A backup made under load restores a destroyed installation to the state at that moment."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ PROVIDER_KEY = "sk-provider-key-0123456789"
 
 @dataclass(frozen=True)
 class Saved:
-    """An installation, its backup made under load, and what was acknowledged before that began."""
+    """An installation, its backup made under load, and the files acknowledged before the backup began."""
 
     installation: Installation
     backup: Path
     files: dict[str, bytes]
 
     def environment(self, directory: Path, *secrets: str) -> dict[str, str]:
-        """Settings of a new data directory, with these of the installation's secrets."""
+        """Return the settings of a new data directory that contains the named secrets of the installation."""
         directory.mkdir(mode=0o700)
         for name in secrets:
             shutil.copy(self.installation.directory / name, directory / name)
@@ -41,14 +41,14 @@ class Saved:
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Saved]:
-    """Calls, uploads, imports and edits go on until the backup is made; then the server is killed."""
+    """Calls, uploads, imports and edits run until the backup is done; then the server is killed."""
     backup = tmp_path_factory.mktemp("backups") / "one"
     with installed() as installation, installation.serve() as server:
         yield Saved(installation, backup, back_up_under_load(installation, server, backup))
 
 
 def tables(path: Path) -> dict[str, list[Any]]:
-    """Every row of a database, without what the restore itself wrote down."""
+    """Return all rows of a database, except the restore's own audit event."""
     with closing(sqlite3.connect(path)) as rows:
         names = [name for (name,) in rows.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         found = {name: rows.execute(f'SELECT * FROM "{name}" ORDER BY rowid').fetchall() for name in names}
@@ -68,7 +68,7 @@ def run(environment: dict[str, str], *words: str) -> subprocess.CompletedProcess
 
 
 def test_a_backup_under_load_comes_back_byte_for_byte(saved: Saved, tmp_path: Path) -> None:
-    """Law: rows, bytes and audit chain are those of the moment; the saved secrets open every key; doctor is content."""
+    """Rows, files and audit chain are those of the backup, and with the saved secrets every key can be decrypted."""
     environment = saved.environment(tmp_path / "new", "secret_key", "keys")
     done = run(environment, "restore", str(saved.backup))
     assert (done.returncode, done.stderr) == (0, "")
@@ -93,7 +93,7 @@ def test_a_backup_under_load_comes_back_byte_for_byte(saved: Saved, tmp_path: Pa
 
 
 def test_what_a_backup_holds_is_checked_by_sha256sum(saved: Saved) -> None:
-    """Law: its list is the usual one; no secret is in it, and its files are their owner's alone."""
+    """The backup contains no secret, and its files are readable by their owner only."""
     assert saved.files
     subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=saved.backup, check=True)
     secrets = [(saved.installation.directory / name).read_bytes().strip() for name in ("secret_key", "keys")]
@@ -103,7 +103,7 @@ def test_what_a_backup_holds_is_checked_by_sha256sum(saved: Saved) -> None:
 
 
 def test_without_the_saved_secrets_what_to_do_is_said(saved: Saved, tmp_path: Path) -> None:
-    """Law: the installation is back, and a line says whose keys are not readable any more."""
+    """The installation is restored, and the message says which keys are unreadable."""
     done = run(saved.environment(tmp_path / "new"), "restore", str(saved.backup))
     assert done.returncode == 0
     assert "every agent needs a new key" in done.stderr
@@ -119,7 +119,7 @@ def test_without_the_saved_secrets_what_to_do_is_said(saved: Saved, tmp_path: Pa
     ],
 )
 def test_a_backup_that_is_not_whole_or_newer_is_refused(saved: Saved, tmp_path: Path, harm: str, sentence: str) -> None:
-    """Law: one line and status 1, and nothing was written."""
+    """The command prints one line, exits with 1 and writes nothing."""
     broken = tmp_path / "broken"
     shutil.copytree(saved.backup, broken)
     if harm == "artifact":
@@ -144,7 +144,7 @@ def test_a_backup_that_is_not_whole_or_newer_is_refused(saved: Saved, tmp_path: 
 
 
 def test_an_installation_that_is_there_is_kept_beside(saved: Saved, tmp_path: Path) -> None:
-    """Law: nothing is replaced unasked; with --replace the old one lies in the data directory, whole."""
+    """Without --replace nothing is replaced; with it the previous installation is kept whole in the data directory."""
     environment = saved.environment(tmp_path / "new", "secret_key", "keys")
     manage(environment, "bootstrap", "--no-demo")
     before = tables(tmp_path / "new" / "routing_admin.sqlite3")
@@ -158,7 +158,7 @@ def test_an_installation_that_is_there_is_kept_beside(saved: Saved, tmp_path: Pa
 
 
 def test_a_served_installation_is_not_replaced(saved: Saved, tmp_path: Path) -> None:
-    """Law: who has the database open is in the way, and the line says so."""
+    """The restore refuses while another process has the database open."""
     environment = saved.environment(tmp_path / "new", "secret_key", "keys")
     manage(environment, "restore", str(saved.backup))
     server = listening(environment, saved.installation.key, saved.installation.lab, tmp_path / "new")
@@ -173,7 +173,7 @@ def test_a_served_installation_is_not_replaced(saved: Saved, tmp_path: Path) -> 
 
 
 def test_a_backup_with_secrets_opens_everything_elsewhere(saved: Saved, tmp_path: Path) -> None:
-    """Law: only where it is asked for, and said; a folder that is there is never written to."""
+    """Secrets are included only on request; an existing folder is never written to."""
     environment = saved.environment(tmp_path / "first", "secret_key", "keys")
     manage(environment, "restore", str(saved.backup))
     out = tmp_path / "with-secrets"

@@ -1,4 +1,4 @@
-"""docs/backup.md: every command that stands there in a block of `sh` is run, in its order."""
+"""The commands in the `sh` blocks of docs/backup.md work when run in order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def blocks() -> list[str]:
 
 
 def run(folder: Path, text: str) -> str:
-    """A block's lines, with the places of the document below one folder."""
+    """Run the lines of a block, with the document's folders moved below `folder`."""
     for name in ("/backups", "/safe"):
         text = text.replace(f" {name}", f" {folder}{name}")
     text = re.sub(r"\bvar\b", str(folder / "var"), text).replace("python manage.py", f"{sys.executable} manage.py")
@@ -35,7 +35,7 @@ def run(folder: Path, text: str) -> str:
 
 
 def test_the_commands_of_the_document_do_what_it_says(blocks: list[str], tmp_path: Path) -> None:
-    """Law: save, lose everything, bring back, change the secrets."""
+    """The steps are: back up, lose everything, restore, rotate the secrets."""
     run(tmp_path, "python manage.py bootstrap")
     (tmp_path / "backups").mkdir()
     saving, bringing_back, rotating = blocks[:3], blocks[3], blocks[4:]

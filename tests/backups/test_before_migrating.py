@@ -1,4 +1,4 @@
-"""Both databases are saved before migrations change them, and rows of a newer program are nobody's to touch."""
+"""Both databases are backed up before migrations, and a database of a newer version is rejected."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OLD = ROOT / "tests" / "upgrade" / "installations" / "before-the-rooms.tar.gz"
 
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
-    """The data directory of an installation of an earlier version."""
+    """Unpack the data directory of an earlier version."""
     folder = tmp_path / "old"
     shutil.unpack_archive(OLD, folder)
     for name in ("keys", "secret_key"):
@@ -31,7 +31,7 @@ def old(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, *words: str, code: int = 0) -> str:
-    """What a command says: on standard output, or where it is refused on the other."""
+    """Run a command; return its stdout, or its stderr if it must fail."""
     done = subprocess.run(
         [sys.executable, "manage.py", *words],
         cwd=ROOT,
@@ -50,7 +50,7 @@ def applied(path: Path) -> list[tuple[str, str]]:
 
 
 def test_the_databases_are_saved_before_migrations_and_the_copy_comes_back(old: Path) -> None:
-    """Law: as they were, in the data directory, told in the log; a start without migrations saves nothing."""
+    """The copy is made in the data directory; a start without migrations makes none."""
     before = applied(old / "routing_admin.sqlite3")
     assert "before the migrations" in run(old, "bootstrap")
     (copy,) = (old / "backups").iterdir()
@@ -62,7 +62,7 @@ def test_the_databases_are_saved_before_migrations_and_the_copy_comes_back(old: 
 
 
 def test_the_last_three_stay_and_what_was_broken_off_goes(old: Path) -> None:
-    """Law: the disk does not fill with them."""
+    """Old copies must not fill the disk."""
     for name in ("20200101T000000-a", "20200102T000000-b", "20200103T000000-c", "20200104T000000-d.part"):
         (old / "backups" / name).mkdir(parents=True)
     run(old, "bootstrap")
@@ -76,7 +76,7 @@ def test_the_last_three_stay_and_what_was_broken_off_goes(old: Path) -> None:
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_without_room_for_the_copy_nothing_is_migrated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Law: one line says how much is needed and free, and how to go without."""
+    """One line says how much space is needed and free, and how to skip the backup."""
     monkeypatch.setattr(automatic, "list_pending", lambda: [("routing_admin", "0999_later")])
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
     with pytest.raises(CommandError, match=r"\d+ bytes needed, 1000 free\. Free up space, or skip the backup"):
@@ -85,7 +85,7 @@ def test_without_room_for_the_copy_nothing_is_migrated(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("words", [("serve",), ("bootstrap",), ("prune",), ("export_config", "llm-routing")])
 def test_rows_of_a_newer_program_are_refused_in_one_line(old: Path, words: tuple[str, ...]) -> None:
-    """Law: by the server and every command: status 1, and nothing is written."""
+    """The server and every command exit with 1 and write nothing."""
     run(old, "bootstrap")
     with closing(sqlite3.connect(old / "routing_admin.sqlite3")) as rows, rows:
         rows.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('capabilities', '0999_later', '2030')")

@@ -1,4 +1,4 @@
-"""A backup of PostgreSQL and S3 made under load, both destroyed, and all of it brought back, there and in files."""
+"""A backup of PostgreSQL and S3 made under load is restored to PostgreSQL and S3, and to files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.sqlite  # it brings its own engines
 
 @dataclass(frozen=True)
 class Saved:
-    """An installation on PostgreSQL and S3, its backup, and the files that were acknowledged before that began."""
+    """An installation on PostgreSQL and S3, its backup, and the files acknowledged before the backup began."""
 
     installation: Installation
     cluster: Cluster
@@ -40,7 +40,9 @@ class Saved:
     files: Mapping[str, bytes]
 
     def elsewhere(self, directory: Path, database: str = "", secrets: tuple[str, ...] = ()) -> dict[str, str]:
-        """Settings of an empty place: a data directory with these secrets, and a database with a bucket or files."""
+        """Return the settings of an empty installation with the named secrets, with its own database and bucket or
+        files.
+        """
         directory.mkdir(mode=0o700)
         for name in secrets:
             shutil.copy(self.installation.directory / name, directory / name)
@@ -63,14 +65,14 @@ def run(environment: Mapping[str, str], *words: str) -> subprocess.CompletedProc
 
 
 def facts(environment: Mapping[str, str]) -> dict[str, Any]:
-    """Rows, exports, keys in plain text and the state of all bytes."""
+    """Return rows, exports, decrypted keys and the state of all files."""
     done = run(environment, FACTS)
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
 def rows_of(url: str) -> dict[str, list[str]]:
-    """Every row of every table as PostgreSQL itself writes it, but when migrations were applied and lines added."""
+    """Return all rows as PostgreSQL prints them, except the times of migrations and the audit log."""
     with psycopg.connect(url, autocommit=True) as reader:
         names = {name for (name,) in reader.execute(TABLES)} - {"django_migrations", TOLD}
         return {name: sorted(row for (row,) in reader.execute(f'SELECT t::text FROM "{name}" t')) for name in names}
@@ -78,7 +80,7 @@ def rows_of(url: str) -> dict[str, list[str]]:
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Saved]:
-    """Calls, uploads, imports and edits go on until the backup is made; then the server is killed."""
+    """Calls, uploads, imports and edits run until the backup is done; then the server is killed."""
     if find_programs() is None:
         pytest.skip("PostgreSQL is not installed")
     backup, place = tmp_path_factory.mktemp("backups") / "one", s3_server().place()
@@ -95,7 +97,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Saved]:
 
 
 def test_a_backup_of_postgresql_under_load_comes_back_there_and_in_files(saved: Saved, tmp_path: Path) -> None:
-    """Law: one backup makes equal installations on both engines; what was acknowledged is there, byte for byte."""
+    """One backup restores equal installations on both engines, with every acknowledged file."""
     secrets = ("secret_key", "keys")
     there, here = saved.elsewhere(tmp_path / "a", "two", secrets), saved.elsewhere(tmp_path / "b", "", secrets)
     for environment in (there, here):
@@ -123,7 +125,7 @@ def test_a_backup_of_postgresql_under_load_comes_back_there_and_in_files(saved: 
 
 
 def test_a_backup_whose_log_is_an_sqlite_file_comes_back_to_postgresql(saved: Saved, tmp_path: Path) -> None:
-    """Law: what an earlier version, or an installation in files, has saved is read as before."""
+    """Backups of earlier versions and of installations in files can still be read."""
     secrets = ("secret_key", "keys")
     there, here = saved.elsewhere(tmp_path / "a", "seven", secrets), saved.elsewhere(tmp_path / "b", "", secrets)
     manage(here, "restore", str(saved.backup))
@@ -142,14 +144,14 @@ def test_a_backup_whose_log_is_an_sqlite_file_comes_back_to_postgresql(saved: Sa
     ],
 )
 def test_a_line_of_copys_text_is_the_values_it_was_made_of(line: str, values: tuple[str | None, ...]) -> None:
-    """As PostgreSQL escapes them."""
+    """The lines are escaped like PostgreSQL's."""
     assert tuple(parse_line(line + "\n", [], [])) == values
     assert parse_line("\\\\x00ff\t\\N\n", [0, 1], []) == [b"\x00\xff", None]
     assert parse_line('{"a": "\\\\u0001é"}\n', [], [0]) == ['{"a": "\\u0001\\u00e9"}']
 
 
 def test_every_value_comes_back_as_postgresql_itself_writes_it(saved: Saved, tmp_path: Path) -> None:
-    """Law: nothing is lost on the way through the files of a backup: times, JSON, numbers, odd texts."""
+    """Times, JSON, numbers and unusual texts pass through the files of a backup without loss."""
     there = saved.elsewhere(tmp_path / "a", "three", ("secret_key", "keys"))
     manage(saved.installation.environment, "backup", str(tmp_path / "two"))
     before = rows_of(saved.installation.environment["DATABASE_URL"])
@@ -160,7 +162,7 @@ def test_every_value_comes_back_as_postgresql_itself_writes_it(saved: Saved, tmp
 
 
 def test_without_the_saved_secrets_no_key_of_the_backup_can_be_read(saved: Saved, tmp_path: Path) -> None:
-    """Law: the installation is back, and says whose keys have to be given anew; nothing opens them."""
+    """The installation is restored, and the message says whose keys have to be entered again."""
     there = saved.elsewhere(tmp_path / "a", "four")
     done = run(there, "manage.py", "restore", str(saved.backup))
     assert done.returncode == 0
@@ -172,7 +174,7 @@ def test_without_the_saved_secrets_no_key_of_the_backup_can_be_read(saved: Saved
 
 
 def test_what_is_there_is_kept_beside_in_a_schema(saved: Saved, tmp_path: Path) -> None:
-    """Law: nothing is replaced unasked, nor while somebody uses it; a restore that fails leaves all as it was."""
+    """Nothing is replaced without --replace or while in use; a failed restore changes nothing."""
     there = saved.elsewhere(tmp_path / "a", "five", ("secret_key", "keys"))
     manage(there, "bootstrap", "--no-demo")
     before = rows_of(there["DATABASE_URL"])
@@ -196,7 +198,7 @@ def test_what_is_there_is_kept_beside_in_a_schema(saved: Saved, tmp_path: Path) 
 
 @pytest.mark.slow
 def test_postgresql_is_saved_before_its_migrations(saved: Saved, tmp_path: Path) -> None:
-    """Law: as it was, at the migrations it had; the copy comes back through a later program."""
+    """The copy has the old migrations, and this version can restore it."""
     there = saved.elsewhere(tmp_path / "a", "six", ("secret_key", "keys"))
     manage(there, "restore", str(saved.backup))
     manage(there, "migrate", "routing_admin", "0026")
