@@ -1,7 +1,7 @@
-"""`python tests/deploy/confined.py UNIT COMMAND…`: run a command under the unit's restrictions that need no systemd.
+"""`python tests/deploy/confined.py UNIT COMMAND…`: run a command under the unit's restrictions without systemd.
 
-System calls, address families, executable memory, capabilities, umask and core dumps are restricted by the kernel as
-systemd would; what hides files from a service is not.
+System calls, address families, executable memory, capabilities, umask and core dumps are restricted by the kernel like
+systemd does. Restrictions of the file system are not applied.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ALLOW, REFUSE, EQUAL, LAST_CAPABILITY = 0x7FFF0000, 0x00050000 | 1, 4, 40
 
 
 class RepeatedLines(dict[str, Any]):
-    """A section of a unit in which a key may stand several times: its lines together."""
+    """A section of a unit file that collects the lines of a repeated key."""
 
     def __setitem__(self, key: str, value: Any) -> None:
         if isinstance(value, list) and key in self:
@@ -38,7 +38,7 @@ class Comparison(ctypes.Structure):
 
 
 def read_unit(path: Path) -> configparser.SectionProxy:
-    """The service's section; a key with several lines has them all."""
+    """Return the `[Service]` section."""
     unit = configparser.RawConfigParser(strict=False, dict_type=RepeatedLines)
     unit.optionxform = str  # type: ignore[assignment,method-assign]
     unit.read(path)
@@ -46,7 +46,7 @@ def read_unit(path: Path) -> configparser.SectionProxy:
 
 
 def missing() -> str:
-    """What of this machine cannot do it; empty where all is there."""
+    """Return what is missing on this machine to apply the restrictions, empty if nothing."""
     if shutil.which("systemd-analyze") is None:
         return "systemd is missing: apt-get install systemd"
     try:
@@ -57,13 +57,12 @@ def missing() -> str:
 
 
 def set_process(option: int, value: int = 0) -> int:
-    """What prctl answers."""
     return int(ctypes.CDLL(None).prctl(option, ctypes.c_ulong(value), 0, 0, 0))
 
 
 @cache
 def calls_in(group: str) -> frozenset[str]:
-    """The system calls of a group, as systemd knows it."""
+    """Return the system calls of a group, as systemd defines it."""
     if not group.startswith("@"):
         return frozenset({group})
     words = ["systemd-analyze", "syscall-filter", "--no-pager", group]
@@ -73,7 +72,7 @@ def calls_in(group: str) -> frozenset[str]:
 
 
 def allowed_calls(lines: list[str]) -> frozenset[str]:
-    """What is left of the first line's groups without those of the lines that begin with a tilde."""
+    """Return the calls of the listed groups without those of lines that begin with a tilde."""
     allowed: frozenset[str] = frozenset()
     for line in lines:
         calls = frozenset().union(*(calls_in(each) for each in line.removeprefix("~").split()))
@@ -82,13 +81,13 @@ def allowed_calls(lines: list[str]) -> frozenset[str]:
 
 
 def filter_calls(names: frozenset[str], families: list[str]) -> None:
-    """Refuse every other system call, and sockets of other families, from now on."""
+    """Refuse all other system calls and sockets of other families from now on."""
     seccomp = ctypes.CDLL("libseccomp.so.2")
     seccomp.seccomp_init.restype = ctypes.c_void_p
     context = ctypes.c_void_p(seccomp.seccomp_init(REFUSE))
     for name in names - {"socket"}:
         number = seccomp.seccomp_syscall_resolve_name(name.encode())
-        if number >= 0:  # others belong to other machines
+        if number >= 0:  # a negative number means another architecture's call
             seccomp.seccomp_rule_add_array(context, ALLOW, number, 0, None)
     number = seccomp.seccomp_syscall_resolve_name(b"socket")
     for family in families:
@@ -99,14 +98,14 @@ def filter_calls(names: frozenset[str], families: list[str]) -> None:
 
 
 def confine(unit: configparser.SectionProxy) -> None:
-    """Restrict this process and those it starts."""
+    """Restrict this process and its children."""
     os.umask(int(unit["UMask"], 8))
     resource.setrlimit(resource.RLIMIT_CORE, (int(unit["LimitCORE"]),) * 2)
     calls = allowed_calls(unit["SystemCallFilter"].splitlines())
     for number in range(LAST_CAPABILITY + 1):
         set_process(DROP_FROM_BOUNDING_SET, number)
     set_process(NO_NEW_PRIVILEGES, 1)
-    set_process(DENY_WRITE_EXECUTE, 1)  # from Linux 6.3 on; systemd does it by a filter, too
+    set_process(DENY_WRITE_EXECUTE, 1)  # since Linux 6.3; systemd uses a filter as well
     filter_calls(calls, unit["RestrictAddressFamilies"].split())
 
 

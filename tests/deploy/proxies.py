@@ -1,4 +1,4 @@
-"""nginx with the file of deploy/, and one that terminates TLS in front of it."""
+"""nginx with the configuration of deploy/, and another nginx that terminates TLS in front of it."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from tests.lab.certificate import self_signed
 
 CONF = ROOT / "deploy/nginx.conf"
 RESOLVES = (1, 27, 3)
-"""The first version whose `server` takes `resolve`."""
+"""The first version whose `server` directive supports `resolve`."""
 FOREIGN = ("ROUTING_ADMIN_", "LLM_", "DJANGO", "DATABASE_URL", "REDIS_URL", "TESTS_")
-"""Variables of this machine that no service has."""
+"""Prefixes of variables that a service does not inherit from this machine."""
 
 
 def own_environment() -> dict[str, str]:
-    """This machine's environment without what a service gets from its own file."""
+    """Return this machine's environment without the variables that a service sets itself."""
     return {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
 
 
 def find_nginx() -> str:
-    """The path of nginx; skips the test where there is none, and fails it in continuous integration."""
+    """Return the path of nginx; without one, skip the test, or fail it in continuous integration."""
     nginx = find_program("nginx")
     if nginx is None:
         missing = "nginx is missing: apt-get install nginx-light"
@@ -40,7 +40,7 @@ def find_nginx() -> str:
 
 
 def version_of(text: str) -> tuple[int, ...]:
-    """The version of nginx that a name or a line says."""
+    """Parse nginx's version from an image name or its output."""
     found = re.search(r"nginx[:/]([\d.]+)", text)
     assert found
     return tuple(map(int, found[1].split(".")))
@@ -48,7 +48,7 @@ def version_of(text: str) -> tuple[int, ...]:
 
 @contextmanager
 def inner_proxy(folder: Path, ports: Mapping[str, int], outer: str = "127.0.0.1") -> Iterator[str]:
-    """The address of nginx with the file of deploy/, its servers and its own port replaced; it believes `outer`."""
+    """Run nginx with the configuration of deploy/ on local ports, with `outer` as the trusted proxy; yield its URL."""
     port, text = free_port(), CONF.read_text()
     said = subprocess.run([find_nginx(), "-v"], capture_output=True, text=True, check=True).stderr
     if version_of(said) < RESOLVES:
@@ -63,7 +63,7 @@ def inner_proxy(folder: Path, ports: Mapping[str, int], outer: str = "127.0.0.1"
 
 @contextmanager
 def tls_proxy(folder: Path, inner: str, address: str) -> Iterator[str]:
-    """The https address of one that calls `inner` from `address`, as docs/scale.md has it."""
+    """Run the TLS proxy of docs/scale.md, which connects to `inner` from `address`; yield its URL."""
     certificate, key = self_signed()
     port = free_port()
     (location,) = re.findall(r"```nginx\n(.*?)```", (ROOT / "docs/scale.md").read_text(), re.DOTALL)
@@ -80,7 +80,7 @@ def tls_proxy(folder: Path, inner: str, address: str) -> Iterator[str]:
 
 @contextmanager
 def running_nginx(folder: Path, name: str, text: str, port: int) -> Iterator[None]:
-    """Nginx with that in its `http` block, once something listens at the port."""
+    """Run nginx with `text` in its `http` block; yield when it responds at the port."""
     home = folder / f"nginx-{name}"
     home.mkdir()
     paths = "".join(
@@ -97,7 +97,7 @@ def running_nginx(folder: Path, name: str, text: str, port: int) -> Iterator[Non
 
 
 def wait_for(url: str, *, any_status: bool = False) -> None:
-    """Wait until that is answered with success, or at all."""
+    """Wait until the URL responds successfully, or at all with `any_status`."""
     until = time.monotonic() + 60
     while time.monotonic() < until:
         try:

@@ -1,6 +1,6 @@
-"""The files of deploy/: what compose.yaml would start in containers is started here as processes, and serves.
+"""The services of deploy/compose.yaml work when started as processes instead of containers.
 
-No image is fetched: PostgreSQL, Redis and nginx are this machine's, the S3 store is the tests' own.
+No image is downloaded: PostgreSQL, Redis and nginx are this machine's, the S3 store is the tests' own.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ SECRETS = {
 
 @dataclass(frozen=True)
 class Installation:
-    """What listens where, and the environment of our services with the other services' addresses in it."""
+    """A running installation: the environment of its services, the proxy's URL and the servers' processes."""
 
     environment: Mapping[str, str]
     url: str
@@ -61,14 +61,14 @@ def variables(value: Any) -> set[str]:
 
 
 def fill(text: str, places: Mapping[str, str]) -> str:
-    """A value of the file as it is once the variables are set and the services have addresses."""
+    """Replace addresses of services and variables in a value of the file."""
     for name, value in places.items():
         text = text.replace(name, value)
     return VARIABLE.sub(lambda found: SECRETS[found[1]], text)
 
 
 def words_of(service: str) -> list[str]:
-    """The command of one of our services, by this machine's Python."""
+    """Return the command of a service, run by the Python of the tests."""
     command = list(SERVICES[service]["command"])
     assert command[0] == "python"
     return [sys.executable, *command[1:]]
@@ -76,7 +76,7 @@ def words_of(service: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """Everything that compose.yaml names, running."""
+    """Run everything that compose.yaml names."""
     find_nginx()
     folder = tmp_path_factory.mktemp("compose")
     with ExitStack() as stack:
@@ -104,7 +104,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
 
 
 def environment_for(name: str, environment: Mapping[str, str], folder: Path, port: int = 0) -> dict[str, str]:
-    """A container of one's own: a data directory that nobody shares, and an address."""
+    """Return the environment of a container: its own data directory and port."""
     data = folder / name
     data.mkdir(exist_ok=True)
     return {**environment, "ROUTING_ADMIN_DATA_DIR": str(data), "ROUTING_ADMIN_PORT": str(port or 8000)}
@@ -118,7 +118,7 @@ def running(service: str, environment: dict[str, str]) -> Iterator[subprocess.Po
 
 
 def caller(installation: Installation) -> httpx.Client:
-    """An agent with a key that a command made."""
+    """Return a client with an agent's key that a command issued."""
     done = subprocess.run(
         [sys.executable, "manage.py", "issue_agent_key", "text-agent"],
         cwd=ROOT, env=dict(installation.environment), capture_output=True, text=True, check=True,
@@ -131,13 +131,13 @@ CHAT = {"model": "task:planning", "messages": [{"role": "user", "content": "Plan
 
 
 def test_every_variable_of_the_file_is_explained():
-    """Whoever copies example.env has all that compose.yaml asks for, and nothing more."""
+    """example.env sets exactly the variables that compose.yaml uses."""
     lines = (DEPLOY / "example.env").read_text().splitlines()
     assert {line.partition("=")[0] for line in lines if line and not line.startswith("#")} == variables(COMPOSE)
 
 
 def test_images_are_pinned_and_our_two_servers_are_alike():
-    """No `latest`; the second server differs in nothing from the first."""
+    """No image uses `latest`, and the second server equals the first."""
     images = [service["image"] for name, service in SERVICES.items() if name not in OURS]
     assert all(re.search(r":[\d.]+(-\w+)?$", image) for image in images)
     assert SERVICES["one"] == SERVICES["two"]
@@ -145,7 +145,7 @@ def test_images_are_pinned_and_our_two_servers_are_alike():
 
 
 def test_what_the_image_copies_and_runs_is_there():
-    """Each file and folder of the Containerfile; its command is the README's."""
+    """All copied files and folders exist; the command is the README's."""
     text = (DEPLOY / "Containerfile").read_text()
     copied = [line.split()[1:-1] for line in text.splitlines() if line.startswith("COPY")]
     assert all((ROOT / name).exists() for names in copied for name in names)
@@ -155,7 +155,7 @@ def test_what_the_image_copies_and_runs_is_there():
 
 
 def test_probes_ask_the_right_question_and_outlast_the_answer():
-    """The image whether the process lives, compose whether calls may be sent, as Kubernetes' probes in the docs do."""
+    """The image checks liveness, compose checks readiness, and each timeout exceeds the probe's own time limit."""
     image, server = (DEPLOY / "Containerfile").read_text(), SERVICES["one"]["healthcheck"]
     assert "8000/healthz', timeout=4)" in image
     assert "8000/readyz', timeout=4)" in server["test"][-1]
@@ -167,7 +167,7 @@ def test_probes_ask_the_right_question_and_outlast_the_answer():
 
 
 def test_two_servers_behind_the_proxy_are_one_installation(installation):
-    """A key made by a command is known to both; a file stored by one is read by the other; both answer calls."""
+    """Both servers accept a key made by a command, and each serves files stored by the other."""
     with caller(installation) as agent:
         stored = [
             agent.post("/api/v1/artifacts", files={"file": (f"note-{number}.txt", b"hello")}) for number in range(6)
@@ -180,7 +180,7 @@ def test_two_servers_behind_the_proxy_are_one_installation(installation):
 
 
 def test_one_server_less_is_not_noticed_by_callers(installation):
-    """Told to end while calls come in, it finishes what it has; the proxy passes it by."""
+    """A server that receives SIGTERM finishes its calls, and the proxy sends new ones to the other server."""
     with caller(installation) as agent:
         installation.servers["two"].terminate()
         answers = [agent.post("/v1/chat/completions", json=CHAT) for _ in range(40)]

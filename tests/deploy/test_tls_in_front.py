@@ -1,4 +1,4 @@
-"""A proxy that terminates TLS in front of deploy/nginx.conf: pages come by https, with their callers' addresses."""
+"""A TLS proxy in front of deploy/nginx.conf: pages are https, and the callers' addresses are known."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.gateway.serving import environment_of, manage, served
 from tests.lab.certificate import self_signed
 
 OUTER, CALLER, STRANGER = "127.0.0.2", "127.0.0.9", "127.0.0.7"
-"""Where the outer proxy calls from, and two callers; all of them are this machine."""
+"""The address of the outer proxy and of two callers, all on this machine."""
 SITE, PASSWORD = "routing.example.com", "a lantern for the heron"
 FORGED = {"x-forwarded-for": "203.0.113.66", "x-forwarded-proto": "https"}
 TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
@@ -26,7 +26,7 @@ SETTINGS = {"PUBLIC_URL": f"https://{SITE}", "TRUSTED_PROXIES": "1", "ADMIN_PASS
 
 
 class Echo(BaseHTTPRequestHandler):
-    """Answers with what it is given about the caller."""
+    """Server that returns the forwarded headers it received."""
 
     def do_GET(self) -> None:
         body = json.dumps([self.headers.get_all(name) for name in FORGED]).encode()
@@ -36,12 +36,12 @@ class Echo(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """It has no log."""
+        """Log nothing."""
 
 
 @contextmanager
 def echoing() -> Iterator[int]:
-    """The port of a server that echoes."""
+    """Run the echo server; yield its port."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
@@ -52,7 +52,7 @@ def echoing() -> Iterator[int]:
 
 
 def client(url: str, address: str) -> httpx.Client:
-    """A caller from that address, whose certificate authority is the outer proxy's own."""
+    """Return a client that connects from `address` and trusts the outer proxy's certificate."""
     context = ssl.create_default_context(cafile=self_signed()[0])
     context.check_hostname = False
     headers = {"host": SITE, "referer": f"https://{SITE}/login/"}
@@ -61,7 +61,7 @@ def client(url: str, address: str) -> httpx.Client:
 
 
 def test_signing_in_behind_tls_meets_no_redirect_and_is_logged_with_its_address(tmp_path: Path) -> None:
-    """The outer proxy is believed by its address; what its caller wrote before it is not."""
+    """Forwarded headers of the outer proxy are used; those that its caller sent are not."""
     data = tmp_path / "data"
     data.mkdir()
     with (
@@ -86,7 +86,7 @@ def test_signing_in_behind_tls_meets_no_redirect_and_is_logged_with_its_address(
 
 
 def test_only_the_outer_proxy_is_believed_about_its_callers(tmp_path: Path) -> None:
-    """Each sees the one address and the one scheme that the program counts with, whatever was sent."""
+    """The upstream gets exactly one address and one scheme, whatever was sent."""
     with (
         echoing() as port,
         inner_proxy(tmp_path, {"one": port, "two": port}, OUTER) as inner,

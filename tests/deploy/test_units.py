@@ -1,4 +1,4 @@
-"""The units of systemd in deploy/: their commands, how exposed they are, and that the program works under them."""
+"""The systemd units of deploy/: their commands, their exposure, and the program under their restrictions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def absent(reason: str) -> None:
 
 
 def test_the_unit_of_systemd_runs_commands_that_are_there():
-    """One process that ends by SIGTERM, with time to drain, and with time to migrate a large database before."""
+    """It has time to drain when stopped and time to migrate a large database when started."""
     unit = read_unit(DEPLOY / "routing-admin.service")
     assert shlex.split(unit["ExecStart"])[1:] == ["manage.py", "serve"]
     compiles, bootstraps = unit["ExecStartPre"].splitlines()
@@ -46,7 +46,7 @@ def test_the_unit_of_systemd_runs_commands_that_are_there():
 
 @pytest.mark.parametrize("name", UNITS)
 def test_a_unit_is_hardly_exposed(name: str):
-    """By systemd's own measure."""
+    """The measure is systemd's own."""
     if reason := missing():
         absent(reason)
     words = ["systemd-analyze", "security", "--offline=true", "--no-pager", str(DEPLOY / name)]
@@ -59,7 +59,9 @@ def test_a_unit_is_hardly_exposed(name: str):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="systemd is Linux's")
 def test_the_program_works_under_its_units_restrictions(tmp_path: Path):
-    """It starts, reads a picture and a PDF in the processes that may do the least, calls a provider, and is private."""
+    """It starts, reads an image and PDFs in its most restricted processes, calls a provider, and keeps its data
+    private.
+    """
     if reason := missing():
         absent(reason)
     confined = [sys.executable, str(ROOT / "tests/deploy/confined.py"), str(DEPLOY / UNITS[0])]
@@ -78,7 +80,7 @@ def test_the_program_works_under_its_units_restrictions(tmp_path: Path):
 
 
 def check_work(url: str, key: str) -> None:
-    """A call about a picture and a PDF whose text is read, and one about a scan whose page is drawn."""
+    """Make a call about an image and a PDF with text, and one about a scan that has to be rendered."""
     picture, scan = io.BytesIO(), io.BytesIO()
     for kind, file in (("PNG", picture), ("PDF", scan)):
         Image.new("RGB", (400, 300), "teal").save(file, kind)
@@ -98,11 +100,11 @@ def check_work(url: str, key: str) -> None:
 
 
 def test_what_is_due_once_a_day_is_done_by_commands_that_are_there(tmp_path):
-    """The daily unit's lines, one after the other, with its folders elsewhere: fourteen backups stay."""
+    """The lines of the daily unit run in order with other folders, and fourteen backups are kept."""
     backups, data = tmp_path / "backups", tmp_path / "data"
     for number in range(14):
         (backups / f"2020-01-{number + 10}").mkdir(parents=True)
-    (backups / "2020-02-01.part" / "artifacts").mkdir(parents=True)  # of a killed backup of an earlier version
+    (backups / "2020-02-01.part" / "artifacts").mkdir(parents=True)  # left by a killed backup of an earlier version
     environment = {**own_environment(), "ROUTING_ADMIN_DATA_DIR": str(data)}
     subprocess.run([sys.executable, "manage.py", "bootstrap"], cwd=ROOT, env=environment, check=True)
     for line in read_unit(DEPLOY / "routing-admin-daily.service")["ExecStart"].splitlines():
