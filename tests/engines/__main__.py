@@ -1,6 +1,6 @@
-"""`python -m tests.engines [pytest's words]`: what touches rows, tested on a PostgreSQL of its own.
+"""`python -m tests.engines [arguments of pytest]`: run the tests that use rows on a temporary PostgreSQL.
 
-Without PostgreSQL on this machine it says how to install it, and counts as skipped; under CI=true as failed.
+Without PostgreSQL on this machine it prints how to install it and counts as skipped, with CI=true as failed.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ FILES: Mapping[str, Sequence[str]] = {
     "permissions": ("last_administrator",),
     "console": ("requests_pages", "dashboard_pages", "undo", "signin_throttle", "draft_past", "revision_effect"),
 }
-"""Where tests read and write rows, count them, lock them, or do so at once; most pages read by the same queries."""
+"""Tests that read, write, count or lock rows, or do so concurrently; most pages use the same queries."""
 
 
 def main(words: list[str]) -> int:
-    """Runs them; pytest's exit status."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the server ends with it, too
+    """Run the tests and return pytest's exit status."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the server is stopped too
     named = any(Path(word.partition("::")[0]).exists() for word in words)
     files = [f"tests/{folder}/test_{name}.py" for folder, names in FILES.items() for name in names]
     chosen = words if named else [*files, *words]

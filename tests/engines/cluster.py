@@ -1,6 +1,6 @@
-"""A PostgreSQL server of the tests' own, in a temporary folder: Debian's programs, a free port, no fsync.
+"""A temporary PostgreSQL server for tests: installed programs, a free port, no fsync.
 
-`python -m tests.engines.cluster` starts one, prints the address of its database and serves until Ctrl-C.
+`python -m tests.engines.cluster` starts one, prints its database URL and runs until Ctrl-C.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ OPTIONS = {
     "listen_addresses": "127.0.0.1",
     "max_connections": "200",
     "password_encryption": "scram-sha-256",
-    "timezone": "Asia/Shanghai",  # another than ours, so that nobody counts on the server's
+    "timezone": "Asia/Shanghai",  # differs from the product's, so that no code relies on the server's zone
 }
 
 RUNUSER = find_program("runuser") or "runuser"
 
 CARELESS = ("fsync", "synchronous_commit", "full_page_writes")
-"""Options that let it tell of a commit before it is written."""
+"""Options with which a commit is acknowledged before it is written."""
 
 
 def find_programs() -> Path | None:
-    """The folder of the newest `initdb` here; None where there is none."""
+    """Return the folder of the newest `initdb`, None if there is none."""
     named = find_program("initdb")
     found = [each for folder in FOLDERS for each in Path("/").glob(folder.lstrip("/")) if (each / "initdb").exists()]
     return max(found, key=_version, default=Path(named).parent if named else None)
@@ -52,7 +52,7 @@ def _version(programs: Path) -> list[int]:
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster: its programs, its folder and the port it listens at, on 127.0.0.1 and a socket in its folder."""
+    """A cluster that listens on 127.0.0.1 and on a socket in its folder."""
 
     programs: Path
     folder: Path
@@ -60,41 +60,41 @@ class Cluster:
     lasting: bool = False
 
     def url(self, name: str) -> str:
-        """The address of one of its databases, as DATABASE_URL has it."""
+        """Return the DATABASE_URL of one of its databases."""
         return f"postgres://{USER}:{PASSWORD.replace(' ', '%20')}@127.0.0.1:{self.port}/{name}"
 
     def start(self) -> None:
-        """Starts the server, and waits until it answers."""
+        """Start the server and wait until it responds."""
         chosen = {name: value for name, value in OPTIONS.items() if not (self.lasting and name in CARELESS)}
         options = " ".join(f"-c {name}={value}" for name, value in chosen.items())
         words = ["-w", "-t", "60", "-l", str(self.folder / "log"), "-D", str(self.folder / "data")]
         self._run("pg_ctl", *words, "-o", f"{options} -p {self.port} -k {self.folder}", "start")
 
     def stop(self, mode: str = "fast") -> None:
-        """Stops it; `immediate` is as good as a power cut."""
+        """Stop the server; `immediate` is like a power failure."""
         self._run("pg_ctl", "-w", "-m", mode, "-D", str(self.folder / "data"), "stop")
 
     def pause(self) -> None:
-        """Lets every process of the server stand still, as when its machine hangs."""
+        """Suspend all processes of the server, as if its machine hung."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Lets them go on."""
+        """Resume all processes."""
         self._signal(signal.SIGCONT)
 
     def make_database(self, name: str) -> str:
-        """An empty database of that name, and its address."""
+        """Create an empty database and return its URL."""
         self.ask("postgres", f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
         self.ask("postgres", f'CREATE DATABASE "{name}"')
         return self.url(name)
 
     def ask(self, database: str, sql: str) -> str:
-        """What a statement gives, as text."""
+        """Return the result of a statement as text."""
         words = ["-h", str(self.folder), "-p", str(self.port), "-U", USER, "-d", database, "-Atqc", sql]
         return self._run("psql", *words).strip()
 
     def create(self) -> None:
-        """Makes its files."""
+        """Create the files of the cluster."""
         secret = self.folder / "password"
         secret.write_text(PASSWORD)
         if os.geteuid() == 0:
@@ -110,10 +110,10 @@ class Cluster:
             os.kill(process, number)
 
     def _run(self, program: str, *words: str) -> str:
-        """Runs one of its programs, as the user postgres where we are root: the server refuses to be root's."""
+        """Run a program, as the user postgres if we are root, since PostgreSQL refuses to run as root."""
         as_user: Sequence[str] = (RUNUSER, "-u", "postgres", "--") if os.geteuid() == 0 else ()
         command = [*as_user, str(self.programs / program), *words]
-        with tempfile.TemporaryFile() as said:  # not a pipe: the server would hold it open
+        with tempfile.TemporaryFile() as said:  # a pipe would be held open by the server
             done = subprocess.run(command, stdout=said, stderr=subprocess.STDOUT, cwd="/", check=False)
             said.seek(0)
             text = said.read().decode()
@@ -124,9 +124,9 @@ class Cluster:
 
 @contextmanager
 def running_cluster(*, lasting: bool = False) -> Iterator[Cluster]:
-    """A server that answers, until the block ends; a `lasting` one writes what it commits, as PostgreSQL comes.
+    """Yield a running server; with `lasting` it writes commits to disk like a production server.
 
-    Raises `LookupError` where PostgreSQL is not installed.
+    Raise `LookupError` if PostgreSQL is not installed.
     """
     programs = find_programs()
     if programs is None:
@@ -145,7 +145,6 @@ def running_cluster(*, lasting: bool = False) -> Iterator[Cluster]:
 
 
 def free_port() -> int:
-    """A port that nobody listens at."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])

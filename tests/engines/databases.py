@@ -1,4 +1,4 @@
-"""A database for each directory of a served installation, where the tests run on PostgreSQL; else nothing."""
+"""A PostgreSQL database for each directory of a served installation, if the tests run on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ URL = "TESTS_DATABASE_URL"
 
 
 def database_of(directory: Path) -> dict[str, str]:
-    """What the environment says of the directory's database, which is made when it is first asked for."""
+    """Return the environment of the directory's database, creating it on first use; empty on SQLite."""
     if URL not in os.environ:
         return {}
     name = _name_of(directory)
@@ -24,7 +24,7 @@ def database_of(directory: Path) -> dict[str, str]:
 
 
 def url_of(name: str) -> str:
-    """DATABASE_URL of a database: a name on the tests' server, or a file."""
+    """Return the DATABASE_URL of a database on the tests' server, or of an SQLite file."""
     if URL not in os.environ:
         return f"sqlite:///{name}"
     server, _, _ = os.environ[URL].rpartition("/")
@@ -32,7 +32,7 @@ def url_of(name: str) -> str:
 
 
 def copy_database(source: Path, target: Path) -> None:
-    """Makes a directory's database a copy of another's, to which nobody is connected; without PostgreSQL nothing."""
+    """Make the target's database a copy of the source's, which must have no connections. Do nothing on SQLite."""
     if URL in os.environ:
         drop_database(target)
         with psycopg.connect(os.environ[URL], autocommit=True) as connection:
@@ -40,7 +40,7 @@ def copy_database(source: Path, target: Path) -> None:
 
 
 def drop_database(directory: Path) -> None:
-    """The end of it."""
+    """Drop the directory's database. Do nothing on SQLite."""
     if URL in os.environ:
         with psycopg.connect(os.environ[URL], autocommit=True) as connection:
             connection.execute(f'DROP DATABASE IF EXISTS "{_name_of(directory)}" WITH (FORCE)')
@@ -51,5 +51,5 @@ def _name_of(directory: Path) -> str:
 
 
 def is_postgresql() -> bool:
-    """Whether the tests run on PostgreSQL."""
+    """Return whether the tests run on PostgreSQL."""
     return URL in os.environ

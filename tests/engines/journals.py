@@ -1,4 +1,4 @@
-"""A journal with a spool of its own, and the wait for what the database did not take."""
+"""A journal with its own spool, and a wait until its entries are written."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from routing_admin.request_log.journal import Journal
 
 @contextmanager
 def spooling_journal(folder: Path) -> Iterator[Journal]:
-    """A journal whose files are in that folder."""
+    """Yield a journal that spools in the folder."""
     made = Journal(folder=lambda: folder / "spool")
     yield made
     made.spool.close()
 
 
 def catch_up(journal: Journal) -> None:
-    """Write what waits, as soon as it is tried again."""
+    """Write all waiting entries."""
     until = time.monotonic() + 30
     while journal.behind_since is not None and time.monotonic() < until:
         journal.flush()

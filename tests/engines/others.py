@@ -1,4 +1,4 @@
-"""Somebody else's connection to a database of the tests, on either engine."""
+"""A second connection to a database of the tests, on SQLite or PostgreSQL."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from routing_admin.platform.databases.router import LOG_MODELS
 from tests.engines.databases import database_of, is_postgresql
 
 MAIN, LOG = "routing_admin.sqlite3", "logs.sqlite3"
-"""What SQLite's files of an installation are called; on PostgreSQL they stand for the tables in them."""
+"""Names of an installation's SQLite files; on PostgreSQL they stand for the tables in them."""
 TABLES = (
     "SELECT relname FROM pg_class JOIN pg_namespace space ON space.oid = relnamespace"
     " WHERE nspname = 'public' AND relkind IN ('r', 'p') AND NOT relispartition ORDER BY relname"
@@ -24,7 +24,7 @@ TABLES = (
 
 @contextmanager
 def other_connection(place: Path | str = "default") -> Iterator[Any]:
-    """A connection that commits each statement, to a served installation's database or to this process's alias."""
+    """Yield an autocommit connection to a served installation's database or to an alias of this process."""
     if not is_postgresql():
         file = place if isinstance(place, Path) else connections[place].settings_dict["NAME"]
         connection: Any = sqlite3.connect(str(file), isolation_level=None, timeout=10)
@@ -42,7 +42,7 @@ def other_connection(place: Path | str = "default") -> Iterator[Any]:
 
 @contextmanager
 def locked(place: Path | str = "default", how: str = "EXCLUSIVE") -> Iterator[None]:
-    """The database while another process is in the middle of a write: `how` is SQLite's; whoever reads may go on."""
+    """Keep the database locked by a write transaction of another connection; `how` is for SQLite."""
     with other_connection(place) as other:
         if is_postgresql():
             other.execute(f"BEGIN; LOCK TABLE {', '.join(_tables(other, place))} IN EXCLUSIVE MODE")
@@ -55,7 +55,7 @@ def locked(place: Path | str = "default", how: str = "EXCLUSIVE") -> Iterator[No
 
 
 def _tables(other: Any, place: Path | str) -> list[str]:
-    """The tables that SQLite would have in that file."""
+    """Return the tables that would be in that file on SQLite."""
     logged = place == "logs" or (isinstance(place, Path) and place.name == LOG)
     names = [name for (name,) in other.execute(TABLES).fetchall()]
     return [name for name in names if (name.removeprefix("routing_admin_") in LOG_MODELS) == logged]

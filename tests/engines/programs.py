@@ -1,4 +1,4 @@
-"""Where the servers are that tests start."""
+"""Finds the server programs that tests start."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ import shutil
 
 
 def find_program(*names: str) -> str | None:
-    """The path of the first of these programs that is here; Debian keeps some where only root's own PATH looks."""
+    """Return the path of the first program found; Debian keeps some in /usr/sbin, which is only in root's PATH."""
     path = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
     return next(filter(None, (shutil.which(name, path=path) for name in names)), None)

@@ -1,4 +1,4 @@
-"""A Redis of the tests' own, on a port of its own, which is stopped, frozen and started again as a test needs it."""
+"""A temporary Redis server that tests can kill, freeze and restart."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MISSING = "Redis is missing: apt-get install redis-server"
 
 @dataclass
 class RedisServer:
-    """One server, without persistence: started anew it is empty."""
+    """A server without persistence; after a restart it is empty."""
 
     directory: Path
     options: Sequence[str] = ()
@@ -35,11 +35,11 @@ class RedisServer:
         return f"redis://127.0.0.1:{self.port}"
 
     def client(self) -> redis.Redis:
-        """A client beside the program's."""
+        """Return a separate client."""
         return redis.Redis(port=self.port, decode_responses=True)
 
     def start(self) -> None:
-        """Starts it, on the same port as before."""
+        """Start the server, on its previous port if it had one."""
         program = find_program(*PROGRAMS)
         assert program is not None
         self.port = self.port or free_port()
@@ -56,24 +56,23 @@ class RedisServer:
                 return
 
     def kill(self) -> None:
-        """Kills it; what it had is gone."""
+        """Kill the server; its data is lost."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
 
     def freeze(self) -> None:
-        """Lets it take connections and never answer."""
+        """Suspend the server: it accepts connections but does not respond."""
         assert self.process is not None
         os.kill(self.process.pid, signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Lets it go on."""
+        """Resume the server."""
         assert self.process is not None
         os.kill(self.process.pid, signal.SIGCONT)
 
 
 def free_port() -> int:
-    """A port that nobody listens at."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])
@@ -81,7 +80,7 @@ def free_port() -> int:
 
 @contextmanager
 def redis_running(directory: Path, *options: str) -> Iterator[RedisServer]:
-    """A server that answers; the test is skipped where there is none to start, which CI counts as a failure."""
+    """Yield a running server; skip the test if Redis is not installed, or fail it in continuous integration."""
     if find_program(*PROGRAMS) is None:
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(MISSING)
     server = RedisServer(directory, options)

@@ -1,6 +1,6 @@
-"""A server that speaks S3, on loopback, one per test process: moto's, in a thread, started when it is first asked for.
+"""A local S3 server, one per test process: moto in a thread, started on first use.
 
-It checks no credentials until it is told to.
+It checks no credentials unless `checking_credentials` is used.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ CREDENTIALS = {"AWS_ACCESS_KEY_ID": "tester", "AWS_SECRET_ACCESS_KEY": "not-a-se
 
 @dataclass(frozen=True)
 class S3Server:
-    """Where it is; `bucket` exists."""
+    """The server's URL and an existing bucket."""
 
     url: str
     bucket: Bucket
 
     def place(self) -> Bucket:
-        """A place of one's own in the bucket."""
+        """Return a unique prefix in the bucket."""
         return replace(self.bucket, prefix=f"test/{uuid4().hex}")
 
     def make_bucket(self, name: str) -> Bucket:
-        """A new bucket."""
+        """Create a bucket."""
         self._call("PUT", f"/{name}")
         return replace(self.bucket, name=name)
 
     def raw(self, place: Bucket) -> S3Store:
-        """The objects of a place as anybody could reach them, past the program."""
+        """Return a client for the place's objects that bypasses the program."""
         return S3Store(
             place.name,
             prefix=place.prefix or None,
@@ -53,23 +53,23 @@ class S3Server:
         )
 
     def keys(self, place: Bucket) -> list[str]:
-        """Every object there is in a place."""
+        """Return all keys of the place."""
         return sorted(each["path"] for some in obstore.list(self.raw(place)) for each in some)
 
     def date(self, place: Bucket, key: str, moment: float) -> None:
-        """Makes an object as old as if it had been stored at that moment (seconds since 1970)."""
+        """Set the modification time of an object, in seconds since 1970."""
         bucket = s3_backends[ACCOUNT]["aws"].buckets[place.name]
         bucket.keys[f"{place.prefix}/{key}".lstrip("/")].last_modified = datetime.fromtimestamp(moment, UTC).replace(
             tzinfo=None
         )
 
     def unfinished(self, place: Bucket | None = None) -> str:
-        """What the service says of uploads whose parts wait to be put together."""
+        """Return the service's list of unfinished multipart uploads."""
         return self._call("GET", f"/{(place or self.bucket).name}?uploads")
 
     @contextmanager
     def checking_credentials(self) -> Iterator[None]:
-        """Lets nobody in meanwhile whom it does not know, which is everybody."""
+        """Reject all requests meanwhile, since no credentials are known to the server."""
         self._call("POST", "/moto-api/reset-auth", b"0")
         try:
             yield
@@ -84,7 +84,7 @@ class S3Server:
 
 @cache
 def s3_server() -> S3Server:
-    """This process's server, with one bucket."""
+    """Return this process's server, with one bucket."""
     os.environ.update(CREDENTIALS)
     logging.getLogger("werkzeug").setLevel(logging.CRITICAL)
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)

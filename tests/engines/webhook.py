@@ -1,4 +1,4 @@
-"""A chat of the tests: a webhook on the loopback that keeps what it is sent, and answers as it is told to."""
+"""A local webhook server that records what it receives and returns prepared replies."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from routing_admin.upstream import process_upstream, run_sync
 
 Reply = tuple[int, bytes]
 TAKEN: Reply = (200, b'{"errcode": 0, "code": 0, "errmsg": "ok"}')
-"""What every chat's reader takes for a success."""
+"""A reply that counts as success for every kind of chat."""
 
 
 @dataclass
 class Received:
-    """One notice as it came in."""
+    """A received notice."""
 
     path: str
     headers: dict[str, str]
@@ -30,7 +30,7 @@ class Received:
 
 @dataclass
 class Chat:
-    """What came in; `replies` are given one after the other, and then `TAKEN`."""
+    """Received notices; `replies` are sent in order, then `TAKEN`."""
 
     base: str
     received: list[Received] = field(default_factory=list)
@@ -39,7 +39,7 @@ class Chat:
 
 @contextmanager
 def running_chat() -> Iterator[Chat]:
-    """A chat that listens until the block is left."""
+    """Yield a chat that listens until the block ends."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -55,7 +55,7 @@ def running_chat() -> Iterator[Chat]:
             self.wfile.write(answer)
 
         def log_message(self, *_: Any) -> None:
-            """Nothing."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     chat = Chat(f"http://127.0.0.1:{server.server_port}")
@@ -64,7 +64,7 @@ def running_chat() -> Iterator[Chat]:
     try:
         yield chat
     finally:
-        if settings.configured:  # what is called from a thread is called from that loop
+        if settings.configured:  # the upstream is used from a thread's loop, so it is closed there
             run_sync(process_upstream().close())
         server.shutdown()
         server.server_close()

@@ -1,1 +1,1 @@
-"""The product's engine, whose tables are emptied in a hundredth of the time: they are nearly empty."""
+"""The product's PostgreSQL engine with a faster flush of the nearly empty test tables."""

@@ -9,15 +9,15 @@ from routing_admin.platform.databases.postgresql import base
 
 
 class DatabaseOperations(base.DatabaseOperations):
-    """The product's, but for how a test's rows go."""
+    """The product's operations with DELETE instead of TRUNCATE."""
 
     def sql_flush(self, style: Any, tables: Collection[str], **options: Any) -> list[str]:
-        """TRUNCATE makes files anew for each table and each of its indexes."""
+        """Delete rows, since TRUNCATE creates new files for each table and index."""
         deletions = "; ".join(f"DELETE FROM {self.quote_name(table)}" for table in tables)
         return [f"SET session_replication_role = replica; {deletions}; SET session_replication_role = origin"]
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """The product's."""
+    """The product's wrapper with these operations."""
 
     ops_class = DatabaseOperations
