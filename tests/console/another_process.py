@@ -1,4 +1,4 @@
-"""A second process on the same database, which saves when it is told to, at a moment that the test chooses."""
+"""A second process on the same database that saves at a moment the test chooses."""
 
 from __future__ import annotations
 
@@ -33,18 +33,17 @@ for line in sys.stdin:
 
 
 BEGINNINGS = ("BEGIN", "SELECT pg_advisory_xact_lock")
-"""The first statement of a change: SQLite's, and on PostgreSQL the lock that changes queue for."""
+"""The first statement of a change: on SQLite, and on PostgreSQL the advisory lock that serializes changes."""
 
 
 class AnotherProcess:
-    """Bob's process: it makes the task route it is given the name of, or changes it, to 9 retries."""
+    """A process of the user bob that creates or changes a task route, setting its retries to 9."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
         assert self._said() == "ready"
 
     def save_route(self, name: str) -> None:
-        """Saves the route; returns once it is committed."""
         assert self.process.stdin is not None
         print(name, file=self.process.stdin, flush=True)
         assert self._said() == "saved"
@@ -56,7 +55,6 @@ class AnotherProcess:
 
 @contextmanager
 def another_process() -> Iterator[AnotherProcess]:
-    """A running one; it ends with the block."""
     environment = os.environ | {
         "DATABASE_URL": url_of(str(connection.settings_dict["NAME"])),
         "DJANGO_SETTINGS_MODULE": "routing_admin.settings",
@@ -69,7 +67,7 @@ def another_process() -> Iterator[AnotherProcess]:
 
 @contextmanager
 def before_the_change(act: Callable[[], None]) -> Iterator[None]:
-    """Lets `act` happen once, when the next transaction of this process is about to begin."""
+    """Call `act` once, when this process is about to begin its next transaction."""
     waiting = [act]
 
     def watch(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
@@ -84,10 +82,11 @@ def before_the_change(act: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def after_the_change(act: Callable[[], None]) -> Iterator[None]:
-    """Lets `act` happen once, when the next revision of this process is committed and nothing else was asked yet."""
+    """Call `act` once, right after this process has committed its next revision and before its next query."""
     waiting = [act]
     made = False
 
+    # A revision writes an audit event in its own transaction. The first query outside of it is after the commit.
     def watch(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         nonlocal made
         if waiting and made and not connection.in_atomic_block:

@@ -1,4 +1,4 @@
-"""A page as a person finds things on it: by what they are and what they are called, not by tags and classes."""
+"""A page whose elements are found by role and accessible name, not by tags and classes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from html.parser import HTMLParser
 from typing import Any
 
 EMPTY = frozenset({"area", "br", "col", "hr", "img", "input", "link", "meta", "source", "wbr", "path", "use"})
-"""Elements without an end."""
+"""Elements without an end tag."""
 
 
 @dataclass
 class Control:
-    """A heading, link, button, field or label: its tag, its attributes and its words, white space made single."""
+    """A heading, link, button, field or label: its tag, attributes and text with collapsed white space."""
 
     tag: str
     attributes: dict[str, str | None]
@@ -20,22 +20,19 @@ class Control:
 
     @property
     def name(self) -> str:
-        """What it is called aloud: its own label where it has one, else its words."""
+        """The accessible name: `aria-label` if present, else the text."""
         return self.attributes.get("aria-label") or " ".join("".join(self.words).split())
 
     @property
     def is_off(self) -> bool:
-        """Whether it cannot be used."""
         return "disabled" in self.attributes
 
     @property
     def is_on(self) -> bool:
-        """Whether the switch is on, or the box ticked."""
         return "checked" in self.attributes
 
     @property
     def value(self) -> str:
-        """What stands in the field."""
         return self.attributes.get("value") or " ".join("".join(self.words).split())
 
 
@@ -62,7 +59,7 @@ class _Reader(HTMLParser):
 
 
 class Page:
-    """The controls of an answer, each found by role and name; None where there is none of that name."""
+    """The controls of a response, found by role and name; None if there is none of that name."""
 
     def __init__(self, answer: Any) -> None:
         reader = _Reader()
@@ -71,55 +68,46 @@ class Page:
 
     @property
     def is_whole(self) -> bool:
-        """Whether this is a page with its frame, not a fragment for a place in one."""
         return any(each.tag == "html" for each in self.controls)
 
     def button(self, name: str) -> Control | None:
-        """The button of that name, a submitting field among them."""
         return self._named(name, "button", "summary")
 
     def link(self, name: str) -> Control | None:
-        """The link of that name."""
         return self._named(name, "a")
 
     def heading(self, name: str) -> Control | None:
-        """The heading of that name, of any level."""
         return self._named(name, "h1", "h2", "h3", "h4")
 
     def field(self, label: str) -> Control | None:
-        """The field that a label of these words belongs to."""
         named = self._named(label, "label")
         target = named.attributes.get("for") if named else None
         return next((each for each in self.controls if target and each.attributes.get("id") == target), None)
 
     def switch(self, name: str) -> Control | None:
-        """The switch of that name."""
         return next((each for each in self._of_role("switch") if each.name == name), None)
 
     @property
     def switches(self) -> list[Control]:
-        """All switches, in their order."""
         return self._of_role("switch")
 
     def picture(self, name: str) -> Control | None:
-        """The picture that is described so."""
         drawn = [each for each in self._of_role("img") if each.name == name]
         photos = [each for each in self.controls if each.tag == "img" and each.attributes.get("alt") == name]
         return next(iter([*drawn, *photos]), None)
 
     def quotation(self, words: str) -> Control | None:
-        """Somebody else's words, as they were said."""
         return self._named(words, "q")
 
     def error(self, label: str) -> str:
-        """What is wrong at the field of that label, as it is read out with it; empty where nothing is."""
+        """Return the error message that a screen reader reads with the field; empty if there is none."""
         field = self.field(label)
         described = (field.attributes.get("aria-describedby") or "").split() if field else []
         named = [each for each in self.controls if each.attributes.get("id") in described]
         return " ".join(each.name for each in named) if field and "aria-invalid" in field.attributes else ""
 
     def hidden(self, name: str) -> str:
-        """What a form sends along unseen under that name; empty where it sends none."""
+        """Return the value of the hidden input of that name; empty if there is none."""
         inputs = (each for each in self.controls if each.tag == "input" and each.attributes.get("type") == "hidden")
         return next((each.value for each in inputs if each.attributes.get("name") == name), "")
 

@@ -1,4 +1,4 @@
-"""An agent's own page: opened by a link that an administrator made, read without an account, gone when revoked."""
+"""An agent's public page, opened by a link that an administrator creates and can revoke."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ LINK = re.compile(r"/agent-page/rap_[0-9a-f]{8}_[\w-]{43}_[0-9a-f]{8}/")
 
 @pytest.fixture(autouse=True)
 def installed(demo: None) -> None:
-    """The demo, whose agents are older than every call of a test."""
+    """Install the demo with agents that are older than every call of a test."""
     Agent.objects.update(created_at=timezone.now() - timedelta(days=30))
     RequestLog.objects.all().delete()
 
 
 def make(client: Client, agent: str = "text-agent", **more: str) -> str:
-    """A link that an administrator makes on the page; its address as that page shows it this once."""
+    """Create a link on the agent's page and return its address, which that page shows once."""
     answer = client.post(f"/links/make/{agent}/", {"link-name": "Mei", "link-days": "90", **more})
     found = LINK.search(text_of(answer))
     assert found is not None
@@ -45,7 +45,6 @@ def make(client: Client, agent: str = "text-agent", **more: str) -> str:
 
 
 def log(pk: str, agent: str = "text-agent", ago: float = 0, **more: Any) -> RequestLog:
-    """A call of an agent some minutes ago, answered at its second candidate."""
     at = timezone.now() - timedelta(minutes=ago)
     chain = [{"name": "gpt", "code": 503, "tone": "bad"}, {"name": "echo", "code": 200, "tone": "ok"}]
     values = {"surface": "v1", "outcome": "ok", "status": 200, "task_type": "design", "chain": chain, "model": "echo"}
@@ -69,7 +68,7 @@ def record_bodies(on: bool) -> None:
 
 
 def test_a_link_is_shown_once_and_kept_as_a_digest(admin: Client) -> None:
-    """No later page, row or audit event holds its secret; the audit says that it was made and revoked."""
+    """No later page, row or audit event holds the link's secret. The audit log has its creation and its revocation."""
     address = make(admin)
     row = AgentLink.objects.get()
     secret = secret_in(address.split("/")[-2])
@@ -85,7 +84,7 @@ def test_a_link_is_shown_once_and_kept_as_a_digest(admin: Client) -> None:
 
 @pytest.mark.parametrize(("days", "ends"), [("7", 7), ("30", 30), ("0", None)])
 def test_a_link_ends_after_the_days_that_were_chosen_or_never(admin: Client, days: str, ends: int | None) -> None:
-    """7, 30 or 90 days, or until it is revoked; nothing else is taken."""
+    """A link expires after 7, 30 or 90 days, or never; any other value is rejected."""
     make(admin, **{"link-days": days})
     found = AgentLink.objects.get().expires_at
     assert (found is None) == (ends is None)
@@ -108,7 +107,7 @@ def test_only_administrators_make_and_see_links(admin: Client, is_editor: bool) 
 
 
 def test_the_page_tells_whoever_has_the_link_what_the_agent_may_know(admin: Client, settings: Any) -> None:
-    """Without an account: its calls, keys, limits, snippets with the real address, its models, the other agents."""
+    """The page opens without an account: calls, keys, limits, snippets with the real address, models, other agents."""
     settings.PUBLIC_URL = "https://ra.example"
     key = key_of("text-agent")
     Agent.objects.filter(agent_id="text-agent").update(limits={"tokensPerDay": 1000})
@@ -128,7 +127,7 @@ def test_the_page_tells_whoever_has_the_link_what_the_agent_may_know(admin: Clie
 
 
 def test_without_a_call_the_page_says_how_one_is_made(admin: Client) -> None:
-    """The empty list teaches the first call; a page beyond the last call leads back to the newest."""
+    """Without calls the page shows how to make the first one."""
     address = make(admin)
     assert "No call yet" in text_of(Client().get(address))
     log("r1")
@@ -136,19 +135,20 @@ def test_without_a_call_the_page_says_how_one_is_made(admin: Client) -> None:
 
 
 def test_a_call_opens_to_what_each_model_received(admin: Client) -> None:
-    """File by file and why; neither names of a provider's keys, nor what a provider said, nor prices, nor bytes."""
+    """The page shows how each file was delivered and why, but no key names, provider messages, prices or contents."""
     log("r1", body={"messages": "meet me at noon"})
     address = make(admin)
     page = text_of(Client().get(address.replace("/agent-page/", "/agent-page/calls/r1/")))
     assert "plan.png" in page
     assert "too large" in page
     assert "54 in, 92 out" in page
+    # A 503 is the provider's fault, so its message, which may name internal hosts, stays hidden.
     for hidden in ("the spare key", "10.0.0.7", "USD", "meet me at noon", "/artifacts/"):
         assert hidden not in page
 
 
 def test_what_the_request_brought_on_itself_is_said_in_the_providers_words(admin: Client) -> None:
-    """A parameter that a model refuses is the builder's to mend, so the refusal is quoted."""
+    """A parameter that the model rejects is the builder's to fix, so the provider's message is quoted."""
     row = log("r1", outcome="http_400", status=400)
     row.attempts.filter(position=0).update(outcome="http_400", status=400, error="Unknown parameter: top_q")
     address = make(admin)
@@ -157,7 +157,7 @@ def test_what_the_request_brought_on_itself_is_said_in_the_providers_words(admin
 
 
 def test_costs_are_shown_where_the_agent_has_a_limit_in_money(admin: Client) -> None:
-    """An agent with a budget is told what its calls cost; others are told no price."""
+    """An agent with a budget sees what its calls cost; others see no price."""
     log("r1", cost_nanos=3_000_000, currency="USD")
     address = make(admin)
     places = (address, address.replace("/agent-page/", "/agent-page/calls/r1/"))
@@ -169,7 +169,7 @@ def test_costs_are_shown_where_the_agent_has_a_limit_in_money(admin: Client) -> 
 @pytest.mark.parametrize("recorded", [False, True])
 @pytest.mark.parametrize("ticked", [False, True])
 def test_recorded_words_need_the_setting_and_the_box_of_the_link(admin: Client, recorded: bool, ticked: bool) -> None:
-    """Both, else nothing of them; who read them is in the audit."""
+    """Recorded messages are shown only if both allow it, and the audit log says who read them."""
     log("r1", body={"messages": "meet me at noon"})
     address = make(admin, **({"link-with_bodies": "on"} if ticked else {}))
     record_bodies(recorded)
@@ -180,7 +180,7 @@ def test_recorded_words_need_the_setting_and_the_box_of_the_link(admin: Client, 
 
 
 def test_calls_of_others_and_of_an_agent_of_before_are_as_if_not_there(admin: Client) -> None:
-    """Another agent's call, one from before this agent was made, and one that never was get the same answer."""
+    """A call of another agent, a call from before this agent existed and an unknown call all get the same 404."""
     log("other", "vision-agent")
     log("before", ago=60 * 24 * 31)
     address = make(admin)
@@ -194,7 +194,7 @@ def test_calls_of_others_and_of_an_agent_of_before_are_as_if_not_there(admin: Cl
 
 
 def test_twenty_calls_stand_on_a_page_and_older_ones_behind_them(admin: Client) -> None:
-    """Newest first, each once; a cursor that is none shows the newest."""
+    """Calls are listed newest first, each once. An invalid cursor shows the newest page."""
     for number in range(45):
         log(f"r{number:02}", ago=number)
     address, found = make(admin), []
@@ -210,7 +210,10 @@ def test_twenty_calls_stand_on_a_page_and_older_ones_behind_them(admin: Client) 
 
 
 def test_a_link_that_is_no_good_any_more_gets_the_same_answer_as_one_that_never_was(admin: Client) -> None:
-    """Unknown, mistyped, revoked, expired, of an agent that is over or deleted: 404, and no word of whose it was."""
+    """An invalid link gets 404 without the agent's name, for whatever reason it is invalid.
+
+    The reasons are: unknown, mistyped, revoked, expired, agent expired, agent deleted.
+    """
     good = [make(admin, "vision-agent") for _ in range(4)]
     revoked, expired = AgentLink.objects.order_by("id")[:2]
     admin.post(f"/links/{revoked.public_id}/revoke/vision-agent/")
@@ -233,7 +236,10 @@ def test_a_link_that_is_no_good_any_more_gets_the_same_answer_as_one_that_never_
 
 
 def test_guessing_is_slowed_down_and_bothers_no_other_link(admin: Client) -> None:
-    """Five tries of a public part from an address, then 429 with the wait, even for the right secret; others open."""
+    """After five wrong secrets for one public id, an address gets 429 with Retry-After, even with the right secret.
+
+    Other links still open.
+    """
     good, other = make(admin), make(admin)
     public = public_part_in(good.split("/")[-2])
     guesses = [re.sub(r"rap_\w{8}", f"rap_{public}", f"/agent-page/{make_key(LINK_KIND)[0]}/") for _ in range(6)]
@@ -247,30 +253,29 @@ def test_guessing_is_slowed_down_and_bothers_no_other_link(admin: Client) -> Non
 
 
 def guess(**headers: str) -> int:
-    """The status of a link that nothing made."""
     return Client(**headers).get(f"/agent-page/{make_key(LINK_KIND)[0]}/").status_code
 
 
 def test_guessed_links_lock_out_of_links_and_not_out_of_signing_in(admin_account: Any) -> None:
-    """Fifty guesses from an address; then links wait, and people there still sign in."""
+    """After fifty guesses, an address gets 429 for links, but people there can still sign in."""
     assert [guess() for _ in range(51)] == [404] * 50 + [429]
     form = {"username": admin_account.get_username(), "password": PASSWORD}
     assert Client().post("/login/", form).status_code == 302
 
 
 def test_what_another_site_makes_a_browser_ask_for_counts_nothing() -> None:
-    """A page with images or frames of guessed links locks its readers' office out of nothing."""
+    """Requests from another site do not count, so a page with guessed links in images cannot lock out its readers."""
     assert {guess(HTTP_SEC_FETCH_SITE="cross-site") for _ in range(60)} == {404}
     assert not SignInAttempt.objects.exists()
 
 
 def test_a_good_link_opens_from_another_site(admin: Client) -> None:
-    """It is clicked in a chat program's page."""
+    """A link is often clicked on the page of a chat program."""
     assert Client(HTTP_SEC_FETCH_SITE="cross-site").get(make(admin)).status_code == 200
 
 
 def test_opening_a_link_leaves_no_trace_in_browsers_and_search_engines(admin: Client) -> None:
-    """No cookie is set, no referrer is sent, nothing is stored or listed; also where the link opens nothing."""
+    """The response sets no cookie, sends no referrer and is neither stored nor indexed, even if the link is invalid."""
     address = make(admin)
     for each in (address, address.replace("/agent-page/", "/agent-page/calls/x/"), "/agent-page/nonsense/"):
         answer = Client().get(each)
@@ -282,7 +287,7 @@ def test_opening_a_link_leaves_no_trace_in_browsers_and_search_engines(admin: Cl
 
 
 def test_the_pages_lead_only_to_one_another_and_take_no_form(admin: Client) -> None:
-    """Every link and form stays below /agent-page/; posting is 405."""
+    """Every link and form stays below /agent-page/; a POST gets 405."""
     log("r1")
     address = make(admin)
     for each in (address, address.replace("/agent-page/", "/agent-page/calls/r1/")):
@@ -294,7 +299,7 @@ def test_the_pages_lead_only_to_one_another_and_take_no_form(admin: Client) -> N
 
 
 def test_language_and_theme_are_chosen_without_a_form_that_is_posted(admin: Client) -> None:
-    """The address asks for them, a cookie keeps them, and the page is in Chinese or dark from then on."""
+    """A query parameter chooses the language or theme, and a cookie keeps it."""
     address, client = make(admin), Client()
     answer = client.get(f"{address}?language=zh-hans")
     assert (answer.status_code, answer["Location"]) == (302, address)
@@ -307,7 +312,7 @@ def test_language_and_theme_are_chosen_without_a_form_that_is_posted(admin: Clie
 
 
 def test_a_visit_is_noted_and_signs_the_link_with_the_newest_secret(admin: Client, settings: Any) -> None:
-    """Last opened is on the agent's page; after a rotation the link is behind until it is opened."""
+    """A visit sets `last_seen_at`. After a rotation of secrets the link counts as behind until it is opened."""
     address = make(admin)
     assert AgentLink.objects.get().last_seen_at is None
     settings.SIGNING_SECRETS = ["a newer secret", *settings.SIGNING_SECRETS]
@@ -320,7 +325,7 @@ def test_a_visit_is_noted_and_signs_the_link_with_the_newest_secret(admin: Clien
 
 
 def test_a_link_that_leaked_is_ended_by_the_command(admin: Client, capsys: Any) -> None:
-    """`revoke_key` takes the whole address as it was found."""
+    """`revoke_key` accepts the link's whole address."""
     address = make(admin)
     call_command("revoke_key", f"http://127.0.0.1:8000{address}")
     assert "The link for Mei to the page of text-agent" in capsys.readouterr().err
@@ -328,7 +333,7 @@ def test_a_link_that_leaked_is_ended_by_the_command(admin: Client, capsys: Any) 
 
 
 def test_the_pages_ask_so_often_however_much_there_is(admin: Client) -> None:
-    """Few queries of each database, the same with few calls, keys and links and with many."""
+    """The number of queries of each database does not grow with calls, keys and links."""
     log("r0")
     address = make(admin)
     call = address.replace("/agent-page/", "/agent-page/calls/r0/")
@@ -343,7 +348,6 @@ def test_the_pages_ask_so_often_however_much_there_is(admin: Client) -> None:
 
 @pytest.mark.sqlite
 def test_the_list_of_calls_is_found_by_its_index(admin: Client) -> None:
-    """However long the log is, the agent's newest calls are met first."""
     with CaptureQueriesContext(connections[LOGS]) as caught:
         Client().get(make(admin))
     (listed,) = [query["sql"] for query in caught if "ORDER BY" in query["sql"]]

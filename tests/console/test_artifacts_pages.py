@@ -1,4 +1,4 @@
-"""Artifacts in the browser's eyes, without a browser: list, upload, detail, roles, undo."""
+"""Pages of artifacts: list, upload, detail, permissions, undo."""
 
 from __future__ import annotations
 
@@ -38,8 +38,6 @@ DEMO = Path(__file__).resolve().parents[2] / "routing_admin" / "console" / "demo
 
 
 def picture(width: int = 3, height: int = 2) -> bytes:
-    """A valid PNG of that size."""
-
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
@@ -68,7 +66,7 @@ def upload(client: Client, *files: SimpleUploadedFile, **headers: str) -> Any:
 
 @pytest.mark.requirement("ABR-1.1")
 def test_a_file_uploaded_by_a_script_is_kept_and_its_page_named(admin: Client) -> None:
-    """201 with the page's address; the row says who stored it."""
+    """The response is 201 with the page's address, and the row says who stored the file."""
     response = upload(admin, SimpleUploadedFile("a.png", picture(), "image/png"), accept="application/json")
     row = Artifact.objects.get()
     assert (response.status_code, response.json()) == (201, {"url": reverse("artifact", args=[row.pk])})
@@ -76,7 +74,7 @@ def test_a_file_uploaded_by_a_script_is_kept_and_its_page_named(admin: Client) -
 
 
 def test_several_files_of_a_plain_form_are_kept_and_lead_back_to_the_list(admin: Client) -> None:
-    """Without scripts the form posts all files at once and is redirected."""
+    """Without scripts the form posts all files at once and redirects to the list."""
     files = (SimpleUploadedFile("a.txt", b"one"), SimpleUploadedFile("b.txt", b"two"))
     response = upload(admin, *files)
     assert (response.status_code, response["Location"]) == (302, reverse("artifacts"))
@@ -85,7 +83,7 @@ def test_several_files_of_a_plain_form_are_kept_and_lead_back_to_the_list(admin:
 
 @override_settings(MAX_UPLOAD_BYTES=10)
 def test_a_file_over_the_limit_is_refused_with_the_reason_and_not_kept(admin: Client) -> None:
-    """413 and one sentence that names the limit and what to do; no row is made."""
+    """The response is 413 with a message that names the limit, and no row is created."""
     response = upload(admin, SimpleUploadedFile("big.bin", b"x" * 11), accept="application/json")
     assert response.status_code == 413
     assert "larger than the limit of 10" in response.json()["message"].replace("\xa0", " ")
@@ -93,13 +91,13 @@ def test_a_file_over_the_limit_is_refused_with_the_reason_and_not_kept(admin: Cl
 
 
 def test_a_form_without_a_file_is_told_so(admin: Client) -> None:
-    """422 with a sentence, for a script as for a person."""
+    """The response is 422 with a message."""
     response = upload(admin, accept="application/json")
     assert (response.status_code, "Choose one" in response.json()["message"]) == (422, True)
 
 
 def test_a_viewer_reads_about_a_file_and_never_gets_its_bytes(admin: Client, viewer: Client, demo: None) -> None:
-    """The page has the decisions, no picture, no words of the file, no download; the bytes answer 403."""
+    """A viewer sees the delivery decisions, but no picture, text or download. The bytes get 403."""
     image = stored()
     secret = stored("diary.txt", b"meet me at noon", "text/plain")
     for name in ("artifact_raw", "artifact_thumbnail"):
@@ -113,14 +111,13 @@ def test_a_viewer_reads_about_a_file_and_never_gets_its_bytes(admin: Client, vie
 
 @pytest.mark.parametrize("name", ["artifact_upload", "artifacts_delete", "artifacts_restore"])
 def test_a_viewer_changes_nothing(viewer: Client, name: str) -> None:
-    """Every act is refused with 403."""
     row = stored()
     assert viewer.post(reverse(name), {"id": [row.pk]}).status_code == 403
     assert Artifact.objects.living().filter(pk=row.pk).exists()
 
 
 def test_what_is_served_cannot_run_in_the_browser(admin: Client) -> None:
-    """Bytes and thumbnails carry nosniff, a sandbox and an attachment or a type of our own."""
+    """Bytes and thumbnails have nosniff, a sandboxing policy, and are attachments or of a type of our own."""
     row = stored(
         "evil.svg", b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>", "image/svg+xml"
     )
@@ -134,7 +131,7 @@ def test_what_is_served_cannot_run_in_the_browser(admin: Client) -> None:
 
 
 def test_a_thumbnail_is_made_once_and_an_undecodable_image_has_none(admin: Client) -> None:
-    """The second answer comes from the data directory, even when the bytes are gone by then."""
+    """The thumbnail is cached in the data directory and is served even if the original bytes are gone."""
     good, bad = stored(), stored("broken.png", picture()[:45], "image/png")
     first = admin.get(reverse("artifact_thumbnail", args=[good.pk]))
     byte_store().delete(good.sha256)
@@ -144,7 +141,7 @@ def test_a_thumbnail_is_made_once_and_an_undecodable_image_has_none(admin: Clien
 
 
 def test_chosen_artifacts_are_deleted_together_and_undo_brings_all_back(admin: Client) -> None:
-    """One toast, one address; what was deleted by another act stays deleted."""
+    """Undo restores what one action deleted; what another action deleted stays deleted."""
     earlier, first, second = stored("0.png"), stored("1.png"), stored("2.png")
     admin.post(reverse("artifacts_delete"), {"id": [earlier.pk]})
     response = admin.post(reverse("artifacts_delete"), {"id": [first.pk, second.pk]}, follow=True)
@@ -158,7 +155,7 @@ def test_chosen_artifacts_are_deleted_together_and_undo_brings_all_back(admin: C
 
 
 def test_the_list_finds_by_name_and_kind_and_says_when_nothing_matches(admin: Client) -> None:
-    """The address holds the filters; a filter without results offers to clear it."""
+    """The address holds the filters. An empty result offers to clear them."""
     stored("cat.png")
     stored("notes.txt", b"words", "text/plain")
     found = admin.get(reverse("artifacts"), {"q": "CAT"}).content.decode()
@@ -170,7 +167,6 @@ def test_the_list_finds_by_name_and_kind_and_says_when_nothing_matches(admin: Cl
 
 
 def test_the_list_asks_as_often_for_thirty_as_for_three(admin: Client) -> None:
-    """A constant number of queries."""
     for number in range(3):
         stored(f"{number}.txt", f"{number}".encode(), "text/plain")
     assert queries_of(admin, reverse("artifacts")) == 4
@@ -181,7 +177,7 @@ def test_the_list_asks_as_often_for_thirty_as_for_three(admin: Client) -> None:
 
 @pytest.mark.requirement("ABR-8.2")
 def test_a_declared_type_that_the_bytes_disprove_is_shown_with_both(admin: Client, demo: None) -> None:
-    """Evidence is kept and shown: declared, what the bytes say, and which wins."""
+    """The page shows the declared type and what the content says, and that the content decides."""
     text = page(admin, stored("photo.png", b"%PDF-1.4\n" + b"1 0 obj\n<<>>\nendobj\nxref\n0 1\ntrailer\n<<>>\n%%EOF\n"))
     assert "Declared" in text
     assert "The content decides" in text
@@ -189,7 +185,7 @@ def test_a_declared_type_that_the_bytes_disprove_is_shown_with_both(admin: Clien
 
 @pytest.mark.requirement("MCR-2.1", "ABR-4.1")
 def test_each_service_stands_under_the_word_for_how_it_receives_the_file(admin: Client, demo: None) -> None:
-    """The vision model gets the image as it is, the text model its description, with the reason and who else could."""
+    """The vision model gets the image, the text model its description with the reason."""
     text = page(admin, stored(), "?language=en")
     as_it_is, described = text.split('id="g-native"')[1].split('id="g-described"')
     assert 'id="d-vision-model"' in as_it_is
@@ -200,7 +196,7 @@ def test_each_service_stands_under_the_word_for_how_it_receives_the_file(admin: 
 
 
 def test_the_texts_models_read_come_in_the_language_asked_for(admin: Client, demo: None) -> None:
-    """`?language=` chooses between the Chinese and the English text, each marked with its own language."""
+    """`?language=` chooses the Chinese or the English text, each marked with its language."""
     row = stored()
     chinese = page(admin, row, "?language=zh").split('lang="zh-Hans" hx-disable>')
     assert "工件ID: " in chinese[1][:200]
@@ -208,14 +204,14 @@ def test_the_texts_models_read_come_in_the_language_asked_for(admin: Client, dem
 
 
 def test_services_outside_every_route_can_be_left_out(admin: Client, demo: None) -> None:
-    """`?routed=1` keeps those that stand in a chain."""
+    """`?routed=1` keeps only services that are candidates of a route."""
     row = stored()
     assert 'id="d-text-model"' in page(admin, row)
     assert 'id="d-text-model"' not in page(admin, row, "?routed=1")
 
 
 def test_one_service_comes_as_a_fragment(admin: Client, demo: None) -> None:
-    """What a closed card loads when it is opened; an unknown service is 404."""
+    """A closed card loads the fragment when it is opened. An unknown service gets 404."""
     row = stored()
     address = reverse("artifact", args=[row.pk])
     text = admin.get(address, {"service": "text-model", "fragment": "card"}).content.decode()
@@ -225,7 +221,6 @@ def test_one_service_comes_as_a_fragment(admin: Client, demo: None) -> None:
 
 
 def add_services(count: int) -> None:
-    """That many more model services, each of which reads text alone."""
     echo = Provider.objects.get(name="echo")
     for number in range(count):
         row = Service(service_id=f"more-{number:02}", name="more", provider=echo, model=f"m{number}")
@@ -233,7 +228,7 @@ def add_services(count: int) -> None:
 
 
 def test_of_many_services_a_few_of_each_form_stand_on_the_page(admin: Client, demo: None) -> None:
-    """The numbers are those of all; a form leads to its pages, words and the one asked for are found beyond them."""
+    """The page shows a few services of each form and counts all. A filter by form or text finds the others."""
     add_services(50)
     row = stored()
     first = page(admin, row)
@@ -247,7 +242,7 @@ def test_of_many_services_a_few_of_each_form_stand_on_the_page(admin: Client, de
 
 
 def test_only_an_open_card_comes_with_what_the_model_gets(admin: Client, demo: None) -> None:
-    """The first of each form is open where its words are few; a long text comes when its card is opened."""
+    """A card with a short text is open. A long text is loaded when its card is opened."""
     few = page(admin, stored())
     assert few.count('class="tabset"') == few.count('class="delivery"') - few.count('hx-trigger="toggle once"')
     row = stored("table.csv", b"one line of a long table\n" * 1000, "text/csv")
@@ -256,7 +251,7 @@ def test_only_an_open_card_comes_with_what_the_model_gets(admin: Client, demo: N
 
 
 def test_bytes_that_are_gone_are_told_and_not_served(admin: Client, demo: None) -> None:
-    """The page says so and the download answers 410."""
+    """The page says that the bytes are missing, and the download gets 410."""
     row = stored()
     byte_store().delete(row.sha256)
     assert "missing from the store" in page(admin, row)
@@ -264,7 +259,10 @@ def test_bytes_that_are_gone_are_told_and_not_served(admin: Client, demo: None) 
 
 
 def test_a_file_sent_to_a_model_is_answered_in_place_and_logged(admin: Client, demo: None) -> None:
-    """The embedded model says what it received; the log has the request, its one attempt, and how the file went."""
+    """The embedded model says what it received.
+
+    The log has the request with the surface, outcome and delivery of the file.
+    """
     row = stored()
     address = reverse("artifact_send", args=[row.pk])
     response = admin.post(address, {"service": service_of("echo-vision")}, headers=HTMX)
@@ -277,13 +275,13 @@ def test_a_file_sent_to_a_model_is_answered_in_place_and_logged(admin: Client, d
 
 
 def test_a_model_without_a_key_says_why_it_cannot_be_tried(admin: Client, demo: None) -> None:
-    """The reason stands where the answer would."""
+    """The reason is shown in place of the answer."""
     response = admin.post(reverse("artifact_send", args=[stored().pk]), {"service": "text-model"})
     assert "has no key" in response.content.decode()
 
 
 def test_a_viewer_sends_nothing_and_an_unknown_service_is_missing(admin: Client, viewer: Client, demo: None) -> None:
-    """403 and 404, nothing is logged."""
+    """They get 403 and 404, and nothing is logged."""
     address = reverse("artifact_send", args=[stored().pk])
     assert viewer.post(address, {"service": "text-model"}).status_code == 403
     assert admin.post(address, {"service": "none"}).status_code == 404
@@ -292,7 +290,7 @@ def test_a_viewer_sends_nothing_and_an_unknown_service_is_missing(admin: Client,
 
 @pytest.mark.parametrize("service", ["echo-vision", "echo-text"])
 def test_what_the_page_shows_is_what_sending_sends(demo: None, service: str) -> None:
-    """The previewed payload equals the dispatched one, byte counts and all."""
+    """The previewed payload equals the dispatched one, including its byte count."""
     row, state = stored(), snapshot.current()
     spec = state.configuration.service(service_of(service))
     assert spec is not None
@@ -305,12 +303,12 @@ def test_what_the_page_shows_is_what_sending_sends(demo: None, service: str) -> 
 
 
 def test_every_reason_of_the_detector_has_its_words() -> None:
-    """The page's table has the detector's sentences, so both speak alike."""
+    """The page's table has the same sentences as the detector."""
     assert {code: str(text) for code, text in EVIDENCE.items()} == dict(REASONS)
 
 
 def test_a_guessed_encoding_is_shown_as_a_guess(admin: Client) -> None:
-    """Few letters read as well in another encoding: a note says so in words; a certain one has none."""
+    """A short text may be valid in several encodings, so the page marks the chosen one as a guess."""
     guess = stored("note.txt", "Müller\n".encode("cp1252"), "text/plain")
     sure = stored("note.txt", "Müller\n".encode(), "text/plain")
     assert (guess.encoding_certain, sure.encoding_certain) == (False, True)
@@ -321,7 +319,7 @@ def test_a_guessed_encoding_is_shown_as_a_guess(admin: Client) -> None:
 
 
 def test_an_image_that_cannot_be_decoded_shows_an_icon_and_no_broken_picture(admin: Client, viewer: Client) -> None:
-    """Also where somebody corrected the type; the list knows it from then on."""
+    """This includes a file whose type was corrected to an image. The list shows no thumbnail, either."""
     row = stored("odd.bin", b"\x00\x01\x02 no picture at all" * 9, "application/octet-stream")
     actions.correct_artifact(SYSTEM, row, mime_type="image/x-odd")
     thumbnail = reverse("artifact_thumbnail", args=[row.pk])
@@ -334,7 +332,7 @@ def test_an_image_that_cannot_be_decoded_shows_an_icon_and_no_broken_picture(adm
 
 @pytest.mark.parametrize(("name", "tag"), [("sine.mp3", "<audio"), ("film.webm", "<video")])
 def test_sound_and_film_have_a_player(admin: Client, viewer: Client, name: str, tag: str) -> None:
-    """For those who may have the bytes."""
+    """Only people who may get the bytes see the player."""
     data = (Path(__file__).resolve().parents[1] / "artifacts" / "files" / name).read_bytes()
     row = stored(name, data, "")
     assert tag in page(admin, row)

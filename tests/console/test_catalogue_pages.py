@@ -1,4 +1,4 @@
-"""The catalogue's page: where it comes from, and an edition that is looked at, taken, taken back, dropped."""
+"""The catalogue's page: sources, and versions that are previewed, applied, undone and dropped."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ API = {
         }
     }
 }
-"""models.dev's list as if it had come to agree with LiteLLM."""
+"""A list of models.dev that agrees with LiteLLM, unlike the shipped one."""
 
 
 @pytest.fixture
 def flash() -> Service:
-    """The model that two sources contradict each other about, filled from the shipped catalogue."""
+    """A service whose model two sources contradict each other about, without capabilities from the catalogue."""
     provider = Provider.objects.create(
         name="deepseek", endpoint="https://api.deepseek.com", default_model="deepseek-v4-flash", key_source="none"
     )
@@ -46,7 +46,6 @@ def flash() -> Service:
 
 
 def words_of(answer: Any) -> str:
-    """What a page says, without its tags."""
     return " ".join(re.sub(r"<[^>]+>", " ", text_of(answer)).split())
 
 
@@ -61,7 +60,7 @@ def vision() -> tuple[bool, str]:
 
 
 def test_the_page_names_sources_editions_days_and_licences(admin: Client) -> None:
-    """Provenance of what is in use, and that nothing is fetched by itself; the matrix leads there."""
+    """The page shows sources, versions, dates and licences, and that nothing is downloaded automatically."""
     text = words_of(admin.get(PAGE))
     for words in ("LiteLLM 1.109.1", "models.dev 2026-08-18", "OpenAI SDK 3.54.0", "Anthropic SDK 2.12.0", "MIT"):
         assert words in text
@@ -70,7 +69,7 @@ def test_the_page_names_sources_editions_days_and_licences(admin: Client) -> Non
 
 
 def test_a_file_is_shown_as_a_difference_and_changes_nothing(admin: Client, flash: Service) -> None:
-    """Models by number, our own services by name; the configuration stays as it was."""
+    """The preview counts models and names affected services. The configuration stays unchanged."""
     answer = upload(admin, API)
     assert answer.status_code == 302
     text = words_of(admin.get(answer.url))
@@ -83,7 +82,7 @@ def test_a_file_is_shown_as_a_difference_and_changes_nothing(admin: Client, flas
 
 
 def test_an_edition_is_taken_as_one_revision_that_undo_takes_back(admin: Client, flash: Service) -> None:
-    """Catalogue and cells together, with a line in the audit log and in History."""
+    """Catalogue and cells change together, with an audit event and an entry in History."""
     admin.post("/matrix/fill/", {"act": "catalogue"})
     assert vision() == (False, "contested")
     at = upload(admin, API).url
@@ -101,7 +100,7 @@ def test_an_edition_is_taken_as_one_revision_that_undo_takes_back(admin: Client,
 
 
 def test_an_edition_is_dropped_again(admin: Client, flash: Service) -> None:
-    """The shipped catalogue fills what was from the dropped one."""
+    """Cells are filled from the shipped catalogue again."""
     admin.post(upload(admin, API).url)
     admin.post(PAGE, {"act": "drop"})
     assert vision() == (False, "contested")
@@ -109,7 +108,7 @@ def test_an_edition_is_dropped_again(admin: Client, flash: Service) -> None:
 
 
 def test_another_process_uses_the_edition_as_soon_as_it_looks(admin: Client, flash: Service) -> None:
-    """It is part of the configuration, which every process looks at within a second."""
+    """The catalogue version is part of the configuration that every process refreshes."""
     admin.post(upload(admin, API).url)
     snapshot.refresh()
     assert snapshot.current().catalogue.entry_at("deepseek", "https://api.deepseek.com", "deepseek-v5") is not None
@@ -120,7 +119,7 @@ def test_another_process_uses_the_edition_as_soon_as_it_looks(admin: Client, fla
     [(b"<html>", "not JSON"), ({"providers": []}, "known format"), (b"", "Choose a file.")],
 )
 def test_a_bad_file_gives_one_sentence_and_keeps_nothing(admin: Client, value: Any, words: str) -> None:
-    """422 on the page where it was chosen."""
+    """The response is 422 on the page of the upload."""
     answer = upload(admin, value)
     assert answer.status_code == 422
     assert words in words_of(answer)
@@ -128,13 +127,16 @@ def test_a_bad_file_gives_one_sentence_and_keeps_nothing(admin: Client, value: A
 
 
 def test_an_edition_that_there_is_not_is_404(admin: Client) -> None:
-    """Looked at and taken."""
+    """A GET and a POST both get 404."""
     assert admin.get(f"{PAGE}987/").status_code == 404
     assert admin.post(f"{PAGE}987/").status_code == 404
 
 
 def test_an_edition_that_this_database_lost_leaves_the_shipped_one(caplog: pytest.LogCaptureFixture) -> None:
-    """A restored configuration may name one; calls go on, and the log says so."""
+    """A restored configuration may name a version that this database lacks.
+
+    Calls work with the shipped one, with a log line.
+    """
     Installation.objects.update_or_create(id=1, defaults={"catalogue": "gone"})
     snapshot.refresh()
     assert snapshot.current().catalogue.lookup("openai", "gpt-4o") is not None
@@ -143,7 +145,7 @@ def test_an_edition_that_this_database_lost_leaves_the_shipped_one(caplog: pytes
 
 @pytest.fixture
 def listing() -> Iterator[str]:
-    """The address of a provider that lists what its models read."""
+    """The address of a provider whose model list includes capabilities."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -153,8 +155,7 @@ def listing() -> Iterator[str]:
             self.end_headers()
             self.wfile.write(json.dumps({"data": models}).encode())
 
-        def log_message(self, *args: Any) -> None:
-            """Says nothing."""
+        def log_message(self, *args: Any) -> None: ...
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -164,7 +165,7 @@ def listing() -> Iterator[str]:
 
 
 def test_a_providers_own_list_is_asked_for_by_a_button(admin: Client, listing: str) -> None:
-    """Once, through the same upstream as everything else; what it says stands under its own address."""
+    """The list is fetched through the shared upstream and stored under the provider's endpoint."""
     Provider.objects.create(name="house", endpoint=f"{listing}/rich", default_model="m", key_source="none")
     snapshot.refresh()
     answer = admin.post(PAGE, {"act": "ask", "provider": "house"})
@@ -178,7 +179,7 @@ def test_a_providers_own_list_is_asked_for_by_a_button(admin: Client, listing: s
 
 
 def test_a_provider_that_lists_names_alone_or_nothing_is_told_in_a_sentence(admin: Client, listing: str) -> None:
-    """And nothing is kept."""
+    """Nothing is stored."""
     Provider.objects.create(name="plain", endpoint=f"{listing}/v1", default_model="m", key_source="none")
     Provider.objects.create(name="gone", endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
     snapshot.refresh()
@@ -194,7 +195,10 @@ def test_a_provider_that_lists_names_alone_or_nothing_is_told_in_a_sentence(admi
 
 
 def test_the_command_does_the_same(flash: Service, tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """The difference first; with --dry-run nothing is taken; --drop goes back."""
+    """The command prints the difference first.
+
+    `--dry-run` changes nothing, `--drop` returns to the shipped catalogue.
+    """
     path = tmp_path / "api.json"
     path.write_text(json.dumps(API))
     call_command("refresh_catalogue", str(path), "--dry-run")
@@ -215,6 +219,6 @@ def test_the_command_does_the_same(flash: Service, tmp_path: Any, capsys: pytest
      (["--provider", "nobody"], "no enabled provider nobody")],
 )  # fmt: skip
 def test_the_command_says_what_is_wrong_in_one_line(arguments: list[str], words: str) -> None:
-    """Exit status 1, no traceback."""
+    """The command fails with a message, without a traceback."""
     with pytest.raises(CommandError, match=words):
         call_command("refresh_catalogue", *arguments)

@@ -1,4 +1,4 @@
-"""What sources contradict each other about: it counts as no, and every page that offers it names both."""
+"""Capabilities that catalogue sources contradict each other about: they count as no, and pages name both sources."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONTEST = "contested: LiteLLM 1.109.1 says yes, models.dev 2026-08-18 says no. C
 
 @pytest.fixture
 def flash() -> Service:
-    """DeepSeek's model whose images two sources contradict each other about; nothing is known of it yet."""
+    """A service whose model two sources contradict each other about, without any capabilities yet."""
     provider = Provider.objects.create(
         name="deepseek", endpoint="https://api.deepseek.com", default_model="deepseek-v4-flash", key_source="none"
     )
@@ -35,7 +35,7 @@ def cell(row: Service, side: str, name: str) -> tuple[bool, str]:
 
 
 def test_filling_from_the_catalogue_leaves_a_contested_cell_off_and_says_so(admin: Client, flash: Service):
-    """Agreed facts are filled, the contested one counts as no, under its own source."""
+    """Agreed facts are filled. The contested one counts as no, with the source "contested"."""
     admin.post("/matrix/fill/", {"act": "catalogue"})
     assert cell(flash, "input", "text") == (True, "catalogue")
     assert cell(flash, "input", "audio") == (False, "catalogue")
@@ -43,7 +43,7 @@ def test_filling_from_the_catalogue_leaves_a_contested_cell_off_and_says_so(admi
 
 
 def test_the_matrix_and_the_services_page_name_both_sides(admin: Client, flash: Service):
-    """In the cell's title, and in words beside the switch and in the catalogue's card."""
+    """Both sources are in the cell's title, beside the switch and in the catalogue's card."""
     admin.post("/matrix/fill/", {"act": "catalogue"})
     assert f'data-source="contested" title="{CONTEST}"' in admin.get("/matrix/").content.decode()
     page = admin.get("/services/flash/").content.decode()
@@ -53,7 +53,7 @@ def test_the_matrix_and_the_services_page_name_both_sides(admin: Client, flash: 
 
 
 def test_what_no_source_has_a_word_on_stays_unknown(admin: Client):
-    """A silent row of LiteLLM fills nothing: the cell is off as unknown, not as the catalogue's no; Undo keeps it."""
+    """A source that does not mention a capability fills nothing: the cell is off as unknown, also after Undo."""
     provider = Provider.objects.create(
         name="anthropic", endpoint="https://api.anthropic.com/v1", default_model="x", key_source="none"
     )
@@ -72,7 +72,7 @@ def test_what_no_source_has_a_word_on_stays_unknown(admin: Client):
 
 
 def test_an_administrators_choice_settles_a_contest(admin: Client, flash: Service):
-    """The switch is theirs from then on, and the catalogue no longer overrules it, not even when it is applied."""
+    """The cell is declared from then on, and applying the catalogue does not overwrite it."""
     admin.post("/matrix/fill/", {"act": "catalogue"})
     admin.post(f"/matrix/cell/{flash.pk}/?side=input&name=vision", {"on": "1"})
     admin.post("/catalogue/flash/")
@@ -80,7 +80,7 @@ def test_an_administrators_choice_settles_a_contest(admin: Client, flash: Servic
 
 
 def test_a_contest_is_named_where_models_are_chosen(admin: Client, flash: Service):
-    """In the list of models to add, and beside the check box when they are adjusted first."""
+    """Both sources are named in the list of models to add and on the form that adjusts them."""
     at = f"/providers/{flash.provider.name}/models/"
     Service.objects.all().delete()
     offer = admin.post(at, {"act": "write", "names": "deepseek-v4-flash"}).content.decode()
@@ -90,7 +90,6 @@ def test_a_contest_is_named_where_models_are_chosen(admin: Client, flash: Servic
 
 
 def test_a_model_that_is_added_keeps_its_contested_cell(admin: Client, flash: Service):
-    """Added as offered it is off and contested; ticked by the administrator it is declared."""
     at = f"/providers/{flash.provider.name}/models/"
     Service.objects.all().delete()
     admin.post(at, {"act": "add", "names": "deepseek-v4-flash", "use": "deepseek-v4-flash"})
@@ -99,7 +98,7 @@ def test_a_model_that_is_added_keeps_its_contested_cell(admin: Client, flash: Se
 
 
 def test_undo_brings_a_contested_cell_back(admin: Client, flash: Service):
-    """A revision holds where each value comes from, also of what counts as no."""
+    """A revision holds the source of each value, also of a contested one."""
     admin.post("/matrix/fill/", {"act": "catalogue"})
     admin.post(f"/matrix/cell/{flash.pk}/?side=input&name=vision", {"on": "1"})
     assert cell(flash, "input", "vision") == (True, "declared")
@@ -108,7 +107,7 @@ def test_undo_brings_a_contested_cell_back(admin: Client, flash: Service):
 
 
 def test_a_probe_settles_a_contest(admin: Client, flash: Service):
-    """What the model itself showed stays, whatever the catalogue's sources say."""
+    """A probed value stays when the catalogue is applied."""
     admin.post("/matrix/fill/", {"act": "catalogue"})
     set_cell(SYSTEM, flash, ("input", "vision"), supported=True, source=Source.PROBED)
     admin.post("/matrix/fill/", {"act": "catalogue"})

@@ -1,4 +1,4 @@
-"""A Chinese page speaks Chinese: what cores, checks and logs say is translated, only quotations stay as they came."""
+"""Chinese pages contain no English sentences except quotations."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ pages = pytest.mark.django_db(databases=["default", "logs"])
 
 
 class Read(HTMLParser):
-    """What a person reads of a page, without code, quotations and what is marked as English."""
+    """The visible text of a page, without code, quotations and parts marked as English."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,8 +48,8 @@ class Read(HTMLParser):
             quiet = tag in SILENT or "said" in known.get("class", "").split() or known.get("lang", "") == "en"
             self.open.append(quiet)
 
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """`<use/>` and the like hold nothing."""
+    # Elements such as `<use/>` have no text.
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None: ...
 
     def handle_endtag(self, tag: str) -> None:
         if tag not in VOID and self.open:
@@ -61,7 +61,7 @@ class Read(HTMLParser):
 
 
 def english_in(page: str) -> list[str]:
-    """Runs of four English words and more that stand bare on the page."""
+    """Return runs of four or more English words in the visible text."""
     reader = Read()
     reader.feed(page)
     return [found for text in reader.texts for found in ENGLISH.findall(" ".join(text.split()))]
@@ -73,13 +73,12 @@ def spoken(answer: Any) -> list[str]:
 
 @pytest.fixture
 def admin(demo: None, admin: Client) -> Client:
-    """The administrator's browser, which prefers Chinese."""
     admin.defaults["HTTP_ACCEPT_LANGUAGE"] = "zh-hans"
     return admin
 
 
 def test_english_on_a_page_is_found() -> None:
-    """The rule can fail: bare sentences and bare labels are seen, code and quotations are not."""
+    """The check itself works: plain sentences and labels are found, code and quotations are not."""
     bare = '<p>The provider is disabled.</p><a title="There is nothing to see">x</a>'
     quiet = '<code>one two three four</code><q>one two three four</q><p lang="en">one two three four</p>'
     assert len(english_in(bare)) == 2
@@ -88,7 +87,7 @@ def test_english_on_a_page_is_found() -> None:
 
 @pages
 def test_every_page_of_the_demo_is_in_chinese(admin: Client) -> None:
-    """Lists, single things, settings and the log, but for what somebody entered as a description or searches by."""
+    """This covers lists, detail pages, settings and the log. Descriptions that a person entered are exempt."""
     key = record_demo_request()
     journal().flush()
     lists = ("dashboard", "providers", "provider_new", "services", "service_new", "agents", "agent_new", "matrix")
@@ -154,7 +153,7 @@ FILES = [
 @pytest.mark.parametrize("text", FILES, ids=range(len(FILES)))
 @pytest.mark.requirement("MMR-E3")
 def test_the_problems_of_an_import_are_told_in_chinese(admin: Client, text: str) -> None:
-    """Every rule of both files, and what cannot be read as JSON."""
+    """This covers every rule of both files and invalid JSON."""
     answer = admin.post(reverse("config_import"), {"text": text, "name": "x.json"})
     assert answer.status_code in (200, 422)
     assert spoken(answer) == []
@@ -162,7 +161,7 @@ def test_the_problems_of_an_import_are_told_in_chinese(admin: Client, text: str)
 
 @pages
 def test_what_a_seed_export_cannot_say_is_told_in_chinese(admin: Client) -> None:
-    """The sentences beside the download, in the reader's language; the command's stay English."""
+    """The messages beside the download are in the reader's language; the command's stay English."""
     Provider.objects.update(timeouts={"connect": 3}, proxy="none")
     snapshot.refresh()
     answer = admin.get(reverse("config") + "?for=seed")
@@ -183,7 +182,7 @@ def test_what_a_seed_export_cannot_say_is_told_in_chinese(admin: Client) -> None
     ids=["no key", "plain http", "private address", "another port"],
 )
 def test_why_a_provider_cannot_be_used_is_told_in_chinese(admin: Client, changes: dict[str, str]) -> None:
-    """On its page, in the list, on the dashboard, in a route, and by the test of its connection."""
+    """This covers its page, the list, the dashboard, a route and the connection test."""
     row = Provider.objects.get(name="echo")
     needs_key = "api.example.com" in changes["endpoint"] and changes["endpoint"].startswith("https")
     Provider.objects.filter(pk=row.pk).update(**changes, key_source="env" if needs_key else row.key_source)
@@ -224,7 +223,7 @@ SKIPPED = [(reason.value, sentence) for reason, sentence in SKIP_SENTENCES.items
 
 @pages
 def test_a_failed_request_is_told_in_chinese(admin: Client) -> None:
-    """Our own sentences of the log in Chinese, each with its facts; a provider's words in a quotation."""
+    """Our own log messages are translated with their values; a provider's message is a quotation."""
     key = logged(
         translatable(EXHAUSTED, count=2, said="echo/m0: boom; echo/m1: There is no such model as that"),
         *FAULTS,
@@ -243,7 +242,7 @@ def test_a_failed_request_is_told_in_chinese(admin: Client) -> None:
 
 @pages
 def test_the_demo_s_failed_request_is_told_in_chinese(admin: Client) -> None:
-    """The request that the demo walks with one model down."""
+    """The demo's request walks its chain with one model down."""
     key = record_demo_request()
     journal().flush()
     assert spoken(admin.get(reverse("request", args=[key]))) == []
@@ -252,7 +251,7 @@ def test_the_demo_s_failed_request_is_told_in_chinese(admin: Client) -> None:
 @pages
 @pytest.mark.parametrize("word", sorted(SCRIPTED))
 def test_a_simulated_walk_is_told_in_chinese(admin: Client, word: str) -> None:
-    """Whatever a candidate is told to do."""
+    """This covers every scripted outcome of a candidate."""
     chain = ["echo/echo-503", "echo/echo-vision", "echo/echo-text"]
     data: dict[str, Any] = {"act": "simulate", "preset": "seed", "enabled": "on", "version": "1", "sim-message": "好"}
     data["card"] = ["1", "2", "3"]

@@ -1,4 +1,4 @@
-"""Choosing among many models of a provider: a table with a search, all shown chosen at once, adjusted before adding."""
+"""Choosing among many models of a provider: search, select all, adjust before adding."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def post(client: Client, act: str, *use: str, names: list[str] = NAMES, **more: 
 
 
 def test_a_search_keeps_what_it_leaves_out_chosen(admin: Client) -> None:
-    """The lines are those with the words in them; a chosen one beside them stays chosen, unseen."""
+    """A selected model that the search does not show stays selected in a hidden input."""
     page = text_of(post(admin, "find", "model-001", data={"q": "MODEL-33"}, headers=HTMX))
     assert page.count('type="checkbox"') == 10
     assert '<input type="hidden" name="use" value="model-001">' in page
@@ -35,7 +35,7 @@ def test_a_search_keeps_what_it_leaves_out_chosen(admin: Client) -> None:
 
 
 def test_all_that_are_shown_are_chosen_at_once(admin: Client) -> None:
-    """Every line the search leaves is ticked, none is added, and the button says how many there are."""
+    """Every line that the search shows is selected, but nothing is added. The button shows how many are selected."""
     page = text_of(post(admin, "all", "model-001", data={"q": "model-33"}))
     assert page.count("checked>") == 10
     assert "Add 11" in page
@@ -44,14 +44,14 @@ def test_all_that_are_shown_are_chosen_at_once(admin: Client) -> None:
 
 
 def test_what_is_a_service_already_is_not_chosen_with_all(admin: Client) -> None:
-    """It says so in its line and can still be chosen by itself."""
+    """Its line says so, and it can still be selected by itself."""
     page = text_of(post(admin, "all", names=["echo-vision", "new-one"]))
     assert "is already echo-vision" in page
     assert "Add 1" in page
 
 
 def test_chosen_models_are_added_as_they_are(admin: Client) -> None:
-    """One revision; a name that is taken gets the provider's in front."""
+    """Adding makes one revision. If a name is taken, the service's id is prefixed with the provider's name."""
     before = Revision.objects.count()
     made = post(admin, "add", "new-one", "echo-vision", names=["echo-vision", "new-one", "left-alone"])
     assert made["Location"] == "/matrix/?provider=echo"
@@ -62,7 +62,7 @@ def test_chosen_models_are_added_as_they_are(admin: Client) -> None:
 
 
 def test_chosen_models_can_be_adjusted_first(admin: Client) -> None:
-    """Id, alias and capabilities of the chosen ones alone; they are added as written."""
+    """The form has id, alias and capabilities of the selected models, which are added as entered."""
     page = text_of(post(admin, "adjust", "model-007", data={"q": "nothing"}))
     assert page.count('name="model" value=') == 1
     line = {"act": "make", "model": "model-007", "use-0": "on", "id-0": "seven", "alias-0": "james"}

@@ -1,4 +1,4 @@
-"""Two models side by side: what each gets of one artifact, what differs, and how many tokens that makes."""
+"""Comparison of what two models receive of one artifact, with the difference and the number of tokens."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def compare(client: Client, row: Artifact, a: str = "", b: str = "") -> str:
 
 
 def test_what_differs_between_two_models_is_marked(admin: Client, row: Artifact) -> None:
-    """How each gets it, in which place, and the payloads line beside line."""
+    """The page marks differences in the form, in the content part and line by line in the payloads."""
     text = compare(admin, row, "vision-model", "text-model")
     assert "the model gets the file" in text
     assert "the model only gets a description" in text
@@ -38,7 +38,6 @@ def test_what_differs_between_two_models_is_marked(admin: Client, row: Artifact)
 
 
 def test_a_model_beside_itself_differs_in_nothing(admin: Client, row: Artifact) -> None:
-    """Every text is the very same, and the tokens are alike."""
     text = compare(admin, row, "text-model", "text-model")
     assert "differs" not in text
     assert "Both get exactly the same." in text
@@ -46,13 +45,13 @@ def test_a_model_beside_itself_differs_in_nothing(admin: Client, row: Artifact) 
 
 
 def test_names_that_there_are_none_of_give_the_first_two(admin: Client, row: Artifact) -> None:
-    """As an address without names does."""
+    """Unknown or missing names select the first two models."""
     first, second = (each.name for each in Previewer(row).endpoints[:2])
     assert re.findall(r"<option selected>([^<]+)", compare(admin, row, "nobody", "")) == [first, second]
 
 
 def test_a_viewer_compares_without_the_words_of_the_file(viewer: Client, demo: None) -> None:
-    """The decisions are there, what the file says is not."""
+    """A viewer sees the decisions but not the file's text."""
     row = store_bytes(SYSTEM, b"meet me at noon", filename="a.txt", declared="text/plain")
     text = compare(viewer, row, "text-model", "vision-model")
     assert "How it is received" in text

@@ -1,4 +1,4 @@
-"""Configuration out and in through the browser: export, problems with lines, difference, apply, 409."""
+"""Export and import of the configuration in the browser: problems with lines, difference, applying, conflicts."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def newest() -> int:
 
 @pytest.mark.parametrize("mode", ["full", "seed", "gateway"])
 def test_each_mode_explains_itself_and_gives_both_files(admin: Client, demo: None, mode: str) -> None:
-    """The page leads to downloads that are the exports of the command."""
+    """The page links to downloads that equal the command's exports."""
     page = admin.get(reverse("config"), {"for": mode}).content.decode()
     for name in FileFormat:
         assert f"{reverse('config_export', args=[name])}?for={mode}" in page
@@ -63,14 +63,14 @@ def test_each_mode_explains_itself_and_gives_both_files(admin: Client, demo: Non
 
 
 def test_what_the_seed_format_cannot_say_is_listed(admin: Client, demo: None) -> None:
-    """The embedded provider has no call URL there, and the page says so."""
+    """The embedded provider has no endpoint URL, which the seed format needs, and the page says so."""
     page = admin.get(reverse("config"), {"for": "seed"})
     assert page.context["left_out"]
     assert "cannot be expressed in this format" in page.content.decode()
 
 
 def test_a_viewer_sees_what_there_is_and_exports_nothing(viewer: Client, demo: None) -> None:
-    """403 for a download and for an import; the page gives the reason."""
+    """A download and an import get 403, and the page gives the reason."""
     page = viewer.get(reverse("config")).content.decode()
     assert "Exports need the editor role" in page
     assert "download" not in page
@@ -80,7 +80,6 @@ def test_a_viewer_sees_what_there_is_and_exports_nothing(viewer: Client, demo: N
 
 @pytest.mark.parametrize("name", ["other", "llm-routing.json"])
 def test_another_name_is_404(admin: Client, name: str) -> None:
-    """There are two files."""
     assert admin.get(reverse("config_export", args=[name])).status_code == 404
 
 
@@ -88,7 +87,7 @@ def test_another_name_is_404(admin: Client, name: str) -> None:
 
 
 def test_a_pasted_file_shows_its_difference_and_changes_nothing(admin: Client, demo: None) -> None:
-    """In words and side by side, what is kept with its line, and the warning with its line."""
+    """The page shows changes, a diff, kept fields with their line and warnings with their line."""
     before = newest()
     page = send(admin, text())
     assert page.status_code == 200
@@ -102,7 +101,7 @@ def test_a_pasted_file_shows_its_difference_and_changes_nothing(admin: Client, d
 
 
 def test_a_key_is_nowhere_but_in_the_text_that_was_pasted(admin: Client, demo: None) -> None:
-    """The difference shows that there is a key, never the key."""
+    """The page shows that there is a key, never its value."""
     page = send(admin, text(comment=f"Bearer {SECRET}")).content.decode()
     area = page[page.index("<textarea") : page.index("</textarea>")]
     assert SECRET in area
@@ -110,7 +109,7 @@ def test_a_key_is_nowhere_but_in_the_text_that_was_pasted(admin: Client, demo: N
 
 
 def test_applying_makes_one_revision_with_its_message_and_undo(admin: Client, demo: None) -> None:
-    """The text comes back with the form, so no session and no script is needed."""
+    """The form carries the pasted text, so no session and no script is needed."""
     page = send(admin, text())
     sent = {"expected": page.context["revision"], "act": "apply", "message": "deepseek joins"}
     answer = admin.post(reverse("config_import"), {"text": [text()], "mode": "merge", **sent}, follow=True)
@@ -123,7 +122,7 @@ def test_applying_makes_one_revision_with_its_message_and_undo(admin: Client, de
 
 
 def test_replace_removes_what_the_file_does_not_mention(admin: Client, demo: None) -> None:
-    """Merge keeps it; the difference says which."""
+    """Merging removes nothing."""
     merged = {one.name for one in send(admin, text()).context["changes"] if one.label == "Removed"}
     replaced = {one.name for one in send(admin, text(), mode="replace").context["changes"] if one.label == "Removed"}
     assert merged == set()
@@ -131,7 +130,7 @@ def test_replace_removes_what_the_file_does_not_mention(admin: Client, demo: Non
 
 
 def test_problems_stop_the_import_and_name_path_and_line(admin: Client, demo: None) -> None:
-    """422; applying all the same writes nothing."""
+    """The response is 422, and applying it writes nothing."""
     bad = text(routing={"default": {"provider": "gone"}, "x": {"provider": "deepseek", "maxTokens": 0}})
     page = send(admin, bad)
     assert page.status_code == 422
@@ -145,7 +144,7 @@ def test_problems_stop_the_import_and_name_path_and_line(admin: Client, demo: No
 
 
 def test_broken_json_names_line_and_column(admin: Client) -> None:
-    """The text stays, so it can be corrected where it stands."""
+    """The pasted text is kept in the form so that it can be corrected."""
     page = send(admin, '{"providers": [,]}')
     assert page.status_code == 422
     assert "line 1, column 16" in page.content.decode()
@@ -153,7 +152,7 @@ def test_broken_json_names_line_and_column(admin: Client) -> None:
 
 
 def test_a_file_that_is_no_utf8_is_named_by_its_encoding(admin: Client) -> None:
-    """It is read, not guessed."""
+    """The encoding is detected and named, but the text is not decoded with it."""
     file = SimpleUploadedFile("llm-routing.json", '{"providers": "中文"}'.encode("gb18030"))
     page = admin.post(reverse("config_import"), {"file": file, "mode": "merge"})
     assert page.status_code == 422
@@ -161,7 +160,7 @@ def test_a_file_that_is_no_utf8_is_named_by_its_encoding(admin: Client) -> None:
 
 
 def test_both_files_at_once_are_one_import(admin: Client, demo: None) -> None:
-    """Uploaded together, recognised each, applied as one revision."""
+    """Each of the uploaded files is recognized, and they are applied as one revision."""
     texts = {name: exports.export(name).text for name in FileFormat}
     files = [SimpleUploadedFile(f"{name}.json", body.encode()) for name, body in texts.items()]
     page = admin.post(reverse("config_import"), {"file": files, "mode": "replace"})
@@ -174,7 +173,7 @@ def test_both_files_at_once_are_one_import(admin: Client, demo: None) -> None:
 
 
 def test_a_change_made_meanwhile_is_409_and_shows_the_new_difference(admin: Client, demo: None) -> None:
-    """Nothing is written; applying once more, having seen it, is."""
+    """The first attempt writes nothing. Applying again, based on the newest revision, succeeds."""
     page = send(admin, text())
     seen = page.context["revision"]
     save_route(ADA, TaskRoute(task_type="meanwhile"), [CandidateSpec("echo")])
@@ -188,7 +187,7 @@ def test_a_change_made_meanwhile_is_409_and_shows_the_new_difference(admin: Clie
 
 
 def test_the_first_import_needs_no_configuration(admin: Client) -> None:
-    """Against the empty one; somebody else's first revision in between is a conflict too."""
+    """The difference is against an empty configuration. A first revision created in between is a conflict."""
     page = send(admin, text())
     assert page.context["revision"] == 0
     load_demo()
@@ -196,13 +195,12 @@ def test_the_first_import_needs_no_configuration(admin: Client) -> None:
 
 
 def test_nothing_sent_says_what_to_do(admin: Client) -> None:
-    """Back to the page with a sentence."""
     answer = admin.post(reverse("config_import"), {"text": "  "}, follow=True)
     assert "Choose a file, or paste its text" in answer.content.decode()
 
 
 def test_what_only_the_whole_configuration_shows_is_told_too(admin: Client, demo: None) -> None:
-    """Files that are right in themselves and would take away a service that an agent uses: 422 with the sentence."""
+    """Valid files that would remove a service used by an agent get 422 with a message for each agent."""
     before = newest()
     answer = send(admin, '{"services": []}', mode="replace", act="apply", expected=before)
     assert answer.status_code == 422

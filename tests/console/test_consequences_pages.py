@@ -1,4 +1,4 @@
-"""What an act changes for routes and agents is on the page before it is done."""
+"""Pages show what an action changes for routes and agents before it is done."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ LOSS = "In design, echo/echo-vision gets images as descriptions."
 
 
 def fields_of(client: Client, url: str, form: str) -> dict[str, Any]:
-    """What the page's form of that context name would send, were nothing changed."""
+    """Return what the form with that context name would submit if nothing were changed."""
     bound = client.get(url).context[form]
     values = {name: bound[name].value() for name in bound.fields}
     return {name: value for name, value in values.items() if value not in (None, False)}
 
 
 def test_disabling_a_service_asks_first_then_does_it(admin: Client) -> None:
-    """Nothing is written before the person has read what it changes."""
+    """Nothing is written before the person confirms the consequences."""
     url = reverse("service", args=["echo-vision"])
     data = fields_of(admin, url, "form") | {"switch": []}
     data.pop("enabled")
@@ -44,7 +44,7 @@ def test_disabling_a_service_asks_first_then_does_it(admin: Client) -> None:
 
 
 def test_saving_a_service_that_stays_enabled_asks_nothing(admin: Client) -> None:
-    """Nor does one that was disabled before."""
+    """This also holds for a service that was disabled before."""
     url = reverse("service", args=["echo-vision"])
     assert admin.post(url, fields_of(admin, url, "form") | {"name": "Eyes"}).status_code == 302
     Service.objects.filter(service_id="echo-vision").update(enabled=False)
@@ -54,7 +54,7 @@ def test_saving_a_service_that_stays_enabled_asks_nothing(admin: Client) -> None
 
 
 def test_disabling_a_provider_asks_first_on_its_page_and_in_the_list(admin: Client) -> None:
-    """The list names all that the chosen ones change together, on a page of its own."""
+    """The list shows the combined consequences of all chosen providers on a page of its own."""
     url = reverse("provider", args=["echo"])
     data = fields_of(admin, url, "form") | {"key_act": "keep"}
     data.pop("enabled")
@@ -68,7 +68,7 @@ def test_disabling_a_provider_asks_first_on_its_page_and_in_the_list(admin: Clie
 
 
 def test_the_dialog_before_deleting_says_what_goes(admin: Client) -> None:
-    """A model service, an agent, a task route; where nothing changes, it says that."""
+    """This covers a model service, an agent and a task route. Without consequences, the dialog says so."""
     assert LOSS in admin.get(reverse("service", args=["echo-vision"])).content.decode()
     agent = admin.get(reverse("agent", args=["text-agent"])).content.decode()
     assert "The agent text-agent is deleted, and its keys stop working." in agent
@@ -80,13 +80,13 @@ def test_the_dialog_before_deleting_says_what_goes(admin: Client) -> None:
 
 
 def test_removing_a_language_says_in_which_one_is_answered_then(admin: Client) -> None:
-    """Before the button that does it."""
+    """The settings page says so before the removal."""
     save_language(ADA, "pt", "Responda em português.")
     assert "Requests in pt are answered in zh." in admin.get(reverse("settings")).content.decode()
 
 
 def test_removing_the_demo_lists_what_goes_and_what_that_takes_from_the_rest(admin: Client) -> None:
-    """By kind, on both pages that offer it; what somebody made of the demo stays, and says what it loses."""
+    """Both pages that offer it list what is removed, by kind, and what the remaining rows lose."""
     save_agent(ADA, Agent(agent_id="mine", name="mine", task_type="design"))
     save_alias(ADA, "gpt-4", "vision-model")
     for page in ("settings", "dashboard"):
@@ -98,7 +98,7 @@ def test_removing_the_demo_lists_what_goes_and_what_that_takes_from_the_rest(adm
 
 
 def test_an_agent_made_at_run_time_counts_as_any_other(text_agent: AgentProgram) -> None:
-    """It is in no file and no revision, and yet loses its model."""
+    """It is in no file and no revision, but it is listed as losing its model."""
     put_agent(ADA, "text-agent", "helper", service_id="echo-text")
     assert "The agent helper no longer reaches any model." in [
         one.sentence for one in foresee_disabling("service", ["echo-text"])

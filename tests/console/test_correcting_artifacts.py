@@ -1,4 +1,4 @@
-"""An artifact's page corrects what the file is: type, encoding, who may read it, and back again."""
+"""Correcting an artifact's type, encoding and visibility on its page, and reverting to the detected values."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def binary(demo: None) -> Artifact:
 
 @pytest.fixture
 def guess(demo: None) -> Artifact:
-    """A Chinese text that was read in another encoding, by a guess."""
+    """A Chinese text whose encoding was guessed wrong."""
     row = actions.store_bytes(SYSTEM, CHINESE.encode("gb18030"), filename="notes.txt", owner="text-agent")
     Artifact.objects.filter(pk=row.pk).update(encoding="big5", encoding_certain=False)
     return row
@@ -42,7 +42,7 @@ def page(client: Client, row: Artifact) -> Page:
 
 
 def fill(client: Client, row: Artifact, query: str = "", **words: str) -> Any:
-    """Sends the page's form with what stands in it but for these words."""
+    """Submit the page's form with its current values except for `words`."""
     row.refresh_from_db()
     before = {name: getattr(row, name) for name in ("mime_type", "encoding", "visibility")}
     sent = {**before, **words, **{f"before_{name}": value for name, value in before.items()}}
@@ -50,7 +50,7 @@ def fill(client: Client, row: Artifact, query: str = "", **words: str) -> Any:
 
 
 def test_the_page_corrects_the_type_and_shows_the_delivery_anew(admin: Client, binary: Artifact) -> None:
-    """The answer to the form is the page as it is now, with its words before each model; the toast says it."""
+    """The form redirects to the page with its query, and a toast says what models receive now."""
     answer = fill(admin, binary, "?language=en", mime_type="text/x-thing", encoding="cp1252")
     now = Page(answer)
     assert answer.redirect_chain == [(reverse("artifact", args=[binary.pk]) + "?language=en", 302)]
@@ -59,12 +59,12 @@ def test_the_page_corrects_the_type_and_shows_the_delivery_anew(admin: Client, b
     assert "corrected" in answer.content.decode()
     binary.refresh_from_db()
     assert (binary.kind, binary.encoding, binary.encoding_certain) == ("text", "cp1252", True)
-    event = AuditEvent.objects.filter(action="artifact.correct").latest("pk")  # the page itself is a reading
+    event = AuditEvent.objects.filter(action="artifact.correct").latest("pk")  # viewing the page is an event, too
     assert (event.actor, event.object_name) == ("admin", binary.pk)
 
 
 def test_one_button_goes_back_to_what_was_detected(admin: Client, binary: Artifact) -> None:
-    """It is there only while something is corrected."""
+    """The button exists only while something is corrected."""
     assert page(admin, binary).button("Use the detected values") is None
     fill(admin, binary, mime_type="text/plain")
     assert page(admin, binary).button("Use the detected values")
@@ -74,7 +74,7 @@ def test_one_button_goes_back_to_what_was_detected(admin: Client, binary: Artifa
 
 
 def test_a_guessed_encoding_is_corrected_where_it_is_shown(admin: Client, guess: Artifact) -> None:
-    """The note has the choice; the same encoding again makes the guess certain, another reads the words anew."""
+    """Confirming the guess makes it certain. Another encoding decodes the text again."""
     assert page(admin, guess).button("Use this encoding")
     address = reverse("artifact_correct", args=[guess.pk])
     admin.post(address, {"encoding": "big5"})
@@ -85,7 +85,7 @@ def test_a_guessed_encoding_is_corrected_where_it_is_shown(admin: Client, guess:
 
 
 def test_what_the_form_leaves_as_it_was_is_no_correction(admin: Client, guess: Artifact) -> None:
-    """A guess is not made certain by correcting something else; without any change nothing is done and that is said."""
+    """Correcting another field does not make a guess certain. A form without changes does nothing and says so."""
     fill(admin, guess, visibility="private")
     row = Artifact.objects.get()
     assert (row.visibility, row.encoding_certain, row.correction) == ("private", False, None)
@@ -95,7 +95,7 @@ def test_what_the_form_leaves_as_it_was_is_no_correction(admin: Client, guess: A
 
 
 def test_a_wrong_word_stands_in_its_field_with_the_reason(admin: Client, binary: Artifact) -> None:
-    """422, the form is open, the field is marked and described by the reason; nothing changed."""
+    """The response is 422, the field keeps the value and is described by the reason, and nothing changes."""
     answer = fill(admin, binary, mime_type="png")
     assert answer.status_code == 422
     assert Page(answer).error("Type").endswith("png is not a valid type. Did you mean image/png?")
@@ -106,19 +106,19 @@ def test_a_wrong_word_stands_in_its_field_with_the_reason(admin: Client, binary:
 
 
 def test_a_file_of_a_person_can_be_kept_from_every_agent(admin: Client, demo: None) -> None:
-    """It belongs to no agent, and the page says so."""
+    """A person's file belongs to no agent, and the page says so."""
     row = actions.store_bytes(SYSTEM, BINARY, filename="data.bin", uploaded_by="admin")
     answer = fill(admin, row, visibility="private").content.decode()
     assert answer.count("no agent, only people on these pages") == 2
 
 
 def test_bytes_that_an_encoding_loses_are_told(admin: Client, guess: Artifact) -> None:
-    """The words stand there with U+FFFD, and a note beside them."""
+    """They are shown as U+FFFD with a note."""
     assert "Some bytes are not valid" in fill(admin, guess, encoding="utf-8").content.decode()
 
 
 def test_a_viewer_sees_no_form_and_corrects_nothing(viewer: Client, guess: Artifact) -> None:
-    """Nor the choice at the guess; the post is 403."""
+    """A viewer gets no choice of encodings either, and a POST gets 403."""
     seen = page(viewer, guess)
     assert [seen.button(name) for name in ("Correct it", "Use this encoding", "Correct the type")] == [None] * 3
     assert fill(viewer, guess, encoding="gb18030").status_code == 403
@@ -126,6 +126,6 @@ def test_a_viewer_sees_no_form_and_corrects_nothing(viewer: Client, guess: Artif
 
 
 def test_every_encoding_and_type_that_is_offered_is_one(db: None) -> None:
-    """Each encoding of the core stands in one group, each type is written as we write it."""
+    """Each known encoding is in exactly one group, and each type is in its normal form."""
     assert sorted(name for _, names in ENCODINGS for name in names) == sorted(CHOICES)
     assert [name for name in TYPES if clean_mime(name) != name] == []

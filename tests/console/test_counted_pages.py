@@ -1,4 +1,4 @@
-"""Every page stands in one of the two tables of queries, so that a new one is counted from its first day."""
+"""Every page has an expected number of queries in one of two tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.ui.test_every_page import OUTSIDE, PAGES
 
 
 def test_every_page_has_its_number_of_queries() -> None:
-    """All that `test_every_page` looks at but what somebody sees who is not signed in."""
+    """Pages for people who are not signed in are exempt."""
     counted = [*test_query_counts.QUERIES, *test_routing_query_counts.QUERIES]
     names = {resolve(address.partition("?")[0].format(user=1, first=1, edition=1)).url_name for address in counted}
     assert set(PAGES) - OUTSIDE - names == set()

@@ -1,4 +1,4 @@
-"""The dashboard: health and numbers as plain values, the checklist, the demo's removal with Undo."""
+"""The dashboard: health and figures as plain values, the checklist, removing the demo with Undo."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NOW = datetime(2026, 11, 20, 14, 0, tzinfo=UTC)
 
 
 def samples(*outcomes: str, ms: float = 100) -> list[Sample]:
-    """Newest first, a minute apart."""
+    """Return samples a minute apart, newest first."""
     return [Sample(NOW - timedelta(minutes=at), outcome, ms) for at, outcome in enumerate(outcomes)]
 
 
@@ -50,13 +50,13 @@ def samples(*outcomes: str, ms: float = 100) -> list[Sample]:
     ],
 )
 def test_a_providers_health_is_judged_by_its_newest_calls(outcomes: tuple[str, ...], ms: float, status: str) -> None:
-    """Down when the last three, or all there were, failed; slow when half the answers take ten seconds."""
+    """A provider is down if its last three calls, or all of fewer, failed, and slow if the median is ten seconds."""
     assert judge(samples(*outcomes, ms=ms), NOW).status == status
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1), st.floats(0.01, 1))
 def test_a_quantile_is_a_value_that_occurred_and_has_its_share_below_it(values: list[float], share: float) -> None:
-    """Nearest rank: at least that share of the values is not above it."""
+    """This is the nearest rank: at least that share of the values is not above it."""
     found = quantile(sorted(values), share)
     assert found in values
     assert sum(value <= found for value in values) >= share * len(values) - 1e-9
@@ -64,7 +64,7 @@ def test_a_quantile_is_a_value_that_occurred_and_has_its_share_below_it(values: 
 
 @given(st.lists(st.sampled_from(["ok", "http_500"]), max_size=50))
 def test_every_call_of_the_hour_is_in_the_sparkline(outcomes: list[str]) -> None:
-    """The series sums up to the calls, however old they are within the hour."""
+    """The series adds up to the number of calls."""
     assert sum(judge(samples(*outcomes), NOW).series) == len(outcomes)
 
 
@@ -83,7 +83,7 @@ def logged(key: str, hours: float, outcome: str = "ok", **said: Any) -> RequestL
 
 
 def test_two_days_are_counted_by_the_hour(db: None) -> None:
-    """The current hour is the last; what is older than a day is the day before; older still is left out."""
+    """The current hour is the last of today. Requests older than a day belong to yesterday, older ones to neither."""
     for number, hours in enumerate((0, 0, 3, 30, 60)):
         logged(f"r{number}", hours, "http_500" if number == 2 else "ok", fell_back=number == 1)
     today, yesterday = health.two_days(timezone.now())
@@ -99,14 +99,14 @@ def test_two_days_are_counted_by_the_hour(db: None) -> None:
      ("invalid_json", 0), ("model_not_found", 0), ("client_cancelled", 0), ("upstream_413", 0), ("would_drop", 0)],
 )  # fmt: skip
 def test_what_a_caller_brought_about_is_no_failure(db: None, outcome: str, count: int) -> None:
-    """A request that was wrong, too large or left by its caller counts as a request, and as no failure."""
+    """A request that was invalid, too large or cancelled counts as a request but not as a failure."""
     logged("r1", 0, outcome)
     today, _yesterday = health.two_days(timezone.now())
     assert (today.total, sum(today.failed)) == (1, count)
 
 
 def test_the_time_to_first_content_is_a_median_and_a_95th_percentile_of_the_day(db: None) -> None:
-    """Of streamed answers alone, by the hour; nothing is said where there was none."""
+    """Only streamed answers count, by the hour. Without any there is no number."""
     assert health.first_content(timezone.now()) == health.FirstContent()
     for number, ms in enumerate((100, 200, 9000, None)):
         logged(f"r{number}", 0, first_content_ms=ms)
@@ -118,12 +118,12 @@ def test_the_time_to_first_content_is_a_median_and_a_95th_percentile_of_the_day(
 
 @pytest.mark.parametrize(("share", "text"), [(None, "–"), (0, "0%"), (0.01, "<0.1%"), (4.321, "4.3%"), (100, "100.0%")])
 def test_a_share_of_nothing_is_no_number(share: float | None, text: str) -> None:
-    """Nor is nothing written with a decimal."""
+    """Zero is written without a decimal."""
     assert percent_text(share) == text
 
 
 def test_the_worst_provider_stands_first(db: None, demo: None) -> None:
-    """Down before fine before not called; one without a key counts as trouble only where a route leads to it."""
+    """The order is: failing, fine, not called. A provider without a key counts as failing only if a route uses it."""
     done = {"echo": judge(samples("ok"), NOW), "gemini": judge(samples("http_500"), NOW)}
     Provider.objects.create(name="spare", endpoint="https://spare.example/v1", default_model="m", position=0)
     snapshot.refresh()
@@ -135,7 +135,7 @@ def test_the_worst_provider_stands_first(db: None, demo: None) -> None:
 
 
 def test_every_enabled_provider_is_tested_a_few_at_a_time(admin: Client, demo: None) -> None:
-    """The first answer begins with none, each one after it adds a batch, and the last says who gave no answer."""
+    """The first response shows none tested, each next one adds a batch, and the last names those without an answer."""
     url, htmx = reverse("providers_test"), {"hx-request": "true"}
     count = Provider.objects.filter(enabled=True).count()
     first = admin.post(url, headers=htmx).content.decode()
@@ -149,13 +149,13 @@ def test_every_enabled_provider_is_tested_a_few_at_a_time(admin: Client, demo: N
 
 @pytest.mark.parametrize("outcome", ["skipped_cooling", "client_cancelled", "http_400", "http_413", "http_400_content"])
 def test_what_is_not_the_providers_doing_says_nothing_about_it(db: None, outcome: str) -> None:
-    """A candidate passed by, a caller that left, and a request that is wrong or too large count as no call."""
+    """A skipped candidate, a cancelled request, and an invalid or too large request do not count as calls."""
     logged("r1", 0.1, outcome)
     assert health.provider_health(timezone.now()) == {}
 
 
 def test_a_model_that_nobody_configured_marks_no_provider(db: None, demo: None) -> None:
-    """404 for a name that a caller made up says nothing about the provider; for one of the configuration it does."""
+    """A 404 for an unknown model name that a caller sent does not count. A 404 for a configured model does."""
     logged("r1", 0.1, "http_404")
     models = configured_models(snapshot.current().configuration)
     assert health.provider_health(timezone.now(), models) == {}
@@ -164,7 +164,7 @@ def test_a_model_that_nobody_configured_marks_no_provider(db: None, demo: None) 
 
 
 def test_the_page_says_whether_every_route_can_answer(admin: Client, demo: None) -> None:
-    """With the demo all can, because echo needs no key; with echo disabled the page names those that cannot."""
+    """With the demo all routes work, because echo needs no key. With echo disabled the page names those that do not."""
     assert "All 6 task routes are working." in admin.get(reverse("dashboard")).content.decode()
     Provider.objects.filter(name="echo").update(enabled=False)
     snapshot.refresh()
@@ -174,14 +174,14 @@ def test_the_page_says_whether_every_route_can_answer(admin: Client, demo: None)
 
 
 def test_an_empty_installation_is_told_what_is_missing(admin: Client) -> None:
-    """No route, no provider: the sentence and the empty states say so."""
+    """Empty states say that there are no routes and no providers."""
     text = admin.get(reverse("dashboard")).content.decode()
     assert "No task route yet" in text
     assert "No providers yet" in text
 
 
 def test_the_checklist_counts_what_the_rows_say(admin: Client, demo: None) -> None:
-    """Nothing is done at first; an answered request and a password of one's own cross their lines off."""
+    """An answered request and a changed password complete their steps."""
     assert "0 of 7 done" in admin.get(reverse("dashboard")).content.decode()
     logged("r1", 0.1)
     assert "1 of 7 done" in admin.get(reverse("dashboard")).content.decode()
@@ -192,7 +192,7 @@ def test_the_checklist_counts_what_the_rows_say(admin: Client, demo: None) -> No
 
 
 def test_the_living_part_alone_comes_when_it_asks_for_itself(admin: Client, demo: None) -> None:
-    """The refresh gets the fragment without the frame; a boosted link gets the page."""
+    """A refresh gets the fragment; a boosted link gets the whole page."""
     text = admin.get(reverse("dashboard"), headers={"HX-Request": "true", "HX-Target": "live"}).content.decode()
     assert text.lstrip().startswith('<div id="live"')
     assert not Page(text).is_whole
@@ -201,7 +201,6 @@ def test_the_living_part_alone_comes_when_it_asks_for_itself(admin: Client, demo
 
 
 def test_removing_the_demo_can_be_undone(admin: Client, demo: None) -> None:
-    """The toast's Undo brings every route back."""
     text = admin.post(reverse("demo_remove"), follow=True).content.decode()
     assert snapshot.current().configuration.routes == ()
     address = next(part.split('"')[0] for part in text.split('action="')[1:] if part.startswith("/undo/"))
@@ -210,7 +209,7 @@ def test_removing_the_demo_can_be_undone(admin: Client, demo: None) -> None:
 
 
 def test_a_viewer_cannot_remove_the_demo(viewer: Client, demo: None) -> None:
-    """403, and the button is not there."""
+    """The request gets 403, and the button is missing."""
     assert reverse("demo_remove") not in viewer.get(reverse("dashboard")).content.decode()
     assert viewer.post(reverse("demo_remove")).status_code == 403
 
@@ -218,9 +217,7 @@ def test_a_viewer_cannot_remove_the_demo(viewer: Client, demo: None) -> None:
 def test_the_page_asks_as_often_for_thirty_requests_as_for_three(
     admin: Client, demo: None, django_assert_num_queries: Any
 ) -> None:
-    """A constant number of queries to the log: hours, first contents, attempts, the newest that fell back, the newest
-    that failed, whether any was answered.
-    """
+    """The six queries of the log: hours, first contents, attempts, newest fallback, newest failure, any answer."""
     for number in range(3):
         logged(f"a{number}", 0.1, "http_500")
     admin.get(reverse("dashboard"))
@@ -246,7 +243,7 @@ def test_the_page_asks_as_often_for_thirty_requests_as_for_three(
 def test_the_page_says_since_when_the_configuration_cannot_be_read(
     admin: Client, demo: None, language: str, sentence: str
 ) -> None:
-    """In a plain sentence with the revision that calls go on with; it goes when the database can be read again."""
+    """The message names the revision that calls continue with, and disappears when the database can be read again."""
     number = snapshot.current().revision
     Installation.objects.update(version=F("version") + 1)
     with without("routing_admin_alias"):

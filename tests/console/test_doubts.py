@@ -1,4 +1,4 @@
-"""A model that refuses what it is said to read: flagged, with the request as evidence, until somebody decides."""
+"""A model that rejects a modality it is declared to read is flagged as doubtful, with the request as evidence."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ REFUSAL = "http_400:message=image input is not supported by this model"
 
 
 def blind(heard: ReceivedRequest) -> str:
-    """A model that refuses every file."""
     return REFUSAL if heard.media else "ok"
 
 
@@ -44,7 +43,7 @@ def lab() -> Iterator[Lab]:
 
 @pytest.fixture
 def eyes(demo: None, lab: Lab) -> Service:
-    """A service that is declared to read images and sounds, whose model reads neither; the first of its own route."""
+    """A service declared to read images and audio whose model reads neither."""
     provider = Provider(name="lab", protocol="openai", endpoint=lab.url(), default_model="x-1", key_source="none")
     save_provider(SYSTEM, provider)
     row = Service(service_id="eyes", name="eyes", provider=provider, model="x-1")
@@ -53,7 +52,7 @@ def eyes(demo: None, lab: Lab) -> Service:
 
 
 def refuse_once(key: str) -> str:
-    """A request with an image, answered in the end; its id, once everything behind the answer is done."""
+    """Send a request with an image that a fallback answers; return its id after the journal is written."""
     answer = post(key, said({"type": "text", "text": "What is it?"}, image(), model="eyes"))
     assert answer.status_code == 200
     journal().flush()
@@ -64,7 +63,7 @@ def refuse_once(key: str) -> str:
 def test_a_refusal_flags_the_service_with_the_request_as_evidence(
     admin: Client, key: str, eyes: Service, lab: Lab
 ) -> None:
-    """On its page, the dashboard and the matrix; the next image goes out as before."""
+    """The doubt is on the service's page, the dashboard and the matrix. The next image is sent as before."""
     request_id = refuse_once(key)
     found = Drift.objects.get()
     assert (found.capability, found.kind, found.request, found.status) == ("vision", "refused", request_id, 400)
@@ -83,7 +82,7 @@ def test_a_refusal_flags_the_service_with_the_request_as_evidence(
 
 
 def test_the_chain_says_that_a_candidate_is_doubtful(admin: Client, key: str, eyes: Service) -> None:
-    """In the list of routes and in its editor."""
+    """The doubt is in the list of routes and in the route's editor."""
     save_route_as(SYSTEM, None, RouteSpec("look", (CandidateSpec("lab", "x-1"),)))
     refuse_once(key)
     sentence = "It is declared to read images, but that is in doubt. See its model service."
@@ -94,7 +93,7 @@ def test_the_chain_says_that_a_candidate_is_doubtful(admin: Client, key: str, ey
 def test_one_click_says_that_it_does_not_read_it_and_undo_brings_the_doubt_back(
     admin: Client, key: str, eyes: Service
 ) -> None:
-    """The cell is declared off, and nothing is in doubt any more; taken back, it is again."""
+    """The cell is declared off and the doubt disappears. Undo restores both."""
     refuse_once(key)
     page = text_of(admin.post("/doubt/eyes/", {"capability": "vision", "act": "off"}, follow=True))
     assert "eyes no longer reads vision" in page
@@ -108,7 +107,7 @@ def test_one_click_says_that_it_does_not_read_it_and_undo_brings_the_doubt_back(
 
 
 def test_a_dismissed_doubt_is_told_again_after_a_week(admin: Client, key: str, eyes: Service) -> None:
-    """Until then further refusals are no news; what the model is said to read stays, and the act is audited."""
+    """Until then further rejections are ignored. The declaration stays, and the dismissal is audited."""
     refuse_once(key)
     answer = admin.post("/doubt/eyes/", {"capability": "vision", "act": "dismiss", "back": "dashboard"})
     assert answer["Location"] == "/"
@@ -122,7 +121,7 @@ def test_a_dismissed_doubt_is_told_again_after_a_week(admin: Client, key: str, e
 
 
 def test_a_request_without_files_and_one_that_fails_otherwise_flag_nothing(key: str, eyes: Service, lab: Lab) -> None:
-    """Neither words alone nor an image before a 400 that says nothing of it."""
+    """Neither a request without files nor a 400 whose message does not mention images counts."""
     post(key, said("hello", model="eyes"))
     lab.model = lambda _: "http_400:message=temperature is too high"
     post(key, said({"type": "text", "text": "What is it?"}, image(), model="eyes"))
@@ -132,7 +131,7 @@ def test_a_request_without_files_and_one_that_fails_otherwise_flag_nothing(key: 
 
 
 def test_a_probe_that_contradicts_a_declaration_is_a_doubt(admin: Client, eyes: Service) -> None:
-    """Whoever declared it decides; the page says what the probe found, in place of what a request showed."""
+    """The declaration stays for a person to decide. The page names the probe as evidence."""
     admin.post("/probe/eyes/")
     assert dict(Drift.objects.values_list("capability", "kind")) == {"vision": "denied", "audio": "denied"}
     page = text_of(admin.get("/services/eyes/"))
@@ -140,7 +139,7 @@ def test_a_probe_that_contradicts_a_declaration_is_a_doubt(admin: Client, eyes: 
 
 
 def test_a_viewer_sees_the_doubt_and_decides_nothing(viewer: Client, key: str, eyes: Service) -> None:
-    """No buttons, and 403."""
+    """The page has no buttons, and a POST gets 403."""
     refuse_once(key)
     page = text_of(viewer.get("/services/eyes/"))
     assert SENTENCE in page

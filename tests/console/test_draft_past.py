@@ -1,4 +1,4 @@
-"""A draft of a route against the requests of the last 24 hours, on the page: from the log, calling nobody."""
+"""A route's draft compared with the requests of the last 24 hours, from the log, without calling a provider."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PICTURE = {
 def past(
     key: str, *attempts: tuple[str, str], at: datetime | None = None, picture: bool = False, **columns: Any
 ) -> None:
-    """A logged request of the route `design` along echo's models, each attempt as (model, outcome)."""
+    """Log a request of the route `design` with an attempt of echo for each (model, outcome)."""
     began = at or timezone.now()
     values = {"task_type": "design", "surface": "v1", "outcome": "ok", "started_at": began, **columns}
     row = RequestLog.objects.create(id=key, **values)
@@ -53,7 +53,7 @@ def texts(answer: Any) -> list[str]:
 
 
 def test_what_a_draft_would_have_changed_is_counted_and_shown(admin: Client, demo: None) -> None:
-    """Each difference with its requests, linked; how they end and how files arrive, before and after."""
+    """Each difference has its requests linked: first candidates, fallbacks, and how files arrive before and after."""
     past("r1", ("echo-503", "http_503"), ("echo-vision", "http_503"), ("echo-text", "ok"), picture=True)
     past("r2", ("echo-503", "http_503"), ("echo-vision", "ok"), picture=True)
     answer = card(admin, design(2, 1, 3))
@@ -75,7 +75,7 @@ def test_what_a_draft_would_have_changed_is_counted_and_shown(admin: Client, dem
 
 
 def test_what_is_not_among_the_last_24_hours_or_of_another_route_does_not_count(admin: Client, demo: None) -> None:
-    """Nor does what reached no model; the page says of how many it speaks."""
+    """Requests that reached no model do not count either. The page says how many were compared."""
     past("old", ("echo-503", "http_503"), ("echo-vision", "ok"), at=timezone.now() - timedelta(hours=25))
     past("other", ("echo-text", "ok"), task_type="planning")
     answer = card(admin, design(2, 1, 3))
@@ -88,7 +88,7 @@ def test_what_is_not_among_the_last_24_hours_or_of_another_route_does_not_count(
 
 
 def test_a_draft_without_changes_says_how_many_requests_there_were(admin: Client, demo: None) -> None:
-    """And one that changes nothing for them says that."""
+    """A draft that changes nothing for them says so."""
     past("r1", ("echo-503", "http_503"), ("echo-vision", "ok"))
     assert "Change the draft" in card(admin, design()).content.decode()
     assert "nothing would have changed" in card(admin, design(temperature="0.3")).content.decode()
@@ -97,7 +97,7 @@ def test_a_draft_without_changes_says_how_many_requests_there_were(admin: Client
 def test_the_newest_requests_are_looked_at_and_how_many_there_were_is_said(
     admin: Client, demo: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A busy day costs no more than a quiet one."""
+    """The number of requests compared is limited, so that a busy day costs no more than a quiet one."""
     monkeypatch.setattr(retrospect, "MOST", 2)
     monkeypatch.setattr(retrospect, "MAX_COUNTED", 3)
     for number in range(5):
@@ -110,7 +110,7 @@ def test_the_newest_requests_are_looked_at_and_how_many_there_were_is_said(
 
 
 def test_a_new_route_s_past_are_the_requests_that_went_to_default_for_it(admin: Client, demo: None) -> None:
-    """Those that asked for the task type; what goes to a model nobody asked is said to be unknown."""
+    """Only those that asked for this task type count. What a model that was not called would answer is unknown."""
     for number in range(3):
         past(f"r{number}", ("echo-text", "ok"), task_type="default", matched=False, asked_model="task:painting")
     past("other", ("echo-text", "ok"), task_type="default", matched=False, asked_model="task:singing")
@@ -125,13 +125,13 @@ def test_a_new_route_s_past_are_the_requests_that_went_to_default_for_it(admin: 
 
 
 def test_a_disabled_draft_sends_its_requests_to_default(admin: Client, demo: None) -> None:
-    """As it will be once it is saved."""
+    """The comparison uses the draft as it would be after saving."""
     past("r1", ("echo-503", "http_503"), ("echo-vision", "ok"), picture=True)
     assert texts(card(admin, design(enabled="")))[0] == "1 no longer reaches a model that can read its image"
 
 
 def test_the_card_takes_the_same_few_queries_for_one_request_and_for_many(admin: Client, demo: None) -> None:
-    """Three of the log, and one for each model nobody knows of."""
+    """Three queries read the log, and one reads the statistics of the model that was not called."""
     counts = []
     for number in range(30):
         past(f"r{number}", ("echo-503", "http_503"), ("echo-vision", "ok"))
@@ -142,7 +142,7 @@ def test_the_card_takes_the_same_few_queries_for_one_request_and_for_many(admin:
 
 
 def test_nobody_is_asked_for_it_who_may_not_change_routes(viewer: Client, demo: None) -> None:
-    """A viewer has no draft, so the page does not ask, and what is posted all the same is what is stored."""
+    """A viewer's page does not request the comparison, and a posted draft is ignored in favour of the stored route."""
     assert 'id="past"' not in viewer.get(reverse("route", args=["design"])).content.decode()
     past("r1", ("echo-503", "http_503"), ("echo-vision", "ok"))
     assert "Change the draft" in card(viewer, design(2, 1, 3)).content.decode()

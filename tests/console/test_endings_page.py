@@ -1,4 +1,4 @@
-"""Models that end stand on the dashboard, their service's page and in chains; a successor is one click and an Undo."""
+"""Models that are being retired are shown on the dashboard, services and routes, with a successor and Undo."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ENDPOINT, MODEL = "https://api.anthropic.com/v1", "claude-sonnet-4-5"
 
 @pytest.fixture
 def end(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A route whose only model that sees ends in ten days."""
+    """A route whose only model that reads images is retired in ten days."""
     found = default_catalogue().retirement_at("claude", ENDPOINT, MODEL)
     assert found is not None
     monkeypatch.setattr(timezone, "localdate", lambda: found.day - timedelta(days=10))
@@ -45,7 +45,7 @@ def end(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_the_dashboard_says_what_a_route_loses_and_when(admin: Client, viewer: Client, end: Any) -> None:
-    """With the day, who says so, and the successor as a button for whoever may press it."""
+    """The dashboard shows the date and the source. Only an administrator gets a button for the successor."""
     page = text_of(admin.get("/"))
     assert f"<code>claude/{MODEL}</code>" in page
     assert f"served until {end.day}" in page
@@ -55,14 +55,14 @@ def test_the_dashboard_says_what_a_route_loses_and_when(admin: Client, viewer: C
 
 
 def test_the_chain_and_the_service_say_it_too(admin: Client, end: Any) -> None:
-    """At the candidate, in the list of routes, and on the service's page."""
+    """The date is at the candidate, in the list of routes and on the service's page."""
     assert f"Its vendor recommends {end.successor} instead." in admin.get("/routes/pictures/").content.decode()
     assert f"{MODEL} is served until {end.day}" in text_of(admin.get("/routes/"))
     assert f"The vendor serves this model until {end.day}" in text_of(admin.get("/services/sonnet/"))
 
 
 def test_what_is_lost_and_the_successor_stand_where_the_model_does(admin: Client, end: Any) -> None:
-    """On the route's page and the service's, each leading back to itself."""
+    """The route's and the service's page have both, and their button leads back to them."""
     for address, back in (("/routes/pictures/", "route"), ("/services/sonnet/", "service")):
         page = text_of(admin.get(address))
         assert "pictures loses its last model that reads images" in page
@@ -72,12 +72,14 @@ def test_what_is_lost_and_the_successor_stand_where_the_model_does(admin: Client
 
 
 def test_a_route_that_loses_nothing_says_nothing(admin: Client, end: Any) -> None:
-    """Only what concerns it."""
     assert "Models being retired" not in text_of(admin.get("/routes/planning/"))
 
 
 def test_the_successor_is_one_click_and_an_undo_away(admin: Client, end: Any) -> None:
-    """In its services, chains and as its provider's default; what was declared stays, what was probed is asked anew."""
+    """Services, candidates and the provider's default change.
+
+    Declared capabilities stay, probed ones and the price do not.
+    """
     answer = admin.post("/successor/claude/", {"model": MODEL, "successor": end.successor})
     number = undo_in(admin, answer)
     service = Service.objects.get(service_id="sonnet")
@@ -97,7 +99,7 @@ def test_the_successor_is_one_click_and_an_undo_away(admin: Client, end: Any) ->
     "sent", [{"model": MODEL, "successor": "my-own"}, {"model": "other", "successor": "x"}, {"model": MODEL}]
 )
 def test_only_the_catalogues_successor_is_put_in_its_place(admin: Client, end: Any, sent: dict[str, str]) -> None:
-    """Anything else is chosen on the service's page."""
+    """Another model is chosen on the service's page."""
     page = text_of(admin.post("/successor/claude/", sent, follow=True))
     assert "The catalogue does not name this successor." in page
     assert Service.objects.get(service_id="sonnet").model == MODEL

@@ -1,4 +1,4 @@
-"""An administrator sets exchange rates on the settings page; usage has a total by them, and budgets count by them."""
+"""Exchange rates on the settings page; totals of usage and budgets use them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def set_rate(admin: Client, **change: str) -> Any:
 
 @pytest.fixture
 def used() -> datetime:
-    """A request of a dollar per million tokens, and one of two yuan; both of the same agent."""
+    """One request that costs a dollar and one that costs two yuan, of the same agent."""
     for name, currency, amount in (("dollars", "USD", 1), ("yuan", "CNY", 2)):
         row = Provider.objects.create(name=name, endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
         price = {"currency": currency, "input": amount, "output": amount}
@@ -48,7 +48,7 @@ def used() -> datetime:
 
 
 def test_a_rate_is_one_revision_with_undo(admin: Client) -> None:
-    """It says what it is, since when and by whom; history tells of it in words."""
+    """The page shows the rate, and the history describes it."""
     assert "1 USD = 7.1 CNY" in text_of(set_rate(admin))
     number = Revision.objects.latest("number").number
     assert "exchange rate" in text_of(admin.get(reverse("revision", args=[number])))
@@ -57,7 +57,7 @@ def test_a_rate_is_one_revision_with_undo(admin: Client) -> None:
 
 
 def test_a_rate_is_replaced_and_removed(admin: Client) -> None:
-    """One a currency; the last one leaves none."""
+    """There is one rate per currency."""
     set_rate(admin)
     set_rate(admin, rate="7.2", day="2026-11-21")
     assert [str(each) for each in snapshot.current().exchange.rates] == ["1 USD = 7.2 CNY"]
@@ -67,7 +67,7 @@ def test_a_rate_is_replaced_and_removed(admin: Client) -> None:
 
 
 def test_what_is_no_rate_stands_at_its_field(admin: Client) -> None:
-    """422, and nothing is changed."""
+    """The response is 422, and nothing is changed."""
     answer = set_rate(admin, rate="much")
     assert answer.status_code == 422
     assert "The rate must be a number above 0" in text_of(answer)
@@ -75,7 +75,7 @@ def test_what_is_no_rate_stands_at_its_field(admin: Client) -> None:
 
 
 def test_usage_has_a_total_by_the_rate(admin: Client, used: datetime) -> None:
-    """Beside the sums, with the rate it is added up by; without a rate nothing is."""
+    """The page names the rate used. Without a rate there is no total."""
     page = text_of(admin.get("/usage/", {"by": "agent"}))
     assert "1.00 USD" in page
     assert "together" not in page
@@ -87,7 +87,7 @@ def test_usage_has_a_total_by_the_rate(admin: Client, used: datetime) -> None:
 
 
 def test_a_currency_without_a_rate_leaves_no_total(admin: Client, used: datetime) -> None:
-    """A total of some would be wrong."""
+    """A total of only some currencies would be wrong."""
     set_rate(admin, currency="EUR")
     page = text_of(admin.get("/usage/"))
     assert "together" not in page
@@ -95,7 +95,7 @@ def test_a_currency_without_a_rate_leaves_no_total(admin: Client, used: datetime
 
 
 def test_groups_are_weighed_against_one_another_by_the_rate(admin: Client, used: datetime) -> None:
-    """A dollar is more than two yuan."""
+    """A dollar is more than two yuan, so its group is first."""
     set_rate(admin)
     rows = list(csv.DictReader(io.StringIO(admin.get("/csv/usage/?by=provider").content.decode("utf-8-sig"))))
     assert [(each["provider"], each["total_cost"], each["total_currency"]) for each in rows] == [
@@ -105,7 +105,7 @@ def test_groups_are_weighed_against_one_another_by_the_rate(admin: Client, used:
 
 
 def test_the_api_has_the_total_and_its_rates(admin: Client, text_agent: AgentProgram, used: datetime) -> None:
-    """None without a rate."""
+    """Without a rate the total is null."""
     assert text_agent.get("/usage").json()["total"]["cost"] is None
     set_rate(admin)
     found = text_agent.get("/usage").json()

@@ -1,4 +1,4 @@
-"""Find: what a few typed words lead to, for whom, in both languages, and what it asks the databases."""
+"""Find: what typed words lead to, by role and language, and the queries it makes."""
 
 from __future__ import annotations
 
@@ -43,27 +43,27 @@ def log(key: str) -> RequestLog:
 
 
 def test_a_whole_name_stands_before_its_beginning_that_before_a_word_and_that_before_letters_inside() -> None:
-    """The order of fits; case makes no difference, and neither does the order of what is there."""
+    """A whole name ranks first, then the start of a name, the start of a word, and other matches. Case is ignored."""
     things = [named("my-flashlight"), named("aflash"), named("gemini-flash"), named("Flash-lite"), named("flash")]
     assert found("FLASH", *things) == ["flash", "Flash-lite", "my-flashlight", "gemini-flash", "aflash"]
 
 
 def test_every_typed_word_has_to_fit_and_the_name_of_a_kind_is_such_a_word() -> None:
-    """`渠道 deep` and `channel deep` are the provider, whatever else is called so."""
+    """`渠道 deep` and `channel deep` find only the provider."""
     things = [named("deepseek", FoundKind.PROVIDER), named("deepseek-chat"), named("other", FoundKind.PROVIDER)]
     assert found("渠道 deep", *things) == found("channel deep", *things) == ["deepseek"]
     assert found("deep nothing", *things) == found("  ", *things) == []
 
 
 def test_of_one_kind_only_so_many_are_listed() -> None:
-    """A thousand services leave room for the one route."""
+    """A thousand services must not hide the one route."""
     things = [*(named(f"echo-{number}") for number in range(1000)), named("my echo", FoundKind.ROUTE)]
     assert len(found("echo", *things)) == MAX_OF_KIND + 1
     assert found("echo", *things)[-1] == "my echo"
 
 
 def test_find_knows_what_there_is(demo: None, admin: Client) -> None:
-    """Providers, services, routes, agents, artifacts by name and id, requests by the beginning of their id, keys."""
+    """It finds configured things by name, artifacts by name and id, requests by the start of their id, and actions."""
     file = store_bytes(SYSTEM, b"a plan", filename="Quarter plan.txt")
     log("req_6741a2b3c4d5e6f7")
     for typed, address in {
@@ -83,7 +83,7 @@ def test_find_knows_what_there_is(demo: None, admin: Client) -> None:
 
 
 def test_an_exact_id_stands_first(demo: None, admin: Client) -> None:
-    """Enter on a pasted id opens that very request."""
+    """Enter on a pasted id opens that request."""
     log("req_6741a2b3c4d5e6f7")
     log("req_6741a2b3c4d5e6f7b")
     first = ask(admin, "req_6741a2b3c4d5e6f7").split('aria-selected="true"')[0]
@@ -94,14 +94,17 @@ def test_an_exact_id_stands_first(demo: None, admin: Client) -> None:
 @pytest.mark.parametrize("language", ["en", "zh-hans"])
 @pytest.mark.parametrize("typed", ["渠道", "提供商", "providers", "Vendors"])
 def test_providers_are_found_by_every_name_they_have(demo: None, admin: Client, typed: str, language: str) -> None:
-    """Also by those of the other language and of other programs."""
+    """Names in the other language and of other programs are synonyms."""
     assert 'href="/providers/"' in text_of(
         admin.get("/find/", {"q": typed}, headers=LIST | {"Accept-Language": language})
     )
 
 
 def test_readers_are_offered_no_act_that_is_not_theirs(demo: None) -> None:
-    """A viewer finds the pages and things; new routes are an editor's, providers and keys an administrator's."""
+    """A viewer finds pages and things only.
+
+    New routes are an editor's actions, providers and keys an administrator's.
+    """
     acts = {"/routes/new/", "/new/provider/", "/providers/#test-all", "/config/#in", "/users/#invite", "/tokens/"}
     typed = ("new route", "provider", "test all", "import", "invite", "token", "issue")
     seen = {}
@@ -114,7 +117,7 @@ def test_readers_are_offered_no_act_that_is_not_theirs(demo: None) -> None:
 
 
 def test_nothing_found_says_so_and_offers_to_search_on(demo: None, admin: Client) -> None:
-    """The first offer is chosen, so that Enter goes on searching."""
+    """The first offer is selected, so that Enter continues the search."""
     page = ask(admin, "nothing <is> called so")
     assert "No match for “nothing &lt;is&gt; called so”" in page
     assert 'href="/artifacts/?q=nothing+%3Cis%3E+called+so"' in page.split('aria-selected="true"')[0]
@@ -132,12 +135,12 @@ def test_nothing_found_says_so_and_offers_to_search_on(demo: None, admin: Client
     ],
 )
 def test_requests_are_searched_as_their_search_understands(demo: None, admin: Client, typed: str, asked: str) -> None:
-    """By the key whose name was typed, by the beginning of an id, or as it was typed with keys."""
+    """The query uses the key of the kind whose name was typed, the start of an id, or the query as typed."""
     assert f'href="/requests/?q={asked}"' in ask(admin, typed)
 
 
 def test_find_is_a_page_without_scripts(demo: None, admin: Client) -> None:
-    """The dialog's form leads to it; before anything is typed it says what can be."""
+    """The dialog's form leads to the page. Before anything is typed it suggests what to type."""
     page = text_of(admin.get("/find/?q=echo"))
     assert "<h1>Find</h1>" in page
     assert 'href="/providers/echo/"' in page
@@ -147,19 +150,19 @@ def test_find_is_a_page_without_scripts(demo: None, admin: Client) -> None:
 
 @pytest.mark.parametrize("typed", ["\0", "%", "ra_", "a" * 5000, "'", "\U0010ffff", "req_\0", "artifact:"])
 def test_whatever_is_typed_is_looked_for(demo: None, admin: Client, typed: str) -> None:
-    """No text makes it fail."""
+    """No input causes an error."""
     assert admin.get("/find/", {"q": typed}, headers=LIST).status_code == 200
 
 
 def test_a_pasted_key_finds_its_agent(demo: None, admin: Client) -> None:
-    """Of an agent's key its public part is enough."""
+    """The public part of an agent's key is enough."""
     key = key_of("text-agent")
     assert 'href="/agents/text-agent/#keys"' in ask(admin, key)
 
 
 @pytest.mark.skipif(is_postgresql(), reason="plans are read as SQLite writes them")
 def test_requests_and_artifacts_are_found_through_an_index(demo: None) -> None:
-    """A million rows are not walked through: each read is a search of an index by range, sorted by it."""
+    """Each query is an index range search without a scan or a sort."""
     reads = {LOGS: lambda: find_requests("req_6741"), "default": lambda: find_artifacts_beginning("abcd")}
     for alias, read in reads.items():
         with_plans = connections[alias]
@@ -178,6 +181,6 @@ def test_requests_and_artifacts_are_found_through_an_index(demo: None) -> None:
 
 
 def test_names_in_other_letters_are_found_in_any_case(demo: None) -> None:
-    """As far as the database knows letters; Chinese has no cases."""
+    """Which letters are compared without case depends on the database. Chinese has no case."""
     file = store_bytes(SYSTEM, b"x", filename="设计稿 Final.png")
     assert find_artifacts_beginning("设计稿 FINAL") == [Artifact.objects.get(pk=file.pk)]

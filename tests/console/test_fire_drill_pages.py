@@ -1,4 +1,4 @@
-"""A provider's fire drills in the browser: what one would mean, who may begin it, where it stands, what came of it."""
+"""Fire drills of a provider in the browser: consequences, permissions, progress and result."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MET = (
 
 
 def log_calls(drill: FireDrill) -> None:
-    """Five calls that met the drill, and one that the provider answered before in 100 ms."""
+    """Log five calls affected by the drill, and an earlier one that the provider answered in 100 ms."""
     at = drill.started_at + timedelta(seconds=1)
     for number, said in enumerate(MET):
         row = RequestLog.objects.create(
@@ -42,7 +42,7 @@ def log_calls(drill: FireDrill) -> None:
 
 
 def over(drill: FireDrill) -> FireDrill:
-    """The drill as if it had begun 100 seconds ago."""
+    """Move the drill's start and end back by 100 seconds."""
     drill.started_at -= timedelta(seconds=100)
     drill.ends_at -= timedelta(seconds=100)
     drill.save()
@@ -51,7 +51,7 @@ def over(drill: FireDrill) -> FireDrill:
 
 
 def test_before_it_begins_the_page_says_who_has_nobody_else(admin: Client) -> None:
-    """Routes that would fail first, the calls of a minute, and 60 seconds proposed."""
+    """The page shows routes that would fail, recently answered calls per minute, and 60 seconds as default."""
     log_calls(FireDrill(started_at=timezone.now()))
     page = text_of(admin.get(PAGE))
     assert "planning has no model left that can be called." in page
@@ -62,7 +62,10 @@ def test_before_it_begins_the_page_says_who_has_nobody_else(admin: Client) -> No
 
 
 def test_a_drill_stands_on_every_page_until_it_is_ended(admin: Client, viewer: Client) -> None:
-    """With the provider, who began it and the seconds left; only an administrator has the button."""
+    """The banner has the provider, who started the drill and the seconds left.
+
+    Only an administrator gets the button.
+    """
     assert admin.post(PAGE, {"seconds": "30"}).status_code == 302
     for place in ("/", "/routes/", "/providers/echo/"):
         page = text_of(admin.get(place))
@@ -81,7 +84,7 @@ def test_a_drill_stands_on_every_page_until_it_is_ended(admin: Client, viewer: C
 
 
 def test_it_is_no_revision_and_no_part_of_the_configuration(admin: Client) -> None:
-    """Nothing to undo, nothing to export."""
+    """There is nothing to undo or to export."""
     before = Revision.objects.count()
     start_drill(SYSTEM, "echo", 60)
     stop_drill(SYSTEM)
@@ -89,7 +92,7 @@ def test_it_is_no_revision_and_no_part_of_the_configuration(admin: Client) -> No
 
 
 def test_a_second_one_is_refused_in_a_sentence(admin: Client) -> None:
-    """Whichever provider it is of; so is a time that is no choice, a disabled provider, and ending none."""
+    """An invalid duration, a disabled provider and ending no drill are rejected, too."""
     start_drill(SYSTEM, "echo", 60)
     page = text_of(admin.post("/providers/openai/drill/", {"seconds": "30"}, follow=True))
     assert "is running a fire drill of echo until" in page
@@ -105,7 +108,7 @@ def test_a_second_one_is_refused_in_a_sentence(admin: Client) -> None:
 
 
 def test_what_came_of_it_stands_on_the_page_and_in_the_audit_log(admin: Client) -> None:
-    """Who answered how many, which call got no answer, and how much later; the end is noted once."""
+    """The result says which providers answered, which call failed, and the delay. Its end is recorded once."""
     start_drill(SYSTEM, "echo", 60)
     drill = over(FireDrill.objects.get())
     log_calls(drill)
@@ -130,7 +133,7 @@ def test_what_came_of_it_stands_on_the_page_and_in_the_audit_log(admin: Client) 
 
 
 def test_calls_that_met_it_say_nothing_of_the_providers_health() -> None:
-    """Who was not called cannot have failed."""
+    """A provider that was not called cannot have failed."""
     drill = FireDrill(provider="echo", started_at=timezone.now() - timedelta(seconds=30))
     log_calls(drill)
     health = provider_health(timezone.now())["echo"]
@@ -138,7 +141,6 @@ def test_calls_that_met_it_say_nothing_of_the_providers_health() -> None:
 
 
 def test_a_drill_that_nobody_met_says_so(admin: Client) -> None:
-    """And has neither answers nor a median."""
     start_drill(SYSTEM, "echo", 30)
     drill: Any = FireDrill.objects.get()
     assert find_result("echo", drill.started_at, drill.ends_at).met == 0
@@ -146,7 +148,7 @@ def test_a_drill_that_nobody_met_says_so(admin: Client) -> None:
 
 
 def test_an_unknown_provider_has_no_drill(admin: Client) -> None:
-    """404 by the page, a sentence by the action."""
+    """The page gets 404, and the action raises `NotFoundError`."""
     assert admin.get("/providers/nobody/drill/").status_code == 404
     with pytest.raises(NotFoundError, match="no provider nobody"):
         start_drill(SYSTEM, "nobody", 60)

@@ -1,4 +1,4 @@
-"""The panel that waits for a new key's first call: waiting, arrived, or explained; what nobody can know it says so."""
+"""The panel that waits for a new key's first call and explains a rejected one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ def key() -> str:
 
 
 def panel(client: Client, key: str, **query: Any) -> Any:
-    """The panel of a key, once everything noted is written."""
     journal().flush()
     rejected_calls().write()
     return client.get(f"/first-call/{key[3:11]}/text-agent/", query)
@@ -50,7 +49,7 @@ def call(key: str, model: str = "task:planning", path: str = CHAT) -> int:
 
 
 def test_it_waits_and_asks_again_by_itself(admin: Client, key: str) -> None:
-    """With the base URL; where nothing has changed the answer is empty, so that nobody is told twice."""
+    """The panel shows the base URL. A poll without changes gets 204, so that a screen reader does not repeat it."""
     page = text_of(panel(admin, key))
     assert "Waiting for the first call" in page
     assert "/v1</code>" in page
@@ -60,7 +59,7 @@ def test_it_waits_and_asks_again_by_itself(admin: Client, key: str) -> None:
 
 
 def test_an_answered_call_is_told_with_who_answered(admin: Client, viewer: Client, key: str) -> None:
-    """The model asked for, the candidate, the tokens, the way to the request; nothing is asked any more."""
+    """The panel shows the requested model, the candidate, the tokens and the request, and stops polling."""
     assert call(key) == 200
     for client in (admin, viewer):
         page = text_of(panel(client, key, mark="old"))
@@ -76,7 +75,7 @@ def test_an_answered_call_is_told_with_who_answered(admin: Client, viewer: Clien
 
 
 def test_a_refused_call_is_explained_and_waiting_goes_on(admin: Client, key: str) -> None:
-    """An unknown model with the names like it; the next call that is answered ends it."""
+    """An unknown model is shown with similar names. The next answered call ends the waiting."""
     assert call(key, "text-modle") == 404
     page = text_of(panel(admin, key))
     assert "A call arrived and got no answer" in page
@@ -88,7 +87,7 @@ def test_a_refused_call_is_explained_and_waiting_goes_on(admin: Client, key: str
 
 
 def test_a_call_that_named_the_key_and_went_astray_is_its_own(admin: Client, key: str) -> None:
-    """A wrong address, a key cut off, a scope that lacks."""
+    """The calls are a wrong path, a truncated key, and a missing scope."""
     assert call(key, path="/v1/v1/chat/completions") == 404
     assert call(key[:30]) == 401
     page = text_of(panel(admin, key))
@@ -112,7 +111,7 @@ def test_a_call_that_named_the_key_and_went_astray_is_its_own(admin: Client, key
     ],
 )
 def test_what_may_be_anybodys_is_told_as_such(admin: Client, key: str, sent: str, said: str) -> None:
-    """By what the key looked like, never the key; only what came since the waiting began."""
+    """The panel names the kind of the key, never the key, and only calls since the waiting began."""
     assert call(sent) == 401
     since = int(timezone.now().timestamp()) - 60
     page = text_of(panel(admin, key, since=since)).replace("&#x27;", "'")
@@ -124,7 +123,7 @@ def test_what_may_be_anybodys_is_told_as_such(admin: Client, key: str, sent: str
 
 
 def test_after_five_minutes_it_asks_only_when_told_to(admin: Client, key: str) -> None:
-    """A button begins anew; a moment that is none is now."""
+    """A button starts waiting again. An invalid start time counts as now."""
     page = text_of(panel(admin, key, since=int(timezone.now().timestamp()) - 400))
     assert "Keep waiting" in page
     assert "every 2s" not in page
@@ -133,7 +132,7 @@ def test_after_five_minutes_it_asks_only_when_told_to(admin: Client, key: str) -
 
 
 def test_it_stands_with_a_key_that_is_new_or_was_never_used(admin: Client, viewer: Client) -> None:
-    """The page that shows a key has it in the calls to copy; later pages have a variable there."""
+    """The page that issues the key has it in the snippets. Later pages have an environment variable."""
     AgentKey.objects.all().delete()
     page = text_of(admin.post("/keys/issue/text-agent/", {"scopes": ["route"], "label": "new", "expires": ""}))
     issued = re.search(r"ra_[0-9a-z]{8}_[\w-]{43}_[0-9a-f]{8}", page)
@@ -152,7 +151,7 @@ def test_it_stands_with_a_key_that_is_new_or_was_never_used(admin: Client, viewe
 
 
 def test_few_are_noted_and_few_are_kept() -> None:
-    """A flood costs five rows every two seconds, and 200 in all; no row has a secret or a query."""
+    """A flood adds five rows every two seconds and keeps 200 at most. No row has a secret or a query."""
     moments = iter(range(0, 1000, 3))
     noted = RejectedCalls(lambda: float(next(moments)))
     for _ in range(MAX_KEPT // MAX_NOTED + 3):

@@ -1,4 +1,4 @@
-"""History in the browser: revisions in words, any two compared, one restored, the audit log."""
+"""History in the browser: revisions described, compared and restored, and the audit log."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def number() -> int:
 
 
 def test_the_list_says_who_changed_what_in_words(admin: Client, demo: None) -> None:
-    """The act's name, its author, the first changes, and how many more there were."""
+    """A line has the action, its author, the first changes, and how many more there are."""
     alias("gpt-4o")
     page = admin.get(reverse("history")).content.decode()
     assert f"Revision {number()} is in use" in page
@@ -47,7 +47,6 @@ def test_the_list_says_who_changed_what_in_words(admin: Client, demo: None) -> N
 
 
 def test_the_list_takes_the_same_queries_for_three_and_for_thirty_revisions(admin: Client) -> None:
-    """No query per row."""
     counts = []
     for names in (range(3), range(3, 30)):
         for name in names:
@@ -64,7 +63,7 @@ def rows_of(number_from: int, count: int) -> None:
 
 
 def test_pages_go_back_and_forth_without_losing_a_revision(admin: Client) -> None:
-    """Keyset pages: older, then newer again, each revision exactly once."""
+    """Pages by keyset contain each revision exactly once."""
     rows_of(1, 2 * PAGE + 5)
     seen: list[int] = []
     address = ""
@@ -81,7 +80,7 @@ def test_pages_go_back_and_forth_without_losing_a_revision(admin: Client) -> Non
 
 
 def test_a_revision_shows_every_change_and_both_texts(admin: Client, demo: None) -> None:
-    """Against the one before it; one that is not there is 404."""
+    """The revision is compared with the one before it. An unknown revision gets 404."""
     row = TaskRoute.objects.get(task_type="design")
     row.retries = 5
     save_route(ADA, row, [CandidateSpec("echo", "echo-text")])
@@ -94,7 +93,7 @@ def test_a_revision_shows_every_change_and_both_texts(admin: Client, demo: None)
 
 
 def test_any_two_revisions_are_compared_in_either_direction(admin: Client, demo: None) -> None:
-    """0 is the empty configuration; without numbers the newest two."""
+    """Revision 0 is the empty configuration. Without numbers the newest two are compared."""
     first, second = alias("one"), alias("two")
     page = admin.get(reverse("compare"), {"a": first, "b": second})
     assert [(one.label, one.name) for one in page.context["changes"]] == [("New", "two")]
@@ -106,7 +105,7 @@ def test_any_two_revisions_are_compared_in_either_direction(admin: Client, demo:
 
 
 def test_restoring_is_one_click_and_can_be_undone(admin: Client, demo: None) -> None:
-    """The restored state is a new revision that says which it restores."""
+    """The restored state is a new revision that names the one it restores."""
     before = number()
     alias("gpt-4o")
     answer = admin.post(reverse("restore", args=[before]), follow=True)
@@ -120,7 +119,10 @@ def test_restoring_is_one_click_and_can_be_undone(admin: Client, demo: None) -> 
 
 
 def test_restoring_says_first_what_it_means_and_keeps_agents_made_since(admin: Client, demo: None) -> None:
-    """They and their keys stay, without a route that is not there then; only Undo of their making takes them away."""
+    """Such agents and their keys stay, without a route that no longer exists.
+
+    Only undoing their creation removes them.
+    """
     before = number()
     save_route(ADA, TaskRoute(task_type="fresh"), [CandidateSpec("echo", "echo-text")])
     for name, task in (("newer", "fresh"), ("steady", "default")):
@@ -142,7 +144,7 @@ def test_restoring_says_first_what_it_means_and_keeps_agents_made_since(admin: C
 
 
 def test_undoing_an_agent_takes_none_along_that_it_made(admin: Client, demo: None) -> None:
-    """The sentence of deleting it, and it stays."""
+    """Undo is rejected with the same message as deletion, and the created agent stays."""
     save_agent(ADA, Agent(agent_id="maker", task_type="default"))
     put_agent(ADA, "maker", "made")
     answer = admin.post(reverse("undo", args=[number()]), follow=True)
@@ -151,7 +153,7 @@ def test_undoing_an_agent_takes_none_along_that_it_made(admin: Client, demo: Non
 
 
 def test_a_viewer_reads_history_and_restores_nothing(viewer: Client, demo: None) -> None:
-    """No button, and 403."""
+    """The page has no button, and a POST gets 403."""
     alias("gpt-4o")
     first = Revision.objects.last()
     assert first is not None
@@ -162,7 +164,7 @@ def test_a_viewer_reads_history_and_restores_nothing(viewer: Client, demo: None)
 
 
 def test_the_audit_log_is_narrowed_by_act_actor_and_thing(admin: Client, demo: None) -> None:
-    """Filters stand in the address; nothing found offers to clear them."""
+    """Filters are in the address. An empty result offers to clear them."""
     alias("gpt-4o")
     page = admin.get(reverse("audit"), {"action": "alias.change", "actor": "ADA", "object": "gpt"})
     assert [one.event.object_name for one in page.context["events"]] == ["gpt-4o"]
@@ -172,7 +174,6 @@ def test_the_audit_log_is_narrowed_by_act_actor_and_thing(admin: Client, demo: N
 
 
 def test_pages_of_the_audit_log_keep_its_filters(admin: Client) -> None:
-    """Keyset pages over one act only."""
     for action in ["key.issue"] * (PAGE + 3) + ["key.revoke"] * 5:
         write_event(Actor("person", "ada"), AuditedAction(action))
     first = admin.get(reverse("audit"), {"action": "key.issue"})
@@ -182,7 +183,7 @@ def test_pages_of_the_audit_log_keep_its_filters(admin: Client) -> None:
 
 
 def test_a_key_that_strayed_into_a_change_is_masked() -> None:
-    """Unknown fields are kept as they came, and shown without what looks like a key."""
+    """Unknown fields are kept unchanged but shown with secrets masked."""
     change = Change(
         action=ChangeKind.ADDED,
         kind="provider",
@@ -195,7 +196,7 @@ def test_a_key_that_strayed_into_a_change_is_masked() -> None:
 
 
 def test_empty_history_teaches(admin: Client) -> None:
-    """It says what a revision is and leads to the import."""
+    """The page links to the import."""
     assert reverse("config") in admin.get(reverse("history")).content.decode()
 
 
@@ -206,7 +207,10 @@ def edit_cells(client: Client, *names: str) -> None:
 
 
 def test_one_persons_matrix_edits_within_five_minutes_are_one_line(admin: Client, demo: None) -> None:
-    """Law: neighbours of one author, every edit within reach to look at and to restore; another act stands alone."""
+    """Adjacent edits of one author are grouped, and each can still be viewed and restored.
+
+    Another action is not grouped.
+    """
     before = number()
     edit_cells(admin, "vision", "audio", "video")
     alias("gpt-4o")
@@ -217,7 +221,6 @@ def test_one_persons_matrix_edits_within_five_minutes_are_one_line(admin: Client
 
 
 def test_edits_of_two_people_or_of_two_hours_are_lines_of_their_own(admin: Client, demo: None) -> None:
-    """Law: whose edits they are, and when, stays visible."""
     edit_cells(admin, "vision", "audio", "video")
     newest = number()
     Revision.objects.filter(number=newest).update(actor="eve")

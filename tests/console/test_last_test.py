@@ -1,4 +1,4 @@
-"""The last test of a provider is kept with its time, and the list begins with the worst."""
+"""The last test of a provider is stored with its time, and the list begins with failing providers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def names_in(page: str) -> list[str]:
 
 
 def test_a_test_is_kept_with_what_came_of_it(admin: Client) -> None:
-    """In the list and on the page of the provider, until the next one takes its place."""
+    """The result is in the list and on the provider's page until the next test replaces it."""
     admin.post("/providers/echo/test/", headers=HTMX)
     admin.post("/providers/openai/test/", headers=HTMX)
     admin.post("/providers/openai/test/", headers=HTMX)
@@ -43,7 +43,7 @@ def test_a_test_is_kept_with_what_came_of_it(admin: Client) -> None:
 
 
 def test_the_worst_provider_stands_first(admin: Client) -> None:
-    """What cannot be called, then what failed its last test, then what works; what is switched off stands last."""
+    """The order is: cannot be called, failed its last test, works, disabled."""
     add_provider("off", enabled=False)
     add_provider("works")
     add_provider("fails", fault="http_401")

@@ -1,4 +1,4 @@
-"""The dashboard says since when the request log takes nothing, and how many entries wait."""
+"""The dashboard shows since when the request log is behind and how many entries are waiting."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 @pytest.fixture
 def two_waiting() -> Iterator[None]:
-    """Two entries that the log did not take."""
+    """Two entries in the spool that were not written to the log."""
     journal().behind_since = timezone.now()
     journal().spool.append(rows_of([entry_of(RequestFacts(name, timezone.now(), "v1")) for name in ("a", "b")]))
     yield
@@ -37,7 +37,7 @@ def two_waiting() -> Iterator[None]:
 def test_the_dashboard_tells_of_entries_that_wait(
     two_waiting: None, language: str, words: str, admin_account: Any
 ) -> None:
-    """In the reader's language, with the moment."""
+    """The message is in the reader's language and contains the time."""
     page = browser_of(admin_account, headers={"accept-language": language}).get(reverse("dashboard")).content.decode()
     assert words in page
     assert journal().behind_since is not None
@@ -50,7 +50,7 @@ def test_the_dashboard_tells_of_entries_that_wait(
 def test_the_dashboard_tells_of_a_full_disk(
     two_waiting: None, language: str, words: str, admin_account: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of entries in memory, of those that are lost, and beforehand of how little room there is."""
+    """The dashboard shows entries waiting in memory, lost entries, and how much disk space is left."""
     monkeypatch.setattr(store_monitor, "LOW_BYTES", 1 << 62)
     monkeypatch.setattr(journal(), "disk_is_full", True)
     monkeypatch.setattr(journal(), "lost", 7)

@@ -1,6 +1,6 @@
-"""The log keeps why something failed as code and facts; the page renders it once, in the reader's language.
+"""The log stores error messages as code and facts, and pages render them in the reader's language.
 
-What earlier versions wrote was English text: it is shown as it stands (docs/decisions/0007).
+Earlier versions stored English text, which is shown unchanged (docs/decisions/0007).
 """
 
 from __future__ import annotations
@@ -41,12 +41,11 @@ CARRIERS = (
     *("Failure", "ErrorBody", "MalformedEventError", "KeyUnreadableError", "ForbiddenAddressError", "bad_shape"),
     "BadRequestError",
 )
-"""What carries a failure's message; `Failure` as its second argument, the others as their first."""
+"""Classes and functions that carry a failure's message: `Failure` as its second argument, the others as their first."""
 pages = pytest.mark.django_db(databases=["default", "logs"])
 
 
 def calls(*names: str) -> Iterator[ast.Call]:
-    """Every call of a function of that name, in the code of all apps."""
     for app in APPS:
         for path in sorted((ROOT / app).rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -64,12 +63,12 @@ def literal(node: ast.expr) -> str | None:
 
 
 TEMPLATES = sorted({text for call in calls("translatable") if call.args and (text := literal(call.args[0]))})
-"""Every sentence that code outside the pages makes, so everything of ours that a log can hold."""
+"""Every message that code outside the pages makes, and therefore every message of ours that a log can contain."""
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_a_sentence_of_ours_survives_the_log_and_is_told_in_chinese(template: str) -> None:
-    """Facts in, code and facts kept as JSON, and the same sentence out of them, in Chinese."""
+    """Code and facts survive JSON, and the Chinese message contains all facts."""
     facts = {name: f"{name}7" for name in re.findall(r"%\((\w+)\)s", template)}
     kept = json.loads(json.dumps(data_of(Translatable(template, facts))))
     found = text_of(kept)
@@ -84,19 +83,19 @@ def test_a_sentence_of_ours_survives_the_log_and_is_told_in_chinese(template: st
 
 
 def test_there_are_sentences_to_look_at() -> None:
-    """The rule above is about something: the readers of answers, the fallback run and the reasons of deliveries."""
+    """Guards against the test above passing because it found no templates."""
     assert len(TEMPLATES) > 150
     assert {str(each) for each in QUOTING} < set(TEMPLATES)
 
 
 def test_a_failure_s_message_is_a_sentence_or_somebody_else_s_words() -> None:
-    """No bare English is handed on as a message: it would be shown as if a provider had said it."""
+    """A plain English string as message would be shown as if a provider had sent it."""
     bare = {text for call in calls(*CARRIERS) for message in message_of(call) for text in bare_texts(message)}
     assert bare == set()
 
 
 def test_a_sentence_is_its_english_text_and_keeps_its_facts() -> None:
-    """Equal to plain text for commands and the API; a fact may be a list or a sentence itself."""
+    """A message equals its English text for commands and the API. A fact may be a list or a message itself."""
     made = translatable("%(path)s must be one of: %(allowed)s.", path="a.b", allowed=("x", "y"))
     assert made == "a.b must be one of: x, y."
     assert json.dumps(made) == '"a.b must be one of: x, y."'
@@ -108,7 +107,7 @@ def test_a_sentence_is_its_english_text_and_keeps_its_facts() -> None:
 
 
 def test_a_provider_s_own_words_stay_as_they_came() -> None:
-    """What is none of ours is a quotation, in any language, inside a refusal too; no English is taken for ours."""
+    """Text that is not ours is shown as a quotation, in any language, also within our own message."""
     with translation.override("zh-hans"):
         assert render_sentence("insufficient balance") == RenderedSentence(quoted="insufficient balance")
         assert render_sentence("the model returned nothing") == RenderedSentence(quoted="the model returned nothing")
@@ -118,14 +117,14 @@ def test_a_provider_s_own_words_stay_as_they_came() -> None:
 
 
 def test_words_that_look_like_a_kept_sentence_are_still_only_words() -> None:
-    """A provider that answers with our form is quoted: nothing of what it says is read as ours."""
+    """A provider's answer in our JSON form is not parsed as a message of ours."""
     forged = '{"code": "The provider is disabled.", "facts": {}}'
     assert data_of(forged) == forged
     assert not isinstance(text_of(json.loads(json.dumps(data_of(forged)))), Translatable)
 
 
 def test_a_sentence_keeps_its_form_when_keys_are_taken_out_and_length_is_cut() -> None:
-    """Only facts can hold a secret or be too long; what is left of them stays among our words."""
+    """Only facts can contain a secret or be too long, so the template stays."""
     made = translatable(
         REFUSED, name="p/mm", said=translatable("got a web page: %(said)s", said="key sk-abcdef123456 " + "é" * 4000)
     )
@@ -137,12 +136,11 @@ def test_a_sentence_keeps_its_form_when_keys_are_taken_out_and_length_is_cut() -
 
 
 def test_a_key_in_two_pieces_of_a_sentence_is_gone() -> None:
-    """Where facts and our words together make a key, the text loses it, and with it its form."""
+    """If the template and a fact together form a secret, the result is plain text without it."""
     assert "abcdef123456" not in brief(translatable("api_key: %(said)s", said="abcdef123456"))
 
 
 def timeline(row: RequestLog) -> dict[str, Any]:
-    """The agents' API's answer about a logged request."""
     found = find_logged_request(row.pk)
     assert found is not None
     return render_timeline(found).model_dump(mode="json", by_alias=True)
@@ -150,7 +148,7 @@ def timeline(row: RequestLog) -> dict[str, Any]:
 
 @pages
 def test_the_journal_writes_code_and_facts() -> None:
-    """Ours as data, a provider's words as such, nothing where nothing failed; the API tells all in English."""
+    """Our messages are stored as data, a provider's as text, none where nothing failed. The API returns English."""
     said = translatable("the body is not JSON: %(reason)s", reason=translatable("Expecting value"))
     attempts = (Attempt("a", "m", "bad_json", error=said), Attempt("b", "m", "http_402", error="余额不足"))
     ended = translatable(EXHAUSTED, count=2, said="a/m: x; b/m: y")
@@ -176,7 +174,7 @@ UNREAD = "The model does not support vision."
 
 
 def kept_by_an_earlier_version() -> RequestLog:
-    """A failed request as the versions before wrote it: plain English in `error` and in the deliveries."""
+    """Log a failed request as earlier versions did, with plain English in `error` and in the deliveries."""
     row = RequestLog.objects.create(
         id="req_old", started_at=timezone.now(), task_type="design", outcome="all_providers_failed", error=ENGLISH
     )
@@ -196,7 +194,7 @@ def kept_by_an_earlier_version() -> RequestLog:
 
 @pages
 def test_what_an_earlier_version_logged_is_shown_as_it_stands(demo: None, admin: Client) -> None:
-    """In English and in Chinese the same English words, as a quotation; nobody is said to have said them."""
+    """In English and Chinese the text is the same, as a quotation without a speaker."""
     row, client = kept_by_an_earlier_version(), admin
     for language in ("en", "zh-hans"):
         client.defaults["HTTP_ACCEPT_LANGUAGE"] = language
@@ -213,7 +211,6 @@ def test_what_an_earlier_version_logged_is_shown_as_it_stands(demo: None, admin:
 
 @pages
 def test_the_api_tells_what_an_earlier_version_logged_as_before() -> None:
-    """The same keys with the same English text."""
     told = timeline(kept_by_an_earlier_version())
     assert told["error"] == ENGLISH
     assert told["attempts"][0]["error"] == "The provider is disabled."
@@ -224,7 +221,7 @@ def test_the_api_tells_what_an_earlier_version_logged_as_before() -> None:
 def test_why_a_file_was_described_is_told_in_the_readers_language_and_in_english_by_the_api(
     demo: None, admin: Client
 ) -> None:
-    """The delivery keeps the reason's code and facts."""
+    """The delivery stores the reason's code and facts."""
     row = kept_by_an_earlier_version()
     told = row.attempts.get()
     told.deliveries[0]["sentence"] = data_of(because(ReasonCode.NO_CAPABILITY, capability="vision").sentence())

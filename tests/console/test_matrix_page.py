@@ -1,4 +1,4 @@
-"""The capability matrix: one switch a cell, saved at once, with where each value comes from."""
+"""The capability matrix: one switch per cell, saved at once, with the source of each value."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.
 
 
 def new_service(name: str, model: str, *, declares: bool = False) -> Service:
-    """A service at the echo provider of which nothing is known."""
+    """Create a service at the echo provider whose capabilities are unknown."""
     row = Service(service_id=name, name=name, provider=Provider.objects.get(name="echo"), model=model)
     row.declares_capabilities = declares
     save_service(SYSTEM, row)
@@ -30,12 +30,11 @@ def new_service(name: str, model: str, *, declares: bool = False) -> Service:
 
 
 def cell_at(row: Service, side: str = "input", name: str = "vision") -> str:
-    """The address a switch posts to."""
     return f"/matrix/cell/{row.pk}/?side={side}&name={name}"
 
 
 def test_one_switch_saves_one_cell_at_once(admin: Client) -> None:
-    """The cell is written as declared, the running configuration has it, and the toast offers Undo."""
+    """The cell becomes declared, the configuration in use has it, and the toast offers Undo."""
     row = Service.objects.get(service_id="text-model")
     answer = admin.post(cell_at(row), {"on": "1"}, headers=HTMX)
     (switch,) = Page(answer).switches
@@ -48,7 +47,7 @@ def test_one_switch_saves_one_cell_at_once(admin: Client) -> None:
 
 
 def test_switching_off_keeps_the_cell_as_declared_absent(admin: Client) -> None:
-    """A cell that is switched off stays known: it is declared to be absent, not unknown."""
+    """A cell that is switched off is declared absent, not unknown."""
     row = Service.objects.get(service_id="vision-model")
     (switch,) = Page(admin.post(cell_at(row), headers=HTMX)).switches
     assert not switch.is_on
@@ -57,7 +56,7 @@ def test_switching_off_keeps_the_cell_as_declared_absent(admin: Client) -> None:
 
 
 def test_undo_takes_one_cell_back(admin: Client) -> None:
-    """Undoing the revision that a switch made gives the cell its former value and source."""
+    """Undo restores the cell's previous value and source."""
     row = new_service("gpt", "gpt-4o")
     fill_from_catalogue(SYSTEM, [row])
     admin.post(cell_at(row), headers=HTMX)
@@ -68,7 +67,7 @@ def test_undo_takes_one_cell_back(admin: Client) -> None:
 
 
 def test_what_nobody_knows_is_shown_as_unknown(admin: Client) -> None:
-    """A service that declares nothing counts as text, every other cell of it is unknown, and the filter finds it."""
+    """A service that declares nothing counts as text only. Its other cells are unknown, and a filter finds them."""
     row = new_service("mystery", "nobody-knows-1")
     page = text_of(admin.get("/matrix/?show=unknown"))
     assert "mystery" in page
@@ -79,7 +78,7 @@ def test_what_nobody_knows_is_shown_as_unknown(admin: Client) -> None:
 
 
 def test_the_catalogue_fills_what_nobody_declared_or_probed(admin: Client) -> None:
-    """Filling many at once writes one revision and leaves every declared and probed cell as it was."""
+    """Filling many services writes one revision and keeps every declared and probed cell."""
     row = new_service("gpt", "gpt-4o")
     set_cell(SYSTEM, row, ("input", "vision"), supported=False, source=Source.PROBED)
     before = Revision.objects.count()
@@ -95,7 +94,7 @@ def test_the_catalogue_fills_what_nobody_declared_or_probed(admin: Client) -> No
 
 @pytest.mark.parametrize(("act", "count"), [("on", 6), ("off", 0)])
 def test_a_column_is_switched_for_every_service_shown(admin: Client, act: str, count: int) -> None:
-    """All on and all off are one revision for the whole column."""
+    """The change of the whole column is one revision."""
     before = Revision.objects.count()
     ids = [str(pk) for pk in Service.objects.values_list("pk", flat=True)]
     admin.post("/matrix/fill/", {"act": act, "service": ids, "side": "input", "name": "vision"})
@@ -105,7 +104,6 @@ def test_a_column_is_switched_for_every_service_shown(admin: Client, act: str, c
 
 
 def test_a_row_is_switched_whole(admin: Client) -> None:
-    """All on for a row's input switches each of its input capabilities."""
     row = Service.objects.get(service_id="text-model")
     assert "All on" in text_of(admin.get(f"/matrix/row/{row.pk}/", headers=HTMX))
     admin.post("/matrix/fill/", {"act": "on", "service": [str(row.pk)], "side": "input"})
@@ -113,7 +111,7 @@ def test_a_row_is_switched_whole(admin: Client) -> None:
 
 
 def test_any_word_can_become_a_column(admin: Client) -> None:
-    """A custom capability is a column once it was asked for, and stays when a service has it."""
+    """A custom capability is a column once it was added, and stays if a service has it."""
     row = Service.objects.get(service_id="text-model")
     assert "smell" in text_of(admin.get("/matrix/?add_name=smell&add_side=input"))
     assert "smell" not in text_of(admin.get("/matrix/"))
@@ -127,14 +125,12 @@ def test_any_word_can_become_a_column(admin: Client) -> None:
      ("show=routed", "echo-text", "multimodal-model"), ("provider=nobody", "No model service matches.", "echo-text")],
 )  # fmt: skip
 def test_the_matrix_is_filtered_by_provider_words_and_use(admin: Client, query: str, shown: str, hidden: str) -> None:
-    """The filter leaves the rows asked for."""
     page = text_of(admin.get(f"/matrix/?{query}", headers=HTMX))
     assert shown in page
     assert hidden not in page
 
 
 def test_the_matrix_takes_the_same_queries_for_six_and_for_sixty_services(admin: Client) -> None:
-    """The number of queries does not grow with the rows."""
     few = queries_of(admin, "/matrix/")
     provider = Provider.objects.get(name="example")
     for number in range(54):
@@ -143,7 +139,6 @@ def test_the_matrix_takes_the_same_queries_for_six_and_for_sixty_services(admin:
 
 
 def test_a_viewer_sees_switches_that_cannot_be_moved(admin: Client, viewer: Client) -> None:
-    """No cell of a viewer's matrix posts anywhere, and posting is 403."""
     page = text_of(viewer.get("/matrix/"))
     assert "hx-post" not in page
     assert "Only editors and administrators can change this." in page
@@ -153,7 +148,7 @@ def test_a_viewer_sees_switches_that_cannot_be_moved(admin: Client, viewer: Clie
 
 @pytest.mark.parametrize("wrong", ["side=sideways&name=vision", "side=input&name="])
 def test_a_cell_that_cannot_be_is_refused(admin: Client, wrong: str) -> None:
-    """An unknown side or an empty name is 400 and writes nothing."""
+    """An unknown side or an empty name gets 400 and writes nothing."""
     row = Service.objects.get(service_id="text-model")
     before = Revision.objects.count()
     assert admin.post(f"/matrix/cell/{row.pk}/?{wrong}", {"on": "1"}).status_code == 400
@@ -161,7 +156,7 @@ def test_a_cell_that_cannot_be_is_refused(admin: Client, wrong: str) -> None:
 
 
 def test_names_of_any_kind_are_shown_as_text_and_work(admin: Client) -> None:
-    """Markup in an id or a capability stays text, and the address of its switch leads back to the same cell."""
+    """Markup in an id or a capability is escaped, and the switch's address refers to the same cell."""
     row = new_service('<b>"x"</b>', "m")
     odd = 'a&b <i>"c"</i> +#'
     set_cell(SYSTEM, row, ("input", odd), supported=True)
@@ -175,7 +170,7 @@ def test_names_of_any_kind_are_shown_as_text_and_work(admin: Client) -> None:
 
 
 def test_many_services_come_in_pages_and_the_columns_stay(admin: Client) -> None:
-    """Fifty rows a page; a capability that only a service of another page has is a column on each."""
+    """There are fifty rows per page. A capability of a service on another page is a column on each."""
     for number in range(60):
         new_service(f"more-{number:02}", f"m{number}", declares=True)
     last = Service.objects.get(service_id="more-59")
@@ -187,7 +182,7 @@ def test_many_services_come_in_pages_and_the_columns_stay(admin: Client) -> None
 
 
 def test_the_catalogue_fills_every_page_of_what_is_shown(admin: Client) -> None:
-    """Without services named, the filter says which: those that it leaves and no others."""
+    """Without explicit services, only those that match the filter are filled."""
     for name in ("mine-a", "mine-b", "other"):
         new_service(name, "gpt-4o")
     admin.post("/matrix/fill/", {"act": "catalogue", "back": "q=mine-"})
@@ -196,7 +191,7 @@ def test_the_catalogue_fills_every_page_of_what_is_shown(admin: Client) -> None:
 
 
 def test_a_row_is_probed_in_its_place(admin: Client) -> None:
-    """The answer is the row as it is now, with what the model reads beside its name; without scripts a toast."""
+    """The response is the updated row with what the model reads. Without scripts it is a redirect."""
     row = Service.objects.get(service_id="echo-vision")
     answer = text_of(admin.post(f"/matrix/probe/{row.pk}/", headers=HTMX))
     assert answer.startswith(f'<tr id="row-{row.pk}"')
@@ -205,7 +200,7 @@ def test_a_row_is_probed_in_its_place(admin: Client) -> None:
 
 
 def test_every_row_shown_is_probed_one_after_the_other(admin: Client, viewer: Client) -> None:
-    """The rows ask for themselves once the page is there; for a viewer none does."""
+    """The rows request their probes one by one after the page loads. A viewer's rows request none."""
     page = text_of(admin.get("/matrix/?provider=echo&probe=1"))
     assert page.count('hx-sync="closest table:queue all"') == page.count('<tr id="row-')
     assert 'hx-sync="closest table' not in text_of(viewer.get("/matrix/?probe=1"))

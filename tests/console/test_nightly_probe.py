@@ -1,4 +1,4 @@
-"""The nightly probe: chosen on a service's page, done by one process, its findings told where somebody looks."""
+"""The nightly probe: enabled on a service's page, run by one process, its results shown on the pages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STOPPED = "The nightly probe found that gem no longer reads files."
 
 
 def reader(*blind_to: str, unclear_about: str = "") -> Callable[[ReceivedRequest], str | int]:
-    """A model that reads everything but these types, and is not clear about one."""
+    """Return a model that reads everything but these types and answers unclearly about one."""
 
     def model(heard: ReceivedRequest) -> str | int:
         if not heard.media:
@@ -54,7 +54,7 @@ def lab() -> Iterator[Lab]:
 
 @pytest.fixture
 def gem(demo: None, lab: Lab) -> Service:
-    """A service that reads everything, as a probe has found."""
+    """A service whose probe found that it reads everything."""
     provider = Provider(name="gem", protocol="gemini", endpoint=lab.url("gemini"), default_model="x-1")
     provider.key_source = "none"
     save_provider(SYSTEM, provider)
@@ -69,7 +69,10 @@ def reads(row: Service) -> set[str]:
 
 
 def test_nothing_is_probed_at_night_until_somebody_chooses_it(admin: Client, gem: Service) -> None:
-    """Its page says what a night takes; the choice is audited, holds from the next night on, and can be taken back."""
+    """The page shows the expected calls and tokens.
+
+    The choice is audited, starts the next night, and can be reverted.
+    """
     page = text_of(admin.get("/services/gem/"))
     assert "Not probed at night." in page
     assert re.search(r"A nightly probe takes up to 13 calls and about \d+ tokens, as the last probe did\.", page)
@@ -84,7 +87,7 @@ def test_nothing_is_probed_at_night_until_somebody_chooses_it(admin: Client, gem
 
 
 def test_what_a_night_takes_is_estimated_where_nobody_probed_yet(admin: Client, demo: None) -> None:
-    """By the vendors' formulas; of what these do not know it says so."""
+    """The estimate uses the vendors' formulas, and names the types that these do not cover."""
     openai = Provider.objects.get(name="openai")
     save_service(SYSTEM, Service(service_id="four", name="four", provider=openai, model="gpt-4o"))
     page = text_of(admin.get("/services/four/"))
@@ -93,7 +96,7 @@ def test_what_a_night_takes_is_estimated_where_nobody_probed_yet(admin: Client, 
 
 
 def test_a_night_and_a_transcript_say_what_they_cost_where_the_model_has_a_price(admin: Client, gem: Service) -> None:
-    """By the price of its page; without one that is not known."""
+    """Without a price the page says that the cost is unknown."""
     assert "The cost is unknown: the model has no price." in text_of(admin.get("/services/gem/"))
     gem.price = {"currency": "EUR", "input": 1000, "output": 1000}
     save_service(SYSTEM, gem)
@@ -106,13 +109,13 @@ def test_a_night_and_a_transcript_say_what_they_cost_where_the_model_has_a_price
 
 
 def test_a_night_begins_at_three() -> None:
-    """In the installation's time zone; before that it is still the night before."""
+    """It is three o'clock in the installation's time zone. Earlier times belong to the previous night."""
     assert night_of(datetime(2026, 11, 22, 2, 59, tzinfo=UTC)) == date(2026, 11, 21)
     assert night_of(datetime(2026, 11, 22, 3, 0, tzinfo=UTC)) == date(2026, 11, 22)
 
 
 def test_of_several_processes_one_probes_a_service(gem: Service) -> None:
-    """Whoever claims it first, once a night."""
+    """A service is claimed once a night, by the first process."""
     for name in ("gem", "echo-vision", "echo-text"):
         NightlyProbe.objects.create(service_id=name, last_night=date(2026, 11, 1))
     now = datetime(2026, 11, 22, 4, 0, tzinfo=UTC)
@@ -123,7 +126,7 @@ def test_of_several_processes_one_probes_a_service(gem: Service) -> None:
 
 
 def test_a_model_that_stopped_reading_is_told_wherever_somebody_looks(admin: Client, gem: Service, lab: Lab) -> None:
-    """In History with Undo, on the dashboard, on its page and in the chain; taken back, it matters no more."""
+    """It is in History with Undo, on the dashboard, on its page and in the chain. Undo removes the message."""
     save_route_as(SYSTEM, None, RouteSpec("look", (CandidateSpec("gem", "x-1"),)))
     lab.model = reader("application/pdf")
     found = probe_nightly(gem)
@@ -145,7 +148,7 @@ def test_a_model_that_stopped_reading_is_told_wherever_somebody_looks(admin: Cli
 
 
 def test_a_model_that_reads_more_is_told_too(admin: Client, gem: Service) -> None:
-    """As good news, which no chain warns of."""
+    """The message is shown but is not a warning of any chain."""
     set_cell(SYSTEM, gem, ("input", "vision"), supported=False, source=Source.CATALOGUE)
     save_route_as(SYSTEM, None, RouteSpec("look", (CandidateSpec("gem", "x-1"),)))
     probe_nightly(Service.objects.get(service_id="gem"))
@@ -157,7 +160,7 @@ def test_a_model_that_reads_more_is_told_too(admin: Client, gem: Service) -> Non
 
 
 def test_what_is_unclear_at_night_changes_nothing(gem: Service, lab: Lab) -> None:
-    """Nor does a night in which the model does not even answer words."""
+    """A night in which the model does not answer even a text changes nothing either."""
     lab.model = reader(unclear_about="application/pdf")
     before = Revision.objects.count()
     assert probe_nightly(gem).unclear == ("file",)
@@ -177,7 +180,7 @@ def test_what_an_administrator_declared_is_doubted_and_stays(gem: Service, lab: 
 
 
 def test_the_command_probes_the_chosen_or_the_named(gem: Service, lab: Lab) -> None:
-    """One line for each; an id that no enabled service has is refused before anybody is asked."""
+    """It prints one line per service. An unknown id is rejected before any call."""
     out = io.StringIO()
     call_command("probe_services", stdout=out)
     assert out.getvalue() == ""
@@ -194,7 +197,7 @@ def test_the_command_probes_the_chosen_or_the_named(gem: Service, lab: Lab) -> N
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
 def test_a_server_probes_by_itself_whose_turn_it_is(gem: Service, lab: Lab) -> None:
-    """Once: the next round of the same night asks nobody."""
+    """A second round in the same night makes no call."""
     NightlyProbe.objects.create(service_id="gem", last_night=date(2026, 11, 1))
     lab.requests.clear()
     NightlyProbes().round()

@@ -1,4 +1,4 @@
-"""The pages of the log name calls beside chat, and say of them only what holds for them."""
+"""Log pages name calls other than chat and show only what applies to them."""
 
 from __future__ import annotations
 
@@ -23,13 +23,12 @@ WORDS = {
 
 @pytest.fixture
 def request_row(db: Any) -> RequestLog:
-    """An answered request for vectors."""
     row = {"id": "req_vectors", "started_at": timezone.now(), "surface": "v1/embeddings", "asked_model": "one/embed"}
     return RequestLog.objects.create(**row, outcome="ok", status=200, prompt_tokens=9)
 
 
 def test_every_operation_has_a_name_that_its_column_holds() -> None:
-    """The log calls it by its door's."""
+    """Its surface is the log's column value."""
     surfaces = {door.surface for door in OPERATION_APIS.values()}
     assert surfaces == set(OPERATION_NAMES)
     assert len(surfaces) == len(OPERATIONS)
@@ -38,7 +37,7 @@ def test_every_operation_has_a_name_that_its_column_holds() -> None:
 
 @pytest.mark.parametrize("language", WORDS)
 def test_the_page_names_the_operation(admin: Client, request_row: RequestLog, language: str) -> None:
-    """And neither a prefix that was kept nor a simulation, which are a chat's."""
+    """The page shows neither a prefix nor a simulation, which exist only for chat."""
     admin.defaults["HTTP_ACCEPT_LANGUAGE"] = language
     page = admin.get(reverse("request", args=[request_row.pk])).content.decode()
     for word in WORDS[language]:
@@ -49,7 +48,7 @@ def test_the_page_names_the_operation(admin: Client, request_row: RequestLog, la
 
 @pytest.mark.parametrize("language", WORDS)
 def test_the_list_names_it_and_finds_it_by_its_surface(admin: Client, request_row, language) -> None:
-    """It is not called text only."""
+    """The list does not call it text only."""
     admin.defaults["HTTP_ACCEPT_LANGUAGE"] = language
     page = admin.get(reverse("requests"), {"q": "surface:v1/embeddings"}).content.decode()
     assert WORDS[language][0] in page
@@ -59,6 +58,5 @@ def test_the_list_names_it_and_finds_it_by_its_surface(admin: Client, request_ro
 
 
 def test_the_search_offers_the_operations(admin: Client, request_row: RequestLog) -> None:
-    """As values of `surface`."""
     found = admin.get(reverse("requests_words"), {"q": "surface:v1/"})
     assert "surface:v1/embeddings" in found.content.decode()

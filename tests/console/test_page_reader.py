@@ -1,4 +1,4 @@
-"""The reader of pages finds what a person would, and nothing else."""
+"""`Page` finds elements by role and name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HTML = """
 
 
 def test_each_thing_is_found_by_its_role_and_name() -> None:
-    """White space and pictures are no words; a label of its own goes before them; off is off."""
+    """White space is collapsed, images have no text, `aria-label` takes precedence, `disabled` is recognized."""
     page = Page(HTML)
     found = (page.heading("Routes 5"), page.link("Back"), page.field("Retries"), page.button("Save"))
     assert [control.tag if control else "" for control in found] == ["h1", "a", "input", "button"]
@@ -24,6 +24,6 @@ def test_each_thing_is_found_by_its_role_and_name() -> None:
 
 
 def test_what_is_not_there_under_that_name_or_role_is_not_found() -> None:
-    """A link is no button, a part of a name is not the name."""
+    """A link is not a button, and part of a name is not the name."""
     page = Page(HTML)
     assert page.button("Back") is page.link("Save") is page.field("Save") is page.heading("Routes") is None

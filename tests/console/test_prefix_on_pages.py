@@ -1,4 +1,4 @@
-"""The pages say whether a conversation kept its prefix, or where it broke and why, in both languages."""
+"""Pages show whether a conversation kept its prefix, or where and why it broke, in both languages."""
 
 from __future__ import annotations
 
@@ -23,18 +23,16 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 @pytest.fixture
 def key(demo: None) -> str:
-    """A key of the demo's agent."""
     return key_of("text-agent")
 
 
 def set_limit(most: int) -> None:
-    """So many images are taken by the demo's vision model."""
     Service.objects.filter(service_id="echo-vision").update(limits={"image": {"maxCount": most}})
     snapshot.refresh()
 
 
 def say(key: str, turns: int, model: str = "echo-vision", **more: Any) -> str:
-    """The id of a conversation's request in which the user sent an image in each of so many turns."""
+    """Send a conversation with an image in each turn of the user; return its request's id."""
     messages: list[dict[str, Any]] = []
     for number in range(turns):
         messages += [{"role": "user", "content": [{"type": "text", "text": f"turn {number}"}, image()]}]
@@ -46,7 +44,6 @@ def say(key: str, turns: int, model: str = "echo-vision", **more: Any) -> str:
 
 
 def words_on(browser: Client, address: str, language: str = "en") -> str:
-    """The words of a page, white space made single."""
     body = browser.get(address, headers={"accept-language": language}).content.decode()
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())
 
@@ -57,7 +54,7 @@ def page_of(browser: Client, request_id: str, language: str = "en") -> str:
 
 
 def test_a_request_s_page_says_that_the_prefix_was_kept(admin: Client, key: str) -> None:
-    """Turn by turn below the limit; the first turn has none to keep."""
+    """The second turn stays below the limit. The first turn has no prefix."""
     first, second = say(key, 1), say(key, 2)
     assert "This request starts its conversation, so there is no prefix to keep." in page_of(admin, first)
     assert "Prefix kept: earlier turns are sent unchanged." in page_of(admin, second)
@@ -65,7 +62,7 @@ def test_a_request_s_page_says_that_the_prefix_was_kept(admin: Client, key: str)
 
 
 def test_a_request_s_page_says_where_a_full_limit_broke_the_prefix(admin: Client, key: str) -> None:
-    """The third image where two are taken: the first message with an image, after the directive, changes."""
+    """With a limit of two, the third image changes the first message with an image, which follows the directive."""
     set_limit(2)
     say(key, 2)
     third = say(key, 3)
@@ -77,7 +74,7 @@ def test_a_request_s_page_says_where_a_full_limit_broke_the_prefix(admin: Client
 
 
 def test_after_a_break_the_prefix_holds_for_half_a_limit(admin: Client, key: str) -> None:
-    """Four are taken: the fifth and the seventh break; what came inside the request keeps its reference."""
+    """With a limit of four, the fifth and the seventh turn break the prefix."""
     set_limit(4)
     pages = [page_of(admin, say(key, turns)) for turns in range(1, 8)]
     assert [at for at, text in enumerate(pages, 1) if "Prefix broken" in text] == [5, 7]
@@ -85,7 +82,7 @@ def test_after_a_break_the_prefix_holds_for_half_a_limit(admin: Client, key: str
 
 
 def test_without_files_the_prefix_is_kept_and_nothing_is_stored_for_it(admin: Client, key: str) -> None:
-    """Nothing is looked up, nothing is computed."""
+    """No conversation and no prefix are stored."""
     answer = post(key, {"model": "echo-vision", "messages": [{"role": "user", "content": "hello"}]})
     row = logged(answer["x-request-id"])
     assert (row.conversation, row.prefix) == (None, None)
@@ -93,14 +90,14 @@ def test_without_files_the_prefix_is_kept_and_nothing_is_stored_for_it(admin: Cl
 
 
 def test_another_language_breaks_the_prefix_at_its_beginning(admin: Client, key: str) -> None:
-    """The directive stands in the first message."""
+    """The language directive is in the first message."""
     say(key, 1)
     second = say(key, 2, language="zh")
     assert "Prefix broken at message 1, because the language" in page_of(admin, second)
 
 
 def test_other_agents_of_the_administrator_break_it_where_they_are_named(admin: Client, key: str) -> None:
-    """The description of the first image, in the message after the directive, names one more."""
+    """The description of the first image, in the message after the directive, lists one agent more."""
     say(key, 1, model="echo-text")
     save_agent(SYSTEM, Agent(agent_id="painter", service=Service.objects.get(service_id="vision-model")))
     snapshot.refresh()
@@ -109,7 +106,7 @@ def test_other_agents_of_the_administrator_break_it_where_they_are_named(admin: 
 
 
 def test_a_file_that_is_gone_breaks_the_prefix_where_it_stood(admin: Client, key: str) -> None:
-    """And the sentence says that it cannot be read."""
+    """The reason is that the file's content cannot be read."""
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     look = {"role": "user", "content": [image(f"artifact:{row.pk}")]}
     more = [{"role": "assistant", "content": "I see"}, {"role": "user", "content": "and now?"}]
@@ -124,7 +121,7 @@ def test_a_file_that_is_gone_breaks_the_prefix_where_it_stood(admin: Client, key
 
 
 def test_a_conversation_that_the_log_does_not_know_is_not_judged(admin: Client, key: str) -> None:
-    """Its earlier request went elsewhere, to another model or before the log begins."""
+    """The log has no earlier request of this conversation to this model."""
     say(key, 1, model="echo-text")
     assert "Prefix unknown" in page_of(admin, say(key, 2))
 
@@ -147,7 +144,7 @@ def test_a_conversation_that_the_log_does_not_know_is_not_judged(admin: Client, 
 def test_preview_and_simulation_say_what_one_more_file_would_change(
     admin: Client, demo: None, most: int, language: str, sentence: str
 ) -> None:
-    """Before it happens, for each model."""
+    """Both name the effect of the next file for each model."""
     set_limit(most)
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     shown = words_on(admin, reverse("artifact", args=[row.pk]) + "?service=echo-vision&fragment=card", language)

@@ -1,4 +1,4 @@
-"""Providers: seen with their key's state, changed safely, added in one flow, never showing a key."""
+"""Pages of providers: key state, safe changes, adding in one flow, never showing a key."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ SECRET = "sk-live-0123456789abcdefa1b2"
 
 
 def form_of(row: Provider, **changed: str) -> dict[str, str]:
-    """What the form of a provider posts."""
     return {
         "endpoint": row.endpoint,
         "protocol": row.protocol,
@@ -33,7 +32,7 @@ def form_of(row: Provider, **changed: str) -> dict[str, str]:
 
 
 def test_the_list_says_which_providers_cannot_be_called_and_why(admin: Client) -> None:
-    """A provider without a key is named in the first sentence, and its line says which variable to set."""
+    """A provider without a key is named first, and its line says which variable to set."""
     page = text_of(admin.get("/providers/"))
     assert "Cannot be called: openai, anthropic, example (3 of 4)." in page
     assert "No key. Set LLM_PROVIDER_OPENAI_API_KEY in the environment, or store a key here." in page
@@ -50,7 +49,7 @@ def test_the_list_says_which_providers_cannot_be_called_and_why(admin: Client) -
     ],
 )
 def test_the_list_is_filtered_by_words_protocol_and_state(admin: Client, query: str, shown: str, hidden: str) -> None:
-    """A filter narrows the table, for htmx to the fragment alone."""
+    """For htmx the response is only the table."""
     page = text_of(admin.get(f"/providers/?{query}", headers=HTMX))
     assert shown in page
     assert hidden not in page
@@ -58,7 +57,6 @@ def test_the_list_is_filtered_by_words_protocol_and_state(admin: Client, query: 
 
 
 def test_the_list_takes_the_same_queries_for_three_and_for_thirty_providers(admin: Client) -> None:
-    """The number of queries does not grow with the rows."""
     few = queries_of(admin, "/providers/")
     for number in range(27):
         Provider.objects.create(name=f"p{number}", endpoint="https://a.example/v1", default_model="m")
@@ -66,14 +64,14 @@ def test_the_list_takes_the_same_queries_for_three_and_for_thirty_providers(admi
 
 
 def test_the_page_links_to_the_routes_that_use_the_provider(admin: Client) -> None:
-    """As to its services; drills that were begun come last and move nothing."""
+    """Services are linked, too. Fire drills are last, so that loading them does not move the rest."""
     html = admin.get("/providers/echo/").content.decode()
     assert 'href="/routes/design/"' in html
     assert html.index('aria-labelledby="routes"') < html.index('hx-get="/providers/echo/drill/"')
 
 
 def test_a_stored_key_is_never_shown_again(admin: Client) -> None:
-    """After saving, the page shows that a key is set and its last four characters, in no form the key itself."""
+    """The page shows that a key is set and its last four characters, never the key itself."""
     row = Provider.objects.get(name="openai")
     answer = admin.post("/providers/openai/", form_of(row, key_act="set", key=SECRET))
     assert answer.status_code == 302
@@ -84,7 +82,7 @@ def test_a_stored_key_is_never_shown_again(admin: Client) -> None:
 
 
 def test_a_refused_key_is_not_echoed_back(admin: Client) -> None:
-    """A masked key is refused at its field with 422, and what was typed is not in the answer."""
+    """A masked key gets 422 at its field, and the response does not contain it."""
     row = Provider.objects.get(name="openai")
     answer = admin.post("/providers/openai/", form_of(row, key_act="set", key="sk-abc****wxyz"))
     assert answer.status_code == 422
@@ -93,7 +91,7 @@ def test_a_refused_key_is_not_echoed_back(admin: Client) -> None:
 
 
 def test_saving_keeps_compatibility_options_and_timeouts_as_data(admin: Client) -> None:
-    """What differs from the default is stored with its type; what is left empty is not stored at all."""
+    """Values that differ from the default are stored with their type. Empty ones are not stored."""
     row = Provider.objects.get(name="openai")
     more = {"quirk_stream_usage": "false", "quirk_drop_params": "top_p, seed", "timeout_connect": "3.5"}
     admin.post("/providers/openai/", form_of(row, **more))
@@ -103,7 +101,7 @@ def test_saving_keeps_compatibility_options_and_timeouts_as_data(admin: Client) 
 
 
 def test_a_wrong_entry_keeps_everything_typed_and_answers_422(admin: Client) -> None:
-    """The other entries of the form are still there, and nothing was written."""
+    """The other entries of the form are kept, and nothing is written."""
     row = Provider.objects.get(name="openai")
     answer = admin.post("/providers/openai/", form_of(row, endpoint="api.openai.com", display_name="My OpenAI"))
     assert answer.status_code == 422
@@ -116,14 +114,14 @@ def test_a_wrong_entry_keeps_everything_typed_and_answers_422(admin: Client) -> 
     "endpoint", ["https://[127.0.0.1]/v1", "https://[::1/v1", "https://a:99999/v1", "https://[v1.x]/"]
 )
 def test_an_address_that_nobody_can_read_is_a_mistake_in_the_form(admin: Client, endpoint: str) -> None:
-    """Also where a key comes with it, which is kept for an origin."""
+    """This also holds for a submission with a key, which is bound to an origin."""
     row = Provider.objects.get(name="openai")
     answer = admin.post("/providers/openai/", form_of(row, endpoint=endpoint, key_act="set", key=SECRET))
     assert (answer.status_code, SECRET in text_of(answer)) == (422, False)
 
 
 def test_what_somebody_else_changed_meanwhile_is_shown_beside_ones_own(admin: Client) -> None:
-    """409 with both versions; saving that page again puts one's own on top."""
+    """The response is 409 with both versions. Saving that page overwrites the other change."""
     row = Provider.objects.get(name="openai")
     admin.post("/providers/openai/", form_of(row, default_model="gpt-theirs"))
     answer = admin.post("/providers/openai/", form_of(row, default_model="gpt-mine"))
@@ -136,7 +134,7 @@ def test_what_somebody_else_changed_meanwhile_is_shown_beside_ones_own(admin: Cl
 
 
 def test_a_provider_in_use_cannot_be_deleted_and_the_page_says_who_uses_it(admin: Client) -> None:
-    """The disabled button's reason is the sentence that the action would raise."""
+    """The button is disabled with the same message that the action raises."""
     page = text_of(admin.get("/providers/echo/"))
     assert "Task routes still use this provider:" in page
     admin.post("/providers/echo/delete/")
@@ -144,7 +142,7 @@ def test_a_provider_in_use_cannot_be_deleted_and_the_page_says_who_uses_it(admin
 
 
 def test_deleting_offers_undo_and_undo_brings_the_provider_back_with_its_key(admin: Client) -> None:
-    """A provider nobody uses is deleted at once; Undo restores it, the stored key included."""
+    """An unused provider is deleted at once. Undo restores it with its stored key."""
     new = {"name": "spare", "endpoint": "https://spare.example/v1", "protocol": "openai", "default_model": "m"}
     admin.post("/new/provider/", {**new, "key": SECRET})
     answer = admin.post("/providers/spare/delete/")
@@ -154,7 +152,7 @@ def test_deleting_offers_undo_and_undo_brings_the_provider_back_with_its_key(adm
 
 
 def test_several_providers_are_switched_as_one_revision(admin: Client) -> None:
-    """Bulk disabling makes one revision, and Undo takes all of it back."""
+    """Undo reverts all of them."""
     before = Revision.objects.count()
     answer = admin.post("/switch/providers/", {"name": ["openai", "anthropic"], "enabled": "0"})
     assert Provider.objects.filter(enabled=False).count() == 2
@@ -164,7 +162,7 @@ def test_several_providers_are_switched_as_one_revision(admin: Client) -> None:
 
 
 def test_testing_a_connection_says_what_came_of_it_and_how_long_it_took(admin: Client) -> None:
-    """The embedded provider answers; one without a key is not called, and the page says what to do."""
+    """The embedded provider answers. One without a key is not called, and the page says what to do."""
     said = text_of(admin.post("/providers/echo/test/", headers=HTMX))
     assert "echo answered in" in said
     said = text_of(admin.post("/providers/openai/test/", headers=HTMX))
@@ -173,7 +171,7 @@ def test_testing_a_connection_says_what_came_of_it_and_how_long_it_took(admin: C
 
 
 def test_adding_a_provider_is_one_flow_from_preset_to_services_and_aliases(admin: Client) -> None:
-    """Preset → key → choose models → services with capabilities from the catalogue and an alias, as one revision."""
+    """Preset, key, models, then services with capabilities from the catalogue and an alias as one revision."""
     page = text_of(admin.get("/new/provider/?preset=deepseek"))
     assert "https://api.deepseek.com" in page
     data = {"name": "deepseek", "endpoint": "https://api.deepseek.com", "protocol": "openai"}
@@ -194,13 +192,13 @@ def test_adding_a_provider_is_one_flow_from_preset_to_services_and_aliases(admin
 
 
 def test_fetching_models_offers_those_the_provider_lists(admin: Client) -> None:
-    """The embedded provider's own models become lines; those that are services already say so."""
+    """The models become lines; those that are services already say so."""
     page = text_of(admin.post("/providers/echo/models/", {"act": "fetch"}))
     assert "is already echo-vision" in page
 
 
 def test_an_id_that_is_taken_is_told_at_its_line(admin: Client) -> None:
-    """422, nothing made, and the line says why."""
+    """The response is 422, and nothing is created."""
     lines = {"act": "make", "model": "m", "use-0": "on", "id-0": "vision-model", "caps-0": "input:text"}
     answer = admin.post("/providers/echo/models/", lines)
     assert answer.status_code == 422
@@ -208,7 +206,7 @@ def test_an_id_that_is_taken_is_told_at_its_line(admin: Client) -> None:
 
 
 def test_a_viewer_reads_providers_and_changes_nothing(admin: Client, viewer: Client) -> None:
-    """Every changing address answers 403 to a viewer, and the pages have no buttons that change."""
+    """Every changing address gets 403, and the pages have no such buttons."""
     page = text_of(viewer.get("/providers/echo/"))
     assert "Only administrators can change this." in page
     assert "Test connection" not in page
@@ -219,13 +217,13 @@ def test_a_viewer_reads_providers_and_changes_nothing(admin: Client, viewer: Cli
 
 @pytest.mark.parametrize("address", ["/providers/", "/matrix/", "/services/", "/agents/"])
 def test_a_boosted_link_gets_the_whole_page_and_a_search_the_fragment(admin: Client, address: str) -> None:
-    """The navigation swaps `#main`, so it must be there; a search swaps the list alone."""
+    """The navigation swaps `#main`, so it must be in the response. A search swaps only the list."""
     assert 'id="main"' in text_of(admin.get(address, headers={**HTMX, "HX-Boosted": "true"}))
     assert 'id="main"' not in text_of(admin.get(address, headers=HTMX))
 
 
 def test_a_preset_that_needs_no_key_gives_a_provider_without_one(admin: Client) -> None:
-    """Ollama on this machine: that it needs none is chosen already, and holds where nothing is chosen."""
+    """With the preset for Ollama, "needs no key" is selected and is also the default of the form."""
     assert admin.get("/new/provider/?preset=ollama").context["form"]["key_act"].value() == "none"
     assert admin.get("/new/provider/?preset=deepseek").context["form"]["key_act"].value() == "set"
     new = {"name": "ollama", "endpoint": "http://127.0.0.1:11434/v1", "protocol": "openai", "default_model": "llama3.2"}
@@ -234,7 +232,7 @@ def test_a_preset_that_needs_no_key_gives_a_provider_without_one(admin: Client) 
 
 
 def test_a_new_provider_is_offered_the_models_of_its_preset_without_a_call(admin: Client) -> None:
-    """The default model is chosen already; once there are services, only what is fetched or written is offered."""
+    """The default model is selected. Once there are services, only fetched or entered models are offered."""
     admin.post(
         "/new/provider/?preset=deepseek",
         {
@@ -255,7 +253,7 @@ def test_a_new_provider_is_offered_the_models_of_its_preset_without_a_call(admin
 
 
 def test_a_preset_whose_provider_is_there_without_a_key_offers_to_give_it_one(admin: Client) -> None:
-    """No second one beside it: the key goes to the one there is, and its models come next."""
+    """The key is stored at the existing provider instead of creating a second one, and its models are next."""
     page = text_of(admin.get("/new/provider/?preset=openai"))
     assert "openai already exists, without a key" in page
     assert "openai-2" not in page
@@ -270,7 +268,7 @@ def test_a_preset_whose_provider_is_there_without_a_key_offers_to_give_it_one(ad
 
 
 def test_a_key_that_is_missing_or_none_is_told_where_it_is_given(admin: Client) -> None:
-    """422, and the provider keeps what it had."""
+    """The response is 422, and the provider keeps its key source."""
     address = "/new/provider/?preset=openai"
     for given in ({"key_act": "set"}, {"key_act": "env", "key_variable": "HOME"}, {"key": "sk-abc****wxyz"}):
         answer = admin.post(address, {"provider": "openai", **given})
@@ -280,7 +278,7 @@ def test_a_key_that_is_missing_or_none_is_told_where_it_is_given(admin: Client) 
 
 
 def test_a_new_provider_takes_its_key_from_the_variable_that_is_named(admin: Client) -> None:
-    """One control says where the key comes from, with the field that choice needs."""
+    """One control chooses the source of the key and shows the field for it."""
     new = {"name": "spare", "endpoint": "https://spare.example/v1", "protocol": "openai", "default_model": "m"}
     admin.post("/new/provider/?own=1", {**new, "key_act": "env", "key_variable": "LLM_PROVIDER_SPARE_API_KEY"})
     row = Provider.objects.get(name="spare")
@@ -288,7 +286,10 @@ def test_a_new_provider_takes_its_key_from_the_variable_that_is_named(admin: Cli
 
 
 def test_a_test_offers_the_options_that_an_unknown_host_took(admin: Client) -> None:
-    """What it refused is left out until it answers; the form is filled in with that, and nothing is stored unasked."""
+    """The test leaves out what the host rejects until it answers.
+
+    The form is prefilled with the result, nothing is stored.
+    """
     with Lab() as lab:
         row = Provider.objects.create(
             name="own", endpoint=lab.url("openai", "own"), default_model="m", protocol="openai", key_source="none"

@@ -1,6 +1,6 @@
-"""How often each page of providers, services, agents, matrix and artifacts asks the database; two are the visitor's.
+"""Numbers of queries of the pages of providers, services, agents, matrix and artifacts; two are for the visitor.
 
-The reads are in the `queries.py` of each subject of the console.
+The queries are in the `queries.py` of each subject of the console.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ def admin(demo: None, admin: Client) -> Client:
 
 
 def add_artifacts(count: int) -> None:
-    """Artifacts whose bytes are gone; `a0` is the first."""
+    """Create artifacts whose bytes are missing; `a0` is the first."""
     for number in range(count):
         values = {"sha256": "0" * 64, "size": 1, "kind": "text", "mime_type": "text/plain", "is_binary": False}
         Artifact.objects.update_or_create(id=f"a{number}", defaults=values)
 
 
 def add_everything() -> None:
-    """Thirty more of each thing, all of them around the ones whose pages are looked at."""
+    """Create thirty more rows of each kind, related to those whose pages are tested."""
     echo, vision = Provider.objects.get(name="echo"), Service.objects.get(service_id="echo-vision")
     caller = Agent.objects.get(agent_id="text-agent")
     for number in range(30):
@@ -66,7 +66,7 @@ def add_everything() -> None:
 
 @pytest.mark.parametrize("address", QUERIES)
 def test_a_page_asks_so_often_however_much_there_is(admin: Client, address: str) -> None:
-    """The number stands in the table, with few rows and with many."""
+    """The number equals the table's, with few rows and with many."""
     assert queries_of(admin, address) == QUERIES[address]
     add_everything()
     assert queries_of(admin, address) == QUERIES[address]

@@ -1,4 +1,4 @@
-"""What agents wrote is read from the log for administrators alone: for nobody else is it even fetched."""
+"""Recorded message bodies are for administrators only; for others they are not even queried."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PAGES = ["/", "/requests/", "/requests/?q=agent:text-agent", "/requests/req_kept
 
 @pytest.fixture
 def key(key: str) -> str:
-    """The demo, and in the log one request of it whose words were recorded."""
+    """An agent's key, with one request of the agent in the log whose body was recorded."""
     message = {"role": "user", "content": [{"type": "text", "text": MARKER}]}
     row = RequestLog.objects.create(
         id="req_kept",
@@ -45,7 +45,6 @@ def key(key: str) -> str:
 
 @contextmanager
 def asked_of_the_log() -> Iterator[list[str]]:
-    """The statements that the log's database is asked meanwhile."""
     said: list[str] = []
     with CaptureQueriesContext(connections["logs"]) as caught:
         yield said
@@ -53,7 +52,7 @@ def asked_of_the_log() -> Iterator[list[str]]:
 
 
 def held(answer: Any) -> str:
-    """Everything that a page's templates were given, rows with all they have fetched."""
+    """Return the representation of everything in the template contexts, including the rows' loaded fields."""
     flat = answer.context.flatten() if hasattr(answer.context, "flatten") else {}
     for layer in answer.context or ():
         flat |= layer.flatten() if hasattr(layer, "flatten") else dict(layer)
@@ -65,7 +64,7 @@ def held(answer: Any) -> str:
 def test_a_viewer_s_page_neither_fetches_nor_holds_a_recorded_body(
     key: str, address: str, headers: Any, viewer: Client
 ) -> None:
-    """The column is in no statement, the words are in no variable and in no HTML."""
+    """The column is in no statement, and the marker is in no context variable and not in the HTML."""
     with asked_of_the_log() as said:
         answer = viewer.get(address, headers=headers)
     assert answer.status_code == 200
@@ -75,7 +74,7 @@ def test_a_viewer_s_page_neither_fetches_nor_holds_a_recorded_body(
 
 
 def test_naming_the_body_on_a_viewer_s_page_fetches_nothing(key: str, viewer: Client) -> None:
-    """A template that forgets to ask who looks finds nothing there, and asks the log for nothing."""
+    """A template without a permission check gets None and causes no query."""
     answer = viewer.get("/requests/req_kept/")
     with asked_of_the_log() as said:
         assert answer.context["row"].body is None
@@ -83,7 +82,7 @@ def test_naming_the_body_on_a_viewer_s_page_fetches_nothing(key: str, viewer: Cl
 
 
 def test_a_viewer_is_told_who_may_read_the_message(key: str, viewer: Client) -> None:
-    """Whether there is one is not said, since nobody looked."""
+    """The page does not say whether there is a recorded message, since it was not queried."""
     text = text_of(viewer.get("/requests/req_kept/"))
     assert "shown to editors and administrators only" in text
     assert "not recorded" not in text
@@ -92,7 +91,7 @@ def test_a_viewer_is_told_who_may_read_the_message(key: str, viewer: Client) -> 
 
 @pytest.mark.parametrize("address", ["/requests/req_kept/", "/simulate/?request=req_kept"])
 def test_an_administrator_reads_what_was_recorded(key: str, address: str, admin: Client) -> None:
-    """The words stand on the request's page, and in the message that is asked again."""
+    """The message is on the request's page and in the form that simulates it again."""
     with asked_of_the_log() as said:
         answer = admin.get(address)
     assert [sql for sql in said if COLUMN in sql]
@@ -107,7 +106,7 @@ def test_the_list_fetches_no_body_for_anybody(key: str, admin: Client) -> None:
 
 
 def test_an_agent_s_timeline_fetches_no_body(key: str) -> None:
-    """`GET /api/v1/requests/{id}` is the attempts of one's own request, and nobody else's; never its words."""
+    """`GET /api/v1/requests/{id}` returns the attempts of the agent's own requests only, and never a body."""
     agent = {"authorization": f"Bearer {key}"}
     with asked_of_the_log() as said:
         answer = Client().get("/api/v1/requests/req_kept", headers=agent)

@@ -1,4 +1,4 @@
-"""What the pages say of a call that was answered with the stored outcome of another one."""
+"""Pages of a call that was answered with the stored response of an earlier call with the same idempotency key."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 @pytest.fixture
 def repeated(key: str) -> tuple[Any, Any]:
-    """The rows of a call and of its repetition."""
     first, again = (post(key, said("hello"), **{"idempotency-key": "k"})["x-request-id"] for _ in range(2))
     return logged(first), logged(again)
 
 
 def test_its_page_names_the_original_and_says_that_nobody_was_asked(admin: Client, repeated: Any) -> None:
-    """With a link to it; in Chinese, too."""
+    """The page has a link to the original and no cost."""
     original, row = repeated
     for language, words in (("en", "No model was called again."), ("zh-hans", "没有再次调用模型。")):
         with translation.override(language):
@@ -35,13 +34,13 @@ def test_its_page_names_the_original_and_says_that_nobody_was_asked(admin: Clien
 
 
 def test_the_list_shows_it_as_a_replay(admin: Client, repeated: Any) -> None:
-    """Where others show their chain."""
+    """The list shows "replay" in place of the chain."""
     text = admin.get("/requests/").content.decode()
     assert f'<span class="sr">{repeated[0].pk}: </span><span class="chip ok">replay</span>' in text
 
 
 def test_the_agents_api_names_the_original(caller: Any, repeated: Any, key: str) -> None:
-    """Under `answer`."""
+    """The id of the original is in `answer.replayOf`."""
     found = AgentProgram("text-agent", key).get(f"/requests/{repeated[1].pk}").json()
     assert found["answer"] == {"replayOf": repeated[0].pk}
     assert found["attempts"] == []

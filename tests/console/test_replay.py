@@ -1,4 +1,4 @@
-"""Replay in simulate: a recorded request is asked again with its own words and files."""
+"""Simulating a logged request again with its recorded messages and files."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 def page(request_id: str, browser: Client) -> str:
-    """Simulate's page for a request of the log, as a person of that role sees it."""
     return browser.get("/simulate/", {"request": request_id}).content.decode()
 
 
 def test_a_recorded_request_is_asked_again_with_its_words_and_files(key: str, admin, viewer):
-    """An administrator finds the question and the artifact in the panel; a viewer never sees the words."""
+    """An administrator finds the message and the artifact in the panel; a viewer never sees the message."""
     installation.record_bodies(SYSTEM, True)
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     part = {"type": "file", "file": {"file_id": row.ref}}
@@ -33,7 +32,7 @@ def test_a_recorded_request_is_asked_again_with_its_words_and_files(key: str, ad
 
 
 def test_a_recorded_request_whose_file_is_gone_is_asked_again_without_it(key: str, admin):
-    """Simulate shows what the same call would send now: that the file is gone (decision 16)."""
+    """The simulation shows what the same call would send now: that the file is gone."""
     installation.record_bodies(SYSTEM, True)
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     response = post(key, said({"type": "file", "file": {"file_id": row.ref}}, model="task:design"))
@@ -44,7 +43,7 @@ def test_a_recorded_request_whose_file_is_gone_is_asked_again_without_it(key: st
 
 
 def test_a_request_that_was_not_recorded_is_asked_again_with_its_files(key: str, admin, viewer):
-    """Which artifacts it held the log knows without the words; to a viewer one of its kind and size stands in."""
+    """The log knows the artifacts without the messages. A viewer gets stand-ins of the same kind and size."""
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     part = {"type": "file", "file": {"file_id": row.ref}}
     response = post(key, said({"type": "text", "text": "Which colour is noon?"}, part, model="task:design"))

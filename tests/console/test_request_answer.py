@@ -1,4 +1,4 @@
-"""The page of a request says what the provider said beside its words."""
+"""The page of a request shows what the provider's response contained besides its text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ ANSWER = {"finishReason": "length", "stopReason": "MODEL_PAUSED", "serviceTier":
 
 @pytest.fixture
 def request_row(db: Any) -> RequestLog:
-    """An answered request of which the provider said a lot."""
     return RequestLog.objects.create(
         id="req_said",
         started_at=timezone.now(),
@@ -55,7 +54,7 @@ def request_row(db: Any) -> RequestLog:
 def test_a_request_s_page_shows_what_the_model_made(
     admin: Client, request_row: RequestLog, language: str, words: list[str]
 ) -> None:
-    """A link and a small picture where there is an artifact, else why there is none; never the data itself."""
+    """An artifact has a link and a thumbnail. Without one the page says why, and never contains the data itself."""
     kept = store_bytes(SYSTEM, PICTURE, filename="image.png")
     known = {"kind": "image", "mimeType": "image/png", "size": 70, "elsewhere": False}
     made = [{**known, "artifactId": kept.pk}, {**known, "artifactId": None}, {**known, "artifactId": "gone"}]
@@ -70,7 +69,6 @@ def test_a_request_s_page_shows_what_the_model_made(
 
 
 def words_on(browser: Client, row: RequestLog) -> str:
-    """The words of a request's page, white space made single."""
     body = browser.get(reverse("request", args=[row.pk])).content.decode()
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())
 
@@ -85,7 +83,7 @@ def words_on(browser: Client, row: RequestLog) -> str:
 def test_a_request_s_page_says_why_it_stopped_and_what_was_counted(
     admin: Client, request_row: RequestLog, language: str, words: list[str]
 ) -> None:
-    """Our word and the provider's, its explanation, every sort of tokens that there was, tier, fingerprint."""
+    """The page has our finish reason, the provider's with its explanation, token details, tier and fingerprint."""
     admin.defaults["HTTP_ACCEPT_LANGUAGE"] = language
     text = words_on(admin, request_row)
     for word in (*words, "length", "MODEL_PAUSED", "bio: It could do harm.", "fp_7"):

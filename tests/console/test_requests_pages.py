@@ -1,4 +1,4 @@
-"""The request log: its search as a value, its pages by keyset, the story of one request."""
+"""The request log: search, keyset pages, and the page of one request."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ VALUES = st.text("abcdefghijklmnopqrstuvwxyz0123456789/-_. 路由", min_size=1).
 
 @given(st.dictionaries(st.sampled_from(["task", "provider", "model", "agent"]), VALUES))
 def test_a_search_written_down_is_read_back_as_it_was(said: dict[str, str]) -> None:
-    """parse(written(search)) = search, whatever the values hold."""
+    """Parsing the text of a search returns the same search for any values."""
     search = Search(tuple(said.items()))
     assert parse(search.to_text(), NOW) == search
 
 
 @given(st.text())
 def test_whatever_is_typed_is_read_without_an_error(typed: str) -> None:
-    """Nonsense becomes problems or text, never an exception; only known keys are kept."""
+    """Invalid input becomes problems or text, never an exception; only known keys are kept."""
     search = parse(typed, NOW)
     assert {key for key, _ in search.values} <= set(KEYS)
 
@@ -59,7 +59,7 @@ def test_whatever_is_typed_is_read_without_an_error(typed: str) -> None:
     [("color:red", "color"), ("since:soon", "soon"), ("status:$$", "$$"), ("task:", "task")],
 )
 def test_a_word_that_makes_no_sense_is_named(typed: str, problem: str) -> None:
-    """The problem says which word, and the rest of the search still works."""
+    """The problem names the word, and the rest of the search works."""
     search = parse(f"{typed} agent:a", NOW)
     assert problem in search.problems[0]
     assert search.values == (("agent", "a"),)
@@ -76,7 +76,7 @@ def test_a_word_that_makes_no_sense_is_named(typed: str, problem: str) -> None:
     ],
 )
 def test_a_time_is_so_long_ago_or_a_date(text: str, expected: datetime | None) -> None:
-    """`1h` counts back from now; a date stands for itself; nonsense is None."""
+    """`1h` counts back from now, a date is taken as it is, and anything else is None."""
     assert moment(text, NOW) == expected
 
 
@@ -96,7 +96,7 @@ def attempt(row: RequestLog, position: int, outcome: str, **said: Any) -> Attemp
 
 
 def design() -> RequestLog:
-    """429, then 503, then an answer of a model that was only told of the image."""
+    """Log a request with a 429, then a 503, then an answer of a model that got only a description of the image."""
     row = logged(
         "req_design", task_type="design", provider="deepseek", model="deepseek-chat", fell_back=True,
         adaptation="image=described", duration_ms=8420, first_content_ms=3800,
@@ -126,7 +126,7 @@ def ids(admin: Client, query: str, **place: str) -> list[str]:
 
 
 def test_each_key_of_the_search_narrows_the_list(admin: Client) -> None:
-    """Status, task, provider (reached, not only answering), agent, time and the beginning of an id."""
+    """The keys are status, task, provider (of any attempt), agent, time, and the start of an id."""
     design()
     logged("req_bad", 190, outcome="upstream_auth", status=502, agent="vision-agent", task_type="planning")
     logged("req_good", 3, provider="echo", model="echo-text")
@@ -145,7 +145,7 @@ def test_each_key_of_the_search_narrows_the_list(admin: Client) -> None:
 
 
 def test_a_key_that_leaked_finds_what_was_asked_with_it(demo: None, admin: Client) -> None:
-    """By its first part or the whole of it, and also where it acted as an agent that its own one made."""
+    """The key's public part or the whole key finds them, including calls as an agent that the key's agent created."""
     key = key_of("vision-agent")
     owner, mine = Agent.objects.get(agent_id="vision-agent"), {"key": key.split("_")[1]}
     for number, agent, fields in ((1, "vision-agent", mine), (2, "vision-agent", {"key": "another1"})):
@@ -168,13 +168,13 @@ def test_a_key_that_leaked_finds_what_was_asked_with_it(demo: None, admin: Clien
     ],
 )
 def test_the_word_that_is_typed_is_completed_and_what_stands_before_it_stays(typed: str, expected: list[str]) -> None:
-    """By the keys there are, and the values there are for a key; first those that begin so."""
+    """Keys and values are suggested, those that start with the typed text first. Text before it is kept."""
     found = suggest(typed, {"task": ["old design", "planning", "design"]})
     assert [each.replace('"', "") for each in found] == [each.replace('"', "") for each in expected]
 
 
 def test_newer_requests_are_counted_once_and_told_once(admin: Client) -> None:
-    """Those that match the search and came since the first one shown; nothing is said again."""
+    """Newer requests that match the search are counted. Without a change the response is 204."""
     first = logged("req_1", 5)
     after = search.write_cursor(first)
     logged("req_old", 9)
@@ -188,7 +188,7 @@ def test_newer_requests_are_counted_once_and_told_once(admin: Client) -> None:
 
 
 def test_pages_follow_each_other_without_a_gap_or_a_repeat(admin: Client) -> None:
-    """Older leads through every row once, also where many began at the same moment; Newer leads back."""
+    """The pages contain every row once, also if many began at the same time, and lead back to newer ones."""
     moment = timezone.now()
     RequestLog.objects.bulk_create(
         RequestLog(
@@ -215,7 +215,6 @@ def test_pages_follow_each_other_without_a_gap_or_a_repeat(admin: Client) -> Non
 
 
 def test_the_list_asks_as_often_for_thirty_as_for_three(admin: Client, django_assert_num_queries: Any) -> None:
-    """A constant number of queries in each database."""
     for number in range(3):
         logged(f"a{number}")
     admin.get(reverse("requests"))
@@ -243,7 +242,7 @@ PLANS = [
 @pytest.mark.sqlite
 @pytest.mark.parametrize(("typed", "index"), PLANS)
 def test_every_kind_of_search_goes_along_an_index(db: None, typed: str, index: str) -> None:
-    """SQLite's plan names the index, and only what was collected by its ids is sorted."""
+    """SQLite's plan names the index, and only rows collected by id are sorted."""
     logged("req_4")
     rows = search.filter_rows(parse(typed), timezone.now()).order_by("-started_at", "-pk")[: PAGE + 1]
     plan = rows.explain()
@@ -253,7 +252,7 @@ def test_every_kind_of_search_goes_along_an_index(db: None, typed: str, index: s
 
 
 def test_an_id_that_many_begin_with_is_met_on_the_way(db: None) -> None:
-    """Few ids of a beginning are collected, of more than that the newest are looked for; no other is found."""
+    """Few matching ids are collected; if there are more, the newest are scanned."""
     logged("req_5")
     now, values = timezone.now(), {"surface": "chat", "outcome": "ok"}
     many = range(RARE + 1)
@@ -266,7 +265,7 @@ def test_an_id_that_many_begin_with_is_met_on_the_way(db: None) -> None:
 
 
 def test_a_request_page_opens_with_what_happened_and_what_was_lost(admin: Client) -> None:
-    """One sentence, the attempts, the file with its three words and reason, what was left out."""
+    """The page has a summary, the attempts, the file's delivery with its reason, and dropped parameters."""
     text = admin.get(reverse("request", args=[design().pk])).content.decode()
     assert "deepseek-chat answered design without the image" in text
     assert "qwen-vl: The provider rate-limits the calls (429, 2 tries)." in text
@@ -277,7 +276,7 @@ def test_a_request_page_opens_with_what_happened_and_what_was_lost(admin: Client
 
 
 def test_a_recorded_message_is_for_administrators(admin: Client, viewer: Client) -> None:
-    """A viewer reads the whole story and not what was written."""
+    """A viewer reads the attempts but not the message."""
     row = logged("req_body", body={"messages": [{"role": "user", "content": "meet me at noon"}]})
     address = reverse("request", args=[row.pk])
     assert "meet me at noon" in admin.get(address).content.decode()
@@ -286,7 +285,7 @@ def test_a_recorded_message_is_for_administrators(admin: Client, viewer: Client)
 
 @pytest.mark.parametrize("column", ["sentence", "error"])
 def test_what_a_provider_said_is_text_and_nothing_else(admin: Client, column: str) -> None:
-    """Markup in an error is shown, not obeyed, also where an earlier version wrote it."""
+    """Markup in an error is escaped, also in the column of an earlier version."""
     row = logged("req_xss", outcome="http_500", **{column: "<script>alert(1)</script>"})
     attempt(row, 0, "http_500", status=500, **{column: "<img src=x>"})
     text = admin.get(reverse("request", args=[row.pk])).content.decode()
@@ -295,7 +294,6 @@ def test_what_a_provider_said_is_text_and_nothing_else(admin: Client, column: st
 
 
 def test_an_unknown_request_is_a_missing_page(admin: Client) -> None:
-    """404, in the frame of the pages."""
     assert admin.get(reverse("request", args=["req_none"])).status_code == 404
 
 
@@ -304,7 +302,7 @@ def told(row: RequestLog) -> str:
 
 
 def test_each_end_of_a_request_has_its_own_sentence(db: None) -> None:
-    """Answered at once, after others, broken off, refused by one, by all, before anybody, and left by the caller."""
+    """A request is answered directly, after others, or cut off, fails at one, at all or before any, or is cancelled."""
     once = logged("1", model="gpt-4o")
     attempt(once, 0, "ok")
     assert told(once) == "gpt-4o answered planning directly"
@@ -328,7 +326,7 @@ def test_each_end_of_a_request_has_its_own_sentence(db: None) -> None:
 
 @pytest.mark.parametrize("outcome", ["ok", "all_providers_failed", CANCELLED])
 def test_a_stream_that_began_without_content_says_so_whatever_came_of_it(db: None, outcome: str) -> None:
-    """It is no warning by itself; in Chinese, too."""
+    """Keep-alive comments are no warning by themselves. The sentence is translated."""
     row = logged("1", model="gpt-4o", outcome=outcome, answer={"keepAliveMs": 20_000.4})
     attempt(row, 0, "ok" if outcome == "ok" else "http_500")
     steps = build_steps(list(row.attempts.order_by("position")))
@@ -341,7 +339,7 @@ def test_a_stream_that_began_without_content_says_so_whatever_came_of_it(db: Non
 
 @pytest.mark.parametrize(("language", "words"), [("en", "2 of 3"), ("zh-hans", "第 2 个，共 3 个")])
 def test_one_of_several_answers_leads_to_the_others(admin: Client, demo: None, language: str, words: str) -> None:
-    """By the id of the first, with which all of them begin."""
+    """The list searches for the id of the first answer, which the ids of all others begin with."""
     for number in ("req_n", "req_n~2", "req_n~3"):
         logged(number, answer={"choice": {"number": 2, "of": 3, "first": "req_n"}})
     page = admin.get(reverse("request", args=["req_n~2"]), headers={"accept-language": language}).content.decode()
@@ -351,14 +349,14 @@ def test_one_of_several_answers_leads_to_the_others(admin: Client, demo: None, l
 
 
 def test_every_outcome_of_an_attempt_has_a_meaning() -> None:
-    """Faults and skip reasons alike; an unknown word has none."""
+    """This covers faults and skip reasons. An unknown word has none."""
     assert all(explain_outcome(word) for word in [*Fault, *SkipReason, CANCELLED, "aborted"])
     assert explain_outcome("ok") == explain_outcome("none such") == ""
 
 
 @pytest.mark.parametrize("outcome", [*Fault, *SkipReason, CANCELLED, "aborted"])
 def test_every_end_of_an_attempt_has_its_advice(outcome: str) -> None:
-    """In a sentence of its own; what the caller brought about leads to no provider and to no chain."""
+    """For a fault of the caller, the advice links to no provider and to no route."""
     sentence, page = ADVICE[outcome]
     assert sentence
     if outcome in CALLERS_FAULTS | {CANCELLED}:
@@ -366,7 +364,10 @@ def test_every_end_of_an_attempt_has_its_advice(outcome: str) -> None:
 
 
 def test_a_failed_request_begins_with_what_to_do_and_the_link_that_does_it(admin: Client, demo: None) -> None:
-    """Each candidate's trouble, the page that ends it, and what the provider said; a page that is gone is no link."""
+    """It has each candidate's problem, a link to the page that fixes it, and the provider's message.
+
+    There is no link to a page that no longer exists.
+    """
     row = logged("req_bad", outcome="all_providers_failed", status=502, task_type="design")
     attempt(row, 0, "http_401", status=401, sentence="Incorrect API key")
     attempt(row, 1, "key_missing", provider="gone")
@@ -384,7 +385,7 @@ def test_a_failed_request_begins_with_what_to_do_and_the_link_that_does_it(admin
     [("upstream_400", "http_400"), ("upstream_413", "http_413"), (CANCELLED, CANCELLED), ("invalid_json", "")],
 )
 def test_a_caller_s_fault_changes_no_chain(admin: Client, demo: None, outcome: str, fault: str) -> None:
-    """It is the caller's to change: the page leads to no provider and to no route, and says that nothing failed."""
+    """The caller has to change the request, so the page links to no provider and no route and does not say "failed"."""
     row = logged("req_bad", outcome=outcome, status=400, task_type="design", chain=[])
     if fault:
         attempt(row, 0, fault)
@@ -396,7 +397,6 @@ def test_a_caller_s_fault_changes_no_chain(admin: Client, demo: None, outcome: s
 
 
 def test_a_request_without_files_is_not_said_to_have_brought_any(admin: Client) -> None:
-    """Only where there were files they have arrived."""
     row = logged("req_good")
     attempt(row, 0, "ok")
     text = admin.get(reverse("request", args=[row.pk])).content.decode()
@@ -417,13 +417,13 @@ def test_a_request_without_files_is_not_said_to_have_brought_any(admin: Client) 
     ],
 )
 def test_the_list_says_what_was_asked_for(db: None, said: dict[str, Any], asked: tuple[str, str, str]) -> None:
-    """A route, by the name that was used, a service, a model, or a name that nothing has."""
+    """The kind is a route with the name used, a service, a model, or an unknown name."""
     found = asked_for(logged("req_1", **said))
     assert (found.name, found.kind, found.route) == asked
 
 
 def test_a_final_failure_looks_final(admin: Client) -> None:
-    """In red and in a word, with how often each was asked; what was refused or left is no failure."""
+    """It is red and labelled, with the number of tries. Refused and cancelled requests are not failures."""
     chip = {"name": "a/b", "code": "429", "tone": "warn", "tries": 3}
     logged("req_1", outcome="upstream_429", status=429, chain=[chip])
     page = admin.get(reverse("requests")).content.decode()
@@ -434,7 +434,7 @@ def test_a_final_failure_looks_final(admin: Client) -> None:
 
 
 def test_every_fault_has_its_meaning_on_the_page(admin: Client) -> None:
-    """A request that met them all: beside each attempt stands what the table says its fault means."""
+    """For a request with all faults, the meaning from the table is beside each attempt."""
     row = logged("req_all", outcome="all_providers_failed", status=502, chain=[])
     meanings = [TABLE[fault].meaning for fault in Fault]
     for position, fault in enumerate(Fault):
@@ -446,7 +446,7 @@ def test_every_fault_has_its_meaning_on_the_page(admin: Client) -> None:
 
 @pytest.mark.parametrize("code", list(ReasonCode))
 def test_a_logged_reason_keeps_its_facts_in_another_language(code: ReasonCode) -> None:
-    """The log keeps the reason's facts beside its code, and they stand in the translated sentence."""
+    """The facts are in the translated sentence, too."""
     facts = dict.fromkeys(
         ["capability", "mime_type", "protocol", "kind", "role", "slot", "actual", "limit", "problem"], "7"
     )
@@ -460,7 +460,7 @@ def test_a_logged_reason_keeps_its_facts_in_another_language(code: ReasonCode) -
 
 
 def test_the_waterfall_has_a_bar_for_every_try_and_the_first_content(db: None) -> None:
-    """Two failed tries, one failed, and an answer in two parts that ends when the request does."""
+    """The request has two failed tries, one failed try, and an answer in two parts that ends with the request."""
     row = design()
     drawn = build_tracks(build_steps(list(row.attempts.order_by("position"))))
     assert [len(each.bars) for each in drawn] == [2, 1, 2]
@@ -478,12 +478,12 @@ def test_the_waterfall_has_a_bar_for_every_try_and_the_first_content(db: None) -
     ],
 )
 def test_the_worst_that_became_of_a_file_is_what_the_list_shows(adaptation: str, badge: str, kind: str) -> None:
-    """Described before converted before as it is."""
+    """The order is: described, converted, native."""
     assert content_of(adaptation) == {"badge": badge, "kind": kind}
 
 
 def test_a_list_of_refused_requests_does_not_say_that_they_were_answered(admin: Client) -> None:
-    """What its callers brought about is neither a failure nor an answer."""
+    """A request that its caller got wrong is neither failed nor answered."""
     logged("req_1", outcome="invalid_json", status=400)
     logged("req_2", outcome="client_cancelled", status=499)
     page = " ".join(admin.get(reverse("requests")).content.decode().split())

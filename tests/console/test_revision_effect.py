@@ -24,7 +24,7 @@ HOUR = timedelta(hours=1)
 
 
 def change_design(model: str = "echo-text", hours_ago: float = 2) -> int:
-    """A revision of the route `design`, as if it were made so long ago."""
+    """Change the route `design` and date the revision back by `hours_ago`; return its number."""
     save_route(ADA, TaskRoute.objects.get(task_type="design"), [CandidateSpec("echo", model)])
     row = Revision.objects.latest("number")
     Revision.objects.filter(number=row.number).update(created_at=timezone.now() - hours_ago * HOUR)
@@ -32,7 +32,7 @@ def change_design(model: str = "echo-text", hours_ago: float = 2) -> int:
 
 
 def play(number: int, before: int, after: int, *, failures: int = 0, task: str = "design", **columns: Any) -> None:
-    """Requests around a revision, the first of those after it failed."""
+    """Log requests before and after a revision; the first `failures` of those after it failed."""
     moment = Revision.objects.get(number=number).created_at
     for at in range(before + after):
         is_later = at >= before
@@ -49,7 +49,7 @@ def page_of(admin: Client, number: int) -> str:
 
 
 def test_a_revision_that_made_requests_fail_says_so_and_offers_to_undo_it(admin: Client, demo: None) -> None:
-    """Shares before and after with their counts, in the warning colour; undone, the history goes on."""
+    """The page shows shares before and after with their counts as a warning, and Undo works."""
     number = change_design()
     play(number, 40, 50, failures=20)
     play(number, 5, 5, task="planning")
@@ -63,7 +63,7 @@ def test_a_revision_that_made_requests_fail_says_so_and_offers_to_undo_it(admin:
 
 
 def test_few_requests_are_said_to_be_too_few(admin: Client, demo: None) -> None:
-    """With how many there were, and without an Undo for a chance."""
+    """The counts are shown, but a difference that may be chance offers no Undo."""
     number = change_design()
     play(number, 4, 4, failures=4)
     page = page_of(admin, number)
@@ -72,7 +72,10 @@ def test_few_requests_are_said_to_be_too_few(admin: Client, demo: None) -> None:
 
 
 def test_a_window_ends_where_another_revision_touches_the_same_routes(admin: Client, demo: None) -> None:
-    """What came later is the later one's; one of another route ends nothing. Going back then takes both back."""
+    """Later requests belong to the later revision; a revision of another route does not matter.
+
+    Restoring the revision before reverts both.
+    """
     first = change_design(hours_ago=3)
     save_route(ADA, TaskRoute.objects.get(task_type="planning"), [CandidateSpec("echo", "echo-text")])
     second = change_design("echo-vision", hours_ago=2)
@@ -87,14 +90,14 @@ def test_a_window_ends_where_another_revision_touches_the_same_routes(admin: Cli
 
 
 def test_requests_that_ran_under_the_revision_before_count_on_neither_side(admin: Client, demo: None) -> None:
-    """A process that had not heard of it yet."""
+    """A process may not have loaded the new revision yet."""
     number = change_design()
     play(number, 0, 25, revision=number - 1)
     assert "0 before, 0 after" in page_of(admin, number)
 
 
 def test_revisions_that_touch_no_route_show_nothing(admin: Client, demo: None) -> None:
-    """Agents, aliases, words: neither on their page nor in the list."""
+    """A revision of an alias shows nothing on its page or in the list."""
     save_alias(ADA, "gpt-4o", "task:default")
     number = Revision.objects.latest("number").number
     assert "Request outcomes" not in page_of(admin, number)
@@ -104,7 +107,7 @@ def test_revisions_that_touch_no_route_show_nothing(admin: Client, demo: None) -
 
 
 def test_a_line_of_the_history_says_what_differs_and_leads_to_it(admin: Client, demo: None) -> None:
-    """Asked for when the line is looked at; a line says nothing where nothing firmly differs."""
+    """The line is loaded when it becomes visible. Without a significant difference it shows no badge."""
     number = change_design()
     address = reverse("revision", args=[number]) + "?effect"
     assert f'hx-get="{address}"' in text_of(admin.get(reverse("history")))
@@ -119,7 +122,7 @@ def test_a_line_of_the_history_says_what_differs_and_leads_to_it(admin: Client, 
 
 
 def test_who_may_only_look_is_offered_no_undo(viewer: Client, demo: None) -> None:
-    """The figures are the same."""
+    """The figures are the same as an editor's."""
     number = change_design()
     play(number, 40, 50, failures=20)
     page = page_of(viewer, number)
@@ -130,7 +133,7 @@ def test_who_may_only_look_is_offered_no_undo(viewer: Client, demo: None) -> Non
 def test_busy_routes_are_looked_at_near_the_revision_and_the_page_says_so(
     admin: Client, demo: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So many of each, by one query of the log whatever there is."""
+    """The number of requests compared is limited, and one query of the log suffices."""
     monkeypatch.setattr(effects, "MOST", 25)
     number = change_design()
     address = reverse("revision", args=[number])

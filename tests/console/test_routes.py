@@ -1,4 +1,4 @@
-"""Task routes in the browser: the list, the chain editor's draft, saving, both versions, deleting, aliases."""
+"""Task routes in the browser: list, draft in the chain editor, saving, conflicts, deletion, aliases."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def page_of(task_type: str) -> str:
 
 
 def draft(*cards: tuple[str, str, str], version: int | None = None, **fields: str) -> dict[str, Any]:
-    """What the editor sends: cards as (id, provider/model, temperature)."""
+    """Return what the editor sends; cards are (id, provider/model, temperature)."""
     data: dict[str, Any] = {"card": [card for card, _, _ in cards], "preset": "seed", "enabled": "on", **fields}
     for card, name, temperature in cards:
         provider, _, model = name.partition("/")
@@ -55,7 +55,7 @@ def chain_of(task_type: str) -> list[str]:
 
 
 def test_the_list_opens_with_what_is_so(admin: Client, demo: None) -> None:
-    """One sentence, every route with its chain, and where images arrive as descriptions."""
+    """The list has a summary, every route with its chain, and where images are described."""
     page = admin.get(reverse("routes")).content.decode()
     assert "6 task routes are working" in page
     assert "chapter_generation" in page
@@ -63,14 +63,13 @@ def test_the_list_opens_with_what_is_so(admin: Client, demo: None) -> None:
 
 
 def test_the_list_without_a_route_teaches(admin: Client) -> None:
-    """It says what a route is and leads to the first."""
     page = admin.get(reverse("routes"))
     assert reverse("route_new") in page.content.decode()
     assert "Start with the route named default" in page.content.decode()
 
 
 def test_the_list_takes_the_same_queries_for_three_and_for_thirty_routes(admin: Client, demo: None) -> None:
-    """It is read from memory."""
+    """The list is read from the configuration in memory."""
     counts = []
     for more in (3, 27):
         already = TaskRoute.objects.count()
@@ -81,7 +80,7 @@ def test_the_list_takes_the_same_queries_for_three_and_for_thirty_routes(admin: 
 
 
 def test_a_route_is_switched_at_once_and_back_by_undo(admin: Client, demo: None) -> None:
-    """The switch answers with its row; the toast's Undo takes the revision back."""
+    """The response is the row, and the toast has Undo."""
     answer = admin.post(reverse("route_enabled", args=["design"]), {}, headers={"HX-Request": "true"})
     assert not TaskRoute.objects.get(task_type="design").enabled
     row = Page(answer)
@@ -100,7 +99,7 @@ def test_a_route_is_switched_at_once_and_back_by_undo(admin: Client, demo: None)
 
 
 def test_a_first_candidate_that_is_skipped_is_not_called_primary(admin: Client, demo: None) -> None:
-    """The first that can be asked is."""
+    """The first candidate that can be called is the primary one."""
     cards = [("1", "openai/gpt-5.6-sol", ""), ("2", "echo/echo-text", "")]
     page = admin.post(page_of("design"), draft(*cards, act="check")).content.decode()
     assert page.index('name="card" value="2"') < page.index("Primary")
@@ -108,7 +107,7 @@ def test_a_first_candidate_that_is_skipped_is_not_called_primary(admin: Client, 
 
 
 def test_the_editor_says_what_a_candidate_loses_before_its_card(admin: Client, demo: None) -> None:
-    """It is said in the line before the candidate that gets the description."""
+    """The sentence is on the line before the candidate that gets descriptions."""
     page = admin.get(page_of("design")).content.decode()
     assert page.count("From here on, images arrive as descriptions") == 1
     assert page.index("echo-vision") < page.index("From here on, images") < page.index('value="3"')
@@ -126,7 +125,7 @@ def test_the_editor_says_what_a_candidate_loses_before_its_card(admin: Client, d
 def test_buttons_change_the_draft_and_nothing_else(
     admin: Client, demo: None, press: dict[str, str], order: list[str]
 ) -> None:
-    """Moving and removing re-render the page; what is stored stays."""
+    """Moving and removing only render the page again; the stored route does not change."""
     before = Revision.objects.count()
     answer = admin.post(page_of("design"), design(**press))
     assert [card.id for card in answer.context["draft"].cards] == order
@@ -144,20 +143,20 @@ def test_buttons_change_the_draft_and_nothing_else(
 def test_a_candidate_is_added_from_a_service_or_a_provider(
     admin: Client, demo: None, fields: dict[str, str], added: str
 ) -> None:
-    """A service brings its provider and model; a provider takes a model or its default one."""
+    """A service adds its provider and model. A provider adds the given model or its default."""
     answer = admin.post(page_of("design"), design(act="add", **fields))
     card = answer.context["draft"].cards[-1]
     assert (len(answer.context["draft"].cards), card.id, card.model or "") == (4, "4", added)
 
 
 def test_a_candidate_without_a_service_is_marked_text_only(admin: Client, demo: None) -> None:
-    """Nobody said what it reads (decision 9), and the page says so."""
+    """Without a service its capabilities are unknown, and the page says so."""
     answer = admin.post(page_of("design"), design(act="add", pick="provider:echo", pick_model="echo-new"))
     assert "Text only: no model service" in answer.content.decode()
 
 
 def test_the_save_bar_names_the_changes_in_words(admin: Client, demo: None) -> None:
-    """Moved, set, and the route's own fields."""
+    """Changes are moved candidates, parameters, and the route's own fields."""
     data = draft(
         ("1", DESIGN[0], ""), ("3", DESIGN[2], "0.5"), ("2", DESIGN[1], ""), retries="0", version=1, act="check"
     )
@@ -169,7 +168,7 @@ def test_the_save_bar_names_the_changes_in_words(admin: Client, demo: None) -> N
 
 
 def test_a_fragment_is_the_editor_alone(admin: Client, demo: None) -> None:
-    """With htmx the same post answers with the form, from which the page takes what changed."""
+    """With htmx the response is only the form."""
     answer = admin.post(page_of("design"), design(move="3:up"), headers={"HX-Request": "true"})
     text = answer.content.decode()
     assert not Page(answer).is_whole
@@ -180,7 +179,7 @@ def test_a_fragment_is_the_editor_alone(admin: Client, demo: None) -> None:
 
 
 def test_saving_makes_one_revision_with_undo(admin: Client, demo: None) -> None:
-    """Order, parameters and policy are one revision; Undo brings the chain back."""
+    """Order, parameters and error policy are one revision; Undo restores the chain."""
     before = Revision.objects.count()
     data = draft(("2", DESIGN[1], "0"), ("1", DESIGN[0], ""), version=1, act="save", preset="resilient", deadline="30")
     answer = admin.post(page_of("design"), data, follow=True)
@@ -195,7 +194,7 @@ def test_saving_makes_one_revision_with_undo(admin: Client, demo: None) -> None:
 
 
 def test_a_route_can_say_that_nothing_may_be_left_out(admin: Client, demo: None) -> None:
-    """The choice is saved, named in the save bar, told in the history and written to the file."""
+    """The choice is named in the save bar, saved, exported and undone."""
     bar = admin.post(page_of("design"), design(on_drop="refuse")).content.decode()
     assert "what may be left out" in bar
     admin.post(page_of("design"), design(act="save", on_drop="refuse"))
@@ -206,7 +205,6 @@ def test_a_route_can_say_that_nothing_may_be_left_out(admin: Client, demo: None)
 
 
 def test_saving_without_a_change_makes_no_revision(admin: Client, demo: None) -> None:
-    """What was opened and saved again is what it was."""
     before = Revision.objects.count()
     for task_type in ("design", "planning"):
         page = admin.get(page_of(task_type))
@@ -233,7 +231,7 @@ def test_saving_without_a_change_makes_no_revision(admin: Client, demo: None) ->
 def test_a_wrong_field_keeps_every_entry_and_says_why(
     admin: Client, demo: None, fields: dict[str, str], said: str
 ) -> None:
-    """422 with the draft as it was sent; nothing is written."""
+    """The response is 422 with the draft as sent, and nothing is written."""
     answer = admin.post(page_of("design"), design(3, 1, 2, act="save", **fields))
     assert answer.status_code == 422
     assert said in answer.content.decode()
@@ -242,14 +240,13 @@ def test_a_wrong_field_keeps_every_entry_and_says_why(
 
 
 def test_a_route_needs_a_candidate(admin: Client, demo: None) -> None:
-    """An empty chain is refused with a sentence."""
     answer = admin.post(page_of("design"), {"act": "save", "preset": "seed", "version": 1})
     assert answer.status_code == 422
     assert "needs a candidate" in answer.content.decode()
 
 
 def test_what_somebody_else_saved_meanwhile_is_shown_beside_the_draft(admin: Client, demo: None) -> None:
-    """409 with both chains and their difference; saving once more writes this draft over the other."""
+    """The response is 409 with both chains and their difference. Saving again overwrites the other change."""
     data = design(3, 2, 1, act="save")
     row = TaskRoute.objects.get(task_type="design")
     save_route(ADA, row, [CandidateSpec("echo", "echo-text")])
@@ -265,7 +262,7 @@ def test_what_somebody_else_saved_meanwhile_is_shown_beside_the_draft(admin: Cli
 
 
 def test_a_new_route_is_a_draft_until_it_is_saved(admin: Client, demo: None) -> None:
-    """It has a name of its own, or the page says that it is taken."""
+    """A name that already exists is rejected."""
     data = draft(("1", "echo/echo-text", ""), act="save", task_type="reviewing")
     assert admin.post(reverse("route_new"), data).status_code == 302
     assert chain_of("reviewing") == ["echo/echo-text"]
@@ -275,7 +272,7 @@ def test_a_new_route_is_a_draft_until_it_is_saved(admin: Client, demo: None) -> 
 
 
 def test_what_the_page_does_not_show_is_kept(admin: Client, demo: None) -> None:
-    """A candidate's own extra body and unknown fields survive an edit of its place."""
+    """A candidate's extra body and unknown fields survive when it is moved."""
     row = TaskRoute.objects.get(task_type="design")
     kept = CandidateSpec("echo", "echo-text", extra_body={"top_k": 3}, extra={"note": "kept"})
     save_route(ADA, row, [kept, CandidateSpec("echo", "echo-vision")])
@@ -290,7 +287,7 @@ def test_what_the_page_does_not_show_is_kept(admin: Client, demo: None) -> None:
 
 
 def test_a_candidates_own_request_fields_are_set_on_its_card_and_move_with_it(admin: Client, demo: None) -> None:
-    """What is no object is refused; a repeat of a model keeps its own, and dragging to the top loses none."""
+    """A value that is not an object is rejected. A model that occurs twice keeps both values when moved."""
     wrong = admin.post(page_of("design"), {**design(**{"c-1-extra_body": "[1]"}), "act": "save"})
     assert (wrong.status_code, "Enter a JSON object." in wrong.content.decode()) == (422, True)
     cards = [("1", DESIGN[0], ""), ("2", DESIGN[1], ""), ("3", DESIGN[0], "")]
@@ -300,7 +297,7 @@ def test_a_candidates_own_request_fields_are_set_on_its_card_and_move_with_it(ad
     assert "{&quot;seed&quot;: true}" in page
     moved = draft(
         cards[1], cards[0], cards[2], version=version_of("design")
-    )  # a page without the field keeps what there is
+    )  # A page without the field keeps the stored value.
     admin.post(page_of("design"), {**moved, "act": "save"})
     route = snapshot.current().configuration.route("design")
     assert route is not None
@@ -311,7 +308,7 @@ def test_a_candidates_own_request_fields_are_set_on_its_card_and_move_with_it(ad
 
 
 def test_the_routes_own_word_wins_over_the_preset(admin: Client, demo: None) -> None:
-    """A row of the table says what happens under the draft."""
+    """The table of errors shows the result for the draft."""
     answer = admin.post(page_of("design"), design(act="check", **{"on-404": "next"}))
     rows = {row.word: row for row in answer.context["policy"]}
     assert (rows["404"].action, rows["404"].own, rows["422"].action) == ("next", "next", "raise")
@@ -320,7 +317,7 @@ def test_the_routes_own_word_wins_over_the_preset(admin: Client, demo: None) -> 
 
 
 def test_a_pasted_error_shows_its_class_and_what_would_happen(admin: Client, demo: None) -> None:
-    """The classifier of the data plane reads it."""
+    """The gateway's classifier is used."""
     text = 'HTTP 429 {"error":{"code":"insufficient_quota","message":"You exceeded your current quota"}}'
     found = admin.post(page_of("design"), design(act="explain", error=text)).context["pasted"]
     assert (found.explanation.fault, found.explanation.verdict.action) == (Fault.HTTP_429_QUOTA, "next")
@@ -340,16 +337,16 @@ def test_a_pasted_error_shows_its_class_and_what_would_happen(admin: Client, dem
     ],
 )
 def test_errors_as_logs_show_them_are_classified(text: str, fault: Fault) -> None:
-    """A status anywhere, a body alone, or an exception's words."""
+    """The text may contain a status, a body or the message of an exception."""
     assert failure_in(text).fault is fault
 
 
-# Who may, and where
+# Permissions and addresses
 
 
 @pytest.mark.parametrize("act", ["save", "check"])
 def test_a_viewer_reads_and_changes_nothing(admin: Client, viewer: Client, demo: None, act: str) -> None:
-    """No button Save on the page, 403 for a save that is sent all the same."""
+    """The page has no Save button, and a save that is sent anyway gets 403."""
     page = viewer.get(page_of("design"))
     assert Page(admin.post(page_of("design"), design(3, 2, 1, act="check"))).button("Save")
     assert Page(page).button("Save") is None
@@ -361,7 +358,7 @@ def test_a_viewer_reads_and_changes_nothing(admin: Client, viewer: Client, demo:
 
 @pytest.mark.parametrize("name", ["planning", "写作", "a/b", "..", "new", "~x", "constructor", "100% ?#", "a b"])
 def test_any_task_type_has_a_page(admin: Client, demo: None, name: str) -> None:
-    """Task types are data (decision 7): each has an address that leads back to it."""
+    """A task type may be any text: each has an address that resolves back to it."""
     assert TaskType().to_python(TaskType().to_url(name)) == name
     if not TaskRoute.objects.filter(task_type=name).exists():
         save_route(ADA, TaskRoute(task_type=name), [CandidateSpec("echo")])
@@ -370,13 +367,13 @@ def test_any_task_type_has_a_page(admin: Client, demo: None, name: str) -> None:
 
 
 def test_a_route_that_is_not_there_is_404(admin: Client) -> None:
-    """So is an address that encodes nothing."""
+    """An address that is not a valid encoding gets 404, too."""
     assert admin.get(page_of("gone")).status_code == 404
     assert admin.get("/routes/~!!/").status_code == 404
 
 
 def test_deleting_a_route_can_be_undone_and_the_default_one_stays(admin: Client, demo: None) -> None:
-    """The default route's page gives the reason instead of the button."""
+    """The default route's page has a reason instead of the button."""
     admin.post(reverse("route_delete", args=["design"]))
     assert not TaskRoute.objects.filter(task_type="design").exists()
     admin.post(reverse("undo", args=[Revision.objects.first().number]))  # type: ignore[union-attr]
@@ -390,7 +387,7 @@ def test_deleting_a_route_can_be_undone_and_the_default_one_stays(admin: Client,
 
 
 def test_an_alias_leads_to_what_is_there_and_is_taken_away_again(admin: Client, demo: None) -> None:
-    """A target that leads nowhere is refused in its field."""
+    """An unknown target is rejected at its field."""
     admin.post(reverse("alias"), {"name": "*", "target": "task:default"})
     assert Alias.objects.get().target == "task:default"
     refused = admin.post(reverse("alias"), {"name": "gpt-4o", "target": "task:gone"})

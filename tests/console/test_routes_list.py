@@ -1,4 +1,4 @@
-"""The list of task routes where there are many: its pages, its search, and the traffic of each."""
+"""The list of many task routes: pages, search, and traffic of each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ def admin(demo: None, admin: Client) -> Client:
 
 
 def add_routes(count: int) -> None:
-    """That many more task routes, each with echo alone."""
     echo = Provider.objects.get(name="echo")
     for number in range(count):
         row = TaskRoute.objects.create(task_type=f"more-{number:02}", position=100 + number)
@@ -30,7 +29,7 @@ def add_routes(count: int) -> None:
 
 
 def test_many_routes_come_in_pages_and_are_found_by_their_names_and_models(admin: Client) -> None:
-    """A page of 20, the sentence about all of them; a search looks at task types and at who stands in the chain."""
+    """A page has 20 rows. The search matches task types and candidates."""
     add_routes(30)
     snapshot.refresh()
     first, second = (text_of(admin.get(f"/routes/?page={number}")) for number in (1, 2))
@@ -44,7 +43,7 @@ def test_many_routes_come_in_pages_and_are_found_by_their_names_and_models(admin
 
 @pytest.mark.smoke
 def test_each_route_shows_the_traffic_of_its_day_and_leads_to_it(admin: Client) -> None:
-    """How many requests, what share failed or needed a fallback; older requests do not count."""
+    """Requests older than a day do not count."""
     now = timezone.now()
     for number, outcome in enumerate(["ok"] * 8 + ["http_500"] * 2):
         RequestLog.objects.create(

@@ -1,7 +1,7 @@
-"""How often each page of routes, requests, history, settings and people asks each database.
+"""Numbers of queries, of each database, of the pages of routes, requests, history, settings and people.
 
-Two of `default` are the visitor's: session and user. The reads are in the `queries.py` of each subject of
-the console, and in `request_log`; what pages show of the configuration in use costs nothing, it is in memory.
+Two queries of `default` are for the visitor: session and user. The queries are in the `queries.py` of each subject of
+the console, and in `request_log`. The configuration in use is in memory and needs no query.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ QUERIES: dict[str, tuple[int, int]] = {
     "/history/audit/": (3, 0),
     "/matrix/catalogue/": (3, 0),
     "/matrix/catalogue/{edition}/": (5, 0),
-    "/usage/": (2, 2),  # the second: which days are folded
+    "/usage/": (2, 2),  # the second one reads which days are rolled up
     "/usage/budgets/": (3, 0),
-    "/settings/": (4 + is_postgresql(), 0),  # which is asked how large it is
+    "/settings/": (4 + is_postgresql(), 0),  # PostgreSQL's size is a query
     "/alerts/": (4, 0),
     "/drill/": (2, 0),
     "/providers/echo/drill/": (4, 1),
@@ -58,7 +58,7 @@ QUERIES: dict[str, tuple[int, int]] = {
     "/password/": (4, 0),
     "/tokens/": (3, 0),
 }
-"""The page, what it asks the main database, and what it asks the log."""
+"""For each page, its queries of the main database and of the log."""
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def admin(demo: None, admin: Client) -> Client:
 
 
 def add_requests(count: int) -> None:
-    """Failed requests of just now, each with two attempts; `r0` is the first."""
+    """Create failed requests of the current time, each with two attempts; `r0` is the first."""
     now = timezone.now()
     for number in range(count):
         values = {"started_at": now, "surface": "v1", "outcome": "http_500", "task_type": "design", "fell_back": True}
@@ -78,14 +78,13 @@ def add_requests(count: int) -> None:
 
 
 def add_attempts(row: RequestLog, count: int) -> None:
-    """That many attempts of a request."""
     for at in range(count):
         values = {"provider": "echo", "model": f"m{at}", "outcome": "http_500", "status": 500, "at": row.started_at}
         AttemptLog.objects.update_or_create(request=row, position=at, defaults=values)
 
 
 def add_everything() -> None:
-    """Thirty more of each thing, all of them around the ones whose pages are looked at."""
+    """Create thirty more rows of each kind, related to those whose pages are tested."""
     echo, first = Provider.objects.get(name="echo"), Revision.objects.get(number=first_revision())
     design = TaskRoute.objects.get(task_type="design")
     for number in range(30):
@@ -104,31 +103,29 @@ def add_everything() -> None:
 
 
 def first_revision() -> int:
-    """The number of the demo's revision: numbers go on where earlier tests have used some up."""
+    """Return the number of the demo's revision, which depends on how many numbers earlier tests used."""
     return int(Revision.objects.order_by("number").values_list("number", flat=True)[0])
 
 
 def edition() -> int:
-    """The number of the edition of the catalogue that is looked at."""
     return int(CatalogueEdition.objects.values_list("pk", flat=True)[0])
 
 
 def asked(client: Client, address: str) -> tuple[int, int]:
-    """What a page asks the main database, and what it asks the log."""
     here = address.format(user=User.objects.get(username="admin").pk, first=first_revision(), edition=edition())
     return queries_of(client, here), queries_of(client, here, using=LOGS)
 
 
 @pytest.mark.parametrize("address", QUERIES)
 def test_a_page_asks_so_often_however_much_there_is(admin: Client, address: str) -> None:
-    """The numbers stand in the table, with few rows and with many."""
+    """The numbers equal the table's, with few rows and with many."""
     assert asked(admin, address) == QUERIES[address]
     add_everything()
     assert asked(admin, address) == QUERIES[address]
 
 
 def test_a_walk_and_a_preview_ask_as_often_however_much_there_is(admin: Client) -> None:
-    """What a button of the page shows without writing: a simulation of a chain, and the difference of an import."""
+    """Neither writes: one simulates a chain, the other shows the difference of an import."""
     walk = {"act": "simulate", "task": "design", "sim-message": "Hello"}
     preview = {"text": exports.export(FileFormat.ROUTING).text, "name": "llm-routing.json"}
     few = queries_of(admin, "/simulate/", post=walk), queries_of(admin, "/config/import/", post=preview)

@@ -1,4 +1,4 @@
-"""A model service's page: what it reads and who says so, its limits, what the catalogue says."""
+"""A model service's page: capabilities and their sources, limits, the catalogue."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.
 
 
 def form_of(row: Service, **changed: object) -> dict[str, object]:
-    """What the form of a service posts, its switches as they are unless `cell` says otherwise."""
+    """Return what the form of a service posts; switches that it does not name stay unchanged."""
     tags = ", ".join(row.capability_tags)
     facts = {"name": row.name, "provider": str(row.provider.pk), "model": row.model, "description": row.description}
     return {
@@ -34,7 +34,7 @@ def form_of(row: Service, **changed: object) -> dict[str, object]:
 
 
 def test_a_new_service_begins_as_unknown_and_the_catalogue_helps(admin: Client) -> None:
-    """Its page says what the catalogue reads with source and date; applying it fills every cell with that source."""
+    """The page shows the catalogue's entry. Applying it fills every cell with the source "catalogue"."""
     openai = Provider.objects.get(name="openai")
     new = {"service_id": "gpt", "name": "gpt", "provider": openai.pk, "model": "gpt-4o", "enabled": "on"}
     answer = admin.post("/new/service/", new)
@@ -55,16 +55,12 @@ SWITCHES = [
 
 
 def on_of(service_id: str) -> set[tuple[str, str]]:
-    """What a service can do, as it is stored."""
     cells = Service.objects.get(service_id=service_id).capabilities.all()
     return {(cell.side, cell.name) for cell in cells if cell.supported}
 
 
 def test_one_save_keeps_the_switches_and_the_fields(admin: Client) -> None:
-    """One form, one button, one revision: a switch above and a field below are both kept, and undone together.
-
-    Switches that stayed keep where they came from.
-    """
+    """A switch and a field are saved as one revision and undone together. Unchanged switches keep their source."""
     row, before = Service.objects.get(service_id="vision-model"), Revision.objects.count()
     sources = dict(row.capabilities.filter(side="output").values_list("name", "source"))
     kept = ["input:text", "output:text", "output:structured_output", "input:audio"]
@@ -82,7 +78,7 @@ def test_one_save_keeps_the_switches_and_the_fields(admin: Client) -> None:
 
 
 def test_a_services_timeouts_and_request_fields_are_set_on_its_page(admin: Client) -> None:
-    """Timeouts that a newer version may know stay; a form without these fields leaves them."""
+    """Unknown timeouts are kept. A form without these fields changes none of them."""
     Service.objects.filter(service_id="vision-model").update(timeouts={"total": 9, "x": 1})
     row = Service.objects.get(service_id="vision-model")
     times = {"timeout_connect": "3", "timeout_total": "", "timeout_between": "0.5"}
@@ -98,7 +94,7 @@ def test_a_services_timeouts_and_request_fields_are_set_on_its_page(admin: Clien
 
 
 def test_a_switch_that_the_page_did_not_show_stays(admin: Client) -> None:
-    """An absent check box means "off" only where there was one."""
+    """An absent check box means "off" only if the page had it."""
     row, before = Service.objects.get(service_id="vision-model"), on_of("vision-model")
     admin.post("/services/vision-model/", form_of(row, name="renamed", switch=["input:audio"], cell=["input:audio"]))
     assert on_of("vision-model") == before | {("input", "audio")}
@@ -107,7 +103,6 @@ def test_a_switch_that_the_page_did_not_show_stays(admin: Client) -> None:
 
 
 def switches_in(page: str) -> set[str]:
-    """The switches that are on in a page."""
     boxes = re.findall(r'<input class="cell"[^>]*value="([^"]+)"([^>]*)>', page)
     assert len(boxes) >= len(SWITCHES)
     return {value for value, rest in boxes if " checked" in rest}
@@ -117,7 +112,7 @@ def switches_in(page: str) -> set[str]:
     "wrong", [{"limits_json": "{"}, {"custom": "x" * 101}, {"name": ""}], ids=["limits", "capability", "name"]
 )
 def test_what_cannot_be_saved_comes_back_with_every_switch_as_it_was_set(admin: Client, wrong: dict[str, str]) -> None:
-    """422, the same page with the same choices, nothing written; the page has one form to save."""
+    """The response is 422 with the same choices, and nothing is written."""
     row, before = Service.objects.get(service_id="vision-model"), on_of("vision-model")
     chosen = ["input:text", "input:audio", "output:text"]
     posted = {"switch": SWITCHES, "cell": chosen, "custom": "smell", "side": "output", "description": "typed"} | wrong
@@ -134,7 +129,10 @@ def test_what_cannot_be_saved_comes_back_with_every_switch_as_it_was_set(admin: 
 
 
 def test_a_conflict_names_the_switches_that_differ_and_saving_again_takes_mine(admin: Client) -> None:
-    """409 with theirs and mine; the choices stay in the form, which is then on top of theirs."""
+    """The response is 409 with both versions.
+
+    The form keeps the choices, and saving it again overwrites the other change.
+    """
     row = Service.objects.get(service_id="vision-model")
     theirs = ["input:text", "input:vision", "input:file", "output:text"]
     mine = ["input:text", "output:text"]
@@ -150,7 +148,7 @@ def test_a_conflict_names_the_switches_that_differ_and_saving_again_takes_mine(a
 
 
 def test_limits_are_shown_with_source_and_date_and_may_be_overridden(admin: Client) -> None:
-    """The table shows the slots in effect; a limit written here is in it, marked as set here."""
+    """The table shows the limits in effect; one that was entered here is marked as set here."""
     row = Service.objects.get(service_id="vision-model")
     assert "OpenAI: images and vision" in text_of(admin.get("/services/vision-model/"))
     answer = admin.post("/services/vision-model/", form_of(row, limits_json='{"image": {"maxBytes": 5242880}}'))
@@ -166,7 +164,7 @@ def test_limits_are_shown_with_source_and_date_and_may_be_overridden(admin: Clie
      ('{"picture": {}}', "limits.picture is unknown")],
 )  # fmt: skip
 def test_wrong_limits_are_told_with_their_path(admin: Client, text: str, said: str) -> None:
-    """422, each problem at the field, nothing written."""
+    """The response is 422 with each problem at the field, and nothing is written."""
     row = Service.objects.get(service_id="vision-model")
     answer = admin.post("/services/vision-model/", form_of(row, limits_json=text))
     assert answer.status_code == 422
@@ -175,7 +173,7 @@ def test_wrong_limits_are_told_with_their_path(admin: Client, text: str, said: s
 
 
 def test_the_content_policy_is_saved_as_the_core_reads_it(admin: Client) -> None:
-    """Extract and convert together are one policy word; what the settings say is no word at all."""
+    """Extract and convert together are one policy. "As in the settings" stores none."""
     row = Service.objects.get(service_id="vision-model")
     admin.post("/services/vision-model/", form_of(row, policy="extract+convert"))
     assert Service.objects.get(pk=row.pk).content == {"policy": "extract+convert"}
@@ -184,7 +182,7 @@ def test_the_content_policy_is_saved_as_the_core_reads_it(admin: Client) -> None
 
 
 def test_saving_what_somebody_else_changed_shows_both_versions(admin: Client) -> None:
-    """409, theirs and mine side by side, nothing written."""
+    """The response is 409 with both versions, and nothing is written."""
     row = Service.objects.get(service_id="vision-model")
     admin.post("/services/vision-model/", form_of(row, name="theirs"))
     answer = admin.post("/services/vision-model/", form_of(row, name="mine"))
@@ -194,7 +192,7 @@ def test_saving_what_somebody_else_changed_shows_both_versions(admin: Client) ->
 
 
 def test_a_service_that_an_agent_uses_cannot_be_deleted(admin: Client) -> None:
-    """The reason stands beside the disabled button, and the action refuses too."""
+    """The reason is beside the disabled button, and the action is rejected, too."""
     assert "Agents still use this service: vision-agent." in text_of(admin.get("/services/vision-model/"))
     admin.post("/delete/service/vision-model/")
     assert Service.objects.filter(service_id="vision-model").exists()
@@ -203,7 +201,7 @@ def test_a_service_that_an_agent_uses_cannot_be_deleted(admin: Client) -> None:
 
 
 def test_an_id_with_a_slash_has_a_page(admin: Client) -> None:
-    """Service ids are data: `deepseek-ai/DeepSeek-V3` is one."""
+    """Service ids are arbitrary text, for example `deepseek-ai/DeepSeek-V3`."""
     echo = Provider.objects.get(name="echo")
     new = {"service_id": "deepseek-ai/DeepSeek-V3", "name": "d", "provider": echo.pk, "model": "m"}
     answer = admin.post("/new/service/", new)
@@ -212,7 +210,6 @@ def test_an_id_with_a_slash_has_a_page(admin: Client) -> None:
 
 
 def test_a_repeated_id_is_told_at_its_field(admin: Client) -> None:
-    """422 with what was typed still there."""
     new = {
         "service_id": "vision-model",
         "name": "again",
@@ -225,7 +222,7 @@ def test_a_repeated_id_is_told_at_its_field(admin: Client) -> None:
 
 
 def test_the_list_takes_the_same_queries_for_six_and_for_sixty_services(admin: Client) -> None:
-    """The number of queries does not grow with the rows, and a search narrows the fragment."""
+    """A search returns only the list."""
     few = queries_of(admin, "/services/")
     provider = Provider.objects.get(name="example")
     for number in range(54):
@@ -235,7 +232,7 @@ def test_the_list_takes_the_same_queries_for_six_and_for_sixty_services(admin: C
 
 
 def test_a_refused_parameter_is_on_the_page_until_it_is_forgotten(admin: Client) -> None:
-    """By which name it is sent or that it is left out; forgetting is one button each, and holds after a restart."""
+    """The page shows the new name or that the parameter is dropped. A button removes it, also after a restart."""
     renew(send.process_run_context)
     assert "Refused parameters" not in text_of(admin.get("/services/vision-model/"))
     row = Service.objects.get(service_id="vision-model")
@@ -261,7 +258,7 @@ def test_a_refused_parameter_is_on_the_page_until_it_is_forgotten(admin: Client)
 
 
 def test_a_viewer_reads_a_service_and_changes_nothing(admin: Client, viewer: Client) -> None:
-    """Every changing address answers 403."""
+    """Every changing address gets 403."""
     assert viewer.get("/services/vision-model/").status_code == 200
     for address in ("/services/", "/catalogue/", "/forget/", "/delete/service/"):
         assert viewer.post(f"{address}vision-model/").status_code == 403

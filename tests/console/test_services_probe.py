@@ -1,4 +1,4 @@
-"""Probing a model service from its page: the answer is recorded as probed, an administrator's word stays."""
+"""Probing a model service from its page: results are recorded as probed, declared capabilities stay."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 Script = Mapping[str, str | CheckResult | None]
-"""By the type of the file: what is said of it, what comes instead, or None for who reads it. `text` is the greeting."""
+"""By MIME type: the answer's text, another result, or None for a model that reads the file.
+
+`text` is the plain call.
+"""
 
 
 class ScriptedDial:
-    """A model by a script; `asked` are the types of the files that it got."""
+    """A provider checker with scripted results; `asked` has the MIME types of the files it got."""
 
     def __init__(self, script: Script) -> None:
         self.script = script
         self.asked: list[str] = []
 
     def test(self, provider: str, model: str) -> CheckResult:
-        """The greeting."""
         answer = self.script.get("text")
         return answer if isinstance(answer, CheckResult) else CheckResult(ms=12, text="Hello")
 
     def ask_each(self, provider: str, model: str, chats: Sequence[ChatRequest]) -> list[CheckResult]:
-        """The answers to probes."""
         return [self.answer(chat) for chat in chats]
 
     def answer(self, chat: ChatRequest) -> CheckResult:
-        """The answer to one."""
         file = chat.messages[0].parts[1]
         assert isinstance(file, NativePart)
         assert file.blob is not None
@@ -56,7 +56,6 @@ class ScriptedDial:
         return CheckResult(ms=90, text=word if answer is None else answer, prompt_tokens=300, completion_tokens=4)
 
     def models(self, provider: str) -> CheckResult:
-        """Nobody asks."""
         return CheckResult(ms=0)
 
 
@@ -68,7 +67,7 @@ def admin(demo: None, admin: Client) -> Iterator[Client]:
 
 
 def unknown_service() -> Service:
-    """A service of which nothing is known, at a provider whose protocol has a place for every kind of file."""
+    """A service with unknown capabilities at a provider whose protocol accepts every kind of file."""
     provider = Provider(name="gem", protocol="gemini", endpoint="https://gem.example/v1beta", default_model="x-1")
     provider.key_source = "none"
     save_provider(SYSTEM, provider)
@@ -86,7 +85,7 @@ SEES: Script = {
 
 
 def test_what_the_model_answers_is_recorded_as_probed(admin: Client) -> None:
-    """Seen is on, refused is off, both probed; what could not be found out stays unknown; one revision with Undo."""
+    """A read file is on and a rejected one off, both probed. An unclear one stays unknown. Undo is offered."""
     unknown_service()
     scripted = ScriptedDial(SEES)
     dial.provider_checker = lambda: scripted
@@ -106,7 +105,7 @@ def test_what_the_model_answers_is_recorded_as_probed(admin: Client) -> None:
 
 
 def test_the_page_shows_what_was_asked_and_what_came_back(admin: Client) -> None:
-    """Of a yes the question, what each file held, the answers and the tokens; of all else the reason."""
+    """A positive result shows the question, the files' words, the answers and tokens. Others show the reason."""
     unknown_service()
     scripted = ScriptedDial(SEES)
     dial.provider_checker = lambda: scripted
@@ -130,7 +129,7 @@ def test_the_page_shows_what_was_asked_and_what_came_back(admin: Client) -> None
 
 
 def test_what_is_unclear_changes_nothing_and_stands_beside_what_was_proved(admin: Client) -> None:
-    """The yes of before stays with its transcript; the next that proves something takes the place of both."""
+    """The earlier positive result keeps its transcript. The next conclusive probe replaces both."""
     unknown_service()
     for said in (None, "Yes, I can see it.", None):
         scripted = ScriptedDial({**SEES, "image/png": said})
@@ -143,7 +142,7 @@ def test_what_is_unclear_changes_nothing_and_stands_beside_what_was_proved(admin
 
 
 def test_a_declared_cell_stays_and_the_page_says_that_the_model_disagrees(admin: Client) -> None:
-    """An administrator's word wins over a probe; nothing is written, and the difference is told."""
+    """A declared capability overrides a probe. Nothing is written, and the page shows the difference."""
     row = unknown_service()
     save_service(SYSTEM, row, capabilities=Capabilities(("text",), ("text",)))
     scripted = ScriptedDial(SEES)
@@ -155,7 +154,7 @@ def test_a_declared_cell_stays_and_the_page_says_that_the_model_disagrees(admin:
 
 
 def test_a_provider_that_does_not_answer_is_not_asked_further(admin: Client) -> None:
-    """When words alone fail, no file is sent, nothing is recorded, and the page says what to do."""
+    """If a plain call fails, no file is sent, nothing is recorded, and the page says what to do."""
     unknown_service()
     model = ScriptedDial({"text": CheckResult(ms=40, fault="http_401", status=401, message="invalid key")})
     dial.provider_checker = lambda: model
@@ -166,7 +165,7 @@ def test_a_provider_that_does_not_answer_is_not_asked_further(admin: Client) -> 
 
 
 def test_a_kind_the_protocol_has_no_place_for_is_not_asked(admin: Client) -> None:
-    """Anthropic's protocol takes no audio, so no sound is sent."""
+    """Anthropic's protocol has no audio, so none is sent."""
     row = unknown_service()
     row.provider = Provider.objects.get(name="anthropic")
     save_service(SYSTEM, row)
@@ -177,5 +176,5 @@ def test_a_kind_the_protocol_has_no_place_for_is_not_asked(admin: Client) -> Non
 
 
 def test_a_viewer_probes_nothing(demo: None, viewer: Client) -> None:
-    """Probing costs money and writes: 403."""
+    """Probing costs money and writes, so a viewer gets 403."""
     assert viewer.post("/probe/vision-model/").status_code == 403

@@ -1,4 +1,4 @@
-"""Signing in: how often one may fail, what that costs others, and what is written down of it."""
+"""Signing in: how many failures are allowed, whom the limit affects, and what is recorded."""
 
 from __future__ import annotations
 
@@ -34,20 +34,16 @@ HERE, ELSEWHERE = "198.51.100.7", "203.0.113.9"
 
 
 class CountingHasher(MD5PasswordHasher):
-    """Counts how often a password is hashed: that, and nothing else, is what takes time."""
-
     algorithm = "counting"
     count = 0
 
     def encode(self, password: str, salt: str) -> str:
-        """The hash, counted."""
         CountingHasher.count += 1
         return super().encode(password, salt)
 
 
 @pytest.fixture
 def alice() -> User:
-    """Somebody with a password."""
     return User.objects.create_user("alice", password=PASSWORD)
 
 
@@ -61,7 +57,7 @@ def fail(name: str, times: int, address: str = HERE) -> list[int]:
 
 @pytest.mark.usefixtures("alice")
 def test_the_sixth_try_after_five_failures_has_to_wait_even_with_the_right_password() -> None:
-    """429, a clear sentence and Retry-After of at most 15 minutes; nobody is signed in."""
+    """The response is 429 with a message and Retry-After of at most 15 minutes. The session is not signed in."""
     assert fail("alice", 5) == [200] * 5
     refused = sign_in("alice", PASSWORD)
     assert refused.status_code == 429
@@ -72,7 +68,7 @@ def test_the_sixth_try_after_five_failures_has_to_wait_even_with_the_right_passw
 
 @pytest.mark.usefixtures("alice")
 def test_the_name_stays_typed_in_when_one_has_to_wait() -> None:
-    """An entry is never lost; a password is never sent back."""
+    """A password is never sent back."""
     fail("alice", 5)
     answer = sign_in("alice", PASSWORD)
     name = Page(answer).field("User name")
@@ -83,13 +79,13 @@ def test_the_name_stays_typed_in_when_one_has_to_wait() -> None:
 
 @pytest.mark.usefixtures("alice")
 def test_somebody_elsewhere_signs_in_while_one_address_is_kept_waiting() -> None:
-    """No account is locked for everybody, so nobody can shut the administrator out."""
+    """An account is not locked for every address, so failures cannot lock out the administrator."""
     fail("alice", 6)
     assert sign_in("alice", PASSWORD, ELSEWHERE).status_code == 302
 
 
 def test_other_names_of_the_same_address_go_on_until_fifty_failures_an_hour(alice: User) -> None:
-    """One address may fail fifty times an hour in all, whatever names it tries."""
+    """One address may fail fifty times an hour in total, whatever names it tries."""
     for group in range(10):
         assert fail(f"user{group}", 5) == [200] * 5
     assert sign_in("alice", PASSWORD).status_code == 429
@@ -98,7 +94,6 @@ def test_other_names_of_the_same_address_go_on_until_fifty_failures_an_hour(alic
 
 @pytest.mark.usefixtures("alice")
 def test_after_a_quarter_of_an_hour_one_may_try_again() -> None:
-    """The wait ends by itself."""
     fail("alice", 6)
     for row in SignInAttempt.objects.all():
         row.at -= NAME_AND_ADDRESS.window
@@ -108,7 +103,7 @@ def test_after_a_quarter_of_an_hour_one_may_try_again() -> None:
 
 @pytest.mark.usefixtures("alice")
 def test_signing_in_forgets_the_failures_of_that_name_from_that_address_alone() -> None:
-    """Four slips and a success are no four slips tomorrow; other names' failures stay counted."""
+    """A success resets only the failures of the same name."""
     fail("alice", 4)
     fail("bob", 4)
     assert sign_in("alice", PASSWORD).status_code == 302
@@ -118,7 +113,7 @@ def test_signing_in_forgets_the_failures_of_that_name_from_that_address_alone() 
 
 @pytest.mark.parametrize("name", ["alice", "nobody", "left"])
 def test_known_unknown_and_deactivated_names_take_equal_work(alice: User, settings: Any, name: str) -> None:
-    """One password hash each: the time of an answer does not tell who has an account."""
+    """Each takes one password hash, so the response time does not reveal who has an account."""
     settings.PASSWORD_HASHERS = [f"{__name__}.CountingHasher"]
     alice.set_password(PASSWORD)
     alice.save()
@@ -129,7 +124,7 @@ def test_known_unknown_and_deactivated_names_take_equal_work(alice: User, settin
 
 
 def test_a_waiting_try_costs_no_hash_at_all(alice: User, settings: Any) -> None:
-    """Guessing cannot be made to cost us more than a count."""
+    """A throttled attempt must stay cheap."""
     settings.PASSWORD_HASHERS = [f"{__name__}.CountingHasher"]
     fail("alice", 5)
     CountingHasher.count = 0
@@ -138,7 +133,7 @@ def test_a_waiting_try_costs_no_hash_at_all(alice: User, settings: Any) -> None:
 
 
 def test_failures_and_successes_are_in_the_audit_log(alice: User) -> None:
-    """Who and from where; a name that nobody has may be a password in the wrong field and is not kept."""
+    """Events have name and address. An unknown name may be a password in the wrong field and is not stored."""
     fail("alice", 1)
     fail("hunter2-my-password", 1, ELSEWHERE)
     sign_in("alice", PASSWORD)
@@ -153,7 +148,7 @@ def test_failures_and_successes_are_in_the_audit_log(alice: User) -> None:
 
 
 def test_signing_out_is_in_the_audit_log(alice: User) -> None:
-    """Who and from where; a second click on an old page tells of nobody."""
+    """The event has name and address. A second sign-out of the same session adds none."""
     client = browser_of(alice)
     for _ in range(2):
         client.post("/logout/", REMOTE_ADDR=HERE)
@@ -163,13 +158,13 @@ def test_signing_out_is_in_the_audit_log(alice: User) -> None:
 
 
 def test_an_empty_form_is_no_try() -> None:
-    """A missing password is said at the field; nothing is counted."""
+    """A missing password is reported at the field, and nothing is counted."""
     assert sign_in("alice", "").status_code == 200
     assert not SignInAttempt.objects.exists()
 
 
 def test_a_place_is_taken_before_the_password_is_looked_at() -> None:
-    """Tries at the same moment, in any number of processes, are counted one by one: the sixth waits."""
+    """An attempt is counted before its password is checked, so that simultaneous attempts cannot exceed the limit."""
     assert [throttle.enter("alice", HERE, NOW) for _ in range(5)] == [0] * 5
     assert throttle.enter("alice", HERE, NOW) == 900
     throttle.leave("alice", HERE)
@@ -178,7 +173,7 @@ def test_a_place_is_taken_before_the_password_is_looked_at() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_of_many_tries_at_the_same_moment_five_are_let_through() -> None:
-    """Each thread has a connection of its own, as another process would: the count is the database's."""
+    """Each thread has its own connection, like another process, so the count has to be the database's."""
 
     def enter(_: int) -> int:
         try:
@@ -192,7 +187,7 @@ def test_of_many_tries_at_the_same_moment_five_are_let_through() -> None:
 
 
 def test_what_is_older_than_every_window_is_thrown_away() -> None:
-    """The table does not grow."""
+    """Expired rows are deleted."""
     for minutes in range(5):
         throttle.enter(f"user{minutes}", HERE, NOW + timedelta(minutes=minutes))
     throttle.enter("alice", ELSEWHERE, NOW + ADDRESS.window + timedelta(minutes=10))
@@ -204,7 +199,7 @@ MOMENTS = st.lists(st.integers(0, 4000).map(lambda ago: NOW - timedelta(seconds=
 
 @given(MOMENTS)
 def test_a_wait_is_exactly_long_enough(failed: list[datetime]) -> None:
-    """After the wait one may try; a second earlier one may not."""
+    """One may try after the wait and not a second earlier."""
     limit = Limit(5, timedelta(minutes=15))
     wait = seconds_to_wait(failed, limit, NOW)
     assert 0 <= wait <= 900
@@ -224,7 +219,7 @@ def test_a_wait_is_exactly_long_enough(failed: list[datetime]) -> None:
     ],
 )
 def test_an_address_is_counted_by_whom_it_belongs_to(one: str, other: str, same: bool) -> None:
-    """One IPv6 subscriber has a whole /64; changing the address inside it is no way round the limit."""
+    """An IPv6 subscriber has a /64, so another address within it does not avoid the limit."""
     assert (place_of(one) == place_of(other)) is same
 
 
@@ -242,13 +237,13 @@ def test_an_address_is_counted_by_whom_it_belongs_to(one: str, other: str, same:
 def test_an_address_is_believed_only_from_as_many_proxies_as_are_trusted(
     forwarded: str, proxies: int, address: str
 ) -> None:
-    """Anybody can write the header; what stands before the trusted proxies' own entries is nobody's word."""
+    """Anyone can send the header, so only the trusted proxies' entries count."""
     assert address_in({"REMOTE_ADDR": "192.0.2.1", "HTTP_X_FORWARDED_FOR": forwarded}, proxies) == address
 
 
 @pytest.mark.usefixtures("alice")
 def test_behind_a_trusted_proxy_people_are_told_apart(settings: Any) -> None:
-    """One of them failing does not keep the others waiting, though all come through one machine."""
+    """A person's failures do not affect others behind the same proxy."""
     settings.TRUSTED_PROXIES = 1
     form = {"username": "alice", "password": "wrong", "next": "/users/"}
     for _ in range(6):
@@ -260,12 +255,12 @@ def test_behind_a_trusted_proxy_people_are_told_apart(settings: Any) -> None:
 
 @pytest.mark.parametrize("written", ["Alice", "ALICE", "ａｌｉｃｅ"])
 def test_ways_of_writing_a_name_are_counted_as_one(written: str) -> None:
-    """Case and full-width letters are no way round the limit."""
+    """Case and full-width letters do not avoid the limit."""
     assert digest_of(written) == digest_of("alice")
 
 
 def test_changing_a_password_is_throttled_like_signing_in(alice: User) -> None:
-    """Five wrong old passwords, then 429, the right one included: a stolen session guesses no faster."""
+    """After five wrong old passwords even the right one gets 429, so a stolen session cannot guess faster."""
     client, new = browser_of(alice), "violet umbrella quarterly sonnet"
 
     def change(old: str) -> Any:
@@ -283,7 +278,7 @@ def test_changing_a_password_is_throttled_like_signing_in(alice: User) -> None:
 
 
 def test_the_right_old_password_is_not_counted(alice: User) -> None:
-    """A new password that is too short six times over locks its owner out of nothing."""
+    """An invalid new password, however often, does not lock out its owner."""
     form = {"old_password": PASSWORD, "new_password1": "short", "new_password2": "short"}
     client = browser_of(alice)
     assert [client.post("/password/", form, REMOTE_ADDR=HERE).status_code for _ in range(6)] == [422] * 6

@@ -1,4 +1,4 @@
-"""A service's page says how much its model reads and writes, who says so, and in the reader's language."""
+"""A service's page shows the token limits of its model with their source, in the reader's language."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 @pytest.fixture
 def page(admin: Client) -> str:
-    """The address of a service of a model that the catalogue knows."""
     provider = Provider.objects.create(
         name="api.openai.com", endpoint="https://api.openai.com/v1", default_model="gpt-4o", key_source="none"
     )
@@ -21,7 +20,6 @@ def page(admin: Client) -> str:
 
 
 def test_the_catalogues_numbers_have_source_and_day(admin: Client, page: str):
-    """Both limits, with where they come from."""
     text = admin.get(page).content.decode()
     assert "at most 128,000 tokens" in text
     assert "at most 16,384 tokens" in text
@@ -29,7 +27,7 @@ def test_the_catalogues_numbers_have_source_and_day(admin: Client, page: str):
 
 
 def test_the_administrators_number_is_set_here(admin: Client, page: str):
-    """It replaces the catalogue's, for that limit alone."""
+    """The administrator's limit replaces only the same limit of the catalogue."""
     Service.objects.filter(service_id="eyes").update(limits={"contextTokens": 32_000})
     text = admin.get(page).content.decode()
     assert "at most 32,000 tokens" in text
@@ -38,7 +36,6 @@ def test_the_administrators_number_is_set_here(admin: Client, page: str):
 
 
 def test_sources_of_limits_are_in_the_readers_language(admin: Client, page: str):
-    """No English source on a Chinese page."""
     text = admin.get(page, headers={"accept-language": "zh-hans"}).content.decode()
     assert "OpenAI：图片与视觉" in text
     assert "images and vision" not in text

@@ -1,4 +1,4 @@
-"""Undo takes back the change that its toast tells of, whatever another process saves at the same moment."""
+"""Undo reverts exactly the change that its toast reports, also if another process saves at the same time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Post = tuple[str, dict[str, Any]]
 
 @pytest.fixture
 def admin(demo: None, admin: Client) -> Client:
-    """An administrator's browser; beside the demo an unused alias and provider, and a service nobody has judged."""
+    """The administrator's client; beside the demo an unused alias and provider, and a service without capabilities."""
     save_alias(ADA, "spare", "task:default")
     save_provider(ADA, Provider(name="spare", endpoint="https://spare.example/v1", default_model="m"))
     openai = Provider.objects.get(name="openai")
@@ -44,7 +44,7 @@ def bob(django_db_setup: None) -> Iterator[AnotherProcess]:
 
 
 def offered(client: Client, post: Post) -> int | None:
-    """The revision that the toast after this post offers to undo; None when it offers none."""
+    """Return the revision that the toast after this post offers to undo; None without an offer."""
     page = client.post(*post, follow=True)
     assert page.status_code == 200
     found = re.findall(r'action="/undo/(\d+)/"', page.content.decode())
@@ -64,7 +64,7 @@ def names() -> set[str]:
 
 
 def form_at(address: str, **changed: str | list[str]) -> Callable[[Client], Post]:
-    """The form of a page as it is shown, but for these fields."""
+    """Post the page's form with its current values except for these fields."""
 
     def post(client: Client) -> Post:
         form = client.get(address).context["form"]
@@ -75,8 +75,6 @@ def form_at(address: str, **changed: str | list[str]) -> Callable[[Client], Post
 
 
 def editor(**changed: str) -> Callable[[Client], Post]:
-    """Save in the editor of the demo's route `design`."""
-
     def post(client: Client) -> Post:
         draft = client.get("/routes/design/").context["draft"]
         data = {"act": "save", "preset": "seed", "enabled": "on", "version": draft.version, **changed}
@@ -105,7 +103,6 @@ def restore(_client: Client) -> Post:
 
 
 def importing(client: Client) -> Post:
-    """The whole configuration with one task route more."""
     file = client.get("/config/export/llm-routing/", {"for": "full"}).json()
     file["routing"]["imported"] = {"provider": "echo"}
     return "/config/import/", {"text": [json.dumps(file)], "mode": "merge", "act": "apply", "expected": newest()}
@@ -136,7 +133,7 @@ DELETES = ("/routes/design/delete/", "/providers/spare/delete/", "/delete/servic
 
 @pytest.mark.parametrize("page", SAVES)
 def test_undo_is_offered_for_the_revision_a_save_made_and_not_for_none(admin: Client, page: str) -> None:
-    """Law: a toast offers the revision it tells of; the same save again changes nothing and offers no Undo."""
+    """A toast offers to undo its own revision. The same save again changes nothing and offers no Undo."""
     before = newest()
     assert offered(admin, SAVES[page](admin)) == newest() != before
     made = newest()
@@ -146,12 +143,12 @@ def test_undo_is_offered_for_the_revision_a_save_made_and_not_for_none(admin: Cl
 
 @pytest.mark.parametrize("address", DELETES)
 def test_undo_is_offered_for_the_revision_a_deletion_made(admin: Client, address: str) -> None:
-    """Law: what was deleted comes back by the revision that took it away."""
+    """Undo restores what the revision deleted."""
     before = newest()
     assert offered(admin, (address, {})) == newest() != before
 
 
-# Beside another process
+# With another process
 
 
 @TWO_PROCESSES
@@ -159,7 +156,7 @@ def test_undo_is_offered_for_the_revision_a_deletion_made(admin: Client, address
 def test_a_save_without_a_change_offers_no_undo_of_what_another_process_saved(
     admin: Client, bob: AnotherProcess, page: str
 ) -> None:
-    """Law: a revision that somebody else made between the page's look and its save is not the page's to undo."""
+    """A revision of another process made between the page's query and its save must not be offered for Undo."""
     assert offered(admin, SAVES[page](admin)) == newest()
     post = SAVES[page](admin)
     with before_the_change(lambda: bob.save_route("bobs")):
@@ -173,7 +170,7 @@ def test_a_save_without_a_change_offers_no_undo_of_what_another_process_saved(
 def test_undo_offers_the_change_itself_when_another_process_saves_right_after_it(
     admin: Client, bob: AnotherProcess, page: str
 ) -> None:
-    """Law: Undo is of one's own revision; where a later one is there already, it is refused and leads to History."""
+    """If there is a later revision, Undo is rejected and leads to History."""
     before = newest()
     post = SAVES[page](admin)
     with after_the_change(lambda: bob.save_route("bobs")):
@@ -189,7 +186,7 @@ def test_undo_offers_the_change_itself_when_another_process_saves_right_after_it
 def test_undo_takes_back_this_change_and_leaves_what_another_process_saved_before_it(
     admin: Client, bob: AnotherProcess
 ) -> None:
-    """Law: exactly the toast's own change is taken back."""
+    """The other process's change stays."""
     post = SAVES["route"](admin)
     with before_the_change(lambda: bob.save_route("bobs")):
         undo = offered(admin, post)
@@ -201,7 +198,7 @@ def test_undo_takes_back_this_change_and_leaves_what_another_process_saved_befor
 
 @TWO_PROCESSES
 def test_an_undo_that_another_process_overtakes_is_refused(admin: Client, bob: AnotherProcess) -> None:
-    """Law: whether a revision is the newest is asked inside the change that takes it back; none slips between."""
+    """The check for the newest revision is inside the undoing transaction, so no other change can slip in between."""
     with before_the_change(lambda: bob.save_route("bobs")), pytest.raises(ConflictError):
         act_undo(ADA, newest())
     assert "bobs" in names()
@@ -209,7 +206,7 @@ def test_an_undo_that_another_process_overtakes_is_refused(admin: Client, bob: A
 
 @TWO_PROCESSES
 def test_a_switch_leaves_what_another_process_saved_in_the_same_route(admin: Client, bob: AnotherProcess) -> None:
-    """Law: a switch that read the route before somebody else saved it is refused; it writes no old fields over new."""
+    """A switch that read the route before another save is rejected, so it cannot overwrite newer fields."""
     with before_the_change(lambda: bob.save_route("design")):
         page = admin.post("/routes/design/enabled/", {}, follow=True)
     assert "Someone else changed this in the meantime." in page.content.decode()

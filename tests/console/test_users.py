@@ -1,4 +1,4 @@
-"""Users: invited by a link, with roles, deactivated and back; the last administrator stays one."""
+"""Users: invitation links, roles, deactivation; the last administrator has to stay."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_an_invited_person_chooses_password_and_language_and_is_in(admin_account
 
 
 def test_the_language_comes_along_to_another_browser(admin_account: User) -> None:
-    """Signing in elsewhere sets the language that was chosen; switching it there is kept, too."""
+    """Signing in elsewhere applies the chosen language. Changing it there is stored, too."""
     accept(invite(admin_account))
     other = browser_of()
     other.post("/login/", {"username": "ines", "password": NEW, "next": "/users/"})
@@ -69,7 +69,7 @@ def test_the_language_comes_along_to_another_browser(admin_account: User) -> Non
 
 
 def test_a_link_works_once(admin_account: User) -> None:
-    """410 the second time, for reading and for sending, and the password stays the first one."""
+    """The second GET and POST get 410, and the password stays."""
     link = invite(admin_account)
     accept(link)
     assert browser_of().get(link).status_code == 410
@@ -78,14 +78,14 @@ def test_a_link_works_once(admin_account: User) -> None:
 
 
 def test_a_link_ends_with_time(admin_account: User, settings: Any) -> None:
-    """After PASSWORD_RESET_TIMEOUT it is 410."""
+    """After `PASSWORD_RESET_TIMEOUT` the link gets 410."""
     link = invite(admin_account)
     settings.PASSWORD_RESET_TIMEOUT = -1
     assert browser_of().get(link).status_code == 410
 
 
 def test_a_new_link_makes_the_invitation_before_void(admin_account: User) -> None:
-    """A link that went to the wrong person is replaced."""
+    """A link that went to the wrong person can be replaced."""
     first = invite(admin_account)
     ines = User.objects.get(username="ines")
     second = link_on(browser_of(admin_account).post(f"/users/{ines.pk}/link/"))
@@ -95,12 +95,12 @@ def test_a_new_link_makes_the_invitation_before_void(admin_account: User) -> Non
 
 @pytest.mark.parametrize("link", ["/join/MQ/wrong/", "/join/!!/x/", "/join/OTk5OTk5/abc-def/", "/join/LTE/abc-def/"])
 def test_a_made_up_link_is_spent(admin_account: User, link: str) -> None:
-    """Whatever is wrong with it, the answer is the same."""
+    """Every invalid link gets the same 410."""
     assert browser_of().get(link).status_code == 410
 
 
 def test_a_weak_password_is_refused_and_the_link_stays_good(admin_account: User) -> None:
-    """422 with the reason; nothing is signed in."""
+    """The response is 422 with the reason, and the person is not signed in."""
     link = invite(admin_account)
     client, answer = accept(link, "password12")
     assert answer.status_code == 422
@@ -109,7 +109,7 @@ def test_a_weak_password_is_refused_and_the_link_stays_good(admin_account: User)
 
 
 def test_an_invitation_keeps_what_was_typed_when_the_name_is_taken_in_any_case(admin_account: User) -> None:
-    """422, the sentence at the field, and the entry."""
+    """The response is 422 with a message at the field, which keeps the entry."""
     page = browser_of(admin_account).post("/users/invite/", {"username": "ADMIN", "role": "administrator"})
     assert page.status_code == 422
     assert "The user ADMIN already exists." in page.content.decode()
@@ -120,7 +120,7 @@ def test_an_invitation_keeps_what_was_typed_when_the_name_is_taken_in_any_case(a
 
 
 def test_an_invitation_can_be_withdrawn_until_it_is_accepted(admin_account: User) -> None:
-    """The name is free again; somebody who has joined is deactivated instead."""
+    """The name is free again. A person who has joined has to be deactivated instead."""
     link = invite(admin_account)
     ines = User.objects.get(username="ines")
     browser_of(admin_account).post(f"/users/{ines.pk}/withdraw/")
@@ -133,7 +133,7 @@ def test_an_invitation_can_be_withdrawn_until_it_is_accepted(admin_account: User
 def test_the_last_administrator_can_be_neither_demoted_nor_deactivated(
     admin_account: User, viewer_account: User
 ) -> None:
-    """409 with the sentence, on the page and in the action; the buttons are off with the same sentence."""
+    """Page and action refuse with the same message, and the buttons are disabled."""
     client = browser_of(admin_account)
     assert (
         client.post(f"/users/{admin_account.pk}/role/", {"role": "viewer", "was": "administrator"}).status_code == 409
@@ -153,7 +153,7 @@ def test_the_last_administrator_can_be_neither_demoted_nor_deactivated(
 
 @pytest.mark.parametrize("state", ["invited", "deactivated"])
 def test_an_administrator_who_cannot_sign_in_does_not_count(admin_account: User, state: str) -> None:
-    """An open invitation or a deactivated colleague is nobody to leave the house to."""
+    """An open invitation or a deactivated person cannot be the remaining administrator."""
     other = User.objects.create_user("otto", password=None if state == "invited" else PASSWORD, is_staff=True)
     if state == "deactivated":
         people.set_active(SYSTEM, other.pk, active=False)
@@ -162,7 +162,7 @@ def test_an_administrator_who_cannot_sign_in_does_not_count(admin_account: User,
 
 
 def test_of_two_administrators_one_may_go_and_the_other_then_stays(admin_account: User) -> None:
-    """The rule is about the last one only; leaving the role also leaves superuser."""
+    """Only the last administrator has to stay. Losing the role also removes `is_superuser`."""
     second = User.objects.create_superuser("olga", password=PASSWORD)
     people.set_role(SYSTEM, second.pk, "viewer", expected="administrator")
     second.refresh_from_db()
@@ -172,7 +172,7 @@ def test_of_two_administrators_one_may_go_and_the_other_then_stays(admin_account
 
 
 def test_a_role_that_somebody_else_changed_meanwhile_is_a_conflict(admin_account: User, viewer_account: User) -> None:
-    """409: the page showed a role that is no longer so."""
+    """The response is 409, because the page showed an outdated role."""
     people.set_role(SYSTEM, viewer_account.pk, "administrator", expected="viewer")
     with pytest.raises(ConflictError):
         people.set_role(SYSTEM, viewer_account.pk, "administrator", expected="viewer")
@@ -184,7 +184,7 @@ def test_a_role_that_somebody_else_changed_meanwhile_is_a_conflict(admin_account
 def test_deactivating_ends_sessions_and_links_at_once_and_reactivating_brings_the_person_back(
     admin_account: User, viewer_account: User
 ) -> None:
-    """The next click leads to sign-in; the old password works again afterwards."""
+    """The next click leads to the sign-in page. After reactivation the old password works again."""
     session = browser_of(viewer_account)
     assert session.get("/users/").status_code == 200
     link = link_on(browser_of(admin_account).post(f"/users/{viewer_account.pk}/link/"))
@@ -201,7 +201,7 @@ def test_deactivating_ends_sessions_and_links_at_once_and_reactivating_brings_th
 def test_a_reset_link_leaves_the_old_password_until_it_is_used_and_then_ends_other_sessions(
     admin_account: User, viewer_account: User
 ) -> None:
-    """Nobody is shut out by a link that was made; who uses it is the only one in."""
+    """Creating a link signs out no one. Using it ends all other sessions."""
     elsewhere = browser_of(viewer_account)
     link = link_on(browser_of(admin_account).post(f"/users/{viewer_account.pk}/link/"))
     assert elsewhere.get("/users/").status_code == 200
@@ -212,7 +212,7 @@ def test_a_reset_link_leaves_the_old_password_until_it_is_used_and_then_ends_oth
 
 
 def test_changing_ones_own_password_keeps_this_session_and_ends_the_others(viewer_account: User) -> None:
-    """The old password is asked for; the change is audited."""
+    """The old password is required, and the change is audited."""
     here, there = browser_of(viewer_account), browser_of(viewer_account)
     form = {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW}
     assert here.post("/password/", {**form, "old_password": "wrong"}).status_code == 422
@@ -225,7 +225,7 @@ def test_changing_ones_own_password_keeps_this_session_and_ends_the_others(viewe
 
 
 def test_two_people_with_one_link_make_one_password(admin_account: User) -> None:
-    """Both read the page; the second to send it is told."""
+    """The second person gets a conflict."""
     invite(admin_account)
     first, second = User.objects.get(username="ines"), User.objects.get(username="ines")
     people.choose_password(ACTOR, first, NEW)
@@ -247,7 +247,7 @@ ACTS = [
 def test_acts_need_the_administrator_role_and_never_happen_by_reading(
     viewer_account: User, name: str, of_one: bool, data: dict[str, str]
 ) -> None:
-    """403 for a viewer, sign-in for a stranger, 405 for GET, and nothing is changed."""
+    """A viewer gets 403, an anonymous client the sign-in page, a GET 405, and nothing is changed."""
     url = reverse(name, args=[viewer_account.pk] if of_one else [])
     assert browser_of(viewer_account).post(url, data).status_code == 403
     assert browser_of().post(url, data).headers["Location"].startswith("/login/")
@@ -257,7 +257,7 @@ def test_acts_need_the_administrator_role_and_never_happen_by_reading(
 
 
 def test_a_viewer_reads_who_is_there_and_sees_no_button(admin_account: User, viewer_account: User) -> None:
-    """Reading is for everybody; what is missing is said."""
+    """The page says which role is needed."""
     page = browser_of(viewer_account).get("/users/").content.decode()
     assert "needs the administrator role" in page
     assert "Create invitation link" not in page
@@ -265,7 +265,6 @@ def test_a_viewer_reads_who_is_there_and_sees_no_button(admin_account: User, vie
 
 
 def test_the_list_asks_the_same_few_questions_however_many_there_are(admin_account: User) -> None:
-    """A constant number of queries."""
     client = browser_of(admin_account)
     few = queries_of(client, "/users/")
     User.objects.bulk_create([User(username=f"user{n}", password="!") for n in range(30)])
@@ -273,7 +272,6 @@ def test_the_list_asks_the_same_few_questions_however_many_there_are(admin_accou
 
 
 def test_a_link_of_an_unknown_user_page_is_not_found(admin_account: User) -> None:
-    """404 for every act on nobody."""
     for name in ("user_active", "user_link", "user_withdraw"):
         assert browser_of(admin_account).post(reverse(name, args=[999]), {}).status_code == 404
     assert browser_of(admin_account).get("/users/999/").status_code == 404

@@ -1,4 +1,4 @@
-"""A visit to a page: how many queries it takes, what the answer says, and which change it offers to undo."""
+"""Helpers for page tests: number of queries, text of a response, offered Undo."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from routing_admin.configuration import snapshot
 from routing_admin.models import Installation
 
 STAMP = f'FROM "{Installation._meta.db_table}"'
-"""In the query that asks once a second whether another process changed something."""
+"""Part of the query that checks once a second whether another process changed something."""
 
 
 def queries_of(
     client: Client, address: str, *, using: str = DEFAULT_DB_ALIAS, post: dict[str, Any] | None = None
 ) -> int:
-    """How many queries a page takes of one database once the process is warm; `post` is sent where it is given.
+    """Return a page's number of queries of one database in a warm process; `post` sends a form instead of a GET.
 
-    The snapshot is the newest beforehand, and the look at its stamp, due or not, is left out with every other read of
-    that one row: how long the page takes makes no difference.
+    The snapshot is refreshed before. Reads of the stamp row are not counted, because they depend on time.
     """
 
     def visit() -> int:
@@ -35,11 +34,10 @@ def queries_of(
 
 
 def text_of(answer: Any) -> str:
-    """The page as text."""
     return str(answer.content.decode())
 
 
 def undo_in(client: Client, answer: Any) -> int:
-    """The revision that the newest toast of an answer offers to undo."""
+    """Return the revision that the newest toast of a response offers to undo."""
     page = text_of(client.get(answer["Location"]) if answer.status_code == 302 else answer)
     return int(page.split("/undo/")[-1].split("/")[0])
