@@ -1,4 +1,4 @@
-"""For whom calls are made: the key's word, else the request's; bounded, and summed up, searched and billed by."""
+"""Labels of calls (team, project, user): from the key or the request, bounded, used in the log and for costs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,10 @@ def _names_begin_anew() -> Iterator[None]:
     ],
 )
 def test_a_label_is_the_keys_else_the_requests(key: Labels, body: Any, found: Labels) -> None:
-    """Whatever stands there; an id that a client makes anew for every session means its person."""
+    """The request may contain anything.
+
+    A user id with a session part, which changes each session, is reduced to the user.
+    """
     assert labels_of_call(key, body) == found
 
 
@@ -61,12 +64,12 @@ def test_a_label_is_the_keys_else_the_requests(key: Labels, body: Any, found: La
     [(" a\n b\t", "a b"), ("x" * 999, "x" * 64), ("a\x00b\u202ec", "a b c"), (7, ""), (None, ""), ("团队", "团队")],
 )
 def test_a_label_is_one_line_of_bounded_length(value: Any, label: str) -> None:
-    """Of what can be printed; anything but text is no label."""
+    """Only printable characters remain, and a value that is not text is no label."""
     assert clean_label(LabelKind.TEAM, value) == label
 
 
 def test_labels_stand_in_the_log_and_are_searched_by(admin: Client) -> None:
-    """As text, whatever is in them; the key's over the request's."""
+    """Labels are stored as text and escaped. The key's labels override the request's."""
     key = key_of("text-agent", terms={"team": "ops"})
     asked = said("hi", model="task:planning", user="<b>eve</b>", metadata={"team": "search", "project": "a b"})
     for each in (key, key_of("text-agent")):
@@ -97,7 +100,10 @@ def entry(name: str, labels: Labels) -> Entry:
 
 
 def test_the_bill_of_a_label_is_that_of_a_hand(admin: Client, priced: None) -> None:
-    """1000 at 2 and 100 at 8 a million are 0.0028 yuan a call: by team, by project within a team, as page and CSV."""
+    """A call of 1000 tokens at 2 and 100 at 8 yuan per million costs 0.0028 yuan.
+
+    Sums by team, and by project within a team, agree on page and CSV.
+    """
     calls = [Labels("search", "atlas"), Labels("search", "atlas"), Labels("search", "b"), Labels("ads"), NO_LABELS]
     write([entry(f"r{number}", labels) for number, labels in enumerate(calls)])
     since = timezone.now() - timedelta(days=3)
@@ -113,7 +119,7 @@ def test_the_bill_of_a_label_is_that_of_a_hand(admin: Client, priced: None) -> N
 
 
 def test_an_agent_groups_its_own_usage_by_labels(admin: Client) -> None:
-    """Its own only, and of one label where it asks for one."""
+    """The agent sees only its own calls, and can filter by a label."""
     key = key_of("text-agent", terms={"team": "ops"})
     for user in ("eve", "ada", "eve"):
         post(key, said("hi", model="task:planning", user=user))
@@ -126,7 +132,10 @@ def test_an_agent_groups_its_own_usage_by_labels(admin: Client) -> None:
 
 
 def test_callers_cannot_fill_the_sums_with_names(priced: None) -> None:
-    """The first of a day are named, also by a process that starts anew; all others stand together, nothing is lost."""
+    """The first names of a day are kept, also across a restart.
+
+    Further ones are summed as others, so no request is lost.
+    """
     write([entry(f"a{number}", Labels(user=f"u{number}")) for number in range(MAX_USERS + 5)])
     renew(sum_labels)
     write([entry("b", Labels(user="late")), entry("c", Labels(user="u1"))])

@@ -1,4 +1,4 @@
-"""One log with every ending: whatever page, file, API or metric counts it, each number is the same."""
+"""Each number is the same on every page, file, API and metric that counts the same log."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ OUTCOMES = {
     "client_cancelled": 2,
 }
 REQUESTS, FAILED, REFUSED, CANCELLED, ATTEMPTS = 19, 4, 4, 2, 20
-"""What the log of `OUTCOMES` comes to by hand; one answer was a fallback's, so it has an attempt more."""
+"""The expected sums of `OUTCOMES`. One answer was a fallback, so there is one more attempt than requests."""
 NAMES = ("failed", "refused", "cancelled")
 
 
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> datetime:
-    """A quarter to three, the same for everything that asks for the time."""
+    """Fix the current time at a quarter to three."""
     moment = timezone.localtime().replace(hour=14, minute=45, second=0, microsecond=0) - timedelta(days=1)
     monkeypatch.setattr(timezone, "now", lambda: moment)
     return moment
@@ -67,7 +67,7 @@ def entry(name: str, at: datetime, outcome: str, *, fell_back: bool = False) -> 
 
 
 def log_of(now: datetime) -> list[Entry]:
-    """Every ending, one near each edge of the window, and one that is just outside it."""
+    """Log every ending, one near each edge of the window, and one just outside of it."""
     start = now.replace(minute=0) - timedelta(hours=24)
     outcomes = [outcome for outcome, count in OUTCOMES.items() for _ in range(count)]
     hours = [start, now - timedelta(hours=24), now - timedelta(minutes=1), *[now - timedelta(hours=3)] * 99]
@@ -81,13 +81,12 @@ def found(q: str, now: datetime) -> int:
 
 
 def links_of(page: str) -> dict[str, str]:
-    """The searches that a page's numbers lead to, by what the number says."""
     anchors = re.findall(r'<a [^>]*href="(/requests/\?q=[^"]+)"[^>]*>(.*?)</a>', page, re.DOTALL)
     return {" ".join(text.split()): parse_qs(urlsplit(unescape(link)).query)["q"][0] for link, text in anchors}
 
 
 def test_every_ending_is_the_same_number_everywhere(admin: Client, text_agent: AgentProgram, now: datetime) -> None:
-    """Dashboard, routes, requests and their search, usage page, its CSV and API, and `/metrics`."""
+    """The numbers are those of dashboard, routes, requests and search, usage page, CSV, API and `/metrics`."""
     before = {name: metric_of(name) for name in RequestEnding}
     count_entries(log_of(now))
     today, _yesterday = health.two_days(now)
@@ -116,7 +115,7 @@ def test_every_ending_is_the_same_number_everywhere(admin: Client, text_agent: A
 def test_every_outcome_is_the_same_number_everywhere(
     admin: Client, text_agent: AgentProgram, now: datetime, fell_back: bool, is_streamed: bool
 ) -> None:
-    """Whatever the outcome: each ending, fallbacks, attempts, tokens and money, by pages, CSV, API and `/metrics`."""
+    """This covers every outcome: ending, fallbacks, attempts, tokens and cost on pages, CSV, API and `/metrics`."""
     host = Provider.objects.create(name="host", endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
     Service.objects.create(service_id="host", name="host", provider=host, model="m", price=PRICE)
     snapshot.refresh()
@@ -156,7 +155,7 @@ PRICE = {"currency": "CNY", "input": 2, "output": 8}
 
 
 def priced(outcome: str, at: datetime, *, fell_back: bool, is_streamed: bool) -> Entry:
-    """A request as the gateway notes it: tokens where a model ended its answer, and those of a call without one."""
+    """Make a request as the gateway logs it, with tokens if a model finished and those of a billed failed call."""
     facts = RequestFacts(f"o-{outcome}", at, "v1", agent="text-agent", task_type="planning", stream=is_streamed)
     facts.outcome = outcome
     facts.first_content_ms = 30.0 if is_streamed else None
@@ -169,7 +168,6 @@ def priced(outcome: str, at: datetime, *, fell_back: bool, is_streamed: bool) ->
 
 
 def metrics_now() -> dict[str, float]:
-    """What `/metrics` says of all requests, by ending, sort of token, and as attempts and money."""
     families = {each.name.removeprefix("routing_admin_"): each.values for each in request_metrics().families()}
     found = dict.fromkeys((*RequestEnding, "attempts", "input", "output", "cost"), 0.0)
     for name in ("requests", "attempts", "tokens", "cost"):
@@ -203,9 +201,9 @@ def metric_of(ending: str) -> float:
 def test_a_number_on_a_page_leads_to_the_search_that_finds_as_many(
     admin: Client, now: datetime, address: str, query: dict[str, str], numbers: dict[str, int]
 ) -> None:
-    """The link carries the very window, so that the list it opens says the same count."""
+    """The link has the same time window, so that the list shows the same count."""
     log_of(now)
-    if query.get("by") == "day":  # both days of the log in one
+    if query.get("by") == "day":  # all within one day
         RequestLog.objects.all().delete()
         UsageSum.objects.all().delete()
         write([entry(f"d{at}", now - timedelta(minutes=at), each) for at, each in enumerate([*expand(), "http_503"])])
@@ -218,7 +216,7 @@ def expand() -> list[Any]:
 
 
 def test_a_row_written_by_the_orm_has_the_ending_of_its_outcome() -> None:
-    """Whoever writes a row, one function decides."""
+    """One function decides, whatever code writes the row."""
     for outcome in OUTCOMES:
         RequestLog.objects.create(id=outcome, started_at=timezone.now(), surface="v1", outcome=outcome)
     assert dict(RequestLog.objects.values_list("outcome", "ending")) == {each: ending_of(each) for each in OUTCOMES}

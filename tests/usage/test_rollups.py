@@ -1,4 +1,4 @@
-"""Usage is read from roll-ups of ended hours and days, and is what the sums themselves say, to the last nano."""
+"""Usage is read from roll-ups of ended hours and days, and equals the sums exactly."""
 
 from __future__ import annotations
 
@@ -29,14 +29,13 @@ DAYS = 6
 
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> datetime:
-    """A moment in the afternoon that does not pass."""
     moment = timezone.localtime().replace(hour=15, minute=30, second=0, microsecond=0)
     monkeypatch.setattr(timezone, "now", lambda: moment)
     return moment
 
 
 def fill(now: datetime, rows: int = 400, seed: int = 7) -> None:
-    """Sums of days and hours with every column filled, names shared between columns, and several currencies."""
+    """Create sums of days and hours with every column filled, names shared between columns, and several currencies."""
     draw = random.Random(seed)
     names = ["", "a", "b", "中", "(other)", "x" * 60]
     found = {}
@@ -55,7 +54,7 @@ def fill(now: datetime, rows: int = 400, seed: int = 7) -> None:
 
 
 def reports(now: datetime, **only: Any) -> list[UsageReport]:
-    """Every grouping of a short time, a long one, and one that ends before now."""
+    """Return every grouping of a short period, a long one, and one that ends before now."""
     times: list[tuple[timedelta, datetime | None]] = [
         (timedelta(days=1), None),
         (timedelta(days=DAYS), None),
@@ -76,7 +75,7 @@ def entry(name: str, at: datetime) -> Entry:
 
 
 def test_roll_ups_and_sums_say_the_same_of_every_group_and_time(now: datetime) -> None:
-    """Law: before and after the fold, the reports are equal; the total is what adding up the rows gives."""
+    """Reports before and after rolling up are equal, and the total equals the sum of the rows."""
     fill(now)
     before = reports(now), reports(now, agent="a"), reports(now, team="中")
     assert fold_all(now) > DAYS
@@ -89,7 +88,7 @@ def test_roll_ups_and_sums_say_the_same_of_every_group_and_time(now: datetime) -
 
 
 def test_ended_days_are_not_read_from_the_sums(now: datetime) -> None:
-    """A month costs the rows of its roll-ups, whatever the number of sums; hours and days that go on have none."""
+    """A month costs only the rows of its roll-ups, whatever the number of sums. The current hour and day have none."""
     fill(now)
     fold_all(now)
     marks = UsageRollup.objects.filter(dimension="", span=UsageSum.DAY)
@@ -104,7 +103,7 @@ def test_ended_days_are_not_read_from_the_sums(now: datetime) -> None:
 
 
 def test_a_late_request_is_counted_at_once_and_in_the_next_roll_up(now: datetime) -> None:
-    """Its hour and day are read from the sums until they are folded again."""
+    """Its hour and day are read from the sums until they are rolled up again."""
     fill(now)
     fold_all(now)
     late = now - timedelta(days=2)
@@ -117,7 +116,7 @@ def test_a_late_request_is_counted_at_once_and_in_the_next_roll_up(now: datetime
 
 
 def test_a_request_in_time_costs_no_look_for_roll_ups(now: datetime) -> None:
-    """The journal writes what it wrote before there were any."""
+    """The journal makes no query of roll-ups."""
     with CaptureQueriesContext(connections[LOGS]) as queries:
         write([entry("now", now)])
     assert not [each for each in queries if "usagerollup" in each["sql"]]
@@ -127,7 +126,7 @@ def test_a_request_in_time_costs_no_look_for_roll_ups(now: datetime) -> None:
 def test_a_fold_that_something_overtakes_leaves_nothing_half(
     now: datetime, monkeypatch: pytest.MonkeyPatch, between: str
 ) -> None:
-    """A late request, or another process that folds the same day, comes between the reading and the writing."""
+    """A late request, or another process that rolls up the same day, happens between reading and writing."""
     fill(now)
     day = day_of(now - timedelta(days=2))
     original: Callable[..., Any] = usage_rollups.sum_up
@@ -153,7 +152,7 @@ def test_a_fold_that_something_overtakes_leaves_nothing_half(
 
 
 def test_roll_ups_go_with_their_sums(now: datetime) -> None:
-    """Pruning removes both; what remains says the same."""
+    """Pruning removes both, and the remaining reports do not change."""
     fill(now)
     fold_all(now)
     prune_usage(now + timedelta(days=393))

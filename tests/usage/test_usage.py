@@ -1,4 +1,4 @@
-"""What was used: sums by agent, route, provider, model and day, as a page, as CSV and for the agent itself."""
+"""Usage by agent, route, provider, model and day, on the page, as CSV and in the agents' API."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ MONTH = 28
 
 @pytest.fixture
 def noon(monkeypatch: pytest.MonkeyPatch) -> datetime:
-    """The last noon, long enough after midnight and before it; models priced in yuan, in dollars, and not at all."""
+    """Fix the current time at the last noon, far from midnight; models priced in yuan, in dollars, and not at all."""
     for name, price in (("yuan", YUAN), ("dollars", DOLLARS), ("unpriced", {})):
         row = Provider.objects.create(name=name, endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
         Service.objects.create(service_id=name, name=name, provider=row, model="m", price=price)
     snapshot.refresh()
     now = timezone.localtime()
     moment = now.replace(hour=12, minute=0, second=0, microsecond=0)
-    if moment > now:  # a session that began now would be over by then
+    if moment > now:  # a session created now would have expired by noon
         moment -= timedelta(days=1)
     monkeypatch.setattr(timezone, "now", lambda: moment)
     return moment
@@ -54,7 +54,7 @@ def entry(name: str, at: datetime, provider: str = "yuan", **more: Any) -> Entry
 
 
 def test_the_bill_of_a_scripted_month_is_that_of_a_hand(noon: datetime):
-    """Every day three calls in yuan, one of them by a fallback, one in dollars and one that nobody prices."""
+    """Each day has three calls in yuan, one of them a fallback's, one in dollars and one without a price."""
     days = [noon - timedelta(days=each) for each in range(MONTH)]
     for number, day in enumerate(days):
         write(
@@ -65,8 +65,8 @@ def test_the_bill_of_a_scripted_month_is_that_of_a_hand(noon: datetime):
             ]
         )
     found = sum_usage(noon - timedelta(days=MONTH - 1), "agent")
-    yuan = Decimal("0.0022") * 3 * MONTH  # 600 at 2, 400 at 0.5, 100 at 8 a million
-    dollars = Decimal("0.0105") * MONTH  # 2000 at 3, 300 at 15 a million
+    yuan = Decimal("0.0022") * 3 * MONTH  # 600 at 2, 400 at 0.5, 100 at 8 per million
+    dollars = Decimal("0.0105") * MONTH  # 2000 at 3, 300 at 15 per million
     assert found.total.costs == {"CNY": yuan * 10**9, "USD": dollars * 10**9}
     assert found.total.savings == {"CNY": Decimal("0.0006") * 3 * MONTH * 10**9, "USD": 0}
     assert found.total.fallback_costs == {"CNY": 0, "USD": 0}
@@ -80,13 +80,13 @@ def test_the_bill_of_a_scripted_month_is_that_of_a_hand(noon: datetime):
 
 @pytest.mark.parametrize(("group", "names"), [("route", ["planning", "design"]), ("provider", ["yuan", "dollars"])])
 def test_groups_stand_in_the_order_of_their_weight(noon: datetime, group: str, names: list[str]):
-    """The dearest first, in the currency of the largest sum; no two are added up."""
+    """The most expensive group is first, in the currency of the largest sum. Currencies are not added up."""
     write([entry(f"a{each}", noon) for each in range(9)] + [entry("b", noon, "dollars", route="design")])
     assert [name for name, _ in sum_usage(noon - timedelta(hours=3), group).groups] == names
 
 
 def test_a_short_time_is_read_by_the_hour(noon: datetime):
-    """What was an hour before it is not in it."""
+    """An hour before the period is not included."""
     write([entry("now", noon), entry("before", noon - timedelta(hours=5))])
     assert sum_usage(noon - timedelta(hours=3), "agent").total.requests == 1
     assert len(sum_usage(noon - timedelta(hours=6), "agent").series) == 2
@@ -94,7 +94,7 @@ def test_a_short_time_is_read_by_the_hour(noon: datetime):
 
 @pytest.mark.parametrize("by", ["agent", "route", "provider", "model", "day"])
 def test_the_page_shows_the_sums(viewer: Client, noon: datetime, by: str):
-    """For everybody who may look, in a few queries, whatever it is grouped by."""
+    """Viewers see the page, whatever the grouping."""
     write([entry("a", noon, fell_back=True), entry("b", noon, "dollars"), entry("c", noon, "unpriced")])
     page = text_of(viewer.get("/usage/", {"by": by, "days": "7"}))
     for each in ("0.0022 CNY", "0.0045 USD", "excluding 1 request with unknown price", "0.0006 CNY"):
@@ -103,7 +103,7 @@ def test_the_page_shows_the_sums(viewer: Client, noon: datetime, by: str):
 
 
 def test_what_costs_nothing_is_no_unknown_price(viewer: Client, noon: datetime):
-    """The embedded provider's requests alone cost 0; beside others no line is made of them."""
+    """Requests of the embedded provider alone cost 0. Beside priced ones they add no line."""
     write([entry("a", noon, "echo", usage=Usage(10, 10))])
     page = text_of(viewer.get("/usage/", {"by": "provider"}))
     assert "unknown price" not in page
@@ -115,26 +115,26 @@ def test_what_costs_nothing_is_no_unknown_price(viewer: Client, noon: datetime):
 
 
 def test_the_page_asks_the_sums_alone(viewer: Client, noon: datetime):
-    """A few queries, however many requests there are."""
+    """The page reads sums, not requests, so its few queries do not depend on their number."""
     write([entry("a", noon)])
     assert queries_of(viewer, "/usage/", using="logs") <= 4
 
 
 def test_old_sums_go(noon: datetime):
-    """Hours after a week, days after a year and a month."""
+    """Hours are kept for a week, days for a year and a month."""
     write([entry("a", noon), entry("b", noon - timedelta(days=8)), entry("c", noon - timedelta(days=400))])
     prune_usage(noon)
     assert [each.span for each in UsageSum.objects.order_by("start")] == ["d", "d", "h"]
 
 
 def test_an_installation_without_requests_says_so(viewer: Client):
-    """And words in the address that mean nothing are the usual ones."""
+    """Unknown values in the address fall back to the defaults."""
     page = text_of(viewer.get("/usage/", {"by": "weather", "days": "many"}))
     assert "No requests in this period." in page
 
 
 def test_the_csv_is_exact_and_no_formula(viewer: Client, noon: datetime):
-    """A line for each currency; a name that a spreadsheet would take for a formula is text."""
+    """There is a line per currency. A name that a spreadsheet would read as a formula is escaped."""
     write([entry("a", noon, agent="=cmd()"), entry("b", noon, "dollars", agent="=cmd()")])
     answer = viewer.get("/csv/usage/", {"by": "agent", "days": "7"})
     assert answer["Content-Type"] == "text/csv; charset=utf-8"
@@ -148,7 +148,7 @@ def test_the_csv_is_exact_and_no_formula(viewer: Client, noon: datetime):
 
 
 def test_an_agents_rows_have_costs_by_currency_and_end_where_it_says(text_agent: AgentProgram, noon: datetime):
-    """By key, with attempts and what nobody prices; `until` is not in the time, no currencies are added."""
+    """A row has attempts and unpriced requests. `until` is exclusive, and currencies are not added up."""
     calls = [
         entry("a", noon - timedelta(hours=2), agent="text-agent", fell_back=True),
         entry("b", noon - timedelta(hours=2), "dollars", agent="text-agent"),
@@ -167,7 +167,7 @@ def test_an_agents_rows_have_costs_by_currency_and_end_where_it_says(text_agent:
 
 
 def test_an_agent_sees_its_own_usage(text_agent: AgentProgram, noon: datetime):
-    """By model or day, exact, never another's."""
+    """The amounts are exact, and other agents' usage is not included."""
     write([entry("a", noon, agent="text-agent"), entry("b", noon, agent="ann")])
     found = text_agent.get("/usage?groupBy=provider&since=2020-01-01").json()
     assert [(each["name"], each["requests"]) for each in found["groups"]] == [("yuan", 1)]
@@ -188,7 +188,7 @@ def test_an_agent_sees_its_own_usage(text_agent: AgentProgram, noon: datetime):
     ],
 )
 def test_what_cannot_be_asked_is_a_sentence(text_agent: AgentProgram, query: str):
-    """400, with what can."""
+    """The response is 400 with the allowed values."""
     answer = text_agent.get(f"/usage?{query}")
     assert answer.status_code == 400
     assert answer.json()["message"].startswith(("groupBy must be", "since is a day", "until is a day", "until must be"))
