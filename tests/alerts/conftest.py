@@ -1,4 +1,4 @@
-"""The chat that alerts are sent to; a file that needs another address has a fixture of its own."""
+"""The chat that alerts are sent to; a module that needs another address overrides the fixture."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.engines.webhook import Chat, running_chat
 
 @pytest.fixture
 def chat(settings: Any) -> Iterator[Chat]:
-    """The operator's."""
+    """A running chat server whose address is the configured webhook."""
     with running_chat() as found:
         settings.ALERT_WEBHOOK = parse_webhook(found.base + "/hook")
         yield found

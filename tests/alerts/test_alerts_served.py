@@ -1,4 +1,4 @@
-"""Alerts of a real server with two processes: one chat, each trouble once, from a call's refusal to its end."""
+"""Alerts of a real server with two processes: each condition is sent once to the chat, until it ends."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ def server(tmp_path: Any, chat: Chat) -> Iterator[Server]:
 
 
 def until(is_so: Callable[[], bool]) -> bool:
-    """Whether it came to be so, as long as anybody waits for it."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         if is_so():
@@ -56,7 +55,7 @@ def call(server: Server) -> None:
 
 
 def test_two_processes_tell_of_a_refused_key_once_and_its_end_is_seen(server: Server, chat: Chat) -> None:
-    """Calls that both of them answer; `/metrics` has it while it lasts, and the next answer ends it."""
+    """Calls reach both processes. `/metrics` has the alert until the next successful call ends it."""
     server.lab.play({"one": "http_401"})
     for _ in range(8):
         call(server)
@@ -75,7 +74,7 @@ def test_two_processes_tell_of_a_refused_key_once_and_its_end_is_seen(server: Se
 
 
 def test_a_killed_process_of_two_is_told_once(server: Server, chat: Chat) -> None:
-    """The other one or its successor finds it; the server goes on."""
+    """The other process or the replacement detects it, and the server keeps running."""
     assert until(lambda: len(children(server)) == 2)
     victim = int(children(server)[-1])
     os.kill(victim, signal.SIGKILL)
@@ -89,5 +88,4 @@ def test_a_killed_process_of_two_is_told_once(server: Server, chat: Chat) -> Non
 
 
 def children(server: Server) -> list[str]:
-    """The serving processes that have said that they serve."""
     return [path.name.partition("-")[0] for path in (server.directory / "processes").glob("[0-9]*-*")]

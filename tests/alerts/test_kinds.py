@@ -1,4 +1,4 @@
-"""The table of alerts: every kind has its row, its sentences in both languages, and a page that says what to do."""
+"""The table of alert kinds: sentences in both languages, and the page that says what to do."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ SENTENCES = [(kind, stage) for kind in AlertKind for stage in KINDS[kind].senten
 
 
 def test_every_kind_of_alert_has_its_row():
-    """The table is complete over its enum."""
     assert list(KINDS) == list(AlertKind)
 
 
 @pytest.mark.parametrize("kind", AlertKind)
 def test_every_kind_links_to_a_heading_that_says_what_to_do(kind):
-    """Its page is a document of this repository with that anchor; the document's table has it, too."""
+    """The page is a document of this repository with that anchor, and its table lists the kind."""
     file, _, anchor = KINDS[kind].page.partition("#")
     headings = re.findall(r"^#+ (.+)$", (ROOT / file).read_text(), re.MULTILINE)
     assert anchor in [heading.lower().replace(" ", "-") for heading in headings] or not anchor
@@ -34,7 +33,7 @@ def test_every_kind_links_to_a_heading_that_says_what_to_do(kind):
 
 @pytest.mark.parametrize(("kind", "stage"), SENTENCES)
 def test_every_alert_reads_in_both_languages(kind, stage):
-    """The sentence is kept as data, holds its facts, and is another one in Chinese, as are title and remedy."""
+    """The sentence survives storage as data, contains its values and is translated, as are title and remedy."""
     found = condition_of(kind, "subject", stage, **FACTS, **MORE_FACTS)
     kept = text_of(data_of(found.sentence))
     assert kept == found.sentence
@@ -47,5 +46,5 @@ def test_every_alert_reads_in_both_languages(kind, stage):
 
 
 def test_the_subject_is_the_name_where_no_other_is_given():
-    """Most subjects are what people call the thing."""
+    """Most subjects are the name of the thing."""
     assert "deepseek" in condition_of(AlertKind.KEY_REFUSED, "deepseek", Stage.USUAL, status="401").sentence

@@ -1,4 +1,4 @@
-"""The ledger of alerts: once for its kind and subject while it lasts, whoever notes it, and one who sends."""
+"""The ledger of alerts: one row per kind and subject, one notification per beginning and end, one sender."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WELL = (AlertKind.KEY_REFUSED, "deepseek")
 
 
 def tell(now: datetime) -> list[str]:
-    """What is due is claimed and sent; what each was."""
+    """Claim and send what is due; return what was sent."""
     told = []
     while claimed := ledger.claim_next(now):
         ledger.note_sent(claimed, now)
@@ -32,7 +32,6 @@ def tell(now: datetime) -> list[str]:
 
 
 def test_a_trouble_that_lasts_is_told_once():
-    """However often it is found."""
     for minutes in range(5):
         ledger.note_trouble(REFUSED, NOON + minutes * MINUTE)
     assert tell(NOON + 5 * MINUTE) == ["key_refused begun"]
@@ -42,7 +41,7 @@ def test_a_trouble_that_lasts_is_told_once():
 
 
 def test_an_end_is_told_once_and_what_comes_back_is_told_again():
-    """Both after a time in which it did not change."""
+    """An end is sent after the condition has not returned for a while."""
     ledger.note_trouble(REFUSED, NOON)
     tell(NOON)
     ledger.end_alerts({WELL: NOON + MINUTE}, {}, NOON + MINUTE)
@@ -54,7 +53,7 @@ def test_an_end_is_told_once_and_what_comes_back_is_told_again():
 
 
 def test_what_comes_and_goes_is_told_once():
-    """An end that lasts less than two minutes was none."""
+    """An end that lasts less than two minutes is not sent."""
     ledger.note_trouble(REFUSED, NOON)
     tell(NOON)
     for minutes in range(1, 20, 2):
@@ -65,7 +64,7 @@ def test_what_comes_and_goes_is_told_once():
 
 
 def test_older_news_changes_nothing():
-    """Of two processes one may be late."""
+    """Reports of two processes may arrive out of order."""
     ledger.note_trouble(REFUSED, NOON)
     ledger.end_alerts({WELL: NOON - MINUTE}, {}, NOON)
     assert list_alerts()[0].ended_at is None
@@ -75,7 +74,7 @@ def test_older_news_changes_nothing():
 
 
 def test_a_state_ends_when_it_is_not_found_any_more():
-    """A minute of silence ends what is looked at all the time; a call's sign holds for a day."""
+    """A state that is polled ends after a minute without a report. A condition seen in calls lasts for a day."""
     ledger.note_trouble(FULL, NOON)
     ledger.note_trouble(REFUSED, NOON)
     ledger.note_trouble(FULL, NOON + MINUTE / 2)
@@ -89,14 +88,14 @@ def test_a_state_ends_when_it_is_not_found_any_more():
 
 
 def test_what_was_taken_out_of_the_configuration_has_no_trouble():
-    """The provider is gone, so is its alert."""
+    """If the provider is removed, its alert ends."""
     ledger.note_trouble(REFUSED, NOON)
     ledger.end_alerts({}, {AlertKind.KEY_REFUSED: {"qwen"}}, NOON + MINUTE)
     assert list_alerts()[0].ended_at == NOON + MINUTE
 
 
 def test_what_cannot_be_sent_is_tried_again_ever_later_and_then_given_up():
-    """The page keeps why."""
+    """The page keeps the error."""
     ledger.note_trouble(REFUSED, NOON)
     now, waits = NOON, []
     while claimed := ledger.claim_next(now):
@@ -116,7 +115,7 @@ def test_what_cannot_be_sent_is_tried_again_ever_later_and_then_given_up():
 
 
 def test_a_scraper_reads_how_many_last():
-    """By kind, nought for those that have none."""
+    """A kind without open alerts has 0."""
     ledger.note_trouble(REFUSED, NOON)
     numbers = Client(REMOTE_ADDR="127.0.0.1").get("/metrics").content.decode()
     assert 'routing_admin_alerts_open{kind="key_refused"} 1.0' in numbers
@@ -124,7 +123,7 @@ def test_a_scraper_reads_how_many_last():
 
 
 def test_what_is_over_for_long_goes():
-    """Pruned after 90 days."""
+    """Alerts are pruned 90 days after their end."""
     ledger.note_trouble(REFUSED, NOON)
     ledger.end_kind(AlertKind.KEY_REFUSED, NOON + MINUTE)
     ledger.prune_alerts(NOON + timedelta(days=89))
@@ -135,7 +134,7 @@ def test_what_is_over_for_long_goes():
 
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 def test_of_many_who_find_and_claim_at_once_one_sends():
-    """Each in a connection of its own, as processes have."""
+    """Each thread has its own connection, as a process has."""
 
     def find_and_claim(_: int) -> int:
         try:

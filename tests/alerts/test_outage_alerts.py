@@ -1,4 +1,4 @@
-"""Alerts about outages: sent without the database where that is the outage, once, and taken over when it is back."""
+"""Alerts about outages: sent once without the database if the database is down, and stored there afterwards."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def down(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
 
 
 def failing_watch() -> AlertWatch:
-    """A process whose database has failed for longer than a restart takes."""
+    """Return the watch of a process whose database has failed for longer than a restart takes."""
     watch = AlertWatch()
     watch.round()
     assert watch.asking_since is not None
@@ -82,7 +82,7 @@ def names(found: Iterator[Condition]) -> set[AlertKind]:
 
 
 def test_a_database_that_takes_no_writes_is_told_once_and_so_is_its_end(chat, down):
-    """By the first of two processes; the page shows it, and the database takes it over when it is back."""
+    """Only the first of two processes sends it. The page shows it, and the database stores it after the outage."""
     one, other = failing_watch(), failing_watch()
     for watch in (one, other, one):
         watch.offline_round()
@@ -110,7 +110,7 @@ def test_a_database_that_takes_no_writes_is_told_once_and_so_is_its_end(chat, do
     ],
 )
 def test_the_alert_says_what_kind_of_outage_it_is(chat, monkeypatch, code, said, words):
-    """A database that answers, but refuses, is not started again."""
+    """A database that answers but refuses writes does not have to be restarted."""
     cause = sqlite3.OperationalError()
     cause.sqlite_errorcode = code
 
@@ -123,7 +123,7 @@ def test_the_alert_says_what_kind_of_outage_it_is(chat, monkeypatch, code, said,
 
 
 def test_entries_that_wait_in_memory_are_an_alert_at_once(monkeypatch):
-    """A restart would lose them: that is not said a minute later."""
+    """A restart would lose them, so the alert does not wait a minute."""
     monkeypatch.setattr(journal(), "disk_is_full", True)
     (found,) = troubles.find_outages(NOON)
     assert (found.kind, "0 wait in memory" in found.sentence) == (AlertKind.LOG_WAITING, True)
@@ -140,7 +140,7 @@ def test_an_outage_shorter_than_a_restart_is_no_alert(chat, down):
 
 
 def test_a_database_that_flaps_is_told_once(chat, down):
-    """What the rows know already is not sent again from the file."""
+    """An alert that is in the database and was sent is not sent again from the file."""
     failing_watch().offline_round()
     down.undo()
     watch = AlertWatch()
@@ -154,7 +154,7 @@ def test_a_database_that_flaps_is_told_once(chat, down):
 
 
 def test_an_outage_that_begins_after_the_end_of_another_was_sent_is_told(chat, down, monkeypatch):
-    """Between two looks at the rows the chat was told that all is well: what follows is an outage of its own."""
+    """After the end was sent, a failure counts as a new outage, even between two reads of the rows."""
     failing_watch().offline_round()
     down.undo()
     watch = AlertWatch()
@@ -174,7 +174,7 @@ def test_an_outage_that_begins_after_the_end_of_another_was_sent_is_told(chat, d
 
 
 def test_the_numbers_of_an_alert_that_lasts_are_the_newest():
-    """In the rows, and in the file that stands for them."""
+    """This holds in the database, and in the file used without it."""
     for noting in (ledger, sending):
         for count in (110, 361):
             noting.note_trouble(condition_of(AlertKind.LOG_LOST, "one", count=count), NOON + count * MINUTE)
@@ -183,7 +183,7 @@ def test_the_numbers_of_an_alert_that_lasts_are_the_newest():
 
 
 def test_what_was_found_but_not_sent_is_sent_without_the_database(chat, down, monkeypatch):
-    """A row that no chat has heard of keeps nothing back; one that was sent does."""
+    """An unsent row does not suppress the alert from the file, a sent one does."""
     down.undo()
     redis = condition_of(AlertKind.REDIS, "Redis", problem="It is silent.")
     monkeypatch.setattr(watching, "find_outages", lambda now: iter([redis]))
@@ -202,7 +202,7 @@ def test_what_was_found_but_not_sent_is_sent_without_the_database(chat, down, mo
 
 
 def test_a_database_that_hangs_while_alerts_are_sent_is_being_asked(chat, monkeypatch):
-    """Claiming is asking the database; waiting for the chat is not, however long it takes."""
+    """Claiming alerts uses the database and is timed. Waiting for the chat is not, however long it takes."""
     watch, asked = AlertWatch(), []
     ledger.note_trouble(condition_of(AlertKind.DISK, "data directory", free=1), timezone.now())
     claim, send = ledger.claim_next, sending.send
@@ -214,7 +214,7 @@ def test_a_database_that_hangs_while_alerts_are_sent_is_being_asked(chat, monkey
 
 
 def test_a_failure_that_is_not_the_database_is_no_outage(monkeypatch):
-    """The fault of the watch is in the server's log, and the next round looks again."""
+    """The exception is raised for the server's log, and the next round runs normally."""
     monkeypatch.setattr(watching, "find_troubles", lambda state: 1 / 0)
     watch = AlertWatch()
     with pytest.raises(ZeroDivisionError):
@@ -223,7 +223,7 @@ def test_a_failure_that_is_not_the_database_is_no_outage(monkeypatch):
 
 
 def test_an_alert_is_sent_once_by_a_process_whose_disk_takes_nothing(chat, down, monkeypatch):
-    """It is kept in memory then."""
+    """The alert is kept in memory if the file cannot be written."""
     monkeypatch.setattr(type(alert_file()), "path", property(lambda _: Path("/proc/alerts.json")))
     watch = failing_watch()
     watch.offline_round()
@@ -234,7 +234,7 @@ def test_an_alert_is_sent_once_by_a_process_whose_disk_takes_nothing(chat, down,
 
 
 def test_store_redis_log_and_configuration_are_told_when_they_fail_for_long(monkeypatch):
-    """By what this process remembers of each; a moment earlier none is."""
+    """Redis and the store alert within ten seconds, log and configuration after a minute, none at once."""
     link = RedisLink("redis://127.0.0.1:9", "test")
     assert link.look() is not None
     now = timezone.now()
@@ -250,7 +250,7 @@ def test_store_redis_log_and_configuration_are_told_when_they_fail_for_long(monk
 
 
 def test_lost_entries_are_told_when_more_are_lost(monkeypatch):
-    """Once for each loss, also by a process that lost them before its first look."""
+    """There is one alert per loss, including a loss before the first round."""
     watch = AlertWatch()
     monkeypatch.setattr(journal(), "lost", 2)
     watch.round()
@@ -264,7 +264,7 @@ def test_lost_entries_are_told_when_more_are_lost(monkeypatch):
 
 
 def test_a_webhook_that_fails_three_times_is_an_alert_until_something_arrives(chat, settings):
-    """On the page; a delivery ends it."""
+    """The failure is on the page, and a successful delivery ends it."""
     ledger.note_trouble(condition_of(AlertKind.DISK, "data directory", free=1), NOON)
     chat.replies[:] = [(503, b"busy")] * 3
     for minutes in (0, 1, 3):
@@ -292,14 +292,14 @@ def test_a_webhook_that_fails_three_times_is_an_alert_until_something_arrives(ch
     ],
 )
 def test_a_job_is_overdue_after_twice_its_own_interval(days_ago, overdue):
-    """A job that never ran was never set up; two runs within hours are one."""
+    """A job that never ran is not overdue. Two runs within hours count as one."""
     runs = [NOON - each * DAY for each in days_ago]
     assert is_overdue(runs, NOON) is overdue
     assert is_overdue([run - each for run in runs for each in (timedelta(0), MINUTE)], NOON) is overdue
 
 
 def test_backup_and_prune_that_no_longer_run_are_told_until_they_do(monkeypatch):
-    """A copy before a migration is no backup, and a newcomer has neither."""
+    """A copy before a migration is not a backup. Without any run, neither job is overdue."""
     assert names(troubles.find_overdue(timezone.now() + 100 * DAY)) == set()
     record_backup(SYSTEM, {"folder": "20261122-before-0030"})
     prune(SYSTEM, timezone.now())
@@ -315,7 +315,7 @@ def test_backup_and_prune_that_no_longer_run_are_told_until_they_do(monkeypatch)
 
 
 def test_a_process_that_is_killed_is_told_and_one_that_ends_in_order_is_not(tmp_path):
-    """Each is found once, by whichever process looks first."""
+    """Each crash is detected once, by whichever process looks first."""
     words = (
         "import django; django.setup(); "
         "from routing_admin.platform.server.process_mark import process_mark as own; m = own(); m.place(); "
@@ -336,7 +336,7 @@ def test_a_process_that_is_killed_is_told_and_one_that_ends_in_order_is_not(tmp_
 
 
 def test_a_server_takes_room_for_alerts_before_the_disk_is_full():
-    """The file does not grow afterwards."""
+    """The file is created in full size and does not grow."""
     watch = AlertWatch()
     watch.start()
     size = alert_file().path.stat().st_size
@@ -348,7 +348,7 @@ def test_a_server_takes_room_for_alerts_before_the_disk_is_full():
 
 
 def test_a_backup_of_another_tool_is_noted(capsys):
-    """As one of ours: for the alert and the metric."""
+    """It counts like one of ours, for the alert and the metric."""
     call_command("backup", "--record")
     assert "another tool" in capsys.readouterr().out
     assert len(list_runs("installation.backup")) == 1

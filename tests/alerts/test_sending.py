@@ -1,4 +1,4 @@
-"""Alerts at a chat on the loopback, over real sockets: each kind once, in every shape, signed, and nothing leaks."""
+"""Sending alerts to a chat on the loopback over real sockets: every kind and shape, signatures, no secrets."""
 
 from __future__ import annotations
 
@@ -56,7 +56,6 @@ def hook_of(chat: Chat, shape: str = "json", more: str = "") -> Any:
 
 
 def text_of_body(shape: str, body: Any) -> str:
-    """The lines for people, wherever the shape has them."""
     return str({"feishu": lambda: body["content"]["text"]}.get(shape, lambda: _text(body["text"]))())
 
 
@@ -66,7 +65,7 @@ def _text(found: Any) -> Any:
 
 @pytest.mark.parametrize("shape", [each.value for each in ShapeName])
 def test_each_kind_arrives_once_in_every_shape(chat, shape):
-    """With its sentence, and the page that says what to do; rounds that follow send nothing."""
+    """The text has the page that says what to do. Later rounds send nothing."""
     now = timezone.now()
     for kind in AlertKind:
         note_trouble(trouble(kind), now)
@@ -83,7 +82,7 @@ def test_each_kind_arrives_once_in_every_shape(chat, shape):
 
 
 def test_programs_get_fields_beside_the_text(chat):
-    """In plain JSON: what began, about whom, how bad, since when, in both languages; and that it is over."""
+    """Plain JSON has event, subject, severity, time and messages in both languages, and the end is sent, too."""
     now = timezone.now()
     note_trouble(trouble(AlertKind.KEY_REFUSED), now)
     sending.send_due(hook_of(chat), now)
@@ -98,7 +97,7 @@ def test_programs_get_fields_beside_the_text(chat):
 
 
 def test_a_chinese_chat_reads_chinese_unless_the_address_says_otherwise(chat):
-    """By the shape, or `lang=`."""
+    """The language depends on the shape or on `lang=`."""
     now = timezone.now()
     note_trouble(trouble(AlertKind.DISK), now)
     sending.send_due(hook_of(chat, "wecom"), now)
@@ -108,7 +107,7 @@ def test_a_chinese_chat_reads_chinese_unless_the_address_says_otherwise(chat):
 
 
 def test_signatures_arrive_as_they_were_made(chat):
-    """DingTalk's in the address, Feishu's in the body; the secret itself is never sent."""
+    """DingTalk's signature is in the address, Feishu's in the body. The secret itself is never sent."""
     notice = sending.write_test("en", "ada", timezone.now())
     for shape in ("dingtalk", "feishu"):
         assert sending.send(hook_of(chat, shape, "&secret=SEC+/0123456789=="), notice) == ""
@@ -124,7 +123,7 @@ def signature(key: str, text: str) -> str:
 
 
 def test_a_refused_notice_is_tried_again_until_it_is_taken(chat, caplog):
-    """The reason stands on the page meanwhile; address and secret stand nowhere."""
+    """The page shows the reason meanwhile. Address and secret are in neither the log nor the error."""
     caplog.set_level(logging.DEBUG)
     echo = json.dumps({"errcode": 93000, "errmsg": f"invalid webhook url {chat.base}{SECRET_PATH} secret SECRETSECRET"})
     chat.replies[:] = [(200, echo.encode()), (503, b"busy")]
@@ -147,21 +146,21 @@ def test_a_refused_notice_is_tried_again_until_it_is_taken(chat, caplog):
     [("http://127.0.0.1:9", "nothing is listening there"), ("http://no-such-host.invalid", "does not resolve")],
 )
 def test_a_chat_that_is_not_reached_is_said_so(base, words):
-    """By its host alone."""
+    """The error contains only the host."""
     found = sending.send(parse_webhook(base + SECRET_PATH), sending.write_test("en", "ada", timezone.now()))
     assert words in found
     assert "swordfish" not in found
 
 
 def test_a_redirect_is_not_followed(chat):
-    """The notice would go to somebody whom nobody named."""
+    """A redirect would send the notice to an unconfigured host."""
     chat.replies[:] = [(302, b"")]
     assert "redirects are not followed" in sending.send(hook_of(chat), sending.write_test("en", "ada", timezone.now()))
     assert len(chat.received) == 1
 
 
 def test_an_address_that_may_not_be_called_is_not(chat, monkeypatch):
-    """The rules of all that goes out hold for it; the sentence names the setting."""
+    """The origin policy for outgoing calls applies, and the error names the setting."""
     monkeypatch.setattr(sending, "process_upstream", lambda: Upstream(OriginPolicy()))
     found = sending.send(hook_of(chat), sending.write_test("en", "ada", timezone.now()))
     assert "ROUTING_ADMIN_ALLOWED_ORIGINS" in found
@@ -171,7 +170,7 @@ def test_an_address_that_may_not_be_called_is_not(chat, monkeypatch):
 
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 def test_of_many_senders_one_sends(chat):
-    """Each with a connection of its own, as processes have."""
+    """Each thread has its own connection, as a process has."""
     now, hook = timezone.now(), hook_of(chat)
     for kind in AlertKind:
         note_trouble(trouble(kind), now)

@@ -1,4 +1,4 @@
-"""What is written to each chat, how it is signed, and which answers are refusals."""
+"""What is sent to each chat, how it is signed, and which responses are failures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ def signature(key: str, text: str) -> str:
 
 
 def test_every_shape_has_its_row():
-    """The table is complete over its enum."""
     assert list(SHAPES) == list(ShapeName)
 
 
@@ -38,12 +37,12 @@ def test_every_shape_has_its_row():
     ],
 )
 def test_each_chat_gets_its_own_body(shape, body):
-    """By the vendors' pages; no tag in a name calls people."""
+    """The bodies follow the vendors' documentation. Markup in a name cannot mention people."""
     assert write(shape, NOTICE, "https://chat.example/hook", "", NOW) == ("https://chat.example/hook", body)
 
 
 def test_dingtalk_is_signed_in_the_address():
-    """Milliseconds and secret, by HMAC-SHA256 with the secret."""
+    """The signature is an HMAC-SHA256 of milliseconds and secret, with the secret as key."""
     url, _ = write(ShapeName.DINGTALK, NOTICE, "https://oapi.dingtalk.com/robot/send?access_token=t", "SECs", NOW)
     found = parse_qs(urlsplit(url).query)
     assert found["timestamp"] == ["1763800000250"]
@@ -52,14 +51,14 @@ def test_dingtalk_is_signed_in_the_address():
 
 
 def test_feishu_is_signed_in_the_body():
-    """Seconds and secret are the key, and what is signed is empty."""
+    """Seconds and secret are the key, and the message is empty."""
     url, body = write(ShapeName.FEISHU, NOTICE, "https://open.feishu.cn/x", "s3cret", NOW)
     assert url == "https://open.feishu.cn/x"
     assert (body["timestamp"], body["sign"]) == ("1763800000", signature("1763800000\ns3cret", ""))
 
 
 def test_a_long_text_is_cut_at_a_letter():
-    """No chat takes more than the shortest of them, which counts bytes."""
+    """The limit is that of the strictest chat, which counts bytes."""
     text = write(ShapeName.WECOM, Notice(("密" * 3000,)), "https://chat.example", "", NOW)[1]["text"]["content"]
     assert TEXT_BYTES - 3 < len(text.encode()) <= TEXT_BYTES
     assert set(text) == {"密"}
@@ -79,7 +78,7 @@ def test_a_long_text_is_cut_at_a_letter():
     ],
 )
 def test_a_refusal_is_seen_in_the_answer(shape, status, answer, words):
-    """Also one that comes as 200, and an answer that is not that chat's."""
+    """A failure may have status 200, and a response that is not the chat's is one, too."""
     body = answer if isinstance(answer, str) else json.dumps(answer)
     found = refusal_in(shape, status, body.encode())
     assert found is not None
@@ -98,5 +97,4 @@ def test_a_refusal_is_seen_in_the_answer(shape, status, answer, words):
     ],
 )
 def test_a_success_is_one(shape, answer):
-    """As each of them says it."""
     assert refusal_in(shape, 200, answer) is None

@@ -1,4 +1,4 @@
-"""The watch: each kind of trouble is found where it happens, arrives at a chat once, and is over once it is mended."""
+"""The watch detects each kind of condition, and each is sent to a chat once and ends when it is fixed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def refusal(status: int, message: str = "no", code: str = "") -> tuple[int, byte
 
 @pytest.fixture
 def provider(demo: None) -> Iterator[Chat]:
-    """A provider that answers as it is told to, alone in a route of its own."""
+    """A provider with scripted answers, the only candidate of its own route."""
     call_outcomes().take()
     with running_chat() as found:
         row = Provider.objects.create(
@@ -62,7 +62,6 @@ def provider(demo: None) -> Iterator[Chat]:
 
 
 def ask(*replies: tuple[int, bytes], provider: Chat) -> None:
-    """A call along that route, while the provider answers so; and the log is written."""
     provider.replies[:] = replies
     post(key_of("text-agent"), said("hello", model="task:night"))
     journal().flush()
@@ -82,19 +81,19 @@ def received(chat: Chat) -> list[tuple[str, str, str]]:
     ],
 )
 def test_what_a_call_shows_arrives_once_and_an_answer_ends_it(chat, provider, reply, kind, subject):
-    """However many calls show it; the end is noted at once, and told when it has lasted."""
+    """The alert is sent once for any number of calls. A successful call ends it."""
     ask(*[reply] * 5, provider=provider)
     for _ in range(3):
         watch().round()
     assert received(chat).count(("begun", kind, subject)) == 1
-    renew(process_run_context)  # its rest is over
+    renew(process_run_context)  # ends the cooldown
     ask(WELL, provider=provider)
     watch().round()
     assert [line.ended_at is not None for line in list_alerts() if line.kind == kind] == [True]
 
 
 def test_a_model_that_only_a_caller_names_is_nobodys_trouble(chat, provider):
-    """It stands in no route and is no service."""
+    """The model is neither a candidate of a route nor a service."""
     provider.replies[:] = [refusal(404, "no such model", "model_not_found")]
     post(key_of("text-agent"), said("hello", model="night-owl/owl-xl"))
     journal().flush()
@@ -103,7 +102,7 @@ def test_a_model_that_only_a_caller_names_is_nobodys_trouble(chat, provider):
 
 
 def test_a_route_without_anybody_left_is_told_of_and_all_of_them_as_one(chat, provider):
-    """By what this process remembers; a route that has somebody else left is well."""
+    """The alert is per route, or one for all if every route is affected. It uses this process's cooldowns."""
     ask(refusal(402, "Insufficient Balance"), provider=provider)
     watch().round()
     assert ("begun", "all_cooling", "night") in received(chat)
@@ -121,14 +120,13 @@ def test_a_route_without_anybody_left_is_told_of_and_all_of_them_as_one(chat, pr
 
 
 def use(holder: str, meter: Meter, drawn: int) -> None:
-    """So much of a limit is used up in the window of now."""
     end = timezone.now() + timedelta(hours=1)
     place = {"holder": holder, "meter": meter, "window": "now"}
     LimitWindow.objects.update_or_create(**place, defaults={"drawn": drawn, "ends_at": end})
 
 
 def test_a_budget_is_told_of_when_little_is_left_and_when_nothing_is(chat, demo):
-    """Of an agent, and of a key's own; what is counted by the minute is none."""
+    """This covers limits of an agent and of a key. A limit per minute is not a budget."""
     limits = {"tokensPerDay": 100, "requestsPerMinute": 1}
     row = Agent.objects.get(agent_id="text-agent")
     row.limits = limits
@@ -149,14 +147,14 @@ def test_a_budget_is_told_of_when_little_is_left_and_when_nothing_is(chat, demo)
 
 
 def test_a_disk_that_is_nearly_full_is_told_of(chat, demo, monkeypatch):
-    """As the dashboard tells of it."""
+    """The dashboard uses the same threshold."""
     monkeypatch.setattr(store_monitor, "LOW_BYTES", 1 << 62)
     watch().round()
     assert received(chat) == [("begun", "disk", "data directory")]
 
 
 def test_a_model_whose_last_day_has_come_is_told_of(chat, demo, monkeypatch):
-    """Where a route or an agent loses something by it."""
+    """There is an alert if a route or an agent uses the model."""
     endpoint, model = "https://api.anthropic.com/v1", "claude-sonnet-4-5"
     end = default_catalogue().retirement_at("claude", endpoint, model)
     monkeypatch.setattr(timezone, "localdate", lambda: end.day + timedelta(days=1))
@@ -171,7 +169,7 @@ def test_a_model_whose_last_day_has_come_is_told_of(chat, demo, monkeypatch):
 
 
 def test_a_refused_import_is_told_of_and_a_good_one_ends_it(chat, demo, tmp_path):
-    """By page, script and command alike, for they are one action; what it says is the first problem."""
+    """This covers import by page, script and command, which share one action."""
     with pytest.raises(InvalidError):
         import_configuration(Actor("person", "ada"), [b'{"routing": {"planning": 7}}'])
     bad = tmp_path / "llm-routing.json"
@@ -186,7 +184,7 @@ def test_a_refused_import_is_told_of_and_a_good_one_ends_it(chat, demo, tmp_path
 
 
 def test_without_a_webhook_the_page_has_it_all_the_same(settings, demo, monkeypatch):
-    """Nothing is sent, and it is due once there is one."""
+    """Nothing is sent, and the alert is still due when a webhook is set."""
     settings.ALERT_WEBHOOK = None
     monkeypatch.setattr(store_monitor, "LOW_BYTES", 1 << 62)
     watch().round()

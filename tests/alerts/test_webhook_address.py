@@ -1,4 +1,4 @@
-"""The webhook's address: its shape, its secret, its language, and that nothing of it is seen."""
+"""The webhook's address: shape, secret and language, and that its secrets are not shown."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ HOOKS = {
 
 @pytest.mark.parametrize("text", HOOKS)
 def test_the_host_tells_the_shape_unless_it_is_written(text):
-    """And the shape the language."""
+    """The default language follows from the shape."""
     found = parse_webhook(text)
     assert (found.shape, found.language) == HOOKS[text]
 
 
 def test_what_stands_behind_the_hash_is_never_called():
-    """It is the secret; a plus in it stays one."""
+    """The fragment has the secret, in which a plus is literal."""
     found = parse_webhook(" https://ops.example/hook?id=1#shape=feishu&secret=a+b/c= ")
     assert (found.url, found.secret) == ("https://ops.example/hook?id=1", "a+b/c=")
 
@@ -40,7 +40,7 @@ def test_what_stands_behind_the_hash_is_never_called():
     ],
 )
 def test_a_wrong_address_is_refused_and_not_repeated(text):
-    """The sentence says what to write."""
+    """The message says what is expected."""
     with pytest.raises(WebhookAddressError) as refused:
         parse_webhook(text)
     assert "hunter2" not in str(refused.value)
@@ -48,7 +48,7 @@ def test_a_wrong_address_is_refused_and_not_repeated(text):
 
 
 def test_only_host_and_shape_show():
-    """In whatever is made of it: its own form, and words of others that repeat it."""
+    """This holds for `repr` and for text that quotes the address."""
     hook = parse_webhook("https://ops.example/services/hunter2hunter2?key=0123-4567-89#shape=feishu&secret=swordfish1")
     said = hook.hide("no /services/hunter2hunter2?key=0123-4567-89 here, hunter2hunter2, 0123-4567-89, swordfish1")
     for secret in ("hunter2hunter2", "0123-4567-89", "swordfish1"):
