@@ -1,4 +1,4 @@
-"""Which scope each call of a machine needs: the table holds for every call there is, and is what is written here."""
+"""Scopes of API calls: every call has an entry in the table, with the scope expected here."""
 
 from __future__ import annotations
 
@@ -87,10 +87,10 @@ SCOPE_OF = {
     "GET /v1/files/{ref}/content": "artifacts:read",
     "HEAD /v1/files/{ref}/content": "artifacts:read",
 }
-"""Every call of CONTRACT §4 and §6 and the scope it asks for."""
+"""Every call of an agent and the scope it needs."""
 
 BY_ITS_ADDRESS = {"PUT /api/v1/uploads/{token}"}
-"""What takes no key, for a secret stands in its address."""
+"""Calls without a key, because their address contains a secret."""
 ARGUMENTS = {
     "service_id": "text-model",
     "agent_id": "nobody",
@@ -113,19 +113,17 @@ def client(demo: None) -> Client:
 
 
 def call(client: Client, name: str, headers: dict[str, str]) -> Any:
-    """The answer to a call of the table."""
     method, path = name.split(" ")
     name = "llm-routing" if "/config/" in path else "text-model"
     return client.generic(method, path.format(**ARGUMENTS, name=name), headers=headers)
 
 
 def key_with(*scopes: str) -> dict[str, str]:
-    """The headers of the text agent with a key of those scopes."""
     return {"authorization": f"Bearer {key_of('text-agent', scopes=scopes)}"}
 
 
 def code_of(answer: Any) -> str:
-    """The code of an error in each API's shape; an answer to HEAD has no words."""
+    """Return the error code in each API's shape; a response to HEAD has no body."""
     if not answer.content:
         return ""
     error = answer.json()["error"]
@@ -136,9 +134,9 @@ def code_of(answer: Any) -> str:
 
 @pytest.mark.parametrize("name", SCOPE_OF)
 def test_every_call_asks_for_a_key_and_its_scope(name: str, client: Client) -> None:
-    """No key and a wrong key are 401, a key with every other scope 403 naming the one that lacks.
+    """Without a key or with a wrong one the response is 401; without the scope it is 403 and names the scope.
 
-    Under /v1 a wrong key has OpenAI's word, which programs look for.
+    Below /v1 a wrong key has OpenAI's code `invalid_api_key`, which clients look for.
     """
     others = key_with(*(scope for scope in SCOPES if scope != SCOPE_OF[name]))
     for headers, status, code in (
@@ -160,12 +158,12 @@ def test_every_call_asks_for_a_key_and_its_scope(name: str, client: Client) -> N
 
 @pytest.mark.parametrize("name", SCOPE_OF)
 def test_the_scope_of_a_call_is_all_that_its_key_needs(name: str, client: Client) -> None:
-    """A key with that scope and no other is let in, whatever the call then says of its arguments."""
+    """A key with only that scope is authorized, whatever the response then is."""
     assert call(client, name, key_with(SCOPE_OF[name])).status_code not in (401, 403)
 
 
 def test_the_description_lists_exactly_these_calls(client: Client) -> None:
-    """The OpenAPI document has every call of the agents' API, each with its refusal; it can be read by anybody."""
+    """The OpenAPI document has every call of the agents' API with its error response, and is public."""
     document = client.get("/api/v1/openapi.json").json()
     listed = {f"{method.upper()} {path}" for path, item in document["paths"].items() for method in item}
     assert listed == {name for name in SCOPE_OF if "/api/v1/" in name} | {*ADMIN_SCOPE_OF} | BY_ITS_ADDRESS
@@ -232,18 +230,18 @@ ADMIN_SCOPE_OF = {
     "GET /api/v1/admin/config/{name}": "config:read",
     "POST /api/v1/admin/config/import": "config:write",
 }
-"""Every call of an administrator's script and the scope that its token has to have."""
+"""Every call of an administrator's script and the scope that its token needs."""
 
 
 def token_with(account: Any, *scopes: str) -> dict[str, str]:
-    """The headers of a script of the administrator's with a token of those scopes."""
     return {"authorization": f"Bearer {token_of(account, *scopes)}"}
 
 
 @pytest.mark.parametrize("name", ADMIN_SCOPE_OF)
 def test_every_call_of_a_script_asks_for_a_token_and_its_scope(name: str, client: Client, admin_account: Any) -> None:
-    """No token, an agent's key and a wrong token are 401, a token with every other scope 403 naming the one it lacks;
-    with that scope alone it is let in.
+    """Without a token, with an agent's key or a wrong token the response is 401; without the scope it is 403.
+
+    A token with only that scope is authorized.
     """
     needed = ADMIN_SCOPE_OF[name]
     others = token_with(admin_account, *(scope for scope in ADMIN_SCOPES if scope != needed))
@@ -263,7 +261,7 @@ def test_every_call_of_a_script_asks_for_a_token_and_its_scope(name: str, client
 def machine_urls(
     patterns: list[URLPattern | URLResolver], before: str = "", space: str = ""
 ) -> Iterator[tuple[str, str]]:
-    """Every address in the namespaces of machines: its view name, and its path as the table writes it."""
+    """Yield every address in the namespaces of machines: its view name, and its path as in the table."""
     for each in patterns:
         if isinstance(each, URLResolver):
             named = each.namespace if each.namespace in MACHINES else space
@@ -273,7 +271,7 @@ def machine_urls(
 
 
 def test_every_call_has_its_row_and_every_row_its_call(client: Client) -> None:
-    """The URLconf and the table name the same calls: paths, and of each path the methods."""
+    """The URLconf and the table have the same paths, each with the same methods."""
     found = list(machine_urls(get_resolver().url_patterns))
     with_key = {path for view, path in found if view not in WITHOUT_A_KEY}
     methods = {(name.split(" ")[1], name.split(" ")[0]) for name in (*SCOPE_OF, *ADMIN_SCOPE_OF)}
@@ -302,13 +300,13 @@ def test_every_call_has_its_row_and_every_row_its_call(client: Client) -> None:
 def test_without_a_key_a_machine_gets_descriptions_directions_and_health(
     path: str, status: int, client: Client
 ) -> None:
-    """Everything else that takes no key is 404 or 405 in its API's own shape."""
+    """Everything else without a key gets 404 or 405 in its API's own shape."""
     assert client.get(path).status_code == status
 
 
 @pytest.mark.urls("tests.permissions.unlisted_urls")
 def test_a_call_without_a_row_is_refused_whoever_asks(client: Client) -> None:
-    """A view that nobody put into the table, and that forgot to ask for a key, answers nobody."""
+    """A view that is missing in the table gets 403, even if it does not check a key itself."""
     for headers in ({}, key_with(*SCOPES)):
         answer = client.get("/v1/unlisted", headers=headers)
         assert (answer.status_code, b"reached" in answer.content) == (403, False)

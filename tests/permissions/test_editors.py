@@ -1,4 +1,4 @@
-"""What an editor does: routes, services and agents, and going back over what editors changed; and whom to ask else."""
+"""What editors may do: change routes, services and agents, and undo such changes; whom to ask for the rest."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def newest() -> int:
 
 
 def test_an_editor_makes_an_agent_but_gets_no_key_for_it(demo: None, editor: Client) -> None:
-    """The page has no button for one, says who issues keys, and a key that is asked for all the same is 403."""
+    """The page has no button for a key and says who issues keys. Issuing one anyway gets 403."""
     editor.post(reverse("agent_new"), {"agent_id": "scout", "service": "", "task_type": "planning", "version": 1})
     assert Agent.objects.filter(agent_id="scout").exists()
     page = text_of(editor.get("/agents/scout/"))
@@ -36,7 +36,6 @@ def test_an_editor_makes_an_agent_but_gets_no_key_for_it(demo: None, editor: Cli
 
 
 def test_a_refused_page_says_which_role_it_needs(demo: None, editor: Client, viewer: Client) -> None:
-    """A viewer who wants a new route is told of editors, an editor who wants a provider of administrators."""
     assert "This needs the editor role" in text_of(viewer.get(reverse("route_new")))
     refused = text_of(editor.get(reverse("provider_new")))
     assert "This needs the administrator role" in refused
@@ -44,7 +43,7 @@ def test_a_refused_page_says_which_role_it_needs(demo: None, editor: Client, vie
 
 
 def test_an_editor_undoes_and_restores_what_editors_changed(demo: None, editor: Client) -> None:
-    """Undo takes the alias away; restoring the revision after it brings it back."""
+    """Undo removes the alias, and restoring the revision restores it."""
     editor.post(reverse("alias"), {"name": "gpt-4o", "target": "task:default"})
     made = newest()
     editor.post(reverse("undo", args=[made]))
@@ -55,7 +54,7 @@ def test_an_editor_undoes_and_restores_what_editors_changed(demo: None, editor: 
 
 
 def test_an_editor_goes_back_over_no_change_of_a_provider(demo: None, editor: Client, admin: Client) -> None:
-    """Neither Undo nor restoring: it is not offered, says whom to ask, and changes nothing."""
+    """Neither Undo nor Restore is offered. The page says whom to ask, and a POST changes nothing."""
     before = newest()
     enable_providers(SYSTEM, [Provider.objects.get(name="echo")], enabled=False)
     switched = newest()
@@ -72,7 +71,7 @@ def test_an_editor_goes_back_over_no_change_of_a_provider(demo: None, editor: Cl
 
 
 def test_going_back_to_what_differs_in_routes_alone_is_the_editors(demo: None, editor: Client) -> None:
-    """A provider that was switched off and on again in between stands in nobody's way."""
+    """A provider that was disabled and enabled again in between does not matter."""
     before = newest()
     provider = Provider.objects.get(name="echo")
     save_alias(SYSTEM, "gpt-4o", "task:default")
@@ -84,7 +83,7 @@ def test_going_back_to_what_differs_in_routes_alone_is_the_editors(demo: None, e
 
 
 def test_an_editor_takes_back_no_change_of_a_key(demo: None, editor: Client, admin: Client) -> None:
-    """Its limits stand with the agent, whose page an editor may change; the key is an administrator's all the same."""
+    """A key's limits are on the agent's page, which an editor may change, but keys are an administrator's."""
     key_of("text-agent")
     key = AgentKey.objects.get(agent__agent_id="text-agent")
     change_key(SYSTEM, key, label=key.label, terms={"team": "search"})
@@ -98,13 +97,13 @@ def test_an_editor_takes_back_no_change_of_a_key(demo: None, editor: Client, adm
 
 
 def test_every_kind_of_thing_in_the_configuration_has_its_page(demo: None) -> None:
-    """Whoever may change it there may take the change back; without a page nobody could."""
+    """Undo is allowed to those who may change the kind on its page, so a kind without a page could not be undone."""
     assert {kind for kind, _, _ in LISTS} <= set(PAGE_OF_KIND)
     assert all(kind in kinds_changed_by(UserRole.ADMINISTRATOR) for kind in PAGE_OF_KIND)
 
 
 def test_a_role_is_given_at_the_invitation_and_changed_on_the_persons_page(admin: Client) -> None:
-    """Editor from the beginning, then viewer, each in the audit; the list says what each is."""
+    """The list shows the role, and changes are audited."""
     admin.post(reverse("user_invite"), {"username": "ines", "role": "editor"})
     ines = get_user_model().objects.get(username="ines")
     assert (ines.is_staff, Person.objects.get(user=ines).is_editor) == (False, True)

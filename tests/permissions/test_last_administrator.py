@@ -1,4 +1,4 @@
-"""There is always an administrator who can sign in, also when two step down in the same moment."""
+"""There is always an administrator who can sign in, even if several step down at the same time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs
 
 
 def test_of_administrators_who_step_down_at_once_one_stays(demo: None) -> None:
-    """Each in a process's thread of its own, by role or by being deactivated: the last one is refused."""
+    """Each steps down in a thread of its own, by role or deactivation, and the last one is rejected."""
     rows = [User.objects.create_superuser(name, password="long enough 1") for name in ("ada", "bob", "cyd", "dan")]
     User.objects.exclude(pk__in=[row.pk for row in rows]).update(is_staff=False)
     begin = Barrier(len(rows))

@@ -1,4 +1,4 @@
-"""No page offers what its reader may not do: every form, button and link of every page, for each role."""
+"""For each role, no page has a form, button or link that the role may not use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 class Offers(HTMLParser):
-    """Where the links of a page lead, and where what can be pressed on it sends to."""
+    """The links of a page, and the addresses that its forms and buttons send to."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -29,13 +29,12 @@ class Offers(HTMLParser):
 
     @property
     def targets(self) -> list[str]:
-        """The addresses that buttons and scripts send to."""
         found = (self.forms.get(form) if target is None else target for form, target in self.buttons)
         return [each for each in found if each is not None]
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         has = dict(attrs)
-        self.blanks += tag == "template"  # what a script fills before it is shown
+        self.blanks += tag == "template"  # a script fills it before it is shown
         if self.blanks or "disabled" in has:
             return
         if tag == "a" or "hx-get" in has:
@@ -56,7 +55,6 @@ class Offers(HTMLParser):
 
 
 def addresses(role: str) -> list[str]:
-    """Every page of the demo that somebody can look at."""
     names = "dashboard routes simulate matrix catalogue providers services agents artifacts requests usage config"
     names += " history audit compare users settings password_change"
     return [
@@ -70,7 +68,6 @@ def addresses(role: str) -> list[str]:
 
 
 def not_allowed(role: UserRole, url: str, right: Right, here: str) -> bool:
-    """Whether that address is a page of ours on which the role has none of these rights."""
     path = url.split("?")[0].split("#")[0] or here
     if not path.startswith("/"):
         return False
@@ -85,7 +82,7 @@ def not_allowed(role: UserRole, url: str, right: Right, here: str) -> bool:
 def test_no_page_offers_what_its_reader_may_not_do(
     role: str, demo: None, viewer: Client, editor: Client, admin: Client
 ) -> None:
-    """Each link leads where the role may look, each form and button sends what the role may send."""
+    """Links lead to pages that the role may see, forms and buttons to addresses that it may post to."""
     browser = {"viewer": viewer, "editor": editor, "administrator": admin}[role]
     refused = []
     for here in addresses(role):

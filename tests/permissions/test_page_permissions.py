@@ -1,6 +1,6 @@
-"""Who may see and do what in the browser: the table holds for every address there is, and is what CONTRACT §3 says.
+"""Permissions of pages: every address has an entry in the table, with the rights expected here.
 
-What is expected of each role is written out here, not read from the table.
+The expected rights are written out here, not read from the table.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ANYBODY = {
     "GET": {"login", "join", "set_language", "own_page", "own_call", *CALLBACKS},
     "POST": {"login", "join", "set_language", "set_theme", "sign_in_with"},
 }
-"""What somebody may do who has not signed in; for everything else the way leads to the login page."""
+"""What is allowed without signing in; everything else redirects to the login page."""
 
 VIEWERS = {
     "GET": {
@@ -59,7 +59,7 @@ VIEWERS = {
         *("logout", "session_end", "identity_unlink", "password_change", "route", "simulate", "concepts_dismiss"),
     },
 }
-"""What a viewer may do besides; of the routes' pages only what stores nothing: simulating."""
+"""What a viewer may do in addition; of a route's page only simulating, which stores nothing."""
 
 EDITORS = {
     "GET": {
@@ -73,7 +73,7 @@ EDITORS = {
         *("undo", "restore", "artifact_send", "artifact_describe"),
     },
 }
-"""What an editor may do besides: routes, services and agents; files' bytes, exports and requests that are sent."""
+"""What an editor may do in addition: change routes, services and agents, read files, export, send requests."""
 
 ADMINISTRATORS = {
     "GET": {"tokens", "config_import", "provider_new", "provider_models", "catalogue_edition"},
@@ -94,16 +94,16 @@ ADMINISTRATORS = {
         *("catalogue", "catalogue_edition"),
     },
 }
-"""What is an administrator's alone: keys, providers, people, settings, imports, and what becomes of files."""
+"""What only an administrator may do: keys, providers, people, settings, imports, and changes of files."""
 
 
 ROLES = ("anonymous", "viewer", "editor", "administrator")
 LEAST_ROLES = tuple(zip(ROLES, (ANYBODY, VIEWERS, EDITORS, ADMINISTRATORS), strict=True))
-"""Who may more may all that the one before may."""
+"""Each role may do everything that the one before it may."""
 
 
 def addresses(patterns: list[URLPattern | URLResolver]) -> Iterator[tuple[str, str]]:
-    """Every page's URL name, with an address of it; what is meant by its arguments need not exist."""
+    """Yield every page's URL name with an address of it; the objects in the address need not exist."""
     for each in patterns:
         if isinstance(each, URLResolver):
             if each.namespace not in MACHINES:
@@ -119,14 +119,13 @@ ADDRESSES = dict(addresses(get_resolver().url_patterns))
 
 
 def became_of(answer: Any) -> str:
-    """`login`, `forbidden`, `no such method`, or `in`: the view itself answered, if only that there is no such row."""
+    """Classify a response: `login`, `forbidden`, `no such method`, or `in` if the view itself answered."""
     if answer.status_code == 302 and answer["Location"].startswith("/login/?next="):
         return "login"
     return {403: "forbidden", 405: "no such method"}.get(answer.status_code, "in")
 
 
 def expected(role: str, method: str, name: str) -> str:
-    """What CONTRACT §3 wants of it, by the sets above."""
     least = next((of for of, names in LEAST_ROLES if name in names[method]), "")
     if role == "anonymous" and least != "anonymous":
         return "no such method" if name in ANYBODY["GET"] | ANYBODY["POST"] else "login"
@@ -139,7 +138,7 @@ def expected(role: str, method: str, name: str) -> str:
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_each_role_gets_at_every_address_what_is_written_here_and_no_more(role: str, method: str, demo: None) -> None:
-    """Each page of the URLconf is asked for by each role: let in, sent to sign in, 403, or 405 for no such method."""
+    """Each role gets the view, the login page, 403, or 405 for a wrong method."""
     walker = person("walker", is_staff=role == "administrator", is_editor=role == "editor")
     found = {}
     for name, address in ADDRESSES.items():
@@ -151,7 +150,7 @@ def test_each_role_gets_at_every_address_what_is_written_here_and_no_more(role: 
 
 
 def test_every_page_has_its_row_and_every_row_its_page() -> None:
-    """No address is missing from the table, none stands there twice, and no row speaks of a page that is gone."""
+    """No page is missing, listed twice, or listed without existing."""
     named = Counter(name for family in PAGES.values() for name in family)
     assert set(named) == set(ADDRESSES)
     assert max(named.values()) == 1
@@ -161,7 +160,7 @@ def test_every_page_has_its_row_and_every_row_its_page() -> None:
 @rows
 @pytest.mark.urls("tests.permissions.unlisted_urls")
 def test_a_page_without_a_row_is_refused_to_everybody(admin: Client, viewer: Client) -> None:
-    """A view that nobody put into the table answers nobody: 403, or the login page."""
+    """A view that is missing in the table gets 403 or the login page."""
     assert admin.get("/unlisted/").status_code == 403
     assert viewer.post("/unlisted/").status_code == 403
     assert became_of(Client().get("/unlisted/")) == "login"
@@ -170,7 +169,7 @@ def test_a_page_without_a_row_is_refused_to_everybody(admin: Client, viewer: Cli
 @rows
 @pytest.mark.urls("tests.permissions.unlisted_urls")
 def test_a_view_that_forgets_its_methods_gets_those_of_its_row(admin: Client, viewer: Client) -> None:
-    """Posting to a page that is only looked at is 405, and says what the page takes."""
+    """A POST to a page for GET gets 405 with the allowed methods."""
     answer = admin.post("/")
     assert (answer.status_code, answer["Allow"]) == (405, "GET, HEAD")
     assert viewer.get("/").content == b"reached"
@@ -179,25 +178,24 @@ def test_a_view_that_forgets_its_methods_gets_those_of_its_row(admin: Client, vi
 @rows
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "TRACE", "SHOUT"])
 def test_an_odd_method_opens_no_page(method: str, viewer: Client) -> None:
-    """What is no GET and no POST is refused to a viewer wherever the page itself would be."""
     for name in ("key_revoke", "user_role", "artifact_raw", "config_export", "settings_bodies"):
         assert viewer.generic(method, ADDRESSES[name]).status_code in (403, 405)
 
 
 @rows
 def test_fragments_are_refused_like_pages(viewer: Client) -> None:
-    """An htmx request changes nothing about who may: 403, and for nobody signed in the way to the login page."""
+    """An htmx request gets 403, too; without a session it is redirected to the login page."""
     assert viewer.post(ADDRESSES["key_revoke"], headers=HTMX).status_code == 403
     anonymous = Client().post(ADDRESSES["key_revoke"], headers=HTMX)
     assert (anonymous.status_code, anonymous["HX-Redirect"]) == (204, "/login/")
 
 
-# What is held back on pages that a viewer sees.
+# What pages hide from a viewer
 
 
 @rows
 def test_bodies_bytes_exports_and_real_requests_are_held_back_from_viewers_alone() -> None:
-    """CONTRACT §3: a viewer reads no artifact bytes, no recorded bodies, no export; and sends nothing that costs."""
+    """A viewer reads no artifact bytes, recorded bodies or exports, and sends no request that costs money."""
     viewer, editor, admin = person("vera"), person("edith", is_editor=True), person("ada", is_staff=True)
     assert [role_of(each) for each in (viewer, editor, admin)] == ["viewer", "editor", "administrator"]
     assert [part for part in PagePart if may(viewer, part)] == []
@@ -214,7 +212,7 @@ def test_bodies_bytes_exports_and_real_requests_are_held_back_from_viewers_alone
 def test_a_viewers_page_of_a_file_holds_none_of_its_words(
     sample: str, words: str, demo: None, admin: Client, viewer: Client
 ) -> None:
-    """Whatever the form in which models receive it: as it is, as the text that was found in it, or described."""
+    """This holds for each form in which models receive the file: as it is, extracted, or described."""
     Service.objects.update(content={"policy": "extract"})
     snapshot.refresh()
     data = (SAMPLES / sample).read_bytes() if (SAMPLES / sample).exists() else b"<p>meet me at noon</p>"
@@ -228,7 +226,7 @@ def test_a_viewers_page_of_a_file_holds_none_of_its_words(
 
 @rows
 def test_a_viewer_simulates_without_files_and_sends_nothing(demo: None, viewer: Client) -> None:
-    """An artifact that a viewer names is not attached, and the button that calls a provider does nothing."""
+    """An artifact in the request is not attached, and the send action does nothing."""
     row = store_bytes(SYSTEM, b"meet me at noon", filename="diary.txt")
     asked = {"sim-message": "hello", "sim-artifact": row.pk, "task": "planning"}
     for act in ("simulate", "send"):
@@ -248,13 +246,12 @@ def test_a_viewer_simulates_without_files_and_sends_nothing(demo: None, viewer: 
 def test_a_page_offers_its_changes_to_those_who_may_make_them(
     name: str, demo: None, admin: Client, viewer: Client
 ) -> None:
-    """`can_edit` in templates is the table's answer for the page's family."""
+    """`can_edit` in templates is the table's answer for the page."""
     assert admin.get(reverse(name)).context["can_edit"] is True
     assert viewer.get(reverse(name)).context["can_edit"] is False
 
 
 def said_of_oneself(answer: Any) -> str:
-    """What stands below one's name in the menu of a page."""
     menu = text_of(answer).split("data-menu")[-1].split("</summary>")[0]
     return menu.split('<span class="sub">')[1].split("</span>")[0].strip()
 
@@ -263,11 +260,11 @@ def said_of_oneself(answer: Any) -> str:
 @pytest.mark.parametrize(("staff", "said"), [(True, "Administrator"), (False, "Viewer")])
 @pytest.mark.parametrize("name", ["dashboard", "requests", "simulate", "password_change"])
 def test_every_page_says_what_one_is_here(name: str, staff: bool, said: str, admin: Client, viewer: Client) -> None:
-    """Beside the user's name in the menu, also where there is nothing to change."""
+    """This also holds for pages without anything to change."""
     assert said_of_oneself((admin if staff else viewer).get(reverse(name))) == said
 
 
 @rows
 def test_the_menu_says_what_one_is_also_on_the_page_of_somebody_else(admin: Client, viewer_account: Any) -> None:
-    """On a viewer's page an administrator stays one."""
+    """On a viewer's page, an administrator sees the own role."""
     assert said_of_oneself(admin.get(reverse("user", args=[viewer_account.pk]))) == "Administrator"

@@ -1,4 +1,4 @@
-"""A token for scripts gives nobody more than it has itself: no role, no link to a password, no key."""
+"""A token for scripts cannot grant more than its own scopes: no role, no password link, no key."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ EDITING = [*READING, "services:write", "routes:write", "agents:write", "history:
 
 @pytest.fixture(autouse=True)
 def people_there(demo: None) -> None:
-    """An owner, and one of each role."""
     for name, more in {"root": {"is_staff": True}, "ada": {"is_staff": True}, "eve": {"is_editor": True}}.items():
         person(name, **more)
     person("vera")
@@ -42,7 +41,7 @@ def role_of(name: str) -> str:
 
 @pytest.mark.parametrize("role", ["administrator", "editor", "viewer"])
 def test_people_write_alone_invites_nobody(role: str) -> None:
-    """Nor does it get a link: 403 names what is lacking, and no user is made."""
+    """The response is 403, names the missing scope and has no link, and no user is created."""
     answer = call(["people:write"], "POST", "/people", {"username": "new", "role": role})
     assert answer.status_code == 403
     assert answer.json()["error"] == "scope_missing"
@@ -62,7 +61,7 @@ def test_people_write_alone_invites_nobody(role: str) -> None:
     ],
 )
 def test_a_token_makes_links_and_roles_up_to_what_it_has(scopes: list[str], may: list[str]) -> None:
-    """Inviting, promoting, and a link by which a password is set: the same bound."""
+    """Inviting, promoting and creating a password link have the same bound."""
     holders = {"viewer": "vera", "editor": "eve", "administrator": "ada"}
     for role, holder in holders.items():
         status = 201 if role in may else 403
@@ -75,14 +74,14 @@ def test_a_token_makes_links_and_roles_up_to_what_it_has(scopes: list[str], may:
 
 
 def test_who_has_more_than_the_token_is_not_demoted_and_then_reached_by_it() -> None:
-    """A demoted administrator's link would be a password in wait for the next promotion."""
+    """A demoted person's link would set a password that works after the next promotion."""
     scopes = ["people:write", *READING]
     assert call(scopes, "PUT", "/people/ada", {"role": "viewer"}).status_code == 403
     assert role_of("ada") == "administrator"
 
 
 def test_leaving_is_possible_with_people_write_and_coming_back_is_not() -> None:
-    """Who leaves loses rights; who is let back in gets them. Nothing of a refused body is done."""
+    """Deactivation removes rights, reactivation grants them. A rejected body is not applied in part."""
     assert call(["people:write"], "PUT", "/people/ada", {"active": False}).status_code == 200
     assert call(["people:write"], "PUT", "/people/ada", {"active": True}).status_code == 403
     assert call(["people:write", *READING], "PUT", "/people/ada", {"active": True}).status_code == 403
@@ -94,7 +93,7 @@ def test_leaving_is_possible_with_people_write_and_coming_back_is_not() -> None:
 
 @pytest.mark.parametrize("scope", ["config:read", "config:write", "agents:write"])
 def test_a_key_gets_no_scope_of_the_configuration_that_its_maker_lacks(scope: str) -> None:
-    """Neither a new key nor a rotated one, whose secret its maker would have."""
+    """This holds for a new key and for a rotated one, whose secret the caller would get."""
     body = {"scopes": ["route", scope]}
     assert call(["keys:write"], "POST", "/agents/text-agent/keys", body).status_code == 403
     assert call(["keys:write", scope], "POST", "/agents/text-agent/keys", body).status_code == 201
@@ -107,18 +106,18 @@ def test_a_key_gets_no_scope_of_the_configuration_that_its_maker_lacks(scope: st
 
 
 def test_keys_write_alone_issues_the_usual_keys() -> None:
-    """What agents do all day is what that scope is for."""
+    """The scope suffices for the default scopes of a key."""
     assert call(["keys:write"], "POST", "/agents/text-agent/keys").status_code == 201
 
 
 def test_no_call_makes_a_token_and_no_agents_call_makes_a_key_or_a_person() -> None:
-    """Tokens are made on the page alone; agents' calls have neither keys nor people."""
+    """Tokens are created only on their page, and agents' calls have neither keys nor people."""
     assert not [each for each in (*ADMIN_CALLS, *CALLS) if "token" in each and not each.endswith("_tokens")]
     assert not [each for each in CALLS if "key" in each or "people" in each]
 
 
 def test_each_role_is_worth_the_scopes_of_what_its_pages_change() -> None:
-    """The table of roles follows the table of pages: what a role changes there, a token needs to give the role."""
+    """A role requires the scopes for what it may change on pages."""
     changed_by = {
         "services:write": "service",
         "routes:write": "route",

@@ -1,4 +1,4 @@
-"""A site whose author forgot: a page and a call without a row, and a page that takes every method."""
+"""URLs with a page and a call that are missing in the permission table, and a page that accepts every method."""
 
 from __future__ import annotations
 
