@@ -1,4 +1,4 @@
-"""Who is let in with an account elsewhere: every case of the decision, and the names of newcomers."""
+"""Admission with an external account: every case of the decision, and names of new users."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ ACTIVE, GONE = Owner(7, True), Owner(7, False)
     ],
 )
 def test_each_case_has_its_outcome(owner, claimant, newcomers, domains, admission):
-    """An invitation or a linked account lets somebody in; else the installation's rule for newcomers decides."""
+    """An invitation or a linked account admits; otherwise the rules for new users decide."""
     assert decide_admission(INES, owner, claimant, newcomers=newcomers, domains=domains) is admission
 
 
 @pytest.mark.parametrize("email", ["", "ines@notexample.com", "ines@example.com.evil.net", "example.com"])
 def test_a_domain_is_the_whole_one_of_a_verified_address(email):
-    """What ends alike is another domain, and without a verified address there is none."""
+    """The whole domain has to match, and an unverified address has none."""
     identity = Identity(provider="oidc", subject="x", email=email)
     assert decide_admission(identity, None, None, newcomers=True, domains=("example.com",)) is Admission.OTHER_DOMAIN
 
@@ -49,5 +49,5 @@ def test_a_domain_is_the_whole_one_of_a_verified_address(email):
     ],
 )
 def test_a_newcomers_name_is_made_of_what_the_provider_says(identity, name):
-    """Only of characters that user names have, with room for a number behind it."""
+    """Only characters allowed in user names are kept, with room for a number."""
     assert suggest_username(identity) == name

@@ -1,4 +1,4 @@
-"""What the environment says of identity providers: read once, and refused with one line where it is half said."""
+"""Settings of identity providers from the environment; incomplete ones are rejected."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def rules(**given: str) -> IdentityRules:
 
 
 def test_nothing_is_on_until_it_is_configured():
-    """No provider, and nobody becomes anything by signing in."""
+    """There is no provider, and signing in creates no user."""
     assert rules() == IdentityRules((), "none", ())
 
 
 def test_what_is_configured_is_offered():
-    """Each by its word, OpenID Connect with PKCE and the name that its button bears."""
+    """Each provider has its name, and OpenID Connect uses PKCE."""
     found = rules(**WHOLE, OIDC_NAME="Acme", FEISHU_CLIENT_ID="cli_1", FEISHU_CLIENT_SECRET="s")
     assert [(each.id, each.name) for each in found.providers] == [("oidc", "Acme"), ("feishu", "Feishu")]
     app = package_settings(found)["openid_connect"]["APPS"][0]
@@ -37,7 +37,7 @@ def test_what_is_configured_is_offered():
     ],
 )
 def test_what_is_half_said_is_refused_with_one_line(given, line):
-    """What is missing or wrong, by the variable's name; nobody becomes an administrator by signing in."""
+    """The message names the missing or wrong variable. Signing in cannot create an administrator."""
     with pytest.raises(ValueError) as refusal:
         rules(**given)
     assert line in str(refusal.value)

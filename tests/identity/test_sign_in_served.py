@@ -1,4 +1,4 @@
-"""Signing in with an OpenID Connect provider: a real one in this process, a real server in another."""
+"""Signing in with OpenID Connect: a real provider in this process, a real server in another."""
 
 from __future__ import annotations
 
@@ -28,28 +28,26 @@ SETTINGS = MappingProxyType(
 
 @pytest.fixture(scope="module")
 def provider() -> Iterator[str]:
-    """The address of an OpenID Connect provider."""
     with run_server_in_thread(user_claims=PEOPLE) as running:
         yield f"http://localhost:{running.server_port}"
 
 
 @pytest.fixture(scope="module")
 def invited_only(provider: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that lets in whom somebody invited."""
     with served(tmp_path_factory.mktemp("invited"), settings={**SETTINGS, "OIDC_URL": provider}) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 def open_to_viewers(provider: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that makes viewers of whoever has a verified e-mail of a domain."""
+    """A server that admits everyone with a verified e-mail address of a domain as viewer."""
     rules = {"OIDC_URL": provider, "NEWCOMERS": "viewer", "NEWCOMER_DOMAINS": "example.com"}
     with served(tmp_path_factory.mktemp("open"), settings={**SETTINGS, **rules}) as server:
         yield server
 
 
 def test_the_way_to_the_provider_is_guarded_by_state_and_proof(invited_only):
-    """Authorization code with PKCE and a state of this session's; where to come back is our own address."""
+    """It is an authorization code flow with PKCE and a state; the redirect is our own address."""
     asked = parse_qs(urlsplit(Browser(invited_only).go_elsewhere()).query)
     assert asked["response_type"] == ["code"]
     assert asked["code_challenge_method"] == ["S256"]
@@ -58,7 +56,7 @@ def test_the_way_to_the_provider_is_guarded_by_state_and_proof(invited_only):
 
 
 def test_whom_nobody_invited_is_not_let_in(invited_only):
-    """403, with what to do about it, and no user is made."""
+    """The response is 403 with an explanation, and the person is not signed in."""
     browser = Browser(invited_only)
     answer = browser.enter("mallory-4")
     assert answer.status_code == 403
@@ -67,7 +65,7 @@ def test_whom_nobody_invited_is_not_let_in(invited_only):
 
 
 def test_an_invitation_is_accepted_with_an_account_elsewhere_and_works_from_then_on(invited_only):
-    """The link is spent by it; the next time no link is needed; the password form stays for whoever has one."""
+    """Accepting uses up the link. Later sign-ins need no link."""
     link = invite(invited_only, "ines")
     first = Browser(invited_only)
     assert first.enter("ines-1", link, **fields_of(link)).headers["location"] == "/"
@@ -79,7 +77,7 @@ def test_an_invitation_is_accepted_with_an_account_elsewhere_and_works_from_then
 
 
 def test_an_account_of_one_user_never_signs_in_another(invited_only):
-    """Whose invitation it is does not matter then; the invitation stays open."""
+    """It does not accept another user's invitation either, which stays open."""
     link = invite(invited_only, "somebody")
     mine, other = invite(invited_only, "otto"), Browser(invited_only)
     assert other.enter("otto-2", mine, **fields_of(mine)).status_code == 302
@@ -90,7 +88,7 @@ def test_an_account_of_one_user_never_signs_in_another(invited_only):
 
 
 def test_one_links_and_unlinks_an_account_on_ones_own_page(invited_only):
-    """Signed in with the password; afterwards the account signs the same user in, until it is removed."""
+    """After linking, the account signs in the same user until it is unlinked."""
     owner = Browser(invited_only)
     owner.sign_in()
     assert owner.enter("anna-3", "/password/").headers["location"] == "/password/"
@@ -105,7 +103,7 @@ def test_one_links_and_unlinks_an_account_on_ones_own_page(invited_only):
 
 
 def test_what_ends_elsewhere_without_an_identity_is_explained(invited_only):
-    """Cancelled there; a state that is not this session's; a code that the provider does not know."""
+    """The cases are: cancelled by the person, the state of another session, and a code unknown to the provider."""
     browser = Browser(invited_only)
     cancelled = browser.come_back(browser.go_elsewhere(), action="deny")
     foreign = Browser(invited_only).come_back(browser.go_elsewhere(), sub="ines-1")
@@ -121,7 +119,7 @@ def test_what_ends_elsewhere_without_an_identity_is_explained(invited_only):
 
 
 def test_a_newcomer_becomes_a_viewer_with_a_name_of_its_own(open_to_viewers):
-    """Where the installation says so, and the e-mail is a verified one of its domains; nobody becomes `admin`."""
+    """The e-mail address has to be a verified one of the configured domain. An existing name gets a number."""
     browser = Browser(open_to_viewers)
     assert browser.enter("anna-3").status_code == 302
     assert browser.pages.get("/routes/").status_code == 200
@@ -133,7 +131,7 @@ def test_a_newcomer_becomes_a_viewer_with_a_name_of_its_own(open_to_viewers):
 
 
 def test_signing_in_and_being_refused_stand_in_the_audit(open_to_viewers):
-    """With the provider and the account; the secrets of the exchange stand nowhere."""
+    """The exchange's secrets are in neither the audit log nor the server's log."""
     Browser(open_to_viewers).enter("mallory-4")
     Browser(open_to_viewers).enter("otto-2")
     reader = Browser(open_to_viewers)
@@ -144,7 +142,7 @@ def test_signing_in_and_being_refused_stand_in_the_audit(open_to_viewers):
 
 
 def test_a_provider_that_is_away_is_explained_and_the_password_still_works(tmp_path):
-    """The button says so; the door with the password stays open."""
+    """The person gets an explanation, and the password form keeps working."""
     with served(tmp_path, settings={**SETTINGS, "OIDC_URL": "http://127.0.0.1:9"}) as server:
         browser = Browser(server)
         answer = browser.send("/login/", "/sign-in/oidc/")
@@ -155,7 +153,7 @@ def test_a_provider_that_is_away_is_explained_and_the_password_still_works(tmp_p
 
 
 def test_the_vendors_are_asked_under_their_own_addresses(tmp_path):
-    """Feishu, DingTalk and Weixin: where their pages say that signing in begins, with our name, address and state."""
+    """The addresses are those of the vendors' documentation, with our client id, redirect address and state."""
     words = {"FEISHU": "app_id", "DINGTALK": "client_id", "WEIXIN": "appid"}
     ids = {f"{word}_CLIENT_{what}": f"{word}-{what}" for word in words for what in ("ID", "SECRET")}
     with served(tmp_path, settings={"ADMIN_PASSWORD": PASSWORD, **ids}) as server:

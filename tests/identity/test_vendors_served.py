@@ -1,4 +1,4 @@
-"""Signing in with Feishu, DingTalk and Weixin, each spoken to in its own words, by a served installation."""
+"""Signing in with Feishu, DingTalk and Weixin, whose protocols differ, at a served installation."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tests.identity.visitors import PASSWORD, Browser, fields_of, invite
 
 TITLES = {"feishu": "Feishu", "dingtalk": "DingTalk", "weixin": "Weixin"}
 CODES = {"dingtalk": "authCode"}
-"""What the code is called on the way back, where it is not `code`."""
+"""The name of the code parameter if it is not `code`."""
 
 
 @pytest.fixture(scope="module")
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with buttons for all three, whose calls go out through the proxy behind which they stand."""
+    """A server with all three vendors configured, whose outgoing proxy is the vendors' stand-in."""
     folder = tmp_path_factory.mktemp("vendors")
     certificate = make_certificate(folder)
     apps = {f"{word.upper()}_CLIENT_ID": ID for word in TITLES}
@@ -32,7 +32,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def come_back(browser: Browser, word: str, code: str, page: str = "/login/", **fields: str) -> httpx.Response:
-    """What our pages say to somebody whom the vendor sends back with that code."""
+    """Return the response to a person whom the vendor redirects back with that code."""
     asked = parse_qs(urlsplit(browser.go_elsewhere(page, word, **fields)).query)
     query = {CODES.get(word, "code"): code, "state": asked["state"][0]}
     return browser.pages.get(f"/sign-in/{word}/callback/", params=query)
@@ -40,7 +40,7 @@ def come_back(browser: Browser, word: str, code: str, page: str = "/login/", **f
 
 @pytest.mark.parametrize("word", TITLES)
 def test_an_invitation_is_accepted_with_an_account_of_the_vendor(installation: Server, word: str) -> None:
-    """The code becomes a person, who signs in from then on with the role that was given; both are in the audit."""
+    """The account signs in from then on with the invited role, and both are audited."""
     link = invite(installation, f"of-{word}")
     first = Browser(installation)
     assert come_back(first, word, CODE, link, **fields_of(link)).headers["location"] == "/"
@@ -57,7 +57,7 @@ def test_an_invitation_is_accepted_with_an_account_of_the_vendor(installation: S
 
 @pytest.mark.parametrize("word", TITLES)
 def test_a_code_that_the_vendor_refuses_lets_nobody_in(installation: Server, word: str) -> None:
-    """Each says so in its own way: the page names the vendor, the audit has it, no secret stands anywhere."""
+    """Vendors report the error in different ways. The page names the vendor, and no secret is shown or logged."""
     browser = Browser(installation)
     answer = come_back(browser, word, "a-bad-code")
     assert answer.status_code == 502

@@ -1,7 +1,7 @@
-"""Feishu, DingTalk and Weixin on loopback, as their pages describe the exchange of a code for a person.
+"""Feishu, DingTalk and Weixin on loopback, following their documentation of the code exchange.
 
-They stand behind a proxy that answers for their hosts itself, so that whoever signs in calls the addresses that are
-called in earnest, over TLS with a certificate of the test's own.
+They are behind a proxy that answers for their hosts itself, so that the server calls the real addresses, over TLS with
+a certificate made by the test.
 """
 
 from __future__ import annotations
@@ -32,8 +32,6 @@ Answer = tuple[int, str, Any]
 
 @dataclass(frozen=True)
 class Asked:
-    """A request as a vendor sees it."""
-
     call: str
     headers: Mapping[str, str]
     query: Mapping[str, str]
@@ -41,7 +39,7 @@ class Asked:
 
 
 def answer_feishu(asked: Asked) -> Answer:
-    """Everything is JSON; an error is a code other than 0, with status 200, and without data."""
+    """Answer in JSON; an error is a code other than 0 with status 200 and without data."""
     body = asked.body
     if asked.call == "POST /open-apis/auth/v3/app_access_token/internal/":
         if body != {"app_id": ID, "app_secret": SECRET}:
@@ -58,7 +56,7 @@ def answer_feishu(asked: Asked) -> Answer:
 
 
 def answer_dingtalk(asked: Asked) -> Answer:
-    """JSON in camel case; an error has a status of its own and a code in words."""
+    """Answer in JSON with camel-case names; an error has its own status and a textual code."""
     wanted = {"clientId": ID, "clientSecret": SECRET, "code": CODE, "grantType": "authorization_code"}
     if asked.call == "POST /v1.0/oauth2/userAccessToken":
         if asked.body != wanted:
@@ -71,7 +69,7 @@ def answer_dingtalk(asked: Asked) -> Answer:
 
 
 def answer_weixin(asked: Asked) -> Answer:
-    """Asked with GET, answered as plain text that is JSON; an error is an `errcode`, with status 200."""
+    """Answer GET requests with JSON as plain text; an error is an `errcode` with status 200."""
     wanted = {"appid": ID, "secret": SECRET, "code": CODE, "grant_type": "authorization_code"}
     if asked.call == "GET /sns/oauth2/access_token":
         if asked.query != wanted:
@@ -87,10 +85,7 @@ VENDORS = dict(zip(HOSTS, (answer_feishu, answer_dingtalk, answer_weixin), stric
 
 
 class VendorHandler(BaseHTTPRequestHandler):
-    """One call inside the tunnel."""
-
     def do_GET(self) -> None:
-        """Answers as the vendor of the host."""
         address = urlsplit(self.path)
         text = self.rfile.read(int(self.headers.get("content-length") or 0))
         is_json = self.headers.get("content-type", "").startswith("application/json")
@@ -106,20 +101,17 @@ class VendorHandler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def do_POST(self) -> None:
-        """The same."""
         self.do_GET()
 
-    def log_message(self, *_: Any) -> None:
-        """Nothing."""
+    def log_message(self, *_: Any) -> None: ...
 
 
 class TunnelHandler(BaseHTTPRequestHandler):
-    """The proxy: of the vendors' hosts alone, whose end of the tunnel it is itself."""
+    """A proxy for the vendors' hosts only that terminates the tunnel itself."""
 
     context: ssl.SSLContext
 
     def do_CONNECT(self) -> None:
-        """Opens the tunnel."""
         if self.path.rpartition(":")[0] not in HOSTS:
             self.send_error(403)
             return
@@ -129,12 +121,11 @@ class TunnelHandler(BaseHTTPRequestHandler):
             VendorHandler(inside, self.client_address, self.server)
         self.close_connection = True
 
-    def log_message(self, *_: Any) -> None:
-        """Nothing."""
+    def log_message(self, *_: Any) -> None: ...
 
 
 def make_certificate(folder: Path) -> Path:
-    """A certificate for the vendors' hosts that vouches for itself, with its key, in one file."""
+    """Write a self-signed certificate for the vendors' hosts and its key into one file."""
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.datetime.now(datetime.UTC)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "vendors of a test")])
     made = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
@@ -149,7 +140,6 @@ def make_certificate(folder: Path) -> Path:
 
 @contextmanager
 def running_vendors(certificate: Path) -> Iterator[str]:
-    """The address of the proxy, until the block ends."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     handler = type("Tunnel", (TunnelHandler,), {"context": context})

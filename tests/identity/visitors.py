@@ -1,4 +1,4 @@
-"""People at the pages of a served installation, who sign in with a password or with an account elsewhere."""
+"""People at a served installation who sign in with a password or an external account."""
 
 from __future__ import annotations
 
@@ -15,24 +15,20 @@ CSRF = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 
 
 class Browser:
-    """Somebody at the pages of a server, and of the provider."""
-
     def __init__(self, server: Server) -> None:
         self.pages = httpx.Client(base_url=server.url, timeout=30)
         self.elsewhere = httpx.Client(timeout=30)
 
     def send(self, page: str, address: str, **fields: str) -> httpx.Response:
-        """A form of that page, sent to the address."""
         token = CSRF.search(self.pages.get(page).text)
         assert token is not None
         return self.pages.post(address, data={"csrfmiddlewaretoken": token[1], **fields})
 
     def sign_in(self) -> httpx.Response:
-        """The administrator's, with the password."""
         return self.send("/login/", "/login/", username="admin", password=PASSWORD)
 
     def go_elsewhere(self, page: str = "/login/", provider: str = "oidc", **fields: str) -> str:
-        """Where the provider asks who one is."""
+        """Return the provider's address that signing in redirects to."""
         answer = self.send(page, f"/sign-in/{provider}/", **fields)
         assert answer.status_code == 200
         address = answer.headers["refresh"].removeprefix("0; url=")
@@ -40,22 +36,18 @@ class Browser:
         return address
 
     def come_back(self, address: str, **fields: str) -> httpx.Response:
-        """What our pages say to somebody whom the provider sends back."""
         sent = self.elsewhere.post(address, data=fields)
         assert sent.status_code == 302
         return self.pages.get(sent.headers["location"])
 
     def enter(self, subject: str, page: str = "/login/", **fields: str) -> httpx.Response:
-        """There and back as that person."""
         return self.come_back(self.go_elsewhere(page, **fields), sub=subject)
 
     def events(self) -> str:
-        """The audit, as an administrator reads it."""
         return self.pages.get("/history/audit/").text
 
 
 def invite(server: Server, name: str) -> str:
-    """The path of a new user's link."""
     page = Browser(server)
     page.sign_in()
     found = re.search(
