@@ -1,4 +1,4 @@
-"""Every exception of the client library is one fault, through one map; what is not its own goes on as it is."""
+"""Every exception of aiohttp maps to one fault; exceptions of our own code pass through unchanged."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from routing_admin.upstream.response import READ_AFTER_END
 from tests.fallback.network_runs import HELLO, QUICK, protocol
 from tests.lab import Lab
 
+# These modules of aiohttp serve HTTP; the gateway only calls.
 SERVER_SIDE = ("aiohttp.web", "aiohttp.worker", "aiohttp.pytest_plugin", "aiohttp.test_utils")
-"""Modules of aiohttp that serve; we only call."""
 NEVER = {
     "aiohttp.client_exceptions.WSMessageTypeError": "WebSockets are not used",
     "aiohttp._websocket.models.WebSocketError": "WebSockets are not used",
@@ -49,7 +49,6 @@ def modules_of(package: ModuleType) -> Iterator[ModuleType]:
 
 
 def raised_by(package: ModuleType) -> list[type[BaseException]]:
-    """Every exception a package defines, warnings aside."""
     kinds = {
         kind
         for module in modules_of(package)
@@ -68,14 +67,14 @@ KINDS = raised_by(aiohttp)
 
 
 def bare(kind: type[BaseException]) -> BaseException:
-    """An exception of a kind that is new under that one, whatever its constructor would like to be told."""
+    """Instantiate an empty subclass of `kind`, whatever arguments its constructor requires."""
     made: BaseException = type("New", (kind,), {"__init__": lambda self: None, "__str__": lambda self: "new"})()
     return made
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=name_of)
 def test_every_exception_of_the_client_is_one_fault_with_a_sentence(kind: type[BaseException]) -> None:
-    """A kind that a new version adds is covered by its base, or stands out here until somebody has looked at it."""
+    """A new exception of aiohttp is covered by its base class, or fails this test until it is classified."""
     if name_of(kind) in NEVER:
         assert not issubclass(kind, CLIENT_ERRORS)
         return
@@ -84,7 +83,7 @@ def test_every_exception_of_the_client_is_one_fault_with_a_sentence(kind: type[B
 
 
 def test_the_list_of_what_never_comes_names_only_what_there_is() -> None:
-    """An exception that the library gives up leaves the list; and the library was really walked."""
+    """Every entry of `NEVER` still exists in aiohttp, and the walk over its modules finds well-known exceptions."""
     assert set(NEVER) <= {name_of(kind) for kind in KINDS}
     assert {aiohttp.ClientResponseError, http_exceptions.BadStatusLine} <= set(KINDS)
 
@@ -121,12 +120,12 @@ def test_the_list_of_what_never_comes_names_only_what_there_is() -> None:
     ids=lambda value: value.__name__ if isinstance(value, type) else value,
 )
 def test_the_nearest_word_names_the_fault(kind: type[BaseException], fault: Fault) -> None:
-    """The exact kind is found before its bases, in whatever order it inherits them."""
+    """The exact class is looked up before its bases, whatever the order of inheritance."""
     assert fault_of(bare(kind)) is fault
 
 
 def test_what_is_caught_is_what_the_map_knows() -> None:
-    """No kind is caught that has no row, and none has two."""
+    """Every exception that is caught has exactly one row in the table."""
     kinds = [kind for _fault, row in ORDER for kind in row]
     assert tuple(kinds) == CLIENT_ERRORS
     assert len(set(kinds)) == len(kinds)
@@ -140,7 +139,7 @@ def test_what_is_caught_is_what_the_map_knows() -> None:
     ],
 )
 def test_a_fault_of_our_own_is_no_fault_of_a_provider(kind: type[BaseException]) -> None:
-    """It passes the net, and the map hands it back as what it is; so does a task that is cancelled."""
+    """Errors of our own code and cancellations are not caught as client errors, and `fault_of` raises them again."""
     assert not issubclass(kind, CLIENT_ERRORS)
     with pytest.raises(kind):
         fault_of(kind())
@@ -148,7 +147,7 @@ def test_a_fault_of_our_own_is_no_fault_of_a_provider(kind: type[BaseException])
 
 @dataclass(frozen=True)
 class Wrong:
-    """A protocol of ours with a mistake in it."""
+    """A protocol adapter of ours that contains a bug."""
 
     name: str = "wrong"
 
@@ -168,7 +167,10 @@ class Wrong:
 async def test_a_mistake_in_our_own_code_leaves_the_candidate_and_says_whose_it_is(
     stream: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The next one may say what we can read; the sentence and the log say that it is no fault of the provider."""
+    """A bug in our decoding fails the candidate; message and log say that the gateway is at fault, not the provider.
+
+    The next candidate is still called: its answer may be readable.
+    """
     upstream = Upstream(OriginPolicy(everything=True))
     with Lab() as lab:
         request = protocol("openai").encode(HELLO, Target("lab", lab.url(), "m"), stream=stream)
@@ -181,7 +183,7 @@ async def test_a_mistake_in_our_own_code_leaves_the_candidate_and_says_whose_it_
 
 
 class WrongAtTheEnd(Wrong):
-    """One whose mistake shows behind the first content."""
+    """A protocol adapter whose bug shows only after the first content."""
 
     def feed(self, block: bytes) -> list[StreamEvent]:
         return [Delta("said")]
@@ -191,7 +193,7 @@ class WrongAtTheEnd(Wrong):
 
 
 async def test_a_mistake_in_our_own_code_behind_content_comes_out_of_the_stream_as_it_is() -> None:
-    """No candidate can go on there, and the one that spoke is not blamed: whoever reads the stream says whose it is."""
+    """No candidate can replace this one after the first content, so the reader of the stream gets the exception."""
     upstream = Upstream(OriginPolicy(everything=True))
     with Lab() as lab:
         request = protocol("openai").encode(HELLO, Target("lab", lab.url(), "m"), stream=True)
@@ -203,7 +205,7 @@ async def test_a_mistake_in_our_own_code_behind_content_comes_out_of_the_stream_
 
 
 async def test_a_mistake_while_a_file_is_read_comes_out_of_a_call_as_it_is() -> None:
-    """Also from within the client, which wraps it as a connection that broke."""
+    """Also when aiohttp has wrapped the exception as a broken connection."""
 
     def blocks() -> Iterator[bytes]:
         yield b"abc"
@@ -219,7 +221,7 @@ async def test_a_mistake_while_a_file_is_read_comes_out_of_a_call_as_it_is() -> 
 
 
 async def test_reading_on_after_the_connection_closed_is_said_in_the_words_that_are_known() -> None:
-    """Aiohttp raises a bare RuntimeError there, so that only its words tell it from a mistake of ours."""
+    """Aiohttp raises a bare `RuntimeError` here; only its message distinguishes it from a bug of ours."""
     loop = asyncio.get_running_loop()
     content = aiohttp.StreamReader(aiohttp.base_protocol.BaseProtocol(loop), 1024, loop=loop)
     with pytest.raises(RuntimeError) as caught:
@@ -228,7 +230,7 @@ async def test_reading_on_after_the_connection_closed_is_said_in_the_words_that_
 
 
 async def test_an_address_that_cannot_be_written_is_refused_and_not_an_error_of_ours() -> None:
-    """What the client's own reading of an address finds is told like any other refused address."""
+    """A URL that aiohttp itself rejects is reported like any other refused address."""
     upstream = Upstream(OriginPolicy(everything=True))
     request = protocol("openai").encode(HELLO, Target("lab", "http://127.0.0.1:1/" + "x" * 70_000, "m"), stream=False)
     outcome = await upstream.call(request, protocol("openai"), QUICK)

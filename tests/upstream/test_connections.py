@@ -1,4 +1,4 @@
-"""Calls over a connection itself: how their head is written, and when the connection is kept."""
+"""Single connections to providers: how request heads are written, and when a connection is kept alive."""
 
 from __future__ import annotations
 
@@ -28,13 +28,14 @@ from routing_admin.upstream.response import UpstreamResponse
 QUICK = Timeouts(2.0, 2.0, 2.0, 4.0)
 FINE = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
 TOO_LARGE = b"HTTP/1.1 413 Too Large\r\ncontent-length: 2\r\n\r\n{}"
+# Socket buffers are this small so that a large body cannot be sent at once.
 SMALL_BUFFER = 32 * 1024
 Converse = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 @dataclass
 class Host:
-    """Notes the heads that it receives, and converses as it is told."""
+    """A server that records request heads and answers each with `converse`."""
 
     converse: Converse
     port: int = 0
@@ -65,7 +66,7 @@ class Host:
 
 
 def answering(*blocks: bytes) -> Converse:
-    """Reads a body of two bytes and answers so."""
+    """Return a handler that reads a body of two bytes and writes `blocks`."""
 
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readexactly(2)
@@ -82,7 +83,7 @@ async def pools() -> AsyncIterator[Pools]:
 
 
 async def ask(pools: Pools, host: Host, **headers: str) -> tuple[int, bytes] | Failure:
-    """Status and body of the answer to an empty object."""
+    """Send `{}` and return status and body of the answer."""
     request = UpstreamRequest(f"http://127.0.0.1:{host.port}/v1?a=%20b", headers)
     timer = PhaseTimer(QUICK.total)
     try:
@@ -96,7 +97,7 @@ async def ask(pools: Pools, host: Host, **headers: str) -> tuple[int, bytes] | F
 
 
 async def test_a_head_is_the_one_that_the_clients_session_writes(pools: Pools) -> None:
-    """The same lines, whatever is written for itself: nobody upstream sees who wrote them."""
+    """Our own writer sends the same header lines as aiohttp's session."""
     async with Host(answering(FINE)).serve() as host:
         assert await ask(pools, host, authorization="Bearer k", **{"x-name": "ü"}) == (200, b"{}")
         async with aiohttp.ClientSession(auto_decompress=False) as session:
@@ -108,14 +109,14 @@ async def test_a_head_is_the_one_that_the_clients_session_writes(pools: Pools) -
 
 
 async def test_an_answer_that_only_informs_is_passed_over(pools: Pools) -> None:
-    """100 and 103 come before the answer and are none."""
+    """Responses with status 100 or 103 are skipped."""
     async with Host(answering(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n", FINE)).serve() as host:
         assert [await ask(pools, host) for _ in range(2)] == [(200, b"{}")] * 2
         assert host.connections == 1
 
 
 async def test_a_body_in_blocks_goes_out_as_one() -> None:
-    """Nobody joins them: a file's base64 is written from where it was encoded, also where it does not go at once."""
+    """The blocks are not joined in memory, and a body larger than the socket buffer arrives complete."""
     blocks, got = (b'{"a":"', b"QQ==" * 200_000, b"", b'"}'), list[bytes]()
 
     async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -139,14 +140,14 @@ async def narrow_pool() -> AsyncIterator[Pool]:
 
 
 def narrow_socket(address: tuple[Any, ...]) -> socket.socket:
-    """A socket that takes little at once, as one does whose other end is far away."""
+    """Create a socket with a small send buffer, which fills like that of a slow, distant peer."""
     made = socket.socket(*address[:3])
     made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SMALL_BUFFER)
     return made
 
 
 async def test_a_connection_that_still_has_to_send_is_not_kept() -> None:
-    """A host that refuses a body before it has come would take its rest for the next request."""
+    """If the host refuses a body early, the unsent rest would be read as the start of the next request."""
     over = asyncio.Event()
 
     async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -166,12 +167,12 @@ CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
 def chunks(size: int, count: int) -> list[bytes]:
-    """A body of so many chunks, and its end."""
+    """Return `count` chunks of `size` bytes and the final chunk."""
     return [b"%x\r\n%b\r\n" % (size, bytes(size))] * count + [b"0\r\n\r\n"]
 
 
 async def test_the_parser_is_not_called_for_nothing(pools: Pools, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A body in many chunks that were never too many at once is received, and no more."""
+    """A chunked body that never exceeds the buffer causes no calls of the parser without data."""
     received: list[bytes] = []
     receive = ResponseHandler.data_received
 
@@ -189,7 +190,7 @@ async def test_the_parser_is_not_called_for_nothing(pools: Pools, monkeypatch: p
 async def test_a_body_that_was_too_much_at_once_goes_on_when_it_is_read(
     pools: Pools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody reads it for a while: receiving pauses, and goes on to the last byte."""
+    """Receiving pauses while the buffer is full, and continues to the last byte once the body is read."""
     paused = asyncio.Event()
     pause = ResponseHandler.pause_reading
 
@@ -209,7 +210,7 @@ async def test_a_body_that_was_too_much_at_once_goes_on_when_it_is_read(
 
 @pytest.mark.parametrize("value", ["k\r\nx-more: 1", "k\nx", "k\x00"])
 async def test_a_header_that_would_end_its_line_is_never_sent(pools: Pools, value: str) -> None:
-    """A key that was pasted with what stood behind it cannot become a header of its own."""
+    """A key that was pasted with a line break cannot inject a header."""
     async with Host(answering(FINE)).serve() as host:
         outcome = await ask(pools, host, authorization=f"Bearer {value}")
         assert isinstance(outcome, Failure)
@@ -217,7 +218,7 @@ async def test_a_header_that_would_end_its_line_is_never_sent(pools: Pools, valu
 
 
 async def test_a_name_that_takes_long_to_connect_is_told_as_such(pools: Pools, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time to connect is its own, as everywhere."""
+    """A timeout while connecting has its own fault, `connect_timeout`."""
 
     async def never(*_: object, **__: object) -> None:
         raise TimeoutError
@@ -231,7 +232,7 @@ async def test_a_name_that_takes_long_to_connect_is_told_as_such(pools: Pools, m
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 async def test_a_proxy_s_user_and_password_go_to_the_proxy_alone(scheme: str) -> None:
-    """In the request itself where the proxy reads it, in the request for a tunnel where it does not."""
+    """HTTP sends them in the request itself, HTTPS only in the CONNECT request for the tunnel."""
     upstream = Upstream(OriginPolicy(everything=True))
 
     async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -252,7 +253,7 @@ async def test_a_proxy_s_user_and_password_go_to_the_proxy_alone(scheme: str) ->
 
 
 async def test_a_body_that_is_read_as_it_goes_ends_with_the_answer_that_refuses_it() -> None:
-    """Nothing more of a file is read once the host has refused it, and its connection serves nobody else."""
+    """Once the host has refused the request, no more of the file is read and the connection is not reused."""
     over, read = asyncio.Event(), list[int]()
 
     async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

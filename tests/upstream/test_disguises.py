@@ -1,4 +1,4 @@
-"""No way of writing an address leads to one that may not be called: endpoints, proxies, names, redirects."""
+"""Disguised addresses are refused in endpoints, proxies, DNS answers and redirects."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from tests.fallback.network_runs import HELLO, QUICK, protocol
 from tests.lab import Lab
 
 CLOSED = OriginPolicy()
+# A list of allowed origins that contains none of the tested addresses.
 ELSEWHERE = policy_of("http://127.0.0.1:1, https://llm.example")
-"""Something is listed, and it is something else."""
 PUBLIC = "https://llm.example/v1"
 
 
 @pytest.fixture
 def trap() -> Iterator[socket.socket]:
-    """A port of this machine at which nobody may ring; whoever does fails the test."""
+    """Listen on a local port and fail the test if anything connects to it."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.setblocking(False)
         yield listening
@@ -40,7 +40,7 @@ def trap() -> Iterator[socket.socket]:
 
 
 class NameServer(AbstractResolver):
-    """Says what it was told to say, in turn, and remembers what it was asked."""
+    """A resolver that returns the given answers in turn, the last one for ever, and records the names."""
 
     def __init__(self, *answers: str) -> None:
         self.answers = list(answers)
@@ -56,7 +56,7 @@ class NameServer(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Nothing is held."""
+        pass
 
 
 @asynccontextmanager
@@ -67,7 +67,7 @@ async def way_out(names: NameServer | None = None, policy: OriginPolicy = ELSEWH
 
 
 async def call(upstream: Upstream, endpoint: str, proxy: str = "default", model: str = "m") -> object:
-    """What became of a call: the fault, or the answer."""
+    """Call the endpoint and return the fault, or the answer."""
     target = Target("p", PUBLIC, model, "sk-secret-key-1234567890")
     request = replace(protocol("openai").encode(HELLO, target, stream=False), url=endpoint)
     outcome = await upstream.call(request, protocol("openai"), QUICK, proxy)
@@ -75,18 +75,18 @@ async def call(upstream: Upstream, endpoint: str, proxy: str = "default", model:
 
 
 def test_there_are_hundreds_of_disguises() -> None:
-    """So that a list that shrinks by mistake is noticed."""
+    """Guards against a list of disguises that shrinks by mistake."""
     assert len(disguised_urls()) >= 500
     assert len({*RESOLVED, *ZONES}) >= 150
 
 
 def test_no_disguise_of_an_endpoint_passes() -> None:
-    """By the URL alone, before any name is looked up."""
+    """The URL alone is refused, before any DNS lookup."""
     assert [url for url in disguised_urls() if refusal(url, CLOSED) is None] == []
 
 
 def test_no_disguise_of_a_proxy_passes() -> None:
-    """A user may stand in front of a proxy's host, in plain characters, and is no host."""
+    """A user name may precede the proxy's host, in plain characters; it is not taken for the host."""
     assert [url for url in disguised_urls() if proxy_refusal(url, CLOSED) is None] == [
         "https://127.0.0.1@api.openai.com/v1"
     ]
@@ -95,7 +95,7 @@ def test_no_disguise_of_a_proxy_passes() -> None:
 
 
 def test_no_address_that_a_name_may_resolve_to_passes_among_public_ones() -> None:
-    """One that may not be called is enough."""
+    """One forbidden address among public ones is enough to refuse the name."""
     passing = [
         each for each in (*RESOLVED, *ZONES) if not check_addresses(PUBLIC, ["8.8.8.8", each, "1.1.1.1"], CLOSED)
     ]
@@ -103,7 +103,7 @@ def test_no_address_that_a_name_may_resolve_to_passes_among_public_ones() -> Non
 
 
 async def test_nobody_is_connected_to_by_a_disguised_endpoint_or_proxy(trap) -> None:
-    """The whole way out, with the port at which somebody would answer."""
+    """Checked through the complete client; the port in these URLs has a listener."""
     port = trap.getsockname()[1]
     hosts = [each for each in disguised_hosts() if "\n" not in each]
     async with way_out() as upstream:
@@ -117,7 +117,7 @@ async def test_nobody_is_connected_to_by_a_disguised_endpoint_or_proxy(trap) -> 
 
 @pytest.mark.parametrize("name", RESOLVING)
 async def test_a_public_name_that_leads_inside_is_not_connected_to(name: str) -> None:
-    """Neither as an endpoint nor as a proxy; it is looked up as it is written."""
+    """This holds for endpoints and for proxies; the name is looked up exactly as it is written."""
     for address in (*TARGETS, "8.8.8.8 127.0.0.1", "::ffff:10.0.0.1", "fe80::1%lo", "64:ff9b::7f00:1"):
         names = NameServer(address)
         async with way_out(names) as upstream:
@@ -128,7 +128,7 @@ async def test_a_public_name_that_leads_inside_is_not_connected_to(name: str) ->
 
 @pytest.mark.parametrize("host", ["xn--0.example", "xn--a.example", "api.xn--0.example", "xn--.example.com"])
 async def test_an_international_name_is_looked_up_though_nobody_could_read_it(host: str) -> None:
-    """It is for name servers to say whether there is such a name: no call is refused for how it would look."""
+    """Only DNS decides whether such a name exists; no call is refused because its name cannot be displayed."""
     names = NameServer("10.0.0.1")
     assert refusal(f"https://{host}/v1", CLOSED) is None
     async with way_out(names) as upstream:
@@ -137,7 +137,7 @@ async def test_an_international_name_is_looked_up_though_nobody_could_read_it(ho
 
 
 async def test_a_name_that_changes_its_mind_is_looked_at_each_time() -> None:
-    """Public when it was entered, private when it is called (DNS rebinding)."""
+    """The name was public when it was entered and resolves to a private address when called (DNS rebinding)."""
     resolver = CheckedResolver(CLOSED, NameServer("8.8.8.8", "169.254.169.254"))
     assert [found["host"] for found in await resolver.resolve("rebind.example", 443)] == ["8.8.8.8"]
     with pytest.raises(ForbiddenAddressError):
@@ -146,7 +146,7 @@ async def test_a_name_that_changes_its_mind_is_looked_at_each_time() -> None:
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_a_provider_that_may_be_called_leads_nowhere_else(status: int, trap) -> None:
-    """A redirect is a fault, whatever it says."""
+    """A redirect is a fault, whatever its Location."""
     port = trap.getsockname()[1]
     places = [f"http://127.0.0.1:{port}/v1", f"//127.0.0.1:{port}/", f"http://2130706433:{port}/", "/elsewhere", ""]
     with Lab() as lab:
@@ -183,7 +183,7 @@ URLS: Mapping[str, st.SearchStrategy[str]] = {
 
 @given(st.one_of(*URLS.values()))
 def test_the_host_that_is_checked_is_the_host_that_is_called(url: str) -> None:
-    """Two readers of one URL, ours and the client's: where the first allows it, the second finds the same host."""
+    """Our parser and the client's agree on the host of every URL that is allowed."""
     if refusal(url, CLOSED) is None:
         read = url_of(url)
         assert (read.raw_host or "").rstrip(".") == (urlsplit(url).hostname or "").rstrip(".")

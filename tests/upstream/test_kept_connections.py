@@ -1,4 +1,4 @@
-"""A connection that its host closed while it was kept costs nobody an answer, and no retry."""
+"""A kept-alive connection that its host has closed costs neither an answer nor a retry."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ ANSWER = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 
 
 @dataclass
 class ImpatientHost:
-    """Answers so many requests by each connection and hangs up on the next one without a word; on all if it crashes."""
+    """A server that answers `answers` requests per connection and closes it at the next, without a response.
+
+    With `crashes`, it closes the connection at every request.
+    """
 
     answers: int
     port: int = 0
@@ -79,7 +82,7 @@ async def upstream() -> AsyncIterator[Upstream]:
 
 
 async def test_a_request_on_a_closed_connection_goes_out_by_a_fresh_one(upstream: Upstream) -> None:
-    """The caller sees nothing of it."""
+    """The request is repeated on a new connection, unnoticed by the caller."""
     async with ImpatientHost(answers=1).serve() as host:
         for _ in range(3):
             assert isinstance(await call(upstream, host), Answer)
@@ -87,7 +90,7 @@ async def test_a_request_on_a_closed_connection_goes_out_by_a_fresh_one(upstream
 
 
 async def test_many_kept_connections_that_are_closed_at_once_cost_no_answer(upstream: Upstream) -> None:
-    """Whoever meets one goes on by a fresh one."""
+    """Each affected request is repeated on a new connection."""
     async with ImpatientHost(answers=1).serve() as host:
         for _ in range(2):
             answers = await asyncio.gather(*(call(upstream, host) for _ in range(20)))
@@ -95,7 +98,7 @@ async def test_many_kept_connections_that_are_closed_at_once_cost_no_answer(upst
 
 
 async def test_a_fresh_connection_that_is_closed_without_an_answer_is_a_failure(upstream: Upstream) -> None:
-    """The host got the request: it is not sent twice behind the caller's back."""
+    """The host may have processed the request, so it is not sent again without the caller's knowledge."""
     async with ImpatientHost(answers=0).serve() as host:
         outcome = await call(upstream, host)
     assert isinstance(outcome, Failure)
@@ -104,7 +107,7 @@ async def test_a_fresh_connection_that_is_closed_without_an_answer_is_a_failure(
 
 
 async def test_a_request_that_its_host_cannot_bear_is_sent_twice_at_most(upstream: Upstream) -> None:
-    """However many connections are kept: whether the host had read it before it hung up is not known."""
+    """The host may have read the request before it closed the connection, so the request is repeated only once."""
     async with ImpatientHost(answers=2).serve() as host:
         await asyncio.gather(*(call(upstream, host) for _ in range(20)))
         host.received.clear()
@@ -116,7 +119,7 @@ async def test_a_request_that_its_host_cannot_bear_is_sent_twice_at_most(upstrea
 
 
 async def test_idle_connections_of_one_host_make_room_for_those_to_another(upstream: Upstream) -> None:
-    """In use and idle together they are as many as may be open; those that are left are used again."""
+    """The limit covers connections in use and idle ones together; the idle ones that remain are reused."""
     upstream.limit_connections(10)
     async with ImpatientHost(answers=9).serve() as one, ImpatientHost(answers=9).serve() as other:
         for host in (one, other):

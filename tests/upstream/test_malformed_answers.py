@@ -1,4 +1,4 @@
-"""A provider whose answers break the rules of HTTP: the next one answers, the log says why, nobody sees a traceback."""
+"""Providers whose answers violate HTTP: the next candidate answers, and the log names the fault without a traceback."""
 
 from __future__ import annotations
 
@@ -27,12 +27,15 @@ ADDRESS = "Check the base URL: host, port, and whether it should begin with http
 
 FORMS = ("plain", "stream")
 CASES = [(name, form) for name in MALFORMED for form in FORMS]
+# Each case has its own provider, so that a cooldown caused by one does not affect another.
 SCRIPT = {f"{name}-{form}": name for name, form in CASES} | {"two": "say:from two"}
-"""A provider for each case, so that none is left alone for what another one did."""
 
 
 def configured(lab: Lab) -> dict[str, Any]:
-    """A route for each case: the malformed provider, then one that answers; and one where nobody does."""
+    """Return a configuration with a task per case, and one whose candidates are all malformed.
+
+    A case's chain is its malformed provider, then one that answers.
+    """
     file = routing(lab)
     file["providers"] += [
         {"providerName": name, "apiKey": "NOT_NEEDED", "endpoint": lab.url("openai", name), "defaultModel": "lab"}
@@ -60,7 +63,7 @@ def client(server: Server) -> openai.OpenAI:
 @pytest.mark.requirement("MMR-P8")
 @pytest.mark.parametrize(("name", "form"), CASES)
 def test_after_a_malformed_answer_the_next_candidate_answers(client, server, name, form):
-    """Whole or streamed, whatever is wrong with it: the second answers, the first one's attempt names the fault."""
+    """The second candidate answers, and the attempt of the first names the fault."""
     ask = client.chat.completions.with_raw_response.create
     raw = ask(model=f"task:{name}-{form}", messages=HELLO, stream=form == "stream")
     told = raw.parse()
@@ -78,7 +81,7 @@ def test_after_a_malformed_answer_the_next_candidate_answers(client, server, nam
 
 
 def test_when_every_answer_is_malformed_the_agent_is_told_so_in_its_own_shape(client, server):
-    """502 with every attempt, as for other providers that fail; nothing of what came is repeated."""
+    """The agent gets 502 with every attempt and nothing of the malformed answers."""
     with pytest.raises(openai.APIStatusError) as caught:
         client.chat.completions.create(model="task:nobody", messages=HELLO)
     assert (caught.value.status_code, caught.value.code) == (502, "all_providers_failed")
@@ -90,7 +93,7 @@ def test_when_every_answer_is_malformed_the_agent_is_told_so_in_its_own_shape(cl
 @pytest.mark.django_db(databases=["default", "logs"])
 @pytest.mark.parametrize("name", ["head_garbage", "head_status_99", "length_twice", "chunk_size_word"])
 def test_an_administrator_who_tests_the_connection_reads_what_is_wrong_and_what_to_do(caplog, name, demo: None, admin):
-    """One clear sentence with the fault, on the page that asks, and no error of ours."""
+    """The page shows one sentence with the fault, and nothing is logged as an error of the gateway."""
     with Lab({"up": name}) as lab:
         row = provider(lab.url("openai", "up"))
         answer = admin.post(reverse("provider_test", args=[row.name]))
@@ -105,7 +108,7 @@ def test_an_administrator_who_tests_the_connection_reads_what_is_wrong_and_what_
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_a_malformed_list_of_models_is_told_like_any_other_fault(caplog, demo: None):
-    """Fetching the models goes the same way out."""
+    """The list of models is fetched by the same client, with the same faults."""
     with banner(b"220 mail.example ESMTP\r\n\r\n") as url:
         provider(url)
         result = provider_checker().models("up")
@@ -120,7 +123,6 @@ def no_fault_of_ours(caplog: pytest.LogCaptureFixture) -> bool:
 
 
 def provider(endpoint: str) -> Provider:
-    """A provider called `up`."""
     row: Any = Provider.objects.create(
         name="up", endpoint=endpoint, default_model="lab", protocol="openai", key_source="none"
     )
@@ -130,7 +132,7 @@ def provider(endpoint: str) -> Provider:
 
 @contextmanager
 def banner(said: bytes) -> Iterator[str]:
-    """A server of another kind, which says its own words to one caller."""
+    """Serve one connection with bytes of another protocol."""
 
     def serve() -> None:
         caller, _ = listening.accept()

@@ -1,4 +1,4 @@
-"""Bodies that break the rules of HTTP after a head that was in order, told as soon as they do."""
+"""Bodies that violate HTTP after a valid head are reported as soon as they do."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from tests.lab.scenarios import dump
 from tests.lab.shapes import VENDORS, ReplyText
 from tests.lab.wire import read_request
 
+# So long that no timeout ends these calls: code that waits for a broken body hangs the test run.
 PATIENT = Timeouts(connect=10, first_content=600, between=600, total=600)
-"""Nothing here is ended by a clock: a body that is waited for would be waited for to the end of the test run."""
 CHUNKED = b"HTTP/1.1 200 OK\r\ncontent-type: %s\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
@@ -36,7 +36,7 @@ def chunk(data: bytes) -> bytes:
 
 @asynccontextmanager
 async def saying(*parts: bytes, go_on: asyncio.Event, close: bool = False) -> AsyncIterator[str]:
-    """A provider that says the first part, and the others when it may; then holds the line, or closes it."""
+    """Serve the first part at once and the others after `go_on`; then keep the connection open, or close it."""
 
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await read_request(reader)
@@ -71,7 +71,7 @@ def request_to(url: str, *, stream: bool = False) -> UpstreamRequest:
 
 @pytest.mark.parametrize("broken", [data for _meaning, data in CHUNKS.values()], ids=CHUNKS)
 async def test_a_body_that_breaks_its_framing_is_a_fault_at_once(pool: Pool, broken: bytes) -> None:
-    """The head is here and half of the answer; what comes then is no chunk, and nobody waits for more."""
+    """The answer is half received when invalid chunk framing arrives; the call does not wait for more data."""
     go_on = asyncio.Event()
     first = CHUNKED % b"application/json" + chunk(b'{"choices"')
     async with saying(first, broken, go_on=go_on) as url:
@@ -87,7 +87,7 @@ async def test_a_body_that_breaks_its_framing_is_a_fault_at_once(pool: Pool, bro
 async def test_a_stream_that_breaks_its_framing_after_content_is_broken_at_once(
     upstream: Upstream, broken: bytes
 ) -> None:
-    """What came was given out; then the stream is broken, in the caller's terms, and the log's code says how."""
+    """The content so far is delivered; then the stream is broken, and the failure's code names the HTTP fault."""
     go_on, events = asyncio.Event(), list[StreamEvent]()
     said = VENDORS["openai"].frames(ReplyText(text="half of it"), "m")
     first = CHUNKED % b"text/event-stream" + b"".join(map(chunk, [*said.head, *said.content]))
@@ -104,7 +104,7 @@ async def test_a_stream_that_breaks_its_framing_after_content_is_broken_at_once(
 
 @pytest.mark.parametrize("rest", [b"9\r\n{}", b""], ids=["within a chunk", "between chunks"])
 async def test_a_body_whose_connection_closes_early_broke_off(pool: Pool, rest: bytes) -> None:
-    """Its framing was in order as far as it came."""
+    """The framing was valid up to the close."""
     go_on = asyncio.Event()
     async with saying(CHUNKED % b"application/json" + chunk(b"{"), rest, go_on=go_on, close=True) as url:
         head = await send(request_to(url), pool, PATIENT, timer := PhaseTimer(PATIENT.total))
@@ -116,7 +116,7 @@ async def test_a_body_whose_connection_closes_early_broke_off(pool: Pool, rest: 
 
 
 async def test_an_error_s_body_that_breaks_its_framing_is_still_the_error(upstream: Upstream) -> None:
-    """The status says enough: what came of the words is kept."""
+    """The status decides the fault; what arrived of the message is kept."""
     go_on = asyncio.Event()
     go_on.set()
     first = (CHUNKED % b"application/json").replace(b"200 OK", b"503 Busy")
@@ -127,7 +127,7 @@ async def test_an_error_s_body_that_breaks_its_framing_is_still_the_error(upstre
 
 
 class CountedEnd(asyncio.Future[None]):
-    """The end of a connection, which knows who waits for it."""
+    """A connection's end that counts its callbacks."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -143,7 +143,7 @@ class CountedEnd(asyncio.Future[None]):
 
 
 async def test_a_connection_carries_one_watch_however_many_answers() -> None:
-    """What waits for its end is let go with each answer, and how it ends concerns only a body that still waits."""
+    """A finished answer leaves no callback, and the end of the connection affects only bodies still being read."""
     loop = asyncio.get_running_loop()
     closed = CountedEnd()
     read = [aiohttp.StreamReader(BaseProtocol(loop), 1024, loop=loop) for _ in range(5)]
@@ -159,7 +159,7 @@ async def test_a_connection_carries_one_watch_however_many_answers() -> None:
 
 
 async def test_a_connection_that_is_closed_already_leaves_no_body_to_wait_for() -> None:
-    """Its end came before anybody watched."""
+    """The connection was closed before the body was registered."""
     loop = asyncio.get_running_loop()
     content = aiohttp.StreamReader(BaseProtocol(loop), 1024, loop=loop)
     end_with(None, content)
@@ -169,7 +169,7 @@ async def test_a_connection_that_is_closed_already_leaves_no_body_to_wait_for() 
 
 @pytest.mark.parametrize("reason", [b"\xd5\xfd\xb3\xa3", b"\xff", b""], ids=["GBK", "no text", "none"])
 async def test_the_words_beside_a_status_may_be_anything(upstream: Upstream, reason: bytes) -> None:
-    """Nobody reads them: a Chinese gateway's "OK" in GBK is no reason to lose its answer."""
+    """The reason phrase is ignored: a gateway that sends "OK" in GBK does not lose its answer."""
     go_on = asyncio.Event()
     go_on.set()
     body = dump(VENDORS["openai"].plain(ReplyText(text="hi"), "m"))

@@ -1,4 +1,4 @@
-"""Packed bodies of providers: whole, in several members, cut off, or with something behind them."""
+"""Compressed answers of providers: whole, in several gzip members, truncated, or followed by other bytes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PACKED = gzip.compress(b"hello, ") + gzip.compress(b"") + gzip.compress(b"you")
 
 
 def head_of(blocks: list[bytes], status: int = 200, encoding: str = "gzip") -> UpstreamResponse:
-    """An answer whose body comes in these blocks."""
+    """Return a response whose body arrives in these blocks."""
     loop = asyncio.get_running_loop()
     content = aiohttp.StreamReader(BaseProtocol(loop), 2**20, loop=loop)
     for block in blocks:
@@ -42,7 +42,7 @@ def head_of(blocks: list[bytes], status: int = 200, encoding: str = "gzip") -> U
 
 @pytest.mark.parametrize("size", [1, 7, len(PACKED)])
 def test_every_member_of_a_gzip_is_read_wherever_it_is_divided(size: int) -> None:
-    """One alone was read, and what followed dropped without a word."""
+    """Once only the first member was read, and the rest was dropped silently."""
     decompressor = Decompressor("gzip", 10)
     text = b"".join(decompressor.feed(PACKED[at : at + size]) for at in range(0, len(PACKED), size))
     decompressor.end()
@@ -50,13 +50,13 @@ def test_every_member_of_a_gzip_is_read_wherever_it_is_divided(size: int) -> Non
 
 
 def test_members_count_together_against_the_bound() -> None:
-    """Each on its own would be within it."""
+    """The size limit applies to the sum of all members."""
     with pytest.raises(AnswerTooLargeError):
         decompress("gzip", PACKED, 9)
 
 
 def test_a_flood_of_empty_members_is_refused() -> None:
-    """They unfold to nothing and cost time all the same."""
+    """Empty members decompress to nothing but still cost time."""
     assert decompress("gzip", gzip.compress(b"") * MAX_MEMBERS, 9) == b""
     with pytest.raises(BadEncodingError):
         decompress("gzip", gzip.compress(b"") * (MAX_MEMBERS + 1), 9)
@@ -64,7 +64,7 @@ def test_a_flood_of_empty_members_is_refused() -> None:
 
 @pytest.mark.parametrize(("encoding", "pack"), [("gzip", gzip.compress), ("deflate", zlib.compress)])
 def test_a_body_that_ends_early_or_late_is_none(encoding: str, pack) -> None:
-    """Cut anywhere it is cut; with anything behind it, it is broken."""
+    """A body cut at any point is truncated; one followed by other bytes is invalid."""
     packed = pack(b"hello")
     for at in range(1, len(packed)):
         with pytest.raises(CutEncodingError):
@@ -76,7 +76,7 @@ def test_a_body_that_ends_early_or_late_is_none(encoding: str, pack) -> None:
 
 @pytest.mark.parametrize("cut", [1, 8])
 async def test_an_answer_cut_within_its_gzip_broke_off(cut: int) -> None:
-    """Its connection ended in order, so HTTP says nothing; an error's words are kept as far as they came."""
+    """HTTP reports no error, since the connection ended properly; of an error response the partial message is kept."""
     packed = gzip.compress(b'{"choices": []}')[:-cut]
     body = await read_body(head_of([packed]), TIMES, PhaseTimer(600))
     assert isinstance(body, Failure)
@@ -85,13 +85,13 @@ async def test_an_answer_cut_within_its_gzip_broke_off(cut: int) -> None:
 
 
 async def test_an_answer_in_two_members_is_read_whole() -> None:
-    """As a proxy packs what comes in two steps."""
+    """A proxy that compresses in two steps sends two members."""
     packed = [gzip.compress(b'{"choices": '), gzip.compress(b"[]}")]
     assert await read_body(head_of(packed), TIMES, PhaseTimer(600)) == b'{"choices": []}'
 
 
 async def test_a_stream_cut_within_its_gzip_is_broken() -> None:
-    """What came goes out, and then an error: the provider's own end has not come."""
+    """The content so far is delivered, then an error: the provider's end of stream is missing."""
     frames = VENDORS["openai"].frames(ReplyText(text="half of it"), "m")
     packed = gzip.compress(b"".join([*frames.head, *frames.content]))[:-8]
     decoder = protocol("openai").decoder()

@@ -1,4 +1,4 @@
-"""One timer for all the waits of an exchange, on a loop whose clock moves only when nothing else is to be done."""
+"""One timer for all waits of an exchange, on an event loop with a simulated clock."""
 
 from __future__ import annotations
 
@@ -15,64 +15,58 @@ T = TypeVar("T")
 
 
 class Idle(selectors.SelectSelector):
-    """Does not wait until the loop's next timer: the clock is there at once."""
+    """A selector that advances a simulated clock instead of waiting for the next timer."""
 
     now = 0.0
 
     def select(self, timeout: float | None = None) -> Any:
-        """What is ready."""
         self.now += timeout or 0.0
         return super().select(0)
 
 
 class Loop(asyncio.SelectorEventLoop):
-    """An event loop with a clock of its own, which begins at zero."""
+    """An event loop with a simulated clock that starts at zero."""
 
     def __init__(self) -> None:
         self.idle = Idle()
         super().__init__(self.idle)
 
     def time(self) -> float:
-        """Seconds since it was made."""
         return self.idle.now
 
 
 def run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """What the coroutine gives on such a loop."""
     with asyncio.Runner(loop_factory=Loop) as runner:
         return runner.run(work())
 
 
 def clock() -> float:
-    """What the loop's clock shows, to the microsecond."""
+    """Return the loop's time, rounded to microseconds."""
     return round(asyncio.get_running_loop().time(), 6)
 
 
 def after(seconds: float) -> Coroutine[Any, Any, None]:
-    """Something that takes so long by the loop's clock."""
+    """Return a coroutine that takes this long on the loop's clock."""
     reached = asyncio.Event()
     asyncio.get_running_loop().call_later(seconds, reached.set)
     return until(reached)
 
 
 async def until(reached: asyncio.Event) -> None:
-    """Comes with the event."""
     await reached.wait()
 
 
 def never() -> Coroutine[Any, Any, None]:
-    """Something that does not come."""
     return until(asyncio.Event())
 
 
 async def wait(timer: PhaseTimer, work: Awaitable[T], seconds: float) -> T:
-    """What the work gives, if it comes within so many seconds."""
     with timer.within(seconds):
         return await work
 
 
 async def ring(timer: PhaseTimer, seconds: float) -> tuple[float, bool]:
-    """When waiting for what does not come ends, and whether the whole time was over."""
+    """Let a wait time out; return when it ended and whether the total time was over."""
     with pytest.raises(WaitTooLongError) as caught:
         await wait(timer, never(), seconds)
     return clock(), caught.value.total
@@ -91,7 +85,7 @@ async def ring(timer: PhaseTimer, seconds: float) -> tuple[float, bool]:
     ],
 )
 def test_a_wait_ends_at_its_own_moment_whatever_was_waited_for_before(waits, last, moment):
-    """Waits that come in time move it; a shorter one after a longer one is not kept waiting by it, nor the reverse."""
+    """Earlier waits, longer or shorter, do not change when a later one times out."""
 
     async def exchange() -> tuple[float, bool]:
         timer = PhaseTimer(1000)
@@ -104,7 +98,7 @@ def test_a_wait_ends_at_its_own_moment_whatever_was_waited_for_before(waits, las
 
 @pytest.mark.parametrize(("total", "seconds", "found"), [(3, 10, (3, True)), (10, 3, (3, False)), (3, 3, (3, True))])
 def test_the_whole_time_ends_every_wait_and_says_so(total, seconds, found):
-    """What ends first is told: the time of this wait, or the whole exchange's."""
+    """The error says which limit was reached: that of the wait or that of the whole exchange."""
 
     async def exchange() -> tuple[float, bool]:
         return await ring(PhaseTimer(total), seconds)
@@ -113,7 +107,7 @@ def test_the_whole_time_ends_every_wait_and_says_so(total, seconds, found):
 
 
 def test_a_wait_after_the_whole_time_ends_at_once():
-    """Time passes between waits, too."""
+    """Time also passes between waits."""
 
     async def exchange() -> tuple[float, bool]:
         timer = PhaseTimer(2)
@@ -124,7 +118,7 @@ def test_a_wait_after_the_whole_time_ends_at_once():
 
 
 def test_what_comes_in_time_is_given_and_what_it_raises_is_raised():
-    """The timer changes nothing about either."""
+    """Results and exceptions pass through the timer unchanged."""
 
     async def fail() -> None:
         raise LookupError("this one")
@@ -142,7 +136,7 @@ def test_what_comes_in_time_is_given_and_what_it_raises_is_raised():
 
 
 def test_nobody_is_disturbed_while_nothing_is_waited_for():
-    """The timer of a wait that is over rings into the void; the wait after it ends at its moment."""
+    """The timer of a finished wait fires without effect, and the next wait still ends on time."""
 
     async def exchange() -> tuple[float, bool]:
         timer = PhaseTimer(1000)
@@ -154,7 +148,7 @@ def test_nobody_is_disturbed_while_nothing_is_waited_for():
 
 
 def test_a_timer_that_is_closed_never_rings():
-    """Neither for a wait that was over, nor after the last one."""
+    """Neither between waits nor after the last one."""
 
     async def exchange() -> float:
         timer = PhaseTimer(3)
@@ -168,7 +162,7 @@ def test_a_timer_that_is_closed_never_rings():
 
 @pytest.mark.parametrize("moment", [1, 3])
 def test_a_cancellation_by_somebody_else_stays_one(moment):
-    """Also at the very moment when the wait is over: whoever cancels a task must be able to rely on it."""
+    """Also when the wait times out at the same moment: a cancellation from outside is never lost."""
 
     async def exchange() -> tuple[float, bool]:
         timer = PhaseTimer(10)
@@ -182,7 +176,7 @@ def test_a_cancellation_by_somebody_else_stays_one(moment):
 
 
 def test_a_wait_within_a_task_that_is_being_cancelled_still_ends_by_its_time():
-    """Cleaning up may take time, and no more than it is given."""
+    """Cleanup after a cancellation may take time, within its own limit."""
     found: list[tuple[float, bool]] = []
 
     async def leave() -> None:
@@ -203,7 +197,7 @@ def test_a_wait_within_a_task_that_is_being_cancelled_still_ends_by_its_time():
 
 
 async def break_off() -> None:
-    """Makes a fault of its own of being cancelled, as a client may whose connection is closed by it."""
+    """Raise another error when cancelled, as a client does whose connection is closed."""
     try:
         await never()
     finally:
@@ -212,7 +206,7 @@ async def break_off() -> None:
 
 @pytest.mark.parametrize(("work", "raised"), [(never, WaitTooLongError), (break_off, ConnectionError)])
 def test_a_task_whose_wait_was_too_long_counts_as_never_cancelled(work, raised):
-    """What the task does next is not taken for the end of a task that somebody cancels."""
+    """The timer's own cancellation is undone, so a later `await` is not mistaken for a cancelled task."""
 
     async def exchange() -> int:
         with pytest.raises(raised):

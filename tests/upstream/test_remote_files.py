@@ -1,4 +1,4 @@
-"""A file that comes from another machine is read in a thread: the event loop, and every other call on it, goes on."""
+"""A file from remote storage is read in a thread, so the event loop and other calls continue."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def request_to(lab: Lab, blob: Blob) -> UpstreamRequest:
 
 @pytest.mark.parametrize("count", [2, 60], ids=["in one piece", "block by block"])
 async def test_a_remote_file_is_read_away_from_the_event_loop(count: int) -> None:
-    """Whether the body is put together first or sent as it is read; what arrives is the file."""
+    """Whether the body is assembled first or sent while it is read, the complete file arrives."""
     readers: set[int] = set()
 
     def blocks() -> Iterator[bytes]:
@@ -48,7 +48,7 @@ async def test_a_remote_file_is_read_away_from_the_event_loop(count: int) -> Non
 
 @pytest.mark.parametrize("size", [300, 6_000_000], ids=["in one piece", "block by block"])
 async def test_a_store_that_goes_away_meanwhile_is_not_the_provider_s_fault(size: int) -> None:
-    """What reading raised comes out as it was raised."""
+    """The storage error is raised unchanged and is not recorded as a fault of the provider."""
 
     def blocks() -> Iterator[bytes]:
         yield b"abc"

@@ -1,4 +1,4 @@
-"""The way out: what goes over the wire, what is refused, and what is let go of."""
+"""Calls to providers: what is sent, what is refused, and when connections are closed."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def request_to(
 
 
 async def events_of(upstream: Upstream, request: UpstreamRequest, timeouts: Timeouts = QUICK) -> list[object]:
-    """The events of a stream that began, read to its end."""
+    """Open a stream and read all its events."""
     opened = await upstream.open(request, protocol("openai"), timeouts)
     assert isinstance(opened, Stream)
     return [event async for batch in opened for event in batch]
 
 
 async def test_a_request_says_that_it_reads_no_compression_and_how_long_it_is(lab, upstream):
-    """`Accept-Encoding: identity` and an exact Content-Length; nothing of the environment, no cookies."""
+    """The request has `Accept-Encoding: identity`, an exact Content-Length and no cookies."""
     lab.requests.clear()
     assert isinstance(await upstream.call(request_to(lab), protocol("openai"), QUICK), Answer)
     headers = lab.requests[-1].headers
@@ -77,7 +77,7 @@ async def test_a_request_says_that_it_reads_no_compression_and_how_long_it_is(la
 
 
 async def test_a_file_is_sent_in_blocks_with_its_exact_length_and_flat_memory(lab, upstream):
-    """Twelve megabytes of a file arrive whole; what is held at once is a small part of them."""
+    """A file of twelve megabytes arrives complete, with a small part of it in memory at a time."""
     size, block = 12 * 1024 * 1024, bytes(range(256)) * 1001
     blocks = [block[: min(len(block), size - at)] for at in range(0, size, len(block))]
     blob = Blob(size, lambda: iter(blocks))
@@ -97,14 +97,14 @@ async def test_a_file_is_sent_in_blocks_with_its_exact_length_and_flat_memory(la
 
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (2, 5, 7), (0, 4), (3,), (), (196608, 1), (196609, 196607)])
 def test_base64_in_blocks_is_the_base64_of_the_whole(sizes):
-    """Whatever the sizes of the blocks, no padding stands between them."""
+    """Whatever the block sizes, no padding appears between blocks."""
     blocks = [bytes([at % 256]) * size for at, size in enumerate(sizes)]
     whole = b"".join(blocks)
     assert b"".join(media_blocks(Blob(len(whole), lambda: iter(blocks)))) == base64.b64encode(whole)
 
 
 async def test_a_file_that_cannot_be_read_is_told_as_such_and_not_as_the_provider_s_fault(lab, upstream):
-    """What reading raised comes out as it was raised."""
+    """The exception of reading the file is raised unchanged."""
 
     def blocks() -> Iterator[bytes]:
         yield b"abc"
@@ -117,7 +117,7 @@ async def test_a_file_that_cannot_be_read_is_told_as_such_and_not_as_the_provide
 
 
 async def test_a_redirect_is_never_followed(lab, upstream):
-    """Not even to a place that would answer."""
+    """Not even to an address that would answer."""
     lab.requests.clear()
     place = lab.url("openai", "elsewhere") + "/chat/completions"
     failed = await upstream.call(request_to(lab, f"fault:redirect:location={place}"), protocol("openai"), QUICK)
@@ -127,7 +127,7 @@ async def test_a_redirect_is_never_followed(lab, upstream):
 
 
 async def test_connections_are_kept_and_used_again(lab, upstream):
-    """A second call takes less than a new connection's trouble: both come over the same socket."""
+    """A second call uses the same socket."""
     for _ in range(2):
         assert isinstance(await upstream.call(request_to(lab), protocol("openai"), QUICK), Answer)
     first, second = lab.requests[-2:]
@@ -135,7 +135,7 @@ async def test_connections_are_kept_and_used_again(lab, upstream):
 
 
 async def test_an_origin_that_is_not_listed_is_refused_without_a_connection(lab):
-    """The sentence names the setting; nothing reaches the provider."""
+    """The message names the setting, and nothing reaches the provider."""
     closed = Upstream(OriginPolicy())
     lab.requests.clear()
     failed = await closed.call(request_to(lab), protocol("openai"), QUICK)
@@ -147,7 +147,7 @@ async def test_an_origin_that_is_not_listed_is_refused_without_a_connection(lab)
 
 
 async def test_a_name_that_resolves_to_a_private_address_is_refused_when_the_connection_is_made(lab):
-    """The URL looks public; what it resolves to is looked at again at every connection (DNS rebinding)."""
+    """The host name is public, so the resolved address is checked at every connection (DNS rebinding)."""
     from routing_admin.upstream.faults import ForbiddenAddressError
     from routing_admin.upstream.pools import CheckedResolver
 
@@ -159,7 +159,7 @@ async def test_a_name_that_resolves_to_a_private_address_is_refused_when_the_con
 
 
 async def test_a_listed_name_on_loopback_can_be_called(lab):
-    """Ollama on this machine is a legitimate provider once it is listed."""
+    """A local provider such as Ollama can be called once it is listed."""
     upstream = Upstream(policy_of(f"http://localhost:{lab.port}"))
     url = lab.url("openai", "up").replace("127.0.0.1", "localhost")
     request = protocol("openai").encode(HELLO, Target("lab", url, "lab-model"), stream=False)
@@ -168,7 +168,7 @@ async def test_a_listed_name_on_loopback_can_be_called(lab):
 
 
 async def test_a_proxy_is_used_where_one_is_set_and_none_means_none(lab):
-    """The provider's `proxy`: the default one, none, or a URL."""
+    """A provider's `proxy` is `default`, `none` or a URL."""
     seen: list[bytes] = []
 
     async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -190,7 +190,7 @@ async def test_a_proxy_is_used_where_one_is_set_and_none_means_none(lab):
 
 
 async def test_a_provider_s_proxy_is_held_to_the_allowed_origins(lab):
-    """It sees the key: nobody is connected to who is not listed, and the sentence names the proxy."""
+    """A proxy sees the key, so an unlisted one is not contacted, and the message names the proxy."""
     seen: list[bytes] = []
 
     async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -211,7 +211,7 @@ async def test_a_provider_s_proxy_is_held_to_the_allowed_origins(lab):
 
 @asynccontextmanager
 async def rude_server() -> AsyncIterator[str]:
-    """Hangs up on whoever begins to encrypt."""
+    """Serve TLS connections that are aborted at the first byte."""
 
     async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
@@ -223,7 +223,7 @@ async def rude_server() -> AsyncIterator[str]:
 
 
 async def test_a_handshake_that_breaks_is_a_tls_error(upstream):
-    """Not a refused connection and not a reset answer."""
+    """The fault is neither a refused connection nor a reset."""
     async with rude_server() as url:
         request = protocol("openai").encode(HELLO, Target("lab", url, "m"), stream=False)
         failed = await upstream.call(request, protocol("openai"), QUICK)
@@ -234,7 +234,7 @@ async def test_a_handshake_that_breaks_is_a_tls_error(upstream):
 @pytest.mark.parametrize("scenario", ["silent", "slow_stream:seconds=0.2", "stall", "endless", "comments_forever"])
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
 async def test_when_the_caller_goes_the_provider_s_socket_is_closed_within_a_second(lab, upstream, scenario, stream):
-    """Cancelling the task is enough, before the head, before the first content, and in mid-stream."""
+    """Cancelling the task suffices: before the head, before the first content and in mid-stream."""
     if not stream and scenario != "silent":
         scenario = "drip:seconds=0.05"
     lab.requests.clear()
@@ -260,7 +260,7 @@ async def test_when_the_caller_goes_the_provider_s_socket_is_closed_within_a_sec
 
 
 async def test_a_cancelled_walk_records_who_was_being_asked(lab, upstream):
-    """The attempt of the candidate that was called says that the caller went away."""
+    """The attempt in progress is recorded as `client_cancelled`."""
     lab.requests.clear()
     stage = Stage()
     run: FallbackRun[object] = FallbackRun(Plan((PlannedCandidate(0, "up", "fault:silent"),)), stage.run_context)
@@ -277,7 +277,7 @@ async def test_a_cancelled_walk_records_who_was_being_asked(lab, upstream):
 
 
 async def test_a_whole_answer_does_not_wait_for_a_goodbye_that_never_comes(lab, upstream):
-    """Once the reason to stop has come, an open line is given a few seconds for the count, not the time of a stall."""
+    """After the finish reason, an open stream gets a few seconds to send its usage, not the whole stall timeout."""
     patient = Timeouts(first_content=30, between=30, total=60)
     request = request_to(lab, "fault:held_open:text=all of it", stream=True)
     began = time.monotonic()
@@ -287,7 +287,7 @@ async def test_a_whole_answer_does_not_wait_for_a_goodbye_that_never_comes(lab, 
 
 
 async def test_nothing_of_a_stream_is_given_out_before_its_first_content(lab, upstream):
-    """Reasoning and comments are held back; then all comes in order, and a Finish ends it."""
+    """Reasoning and comments are buffered; then all events follow in order, with a final `Finish`."""
     opened = await upstream.open(request_to(lab, "fault:reasoning", stream=True), protocol("openai"), QUICK)
     assert isinstance(opened, Stream)
     events = [event async for batch in opened for event in batch]
@@ -299,7 +299,7 @@ async def test_nothing_of_a_stream_is_given_out_before_its_first_content(lab, up
 
 
 async def test_keep_alive_comments_hold_a_stream_open_before_content_only(lab):
-    """Twenty comments over a second outlive a first-content limit of half that; after content they do not."""
+    """Before content, comments extend the first-content limit; after content they do not reset the stall timeout."""
     before = Journey({"up": lab.url("openai", "up")}, protocol("openai"), stream=True)
     end = await before.run(PlannedCandidate(0, "up", "fault:comments_first:count=12,seconds=0.1"))
     assert isinstance(end, RunResult)
@@ -310,7 +310,7 @@ async def test_keep_alive_comments_hold_a_stream_open_before_content_only(lab):
 
 
 def test_a_call_from_a_thread_without_a_loop_has_the_same_outcome(lab):
-    """The connection test of a page is such a call."""
+    """The connection test of the admin pages uses this path."""
     upstream = Upstream(ANY)
     assert isinstance(upstream.call_sync(request_to(lab), protocol("openai"), QUICK), Answer)
     failed = upstream.call_sync(request_to(lab, "fault:http_401"), protocol("openai"), QUICK)
@@ -319,7 +319,7 @@ def test_a_call_from_a_thread_without_a_loop_has_the_same_outcome(lab):
 
 
 def test_a_failure_s_sentence_holds_no_key_and_no_line_break(lab):
-    """Whatever a provider echoes: this request's key, other keys, control characters, endless text."""
+    """A provider may echo this request's key, other keys, control characters or endless text."""
     said = "bad key sk-secret-key-1234567890\r\n\x1b[31m" + "x" * 9000
     cleaned = clean(Failure(Fault.HTTP_401, said, 401), request_to(lab))
     assert "secret" not in cleaned.message
@@ -329,7 +329,7 @@ def test_a_failure_s_sentence_holds_no_key_and_no_line_break(lab):
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
 async def test_from_failure_to_the_next_dispatch_no_time_is_lost(lab, stream):
-    """A fault that is not retried is followed by the next request without any wait (`make bench` times it)."""
+    """A fault that is not retried is followed at once by the next candidate (`make bench` measures it)."""
     lab.requests.clear()
     urls = {"bad": lab.url("openai", "bad"), "good": lab.url("openai", "good")}
     journey = Journey(urls, protocol("openai"), stream)
@@ -341,13 +341,13 @@ async def test_from_failure_to_the_next_dispatch_no_time_is_lost(lab, stream):
 
 
 def test_blobs_in_memory_can_be_read_more_than_once():
-    """Each try of a candidate starts a fresh pass."""
+    """Each try of a candidate reads the blob from its start."""
     blob = blob_of(b"abcd")
     assert list(media_blocks(blob)) == list(media_blocks(blob))
 
 
 def test_text_parts_are_what_the_lab_hears(lab):
-    """The fake is not deaf: what was sent is what it heard."""
+    """Checks the fake provider itself: it records what was sent."""
     lab.requests.clear()
     chat = ChatRequest((Message(Role.USER, (TextPart("can you hear me"),)),))
     Upstream(ANY).call_sync(request_to(lab, chat=chat), protocol("openai"), QUICK)
@@ -356,7 +356,7 @@ def test_text_parts_are_what_the_lab_hears(lab):
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
 async def test_the_embedded_provider_answers_without_a_network(stream):
-    """`echo://local` describes what it received; `echo-503` fails, so that a fallback can be seen."""
+    """`echo://local` describes the request it received; `echo-503` fails, to demonstrate a fallback."""
     transport = NetworkTransport()
 
     async def ask(model: str) -> Answer | Stream | Failure:
@@ -375,7 +375,7 @@ async def test_the_embedded_provider_answers_without_a_network(stream):
 
 
 async def test_a_list_of_models_can_be_fetched_within_the_same_bounds(lab, upstream):
-    """It is a call like any other; so an origin that may not be called is refused."""
+    """The list of models is an ordinary call, so an origin that is not allowed is refused."""
     request = UpstreamRequest(lab.url("openai", "up") + "/models", {"authorization": "Bearer sk-1"}, method="GET")
     found = await upstream.call(request, ModelList(), QUICK)
     assert "lab-model" in [each["id"] for each in json.loads(found.text)]
@@ -384,7 +384,7 @@ async def test_a_list_of_models_can_be_fetched_within_the_same_bounds(lab, upstr
 
 
 async def test_a_name_server_that_is_silent_is_a_name_that_does_not_resolve():
-    """Resolving has a time of its own, so that it cannot take that of the first content."""
+    """DNS lookups have their own timeout, so they cannot use up that of the first content."""
 
     class Silent(AbstractResolver):
         async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET):
@@ -399,7 +399,7 @@ async def test_a_name_server_that_is_silent_is_a_name_that_does_not_resolve():
 
 
 async def test_an_encrypted_connection_works_where_its_certificate_is_trusted(lab):
-    """The same lab over TLS: trusted it answers, untrusted it is a certificate error."""
+    """With the certificate trusted, the lab answers over TLS."""
     context = ssl.create_default_context(cafile=self_signed()[0])
     context.check_hostname = False  # the lab's certificate names no address
     url = lab.broken_url("tls_cert_error")
