@@ -1,4 +1,4 @@
-"""What a provider is told of a request's id and of the caller's trace: what its row says, and nothing else."""
+"""Which request id and trace headers a provider receives."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CALLER = {"traceparent": TRACE, "tracestate": "a=1", "x-request-id": "what the c
 
 
 def headers_received(quirks: Mapping[str, Any], caller: Mapping[str, str] = CALLER) -> Mapping[str, str]:
-    """What a provider with these options gets of a request `my-call`."""
+    """Return the headers that a provider with these quirks receives for the request `my-call`."""
     with Lab({"lab": "ok"}) as lab:
         provider = {"providerName": "lab", "apiKey": "sk-lab", "endpoint": lab.url(), "defaultModel": "lab"}
         file = {"providers": [{**provider, "quirks": quirks}], "routing": {"told": {"provider": "lab", "retries": 0}}}
@@ -40,21 +40,21 @@ def headers_received(quirks: Mapping[str, Any], caller: Mapping[str, str] = CALL
 
 
 def test_a_provider_is_told_nothing_by_itself(demo: None):
-    """Neither the id nor the trace nor any other header of the caller's."""
+    """By default neither the request id, the trace nor any other header of the caller is forwarded."""
     sent = headers_received({})
     assert not {"x-request-id", "x-client-request-id", "traceparent", "tracestate", "x-secret"} & {*sent}
 
 
 @pytest.mark.parametrize("name", ["X-Client-Request-Id", "x-ms-client-request-id"])
 def test_an_id_goes_along_under_the_vendors_name(demo: None, name: str):
-    """Ours, as answer and log have it, which a caller's word may not be."""
+    """The id is the gateway's own, as in response and log, not the one the caller sent."""
     sent = headers_received({"request_id_header": name})
     assert sent[name.lower()] == "my-call"
     assert "traceparent" not in sent
 
 
 def test_a_trace_goes_along_where_the_administrator_says_so(demo: None):
-    """As the caller wrote it."""
+    """The trace headers are forwarded unchanged."""
     sent = headers_received({"trace_context": True})
     assert (sent["traceparent"], sent["tracestate"]) == (TRACE, "a=1")
     assert "traceparent" not in headers_received({"trace_context": True}, {})
@@ -64,5 +64,5 @@ def test_a_trace_goes_along_where_the_administrator_says_so(demo: None):
     ("endpoint", "told"), [("https://api.openai.com/v1", True), ("https://api.deepseek.com/v1", False)]
 )
 def test_openais_own_host_is_told_the_id(endpoint: str, told: bool):
-    """It takes X-Client-Request-Id; whoever does not is not asked to."""
+    """OpenAI's own host accepts `X-Client-Request-Id`; other hosts do not get the header."""
     assert ("x-request-id" in passed_headers(quirks_for(endpoint, {}))) is told

@@ -1,4 +1,4 @@
-"""Files on their way to each candidate: what is previewed is what is sent, and nothing is lost silently."""
+"""Files prepared for each candidate: the preview equals what is sent, and nothing is lost silently."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ SAMPLES = {
 
 @dataclass
 class Script:
-    """A way out that plays a script and keeps every payload it was given."""
+    """A transport that returns scripted outcomes and records every payload."""
 
     outcomes: list[Answer | Failure] = field(default_factory=list)
     given: list[Any] = field(default_factory=list)
@@ -74,9 +74,7 @@ def artifact(name: str) -> Artifact:
 
 @pytest.mark.parametrize("name", sorted(SAMPLES))
 def test_what_is_previewed_is_what_is_sent(key, name):
-    """For every service of the demo: as `auto` sends it if the default route led there, its directive and parameters
-    included.
-    """
+    """For every demo service the preview equals the payload sent, with the route's directive and parameters."""
     row = artifact(name)
     TaskRoute.objects.filter(task_type="default").update(temperature=0.3, max_tokens=77)
     snapshot.refresh()
@@ -98,7 +96,7 @@ def test_what_is_previewed_is_what_is_sent(key, name):
 
 
 def test_a_model_that_cannot_read_what_it_was_said_to_gets_the_description_in_the_next_try(key):
-    """The same candidate once more with the picture described; another candidate would still get the picture."""
+    """The same candidate is called again with the image described; other candidates would still get the image."""
     state, row = snapshot.current(), artifact("dot.png")
     route = RouteSpec("draft", (CandidateSpec("echo", "echo-vision"),))
     transport = Script([Failure(Fault.CAPABILITY_MISMATCH, "no images", 400, param="vision")])
@@ -110,7 +108,7 @@ def test_a_model_that_cannot_read_what_it_was_said_to_gets_the_description_in_th
 
 
 def test_a_candidate_that_would_only_get_words_is_skipped_where_the_route_says_native_only(key):
-    """Its attempt says why, nothing is sent to it, and the next one that can read the file answers."""
+    """Its attempt says why, nothing is sent to it, and the next candidate that reads the file answers."""
     state, row = snapshot.current(), artifact("dot.png")
     chain = (CandidateSpec("echo", "echo-text"), CandidateSpec("echo", "echo-vision"))
     route = RouteSpec("draft", chain, content={"policy": "native_only"})
@@ -122,7 +120,7 @@ def test_a_candidate_that_would_only_get_words_is_skipped_where_the_route_says_n
 
 
 def test_inline_media_becomes_an_artifact_only_where_it_is_described(key):
-    """A model that takes the picture needs no reference; one that does not gets one, once per picture and agent."""
+    """A model that reads images needs no reference; for one that does not, an image is stored once per agent."""
     post(key, said(image(), model="echo-vision"))
     assert not Artifact.objects.exists()
     first, second = post(key, said(image(), model="echo-text")), post(key, said(image(), model="echo-text"))
@@ -134,7 +132,7 @@ def test_inline_media_becomes_an_artifact_only_where_it_is_described(key):
 
 
 def test_every_payload_depends_on_the_request_and_its_candidate_alone(key):
-    """What an earlier candidate got, or that it failed, changes nothing for the next."""
+    """Neither an earlier candidate's payload nor its failure affects the next one's."""
     state = snapshot.current()
     chat = inject_directive(request_for(open_artifact(artifact("dot.png"))), "")
     text, vision = CandidateSpec("echo", "echo-text"), CandidateSpec("echo", "echo-vision")
@@ -163,7 +161,7 @@ def test_bytes_that_are_gone_are_told_of_and_the_request_goes_on(key):
 
 
 def test_the_description_names_the_tool_only_when_the_request_has_it(key):
-    """Decision 2: a plain client reads who could read it, one with send_message how to hand it on."""
+    """A plain client reads which agents can process the image; one with `send_message` also how to pass it on."""
     tool = {"type": "function", "function": {"name": "send_message", "parameters": {"type": "object"}}}
     plain = post(key, said(image(), model="echo-text")).json()["choices"][0]["message"]["content"]
     tooled = post(key, said(image(), model="echo-text", tools=[tool])).json()["choices"][0]["message"]["content"]
@@ -173,7 +171,7 @@ def test_the_description_names_the_tool_only_when_the_request_has_it(key):
 
 
 def test_a_tool_results_picture_reaches_a_seeing_model_with_a_line_that_names_it(key):
-    """`工件内容 (…):` before it; the log counts it."""
+    """A line `工件内容 (…):` precedes the image, and the log records the delivery."""
     result = {
         "contentType": "image",
         "routing": "image_url",
