@@ -1,6 +1,6 @@
-"""Three rounds of tools with every preset's host, as strict as the real one, and with a hop to every other in between.
+"""Three rounds of tool calls with each preset's strict host, with and without switching to another host.
 
-The client is one that sends back all it got, or one that knows nothing but OpenAI's own fields.
+The client either sends back every field it received or only those of OpenAI's API.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ RECEIVERS = {name: endpoint_of(name) for name in PLACES}
 
 
 class Talk:
-    """A client's conversation; `keeps` says whether it sends back what it does not know."""
+    """A client's conversation; with `keeps` it sends back fields it does not know."""
 
     def __init__(self, *, stream: bool, keeps: bool) -> None:
         self.hosts = {name: strict_host(name, PLACES[name][0]) for name in PLACES}
@@ -48,7 +48,7 @@ class Talk:
         ]
 
     def ask(self, name: str) -> dict[str, Any]:
-        """The next message of that preset's model; results of its calls are there at once."""
+        """Return the next message of the preset's model and append it with the results of its tool calls."""
         to, host = RECEIVERS[name], self.hosts[name]
         body = {"model": "m", "messages": self.messages, "tools": [OFFERED], "max_tokens": 50}
         chat = self.memory.complete("ada", parse(json.loads(json.dumps(body)), lambda ref: None).chat)
@@ -81,7 +81,7 @@ class Talk:
 
 
 def gather(written: bytes) -> dict[str, Any]:
-    """The message that a client puts together: texts joined, calls by their index, details one after the other."""
+    """Assemble the message as a client does: join texts, merge tool calls by index, append details."""
     message: dict[str, Any] = {}
     for event in written.split(b"\n\n"):
         if not event.startswith(b"data: {"):
@@ -113,7 +113,7 @@ each_way = pytest.mark.parametrize("stream", [False, True], ids=["whole", "strea
 @each_way
 @pytest.mark.parametrize("name", list(PLACES))
 def test_three_rounds_of_tools_with_one_host(name: str, *, stream: bool, keeps: bool) -> None:
-    """Every call comes back with what its host wants of it, and the host says that it is done."""
+    """Each host accepts its own tool calls when they are sent back, and ends with "done"."""
     talk = Talk(stream=stream, keeps=keeps)
     for _ in range(ROUNDS):
         assert talk.ask(name)["tool_calls"]
@@ -123,7 +123,7 @@ def test_three_rounds_of_tools_with_one_host(name: str, *, stream: bool, keeps: 
 @each_client
 @each_way
 def test_a_hop_to_every_other_host_in_the_middle(*, stream: bool, keeps: bool) -> None:
-    """One round here, one there, one here again, and the last words there."""
+    """One round with each of two hosts, one more with the first, and the final answer from the second."""
     for here, there in permutations(PLACES, 2):
         talk = Talk(stream=stream, keeps=keeps)
         for name in (here, there, here):
@@ -131,6 +131,7 @@ def test_a_hop_to_every_other_host_in_the_middle(*, stream: bool, keeps: bool) -
         assert talk.ask(there)["content"] == "done", (here, there)
 
 
+# How a valid history is changed so that the host refuses it.
 BREAKS: Mapping[str, Callable[[dict[str, Any]], Any]] = {
     "deepseek": lambda message: message.pop("reasoning_content"),
     "moonshot": lambda message: message.pop("reasoning_content"),
@@ -139,12 +140,11 @@ BREAKS: Mapping[str, Callable[[dict[str, Any]], Any]] = {
     "mistral": lambda message: message["tool_calls"][0].update(id="call_1"),
     "groq": lambda message: message.update(reasoning_content="hm"),
 }
-"""What is done to a good history so that the host refuses it."""
 
 
 @pytest.mark.parametrize("name", list(BREAKS))
 def test_the_hosts_are_as_strict_as_they_say(name: str) -> None:
-    """A check that cannot fail would show nothing: each rule refuses a history that breaks it."""
+    """Checks the fake hosts: each rule refuses a history that violates it."""
     host = strict_host(name, "openai")
     history: list[dict[str, Any]] = [{"role": "user", "content": "Look."}]
     answer = json.loads(host.answer({"messages": history}, stream=False))["choices"][0]["message"]
@@ -160,7 +160,7 @@ def test_the_hosts_are_as_strict_as_they_say(name: str) -> None:
 
 
 def test_claude_s_host_refuses_thoughts_that_are_missing_or_forged() -> None:
-    """Each block has to be there as it was given."""
+    """Each thinking block must be sent back unchanged."""
     host = strict_host("anthropic", "anthropic")
     question = {"role": "user", "content": [{"type": "text", "text": "Look."}]}
     blocks = json.loads(host.answer({"model": "m", "messages": [question], "max_tokens": 9}, stream=False))["content"]
@@ -177,7 +177,7 @@ def test_claude_s_host_refuses_thoughts_that_are_missing_or_forged() -> None:
 
 
 def test_gemini_s_host_refuses_calls_whose_proof_is_missing_or_forged() -> None:
-    """The stand-in is for calls of others."""
+    """A call of Gemini's own needs its genuine signature; the placeholder is only for calls of other models."""
     host = strict_host("gemini", "gemini")
     question = {"role": "user", "parts": [{"text": "Look."}]}
     call = json.loads(host.answer({"contents": [question]}, stream=False))["candidates"][0]["content"]["parts"][1]

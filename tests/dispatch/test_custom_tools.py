@@ -1,4 +1,4 @@
-"""Tools of free text, as Codex's apply_patch, at vendors that have functions alone."""
+"""Free-text tools such as Codex's `apply_patch`, at vendors that only have function tools."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_half_a_character_holds_nothing_up(escapes: str, text: str, size: int) -
 
 
 def test_the_text_goes_on_while_it_is_written() -> None:
-    """A client shows the patch as it comes, not at its end."""
+    """Clients display the patch while it arrives."""
     calls = CustomCalls({"apply_patch"})
     calls.restore([Delta(tool_calls=(ToolCallDelta(0, "c1", "apply_patch"),))])
     (event,) = calls.restore([Delta(tool_calls=(ToolCallDelta(0, arguments='{"input": "*** Beg'),))])

@@ -1,4 +1,4 @@
-"""What the configuration alone decides is decided once for each snapshot, and never mistaken for something else."""
+"""What depends on the configuration alone is computed once per snapshot and never mixed up."""
 
 from __future__ import annotations
 
@@ -24,12 +24,11 @@ QUERY = RoutingQuery("draft")
 
 @pytest.fixture
 def state(demo: None) -> Snapshot:
-    """The demo's configuration."""
     return snapshot.current()
 
 
 def test_a_name_a_plan_and_an_endpoint_are_made_once(state: Snapshot) -> None:
-    """The very same values come again."""
+    """The cached objects themselves are returned."""
     found = decisions_of(state)
     named = found.resolve("task:design", None)
     plan = found.plan(named.route, QUERY, matched=True)
@@ -41,7 +40,7 @@ def test_a_name_a_plan_and_an_endpoint_are_made_once(state: Snapshot) -> None:
 
 
 def test_a_plan_is_the_one_that_is_made_anew(state: Snapshot) -> None:
-    """Every wish about language and parameters has its own."""
+    """Each combination of language and parameters has its own plan."""
     found, route = decisions_of(state), decisions_of(state).resolve("task:design", None).route
     for query in (QUERY, RoutingQuery("draft", "en"), RoutingQuery("draft", "en", Params(0.5, 7))):
         fresh = plan_route(state.configuration, route, query, matched=False, unusable=found.unusable)
@@ -50,7 +49,7 @@ def test_a_plan_is_the_one_that_is_made_anew(state: Snapshot) -> None:
 
 
 def test_the_next_snapshot_begins_with_nothing_decided(state: Snapshot) -> None:
-    """What was decided under one is not asked under another."""
+    """Snapshots share no cached plan."""
     later = replace(state, stamp=state.stamp + 1)
     route = RouteSpec("draft", (ECHO,))
     one, other = decisions_of(state), decisions_of(later)
@@ -59,7 +58,7 @@ def test_the_next_snapshot_begins_with_nothing_decided(state: Snapshot) -> None:
 
 
 def test_a_draft_that_is_gone_leaves_its_plan_to_no_other(state: Snapshot) -> None:
-    """Drafts come and go; one that is made where another one was has its own plan."""
+    """Drafts are short-lived; a new one never gets the plan of a deleted one, even at the same memory address."""
     found = decisions_of(state)
     for number in range(50):
         draft = RouteSpec(f"draft-{number}", (CandidateSpec("echo", f"echo-{number}"),))
@@ -69,7 +68,7 @@ def test_a_draft_that_is_gone_leaves_its_plan_to_no_other(state: Snapshot) -> No
 
 
 def test_routes_share_an_endpoint_unless_they_ask_in_their_own_way(state: Snapshot) -> None:
-    """A further field of a candidate, or a route's policy of content, makes another endpoint."""
+    """A candidate's `extra_body` or a route's content policy requires a separate endpoint."""
     found = decisions_of(state)
     plain = RouteSpec("a", (ECHO,))
     same = RouteSpec("b", (ECHO,))
@@ -86,7 +85,7 @@ def test_routes_share_an_endpoint_unless_they_ask_in_their_own_way(state: Snapsh
 
 
 def test_what_cannot_be_called_or_is_unknown_is_said_each_time(state: Snapshot) -> None:
-    """A provider without a key is skipped; a name that nobody knows is not remembered as one that is."""
+    """A provider without a key is skipped each time, and unknown names are not cached."""
     found = decisions_of(state)
     keyless = next(name for name, key in state.keys.items() if not key.usable)
     plan = found.plan(RouteSpec("draft", (CandidateSpec(keyless, "m"),)), QUERY, matched=True)
@@ -97,7 +96,7 @@ def test_what_cannot_be_called_or_is_unknown_is_said_each_time(state: Snapshot) 
 
 
 def test_no_more_is_kept_than_there_is_room_for(state: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Callers choose names and parameters; when there are too many, one begins anew and stays right."""
+    """Callers choose names and parameters, so a full cache is cleared; the plans stay correct."""
     monkeypatch.setattr(decisions, "KEPT", 3)
     found, route = Decisions(state), RouteSpec("draft", (ECHO,))
     for tokens in (*range(1, 9), 1):

@@ -1,4 +1,4 @@
-"""A provider that is left alone is tried again at once where somebody says so: here, and in every other process."""
+"""An administrator ends a provider's cooldown, in this process and in all others."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ KEY = PoolKey("first", "m1")
 
 
 def empty(name: str) -> None:
-    """The account of a provider has no money, says it to every key."""
+    """Record an exhausted balance for the provider and its key."""
     process_run_context().cooldowns.record_failure(name, "m", EMPTY, Policy().verdict(EMPTY))
     process_run_context().pools.record(name, KEY, EMPTY)
 
 
 def set_key(name: str, key: str) -> str:
-    """What `set_provider_key` says of a key on its standard input."""
+    """Run `set_provider_key` with the key on standard input and return its output."""
     out, stdin = StringIO(), sys.stdin
     sys.stdin = StringIO(key)
     try:
@@ -46,7 +46,7 @@ def set_key(name: str, key: str) -> str:
 
 
 def resting() -> set[str]:
-    """Who is left alone, and whose key rests."""
+    """Return the providers that are cooling down or whose key is."""
     context = process_run_context()
     rests = {name for name in ("echo", "openai") if context.pools.look(name, KEY)}
     return {provider for (provider, _), _ in context.cooldowns.list_cooling()} | rests
@@ -54,7 +54,7 @@ def resting() -> set[str]:
 
 @pytest.fixture
 def context(demo: None) -> Iterator[RunContext]:
-    """This process's memory, with two providers that are left alone."""
+    """This process's run context, with two providers cooling down."""
     for name in ("echo", "openai"):
         empty(name)
     yield process_run_context()
@@ -65,7 +65,7 @@ def context(demo: None) -> Iterator[RunContext]:
 def test_a_command_ends_cooldowns_and_the_audit_log_names_whose(
     context: RunContext, words: tuple[str, ...], left: set[str]
 ) -> None:
-    """Of all providers, or of those named: candidates and keys alike."""
+    """It covers all providers, or those named, with their candidates and keys."""
     out = StringIO()
     call_command("try_again", *words, stdout=out)
     assert "openai" in out.getvalue()
@@ -75,14 +75,14 @@ def test_a_command_ends_cooldowns_and_the_audit_log_names_whose(
 
 
 def test_a_name_that_no_provider_has_is_refused_in_a_line(context: RunContext) -> None:
-    """The sentence says who there is, and nothing is forgotten."""
+    """The message lists the providers, and no cooldown ends."""
     with pytest.raises(CommandError, match=r"There is no provider nobody\. There are: .*openai"):
         call_command("try_again", "nobody")
     assert resting() == {"echo", "openai"}
 
 
 def test_another_process_hears_of_it_once(context: RunContext) -> None:
-    """By the audit log, when the installation has changed; what it finds later is its own."""
+    """The audit log carries the reset to other processes; failures found later count again."""
     snapshot.refresh()
     elsewhere = CooldownResets()
     elsewhere.look()
@@ -96,7 +96,7 @@ def test_another_process_hears_of_it_once(context: RunContext) -> None:
 
 
 def test_a_provider_with_another_key_is_tried_at_once(context: RunContext) -> None:
-    """Whoever gives it a new key need not say more; others stay left alone."""
+    """A new key alone ends the cooldown of its provider; other providers keep theirs."""
     snapshot.refresh()
     elsewhere = CooldownResets()
     elsewhere.look()
@@ -106,7 +106,7 @@ def test_a_provider_with_another_key_is_tried_at_once(context: RunContext) -> No
 
 
 def test_a_key_is_given_on_standard_input_and_never_told(demo: None, capsys: pytest.CaptureFixture[str]) -> None:
-    """The first key of a provider, without a browser; who and when stand in the history."""
+    """Set a provider's first key without a browser; output and errors never contain the key."""
     said = set_key("openai", "sk-another-key-0123456789\n")
     assert "openai is now called with the key …6789" in said
     assert snapshot.current().keys["openai"].value == "sk-another-key-0123456789"
@@ -118,13 +118,12 @@ def test_a_key_is_given_on_standard_input_and_never_told(demo: None, capsys: pyt
     [("nobody", "sk-1", "There is no provider nobody"), ("openai", " \n", "No key on standard input")],
 )
 def test_a_key_that_cannot_be_given_is_refused_in_a_line(demo: None, name: str, key: str, sentence: str) -> None:
-    """Nothing is changed."""
     with pytest.raises(CommandError, match=sentence):
         set_key(name, key)
 
 
 def test_the_dashboard_says_who_is_left_alone_and_has_it_tried_again(context: RunContext, admin: Client) -> None:
-    """With the seconds and the fault; one button for all who stand there."""
+    """The page shows the remaining seconds and the fault, and one button ends all cooldowns."""
     page = text_of(admin.get(reverse("dashboard")))
     assert re.search(r"openai is cooling down for 6\d\d s after http_402", page)
     answer = admin.post(reverse("providers_try_again"), {"name": ["openai", "echo"]}, follow=True)
@@ -133,7 +132,7 @@ def test_the_dashboard_says_who_is_left_alone_and_has_it_tried_again(context: Ru
 
 
 def test_a_viewer_sees_it_and_has_no_button(context: RunContext, viewer: Client) -> None:
-    """Trying again is an administrator's."""
+    """Only administrators may end a cooldown."""
     html = viewer.get(reverse("dashboard")).content.decode()
     assert "is cooling down for" in html
     assert "Try again now" not in html

@@ -1,4 +1,4 @@
-"""A conversation on `/v1` keeps its prefix (decision 19): whoever comes and goes, and when a limit is reached."""
+"""A conversation on `/v1` keeps its prefix when agents are added or removed and when a limit is reached."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def picture(number: int) -> FilePart:
 
 
 def talk(turns: int) -> ChatRequest:
-    """The user sends a picture in each turn."""
+    """Return a conversation in which the user sends a picture in each turn."""
     messages: list[Message] = []
     for number in range(turns):
         parts: tuple[Part, ...] = (TextPart("look"), picture(number))
@@ -33,14 +33,14 @@ def talk(turns: int) -> ChatRequest:
 
 
 def payload(model: str, chat: ChatRequest) -> list[Any]:
-    """The messages that a model of the demo would be sent."""
+    """Return the messages that a model of the demo would be sent."""
     route = RouteSpec("now", (CandidateSpec("echo", model),))
     done = simulate(snapshot.current(), route, chat, language="en", agent="text-agent")
     return list(done.stops[0].payload["messages"])
 
 
 def test_an_agent_made_at_run_time_changes_no_message(demo: None) -> None:
-    """A text model was told who reads pictures; a program's new agent is not named in what it was told."""
+    """Descriptions name configured agents only, so an agent created at run time does not change earlier messages."""
     before = payload("echo-text", talk(10))
     agents.put_agent(SYSTEM, "text-agent", "eye-1", service_id="vision-model")
     snapshot.refresh()
@@ -49,7 +49,7 @@ def test_an_agent_made_at_run_time_changes_no_message(demo: None) -> None:
 
 
 def test_an_administrators_agent_is_named_in_the_order_of_the_pages(demo: None) -> None:
-    """It stays, so it is named; the pages list agents by id."""
+    """A permanent agent is named; the list is sorted by id, as on the pages."""
     agents.save_agent(SYSTEM, Agent(agent_id="painter", service=Service.objects.get(service_id="vision-model")))
     snapshot.refresh()
     assert "Agents that can process it: multimodal-agent, painter, vision-agent" in str(payload("echo-text", talk(1)))
@@ -63,7 +63,7 @@ def test_an_administrators_agent_is_named_in_the_order_of_the_pages(demo: None) 
     ],
 )
 def test_where_no_configured_agent_can_it_is_said(demo: None, language: str, line: str) -> None:
-    """Also while an agent made at run time could."""
+    """An agent created at run time does not count."""
     agents.put_agent(SYSTEM, "text-agent", "eye-1", service_id="vision-model")
     Agent.objects.filter(agent_id__in=["vision-agent", "multimodal-agent"]).update(service=None)
     snapshot.refresh()
@@ -74,7 +74,7 @@ def test_where_no_configured_agent_can_it_is_said(demo: None, language: str, lin
 
 
 def test_an_image_limit_of_eight_changes_half_of_them_at_the_ninth_and_then_none_for_three_turns(demo: None) -> None:
-    """Sixteen earlier messages: those of the four oldest pictures change at the ninth, all others stay."""
+    """At the ninth image the four oldest are replaced at once; no earlier message changes in the next three turns."""
     Service.objects.filter(service_id="echo-vision").update(limits={"image": {"maxCount": 8}})
     snapshot.refresh()
     turns = [payload("echo-vision", talk(count)) for count in range(1, 14)]

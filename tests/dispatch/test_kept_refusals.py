@@ -1,4 +1,4 @@
-"""What models refuse, kept in rows: a restart and other processes know it, and a changed model or address does not."""
+"""Parameters that models refuse are stored: restarts and other processes know them until model or address changes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PLACE = ("picky", "gpt-5")
 
 @dataclass
 class Process:
-    """A process with its own memory, whose rounds the test makes."""
+    """One process with its own memory; the test triggers its periodic sync."""
 
     clock: Clock = field(default_factory=Clock)
 
@@ -33,7 +33,7 @@ class Process:
         self.kept.begin()
 
     def look(self) -> Process:
-        """One round, once the rows are to be read again."""
+        """Run one sync, at a time when the rows are due to be read again."""
         self.clock.sleep(READ_SECONDS)
         self.kept.look()
         return self
@@ -63,7 +63,7 @@ LEARNED = {"temperature": None, "top_p": None, "max_tokens": "max_completion_tok
 
 
 def test_a_restart_knows_what_a_model_refuses() -> None:
-    """Every parameter of it, and the name that a limit is sent under."""
+    """Both refused parameters and the other name of the token limit are stored."""
     learn("temperature", "top_p")
     assert Process().look().known == LEARNED
 
@@ -76,7 +76,7 @@ def test_what_is_learned_before_the_first_round_is_kept() -> None:
 
 
 def test_another_process_knows_it_and_adds_to_it() -> None:
-    """Neither overwrites what the other learned meanwhile."""
+    """Neither process overwrites what the other learned."""
     one, two = Process().look(), Process().look()
     one.memory.refuse(*PLACE, "temperature")
     two.memory.refuse(*PLACE, "seed")
@@ -113,7 +113,7 @@ def delete(row: Service) -> None:
 def test_it_is_forgotten_when_model_or_address_changes(
     service: Service, change: Callable[[Service], None], is_running: bool
 ) -> None:
-    """In a process that runs meanwhile, a refused value too, and in one that starts later; the rows go."""
+    """Running processes and later ones forget it, refused values included, and the rows are deleted."""
     process = learn("temperature")
     process.memory.refuse(*PLACE, "reasoning_effort", value_only=True)
     change(service)
@@ -133,7 +133,7 @@ def test_other_changes_of_the_configuration_forget_nothing(service: Service) -> 
 
 
 def test_refused_values_and_unconfigured_models_are_known_in_memory_alone() -> None:
-    """Another value may be taken, and callers name models as they like."""
+    """Another value may be accepted, and callers can invent any number of model names."""
     process = Process().look()
     process.memory.refuse(*PLACE, "reasoning_effort", value_only=True)
     process.memory.refuse("picky", "made-up", "seed")
@@ -158,7 +158,6 @@ def test_what_the_database_does_not_take_is_written_later(monkeypatch: pytest.Mo
 
 
 def test_a_round_without_news_asks_the_database_nothing(django_assert_num_queries: Callable[..., object]) -> None:
-    """Between two looks at what others learned."""
     process = learn("temperature")
     with django_assert_num_queries(0), django_assert_num_queries(0, using="logs"):  # type: ignore[attr-defined]
         process.kept.look()

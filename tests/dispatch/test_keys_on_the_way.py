@@ -1,4 +1,4 @@
-"""One dead key of five over real sockets, with a clock that moves when told: found dead once, alive by itself."""
+"""One invalid key of five over real sockets, with a simulated clock: it is skipped, and used again once valid."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TEN_MINUTES = 600
 
 @pytest.fixture
 def lab(demo: None) -> Iterator[Lab]:
-    """The upstream of a provider with five keys, one of which it refuses."""
+    """A provider with five keys, one of which it rejects."""
     with Lab({f"pool/{DEAD}": 401}) as lab:
         provider = {
             "providerName": "pool",
@@ -43,7 +43,7 @@ def lab(demo: None) -> Iterator[Lab]:
 
 
 def ask(stage: Stage, words: str, *, stream: bool) -> str:
-    """What came of the one candidate."""
+    """Send one request and return the outcome of its only candidate."""
     state = snapshot.current()
     chat = ChatRequest((Message(Role.USER, (TextPart(words),)),))
     planned = plan_request(state, state.configuration.route("pooled"), chat, stream=stream)
@@ -60,7 +60,7 @@ def ask(stage: Stage, words: str, *, stream: bool) -> str:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_dead_key_is_asked_once_in_ten_minutes_and_takes_its_turn_again_once_it_is_alive(lab, stream):
-    """No call is lost meanwhile."""
+    """No request fails in the meantime."""
     stage = Stage()
     for turn in range(2):
         assert {ask(stage, f"question {turn} {number}", stream=stream) for number in range(10)} == {"ok"}

@@ -1,4 +1,4 @@
-"""A limit on tokens is never dropped: what refuses one name is asked under the other, over real sockets."""
+"""A token limit is never dropped: if one parameter name is refused, the other is tried, over real sockets."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ HELLO = ChatRequest((Message(Role.USER, (TextPart("hello"),)),), max_tokens=7)
 
 @dataclass
 class Plane:
-    """The lab's providers in the configuration, and one memory whose clock moves when it is told to."""
+    """The lab's providers in the configuration, and one run context with a simulated clock."""
 
     lab: Lab
     stage: Stage = field(default_factory=Stage)
 
     def provider(self, name: str, protocol: str = "openai", **quirks: object) -> None:
-        """A provider of the lab."""
+        """Create a provider that calls the lab."""
         at = self.lab.url(protocol, name)
         Provider.objects.create(
             name=name, endpoint=at, default_model="lab", protocol=protocol, key_source="none", quirks=quirks
@@ -46,7 +46,7 @@ class Plane:
         snapshot.refresh()
 
     def ask(self, name: str, chat: ChatRequest = HELLO, **route: Any) -> RouterError | tuple[Attempt, ...]:
-        """One request along a route to this provider alone; its attempts, or the error that was raised."""
+        """Send one request to this provider alone; return its attempts or the error it raised."""
         draft = RouteSpec("draft", (CandidateSpec(name),), **route)
         dispatch = Dispatch(plan_request(snapshot.current(), draft, chat), run_context=self.stage.run_context)
         try:
@@ -56,27 +56,27 @@ class Plane:
 
     @property
     def limits(self) -> list[dict[str, int]]:
-        """The limits that the lab was sent, by name, in order."""
+        """The limits that the lab received, by parameter name, in order."""
         bodies = [{**each.json, **each.json.get("generationConfig", {})} for each in self.lab.requests]
         return [{name: body[name] for name in sorted(NAMES & set(body))} for body in bodies]
 
 
 @pytest.fixture
 def plane(request: pytest.FixtureRequest, demo: None) -> Iterator[Plane]:
-    """The lab with the script that the test is marked with."""
+    """The lab with the script given by the decorator `lab`."""
     with Lab(request.param) as lab:
         yield Plane(lab)
         run_sync(process_upstream().close())
 
 
 def lab(**script: str) -> pytest.MarkDecorator:
-    """A test's lab: what each provider does to every request."""
+    """Parametrize a test with the lab's script: the fault of each provider."""
     return pytest.mark.parametrize("plane", [script], indirect=True, ids=["lab"])
 
 
 @lab(picky=f"parameter:param={NEW}")
 def test_a_provider_that_refuses_the_newer_name_is_asked_under_the_older_and_so_from_then_on(plane: Plane) -> None:
-    """Decision 17: the same limit under the other name in the same request; the next one begins with it."""
+    """The same limit is sent under the other name within the same request, and later requests start with it."""
     plane.provider("picky", max_tokens_field=NEW)
     first, second = plane.ask("picky"), plane.ask("picky")
     assert plane.limits == [{NEW: 7}, {OLD: 7}, {OLD: 7}]
@@ -86,7 +86,7 @@ def test_a_provider_that_refuses_the_newer_name_is_asked_under_the_older_and_so_
 
 @lab(picky=f"parameter:param={OLD}")
 def test_a_provider_that_refuses_the_older_name_is_asked_under_the_newer_and_so_from_then_on(plane: Plane) -> None:
-    """The other way round; what refuses one name of the limit costs one more try, once."""
+    """The same in the other direction; the refusal costs one retry, once."""
     plane.provider("picky")
     first, second = plane.ask("picky"), plane.ask("picky")
     assert plane.limits == [{OLD: 7}, {NEW: 7}, {NEW: 7}]
@@ -95,7 +95,7 @@ def test_a_provider_that_refuses_the_older_name_is_asked_under_the_newer_and_so_
 
 @lab(picky=f"parameter:param={OLD}")
 def test_a_streamed_request_keeps_its_limit_too(plane: Plane) -> None:
-    """A refusal comes before the stream, which then runs under the other name."""
+    """The refusal precedes the stream, which then runs under the other name."""
     plane.provider("picky")
     route = RouteSpec("draft", (CandidateSpec("picky"),))
     planned = plan_request(snapshot.current(), route, HELLO, stream=True)
@@ -110,7 +110,7 @@ def test_a_streamed_request_keeps_its_limit_too(plane: Plane) -> None:
 
 @lab(picky=f"parameter:param={NEW}+temperature")
 def test_what_a_model_refused_is_not_asked_again_a_day_later(plane: Plane) -> None:
-    """The limit stays under its other name, and the parameter stays left out."""
+    """The limit keeps its other name, and the refused parameter stays omitted."""
     plane.provider("picky", max_tokens_field=NEW)
     warm = ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7)
     plane.ask("picky", warm)
@@ -123,7 +123,7 @@ def test_what_a_model_refused_is_not_asked_again_a_day_later(plane: Plane) -> No
 
 @lab(picky="parameter:param=temperature")
 def test_what_is_left_out_from_memory_is_told_as_dropped_where_the_request_had_it(plane: Plane) -> None:
-    """Decision 17: nothing is dropped in silence, in the later requests as little as in the one that was refused."""
+    """Every attempt lists the parameters it omitted, also when an earlier refusal was the reason."""
     plane.provider("picky")
     warm = ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7)
     told = [plane.ask("picky", chat)[0].dropped_params for chat in (warm, warm, HELLO)]
@@ -132,7 +132,7 @@ def test_what_is_left_out_from_memory_is_told_as_dropped_where_the_request_had_i
 
 @lab(good="ok")
 def test_what_a_protocol_cannot_say_is_named_in_the_attempt(plane: Plane) -> None:
-    """A parameter that the provider's protocol has no place for is left out, and the attempt says which."""
+    """A parameter without an equivalent in the provider's protocol is omitted, and the attempt names it."""
     plane.provider("good")
     attempts = plane.ask("good", ChatRequest(HELLO.messages, inner=("messages[0].audio",)))
     assert (attempts[0].outcome, attempts[0].dropped_params) == ("ok", ("messages[0].audio",))
@@ -140,7 +140,7 @@ def test_what_a_protocol_cannot_say_is_named_in_the_attempt(plane: Plane) -> Non
 
 @lab(picky=f"parameter:param={OLD}+temperature")
 def test_a_refused_limit_and_a_refused_parameter_are_both_answered_in_one_request(plane: Plane) -> None:
-    """Renaming leaves nothing out, so one parameter may still be left out after it."""
+    """Renaming the limit omits nothing, so one parameter may still be omitted after it."""
     plane.provider("picky")
     warm = ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7)
     attempts = plane.ask("picky", warm)
@@ -151,7 +151,7 @@ def test_a_refused_limit_and_a_refused_parameter_are_both_answered_in_one_reques
 
 @lab(stern=f"parameter:param={OLD}+{NEW}")
 def test_where_both_names_are_refused_the_failure_stands_and_nobody_is_asked_without_a_limit(plane: Plane) -> None:
-    """The fault table's verdict; and nothing is remembered, since neither name helps."""
+    """The refusal is returned as the fault table says, and nothing is remembered because neither name works."""
     plane.provider("stern")
     for _ in range(2):
         error = plane.ask("stern")
@@ -177,7 +177,7 @@ def test_where_both_names_are_refused_the_chain_goes_on_where_the_route_says_so(
 @pytest.mark.parametrize("protocol", ["anthropic", "gemini"])
 @lab(stern=f"parameter:param={OLD}+maxOutputTokens")
 def test_a_protocol_with_one_name_for_the_limit_never_leaves_it_out(plane: Plane, protocol: str) -> None:
-    """Anthropic's `max_tokens` and Gemini's `maxOutputTokens` have no other name: the refusal stands, asked once."""
+    """`max_tokens` and `maxOutputTokens` have no other name here, so the refusal is final after one try."""
     plane.provider("stern", protocol)
     name = {"anthropic": OLD, "gemini": "maxOutputTokens"}[protocol]
     for _ in range(2):
@@ -188,7 +188,7 @@ def test_a_protocol_with_one_name_for_the_limit_never_leaves_it_out(plane: Plane
 @pytest.mark.parametrize("protocol", ["openai", "anthropic", "gemini"])
 @lab(up="ok")
 def test_a_limit_among_the_parameters_to_leave_out_is_sent_all_the_same(plane: Plane, protocol: str) -> None:
-    """`drop_params` never takes a limit away; in the protocol that has two names, a single one chooses the other."""
+    """`drop_params` never removes a limit; where the protocol has two names, listing one selects the other."""
     plane.provider("up", protocol, drop_params=["max_tokens", "maxOutputTokens", "temperature"])
     plane.ask("up", ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7))
     name = {"openai": NEW, "anthropic": OLD, "gemini": "maxOutputTokens"}[protocol]
@@ -198,7 +198,7 @@ def test_a_limit_among_the_parameters_to_leave_out_is_sent_all_the_same(plane: P
 
 @lab(picky=f"parameter:param={OLD}")
 def test_a_limit_in_the_models_own_fields_is_renamed_too(plane: Plane) -> None:
-    """`extraBody` is merged last: its limit is asked again under the other name like any other."""
+    """`extraBody` is merged last, and a limit in it is retried under the other name too."""
     plane.provider("picky")
     Service.objects.create(
         service_id="own", provider=Provider.objects.get(name="picky"), model="lab", extra_body={OLD: 5}
@@ -210,7 +210,7 @@ def test_a_limit_in_the_models_own_fields_is_renamed_too(plane: Plane) -> None:
 
 @lab(picky=f"parameter:param={OLD}+temperature")
 def test_what_is_simulated_names_the_limit_as_it_is_sent(plane: Plane) -> None:
-    """Simulate begins with what this process remembers, and what it plays is not remembered."""
+    """Simulation starts from this process's memory but stores nothing in it."""
     plane.provider("picky")
     warm = ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7)
     plane.ask("picky", warm)

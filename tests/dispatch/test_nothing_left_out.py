@@ -1,4 +1,4 @@
-"""Where nothing of a request may be left out, a candidate that takes less is passed by, and says what it lacks."""
+"""When nothing of a request may be dropped, candidates that do not support all of it are skipped with a reason."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UNSUPPORTED = Failure(Fault.UNSUPPORTED_PARAMETER, "no seed here", 400, param="s
 
 @pytest.fixture
 def lab(demo: None) -> Iterator[Lab]:
-    """One host of Anthropic's protocol, which has no `seed`, and one of OpenAI's, which has."""
+    """A host of Anthropic's protocol, which has no `seed`, and one of OpenAI's, which has it."""
     with Lab({"claude": "ok", "gpt": "ok"}) as lab:
         for name, protocol in (("claude", "anthropic"), ("gpt", "openai")):
             at = lab.url(protocol, name)
@@ -50,7 +50,7 @@ def send(route: RouteSpec, **more: Any) -> Any:
 @pytest.mark.django_db(databases=["default", "logs"])
 @pytest.mark.parametrize(("on_drop", "strict"), [(REFUSE, False), ("", True)])
 def test_a_candidate_that_would_leave_something_out_is_passed_by(lab: Lab, on_drop: str, strict: bool):
-    """By the route's `onDrop` or the request's own word; the attempt says what would have been lost."""
+    """Set by the route's `onDrop` or by the request; the attempt names what would have been dropped."""
     done = send(RouteSpec("draft", ROUTE.candidates, on_drop=on_drop), refuses_drops=strict)
     first, second = done.attempts
     assert (first.outcome, first.param, second.outcome) == (SkipReason.WOULD_DROP, "seed", "ok")
@@ -60,14 +60,14 @@ def test_a_candidate_that_would_leave_something_out_is_passed_by(lab: Lab, on_dr
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_without_that_word_the_first_candidate_answers_and_says_what_it_left_out(lab: Lab):
-    """The default: what is left out is told."""
+    """Dropping is the default, and the attempt lists what was dropped."""
     (attempt,) = send(RouteSpec("draft", ROUTE.candidates)).attempts
     assert (attempt.outcome, attempt.dropped_params) == ("ok", ("seed",))
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_when_nobody_takes_it_all_the_request_is_refused_with_the_place(lab: Lab):
-    """400 with `param`, since no other time will be better."""
+    """The status is 400 with `param`, because a retry would not help."""
     with pytest.raises(NobodyTakesError) as caught:
         send(RouteSpec("draft", (CandidateSpec("claude"),), on_drop=REFUSE))
     assert (caught.value.status, caught.value.code, caught.value.param) == (400, "would_drop", "seed")
@@ -76,7 +76,6 @@ def test_when_nobody_takes_it_all_the_request_is_refused_with_the_place(lab: Lab
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_a_simulation_passes_the_same_candidates_by(lab: Lab):
-    """What is simulated is what happens."""
     found = simulate(snapshot.current(), ROUTE, SEEDED)
     assert [stop.outcome for stop in found.stops] == [SkipReason.WOULD_DROP, "ok"]
     (answering, _) = simulate(snapshot.current(), RouteSpec("draft", ROUTE.candidates), SEEDED).stops
@@ -85,7 +84,7 @@ def test_a_simulation_passes_the_same_candidates_by(lab: Lab):
 
 
 def test_what_a_model_refuses_is_not_left_out_for_it():
-    """The next candidate is asked instead, and nothing is sent twice with less."""
+    """The next candidate is called instead; the refused parameter is not dropped for a retry."""
     upstream = FakeUpstream({"a": [UNSUPPORTED], "b": ["ok"]})
     end = Stage().run(Plan(chain("a", "b"), refuses_drops=True), upstream)
     assert isinstance(end, RunResult)
@@ -93,7 +92,7 @@ def test_what_a_model_refuses_is_not_left_out_for_it():
 
 
 def test_an_outage_beside_it_is_still_an_outage():
-    """Only where nothing but the request stood in the way is it the request's fault."""
+    """The error is 400 only if every candidate was skipped because of the request; otherwise it stays 502."""
     alone = Stage().run(Plan(chain("a"), refuses_drops=True), FakeUpstream({"a": [UNSUPPORTED]}))
     assert isinstance(alone, NobodyTakesError)
     assert alone.param == "seed"
@@ -104,7 +103,7 @@ def test_an_outage_beside_it_is_still_an_outage():
 
 
 def test_a_refusal_of_all_candidates_is_told_in_the_readers_language_without_repeating_them() -> None:
-    """The page lists the attempts itself."""
+    """The page lists the attempts itself, so the message does not repeat them."""
     refused = NobodyTakesError((Attempt("echo", "m", "skipped_would_drop", error="It would leave out seed."),), "seed")
     with override("zh-hans"):
         told = render_sentence(refused.message)

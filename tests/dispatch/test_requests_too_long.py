@@ -1,4 +1,4 @@
-"""Where a route wants it, a request goes past the models it is too long for, and each says so."""
+"""With `onOverflow`, a request skips the models it is too long for, and each skipped attempt says why."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tests.fallback.scripted_runs import Stage
 from tests.lab import Lab
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+# About 5,500 tokens.
 LONG = "many words " * 2000
-"""About 5,500 tokens."""
 CHAIN = (CandidateSpec("small"), CandidateSpec("large"))
 ROUTE = RouteSpec("draft", CHAIN, on_overflow=SKIP)
 LIMITS: dict[str, dict[str, int]] = {
@@ -33,7 +33,7 @@ LIMITS: dict[str, dict[str, int]] = {
 
 @pytest.fixture
 def lab(demo: None) -> Iterator[Lab]:
-    """A model that reads 2,000 tokens and one that reads 9,000, by their services' own limits."""
+    """Models whose services declare context windows of 2,000 and 9,000 tokens, and one without limits."""
     with Lab({"small": "ok", "large": "ok", "strict": "context_length"}) as lab:
         for name in ("small", "large", "strict"):
             row = Provider.objects.create(
@@ -56,7 +56,7 @@ def send(route: RouteSpec, asked: ChatRequest) -> Any:
 
 
 def test_a_model_that_it_is_well_too_long_for_is_passed_by(lab: Lab):
-    """The attempt says what the model reads and about how much this is; the next one is asked."""
+    """The attempt gives the model's limit and the estimated length; the next candidate is called."""
     first, second = send(ROUTE, chat(LONG)).attempts
     assert (first.outcome, second.outcome, second.provider) == (SkipReason.TOO_LONG, "ok", "large")
     assert first.error == "It reads up to about 2,000 tokens; this request has about 5,500."
@@ -64,13 +64,13 @@ def test_a_model_that_it_is_well_too_long_for_is_passed_by(lab: Lab):
 
 
 def test_an_estimate_near_the_limit_passes_nobody_by(lab: Lab):
-    """An estimate may be wrong by half, so only what is well above counts."""
+    """An estimate may be off by half, so only a clear excess counts."""
     (attempt,) = send(ROUTE, chat("many words " * 1000)).attempts
     assert (attempt.outcome, attempt.provider) == ("ok", "small")
 
 
 def test_an_answer_longer_than_a_model_writes_passes_it_by(lab: Lab):
-    """What the request wants is exact, so there is no margin."""
+    """The requested output length is exact, so there is no margin."""
     first, second = send(ROUTE, chat("hello", max_tokens=501)).attempts
     assert (first.error, second.provider) == ("It writes up to 500 tokens; this request asks for up to 501.", "large")
     (only,) = send(ROUTE, chat("hello", max_tokens=500)).attempts
@@ -78,19 +78,19 @@ def test_an_answer_longer_than_a_model_writes_passes_it_by(lab: Lab):
 
 
 def test_without_that_word_the_model_judges_for_itself(lab: Lab):
-    """The default: nobody is passed by for an estimate."""
+    """By default no candidate is skipped because of an estimate."""
     (attempt,) = send(RouteSpec("draft", CHAIN), chat(LONG)).attempts
     assert (attempt.outcome, attempt.provider) == ("ok", "small")
 
 
 def test_a_request_too_long_for_all_is_sent_as_ever(lab: Lab):
-    """An estimate refuses nobody."""
+    """If every candidate would be skipped, the first one is called."""
     (attempt,) = send(ROUTE, chat(LONG * 4)).attempts
     assert (attempt.outcome, attempt.provider) == ("ok", "small")
 
 
 def test_a_model_whose_limits_nobody_knows_fits_everything(lab: Lab):
-    """What is unknown is asked; a model that then says itself that it is too long is passed by, too."""
+    """A model without known limits is called; if it reports an overflow itself, the next candidate is called."""
     route = RouteSpec("draft", (CandidateSpec("strict"), CandidateSpec("large")), on_overflow=SKIP)
     first, second = send(route, chat("hello")).attempts
     assert (first.outcome, second.outcome) == ("http_400_context", "ok")
@@ -99,6 +99,5 @@ def test_a_model_whose_limits_nobody_knows_fits_everything(lab: Lab):
 
 
 def test_a_simulation_passes_the_same_models_by(lab: Lab):
-    """What is simulated is what happens."""
     found = simulate(snapshot.current(), ROUTE, chat(LONG))
     assert [stop.outcome for stop in found.stops] == [SkipReason.TOO_LONG, "ok"]

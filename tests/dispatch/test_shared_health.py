@@ -1,4 +1,4 @@
-"""What one process finds of candidates, keys and conversations, another one knows by Redis; no call waits for it."""
+"""Processes share cooldowns, key states and conversation keys through Redis; no call waits for it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEYS = (PoolKey("first", "m1"), PoolKey("second", "m2"))
 
 @dataclass
 class Process:
-    """A process's memory, and its news."""
+    """One process's run context and its channel to the others."""
 
     memory: RunContext
     news: News
@@ -43,7 +43,7 @@ class Process:
 
 @pytest.fixture
 def process(redis_server: RedisServer) -> Callable[[], Process]:
-    """Makes one, with a clock that began at another time."""
+    """Return a factory of processes whose clocks have different offsets."""
     prefix = f"test-health-{time.monotonic_ns()}"
 
     def make() -> Process:
@@ -57,7 +57,7 @@ def process(redis_server: RedisServer) -> Callable[[], Process]:
 
 
 def test_a_candidate_that_rests_for_one_rests_for_all(process):
-    """For as long as it was told, with the reason, whatever their clocks say."""
+    """For the same remaining time and with the same failure, whatever the offset of their clocks."""
     one, two = process(), process()
     one.fail()
     one.share()
@@ -69,7 +69,7 @@ def test_a_candidate_that_rests_for_one_rests_for_all(process):
 
 
 def test_what_the_failed_call_was_billed_stays_with_it(process):
-    """Another process knows why somebody rests, and charges nobody for it."""
+    """Another process learns why a candidate cools down but not the usage of the failed call, which is billed once."""
     one, two = process(), process()
     one.fail(failure=LIMITED.counted(Usage(7, 3)))
     one.share()
@@ -80,7 +80,7 @@ def test_what_the_failed_call_was_billed_stays_with_it(process):
 
 
 def test_one_that_is_well_again_for_one_is_well_for_all(process):
-    """Also for who had found its failure himself."""
+    """Also for the process that found the failure itself."""
     one, two = process(), process()
     one.fail()
     one.share()
@@ -91,7 +91,7 @@ def test_one_that_is_well_again_for_one_is_well_for_all(process):
 
 
 def test_failures_in_a_row_count_together(process):
-    """Two in one process and one in another make three."""
+    """Two failures in one process and one in another make three in a row."""
     failure = Failure(Fault.HTTP_500, "no", 500)
     one, two = process(), process()
     for _ in range(2):
@@ -104,7 +104,7 @@ def test_failures_in_a_row_count_together(process):
 
 
 def test_what_this_process_found_since_is_not_overridden(process):
-    """By what another one sent before."""
+    """A process's own later success wins over an older failure from another process."""
     one, two = process(), process()
     two.fail()
     two.share()
@@ -115,7 +115,7 @@ def test_what_this_process_found_since_is_not_overridden(process):
 
 
 def test_a_key_that_rests_for_one_rests_for_all(process):
-    """And the other one is asked."""
+    """The other process chooses the other key."""
     one, two = process(), process()
     key = one.memory.pools.choose("one", KEYS, "", frozenset())
     one.memory.pools.record("one", key, LIMITED)
@@ -126,7 +126,7 @@ def test_a_key_that_rests_for_one_rests_for_all(process):
 
 
 def test_a_conversation_has_its_key_in_every_process(process):
-    """Whichever it would have got there."""
+    """The second process uses the shared assignment instead of choosing a key itself."""
     one, two = process(), process()
     key = one.memory.pools.choose("one", KEYS, "talk", frozenset())
     one.share()
@@ -136,7 +136,7 @@ def test_a_conversation_has_its_key_in_every_process(process):
 
 
 def test_one_that_begins_later_knows_what_was_found(process):
-    """As a worker does that takes the place of another."""
+    """A worker that replaces another starts with its findings."""
     one = process()
     one.fail()
     one.share()

@@ -1,4 +1,4 @@
-"""Simulation and dialling: the same run without a network, and an administrator's calls over a real one."""
+"""Simulation of a route without a network, and an administrator's connection tests over a real one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def state(demo: None) -> snapshot.Snapshot:
 
 
 def test_a_draft_chain_is_walked_by_the_clock_alone(state):
-    """Two tries with their waits, then the next; each candidate's payload is there, the unreached one's, too."""
+    """Retries with their backoff, then the next candidate; every candidate has its payload, also one not reached."""
     chain = (
         CandidateSpec("openai", "gpt-4"),
         CandidateSpec("echo", "echo-vision"),
@@ -52,6 +52,7 @@ def test_a_draft_chain_is_walked_by_the_clock_alone(state):
     assert f"<{len(PNG)} bytes>" in repr(found.stops[1].payload)
 
 
+# Status that a caller gets when the only candidate answers so, stream or not.
 SEEN = {
     "200": 200,
     "cut": 200,
@@ -75,12 +76,11 @@ SEEN = {
     "503": 502,
     "529": 502,
 }
-"""The status a caller sees where the only candidate answers so, stream or not."""
 
 
 @pytest.mark.parametrize("word", sorted(SCRIPTED))
 def test_every_word_has_an_end_that_the_caller_sees(state, word):
-    """Whatever is scripted, the simulation ends as the plane would: an answer, or a status and a code."""
+    """The simulation ends as a real request would: with an answer, or with a status and a code."""
     route = RouteSpec("draft", (CandidateSpec("echo", "echo-vision"),))
     found = simulate(state, route, LOOK, {0: [word]}, stream=True)
     assert found.ok == (word == "200")
@@ -89,7 +89,7 @@ def test_every_word_has_an_end_that_the_caller_sees(state, word):
 
 
 class Recorder:
-    """A way out that leads nowhere and keeps what it was given."""
+    """A transport that records payloads and calls nothing."""
 
     def __init__(self) -> None:
         self.given: list[object] = []
@@ -103,7 +103,7 @@ class Recorder:
 
 
 def test_what_is_simulated_is_what_is_sent(state):
-    """The payload of each candidate is the one its upstream is given, for every demo service."""
+    """For every demo service, the simulated payload equals the one sent."""
     for service in state.configuration.services:
         route = RouteSpec("draft", (CandidateSpec(service.provider, service.model),))
         shown = simulate(state, route, LOOK, assume_usable=True).stops[0].payload
@@ -113,14 +113,13 @@ def test_what_is_simulated_is_what_is_sent(state):
 
 
 def test_an_unknown_word_is_refused_before_anything_happens(state):
-    """The page offers the words there are."""
     route = RouteSpec("draft", (CandidateSpec("echo"),))
     with pytest.raises(KeyError):
         simulate(state, route, LOOK, {0: ["418"]})
 
 
 def test_an_administrator_can_ask_a_provider_whether_it_answers(demo: None):
-    """The embedded one does; one without a key is told so and not called; a failing one tells its fault."""
+    """The embedded provider answers; one without a key is not called and says so."""
     assert provider_checker().test("echo", "").fault == ""
     assert provider_checker().models("echo").models == ("echo-text", "echo-vision", "echo-503")
     refused = provider_checker().test("openai", "")
@@ -129,7 +128,7 @@ def test_an_administrator_can_ask_a_provider_whether_it_answers(demo: None):
 
 
 def test_a_connection_is_tested_over_a_real_socket(demo: None):
-    """What the provider says arrives as its fault and status; an answer as milliseconds."""
+    """The result has the provider's fault and status."""
     with Lab({"up": "ok", "down": "http_401"}) as lab:
         for name in ("up", "down"):
             Provider.objects.create(

@@ -1,4 +1,4 @@
-"""Files that stand in for real ones: of a kind and a size, with nothing in them."""
+"""Placeholder files of a given kind and size, without real content."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from routing_admin.dispatch.simulation import TYPES, stand_in
 
 @pytest.mark.parametrize("kind", list(Kind))
 def test_a_stand_in_is_as_long_as_it_says(kind: Kind) -> None:
-    """Of every kind, its bytes are as many as its size, however many blocks that takes."""
+    """For every kind, its blocks add up to the stated size."""
     part = stand_in(kind, 200_000)
     assert (part.kind, part.mime_type, part.size) == (kind, TYPES[kind][0], 200_000)
     assert part.content is not None
@@ -19,7 +19,7 @@ def test_a_stand_in_is_as_long_as_it_says(kind: Kind) -> None:
 
 
 def test_only_texts_and_documents_have_words() -> None:
-    """A document's are fewer than its bytes."""
+    """A document has less text than bytes."""
     lengths = {}
     for kind in Kind:
         content = stand_in(kind, 2_000).content
@@ -36,7 +36,7 @@ def test_only_texts_and_documents_have_words() -> None:
 
 
 def test_an_image_is_converted_to_what_is_asked_for() -> None:
-    """To the first type, and no larger than it may be; a sound is not converted."""
+    """An image is converted to the first accepted type within the size limit; audio is not converted."""
     target = ConvertTo(("image/jpeg", "image/png"), max_bytes=5_000)
     content = stand_in(Kind.IMAGE, 9_000).content
     converted = content.convert(target) if content else None

@@ -1,7 +1,7 @@
-"""A conversation whose first candidate fails every other turn: no vendor refuses what another one said before.
+"""Conversations that switch vendors every other turn: no vendor refuses what another one produced.
 
-Each chat API, through the vendors' own strict hosts, with tools, pictures, thoughts and several turns; the client sends
-back what it got.
+Covers each chat API against strict fakes of the vendors, with tools, images, reasoning and several turns; the client
+sends back everything it received.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ QUESTIONS = ("Look three times.", "And now?")
 
 
 class Chat:
-    """A client of chat completions."""
+    """A client of Chat Completions."""
 
     def __init__(self) -> None:
         picture = {"type": "image_url", "image_url": {"url": PNG_URL}}
@@ -93,7 +93,7 @@ class Chat:
         return Chunks("m", origin=origin)
 
     def take(self, value: Json | bytes) -> str:
-        """Answer the calls of an answer, or of a stream; the words where there are none."""
+        """Append an answer or a stream, with results of its tool calls; return its text, or "" if it called a tool."""
         message = gather(value) if isinstance(value, bytes) else value["choices"][0]["message"]
         calls = message.get("tool_calls") or ()
         for call in calls:
@@ -107,7 +107,7 @@ class Chat:
 
 
 class Messages:
-    """A client of Anthropic's Messages that thinks, and whose tools give pictures."""
+    """A client of Anthropic's Messages with thinking enabled, whose tools return images."""
 
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
 
@@ -199,7 +199,7 @@ RECEIVERS = {name: endpoint_of(name) for name in VENDORS}
 
 
 class Conversation:
-    """A client, and the vendors' hosts that it meets in turn."""
+    """A client and the strict hosts of all vendors."""
 
     def __init__(self, api: str, *, stream: bool) -> None:
         self.api, self.client, self.stream = api, APIS[api](), stream
@@ -207,7 +207,7 @@ class Conversation:
         self.memory = ReasoningCache()
 
     def turn(self, name: str) -> str:
-        """The words of that vendor's answer; none where it called a tool, whose result is there at once."""
+        """Return the text of the vendor's answer, or "" if it called a tool; the tool result is appended at once."""
         to = RECEIVERS[name]
         call = self.client.parse(json.loads(json.dumps(self.client.body())))
         chat = self.memory.complete("ada", call.chat)
@@ -243,7 +243,7 @@ class Conversation:
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 def test_no_vendor_refuses_a_conversation_that_others_took_part_in(api: str, *, stream: bool) -> None:
-    """Three rounds of a tool in turns, the words at the end, and another question."""
+    """Three rounds of tool calls in turns, the final answer, and another question."""
     for here, there in permutations(VENDORS, 2):
         talk = Conversation(api, stream=stream)
         for name in (here, there, here)[:ROUNDS]:
@@ -275,7 +275,7 @@ TOO_MANY_STOPS: Mapping[str, Json] = {
 
 @pytest.mark.parametrize("protocol", GOOD)
 def test_the_vendors_are_as_strict_as_they_say(protocol: str) -> None:
-    """A check that cannot fail would show nothing: each kind of rule refuses a request that breaks it."""
+    """Checks the strict hosts: each kind of rule refuses a request that violates it."""
     good, tool = GOOD[protocol], TOOL_OF[protocol]
     assert not list(refusals_of(protocol, good))
     assert not list(refusals_of(protocol, {**good, "tools": [tool("look", {"type": "object"})]}))

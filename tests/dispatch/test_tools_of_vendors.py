@@ -1,4 +1,4 @@
-"""Names of tools, ids of their calls and their number, where a vendor takes less than another one did."""
+"""Names, call ids and number of tools, where one vendor's limits are stricter than another's."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_different_names_stay_different_and_come_back(names: list[str]) -> None:
     ],
 )
 def test_too_many_tools_are_the_candidates_limit(sentence: str) -> None:
-    """The next candidate is asked; the same one with the files described would refuse them again."""
+    """The next candidate is called; a retry with the files described would be refused again."""
     body = json.dumps({"error": {"message": sentence, "type": "invalid_request_error", "param": "tools"}}).encode()
     failure = PROTOCOLS["openai"].decode(400, {}, body)
     assert isinstance(failure, Failure)

@@ -1,4 +1,4 @@
-"""What a model thought before it called tools is put back where a caller left it out."""
+"""Reasoning that preceded tool calls is restored when a client did not send it back."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def called(*ids: str, **more: object) -> Answer:
 
 
 def history(call_id: str = "c1", **more: object) -> ChatRequest:
-    """What a client sends back that knows nothing of thoughts."""
+    """Return what a client sends back that does not know reasoning fields."""
     bare = Message(Role.ASSISTANT, (), (ToolCall(call_id, "look", "{}"),), **more)  # type: ignore[arg-type]
     return ChatRequest((Message(Role.USER, (TextPart("hi"),)), bare))
 
 
 def test_a_turn_is_completed_by_the_id_of_its_call() -> None:
-    """Words, proofs and signatures, marked by who gave them."""
+    """Text, proof and signature are restored, marked with their origin."""
     memory = ReasoningCache()
     memory.keep("ada", turn_of(called("c1", "c2")), ORIGIN)
     back = memory.complete("ada", history("c2")).messages[1]
@@ -32,7 +32,7 @@ def test_a_turn_is_completed_by_the_id_of_its_call() -> None:
 
 
 def test_what_a_caller_kept_stays_as_it_is() -> None:
-    """Memory fills gaps and replaces nothing."""
+    """The cache fills gaps and replaces nothing."""
     memory = ReasoningCache()
     memory.keep("ada", turn_of(called("c1")), ORIGIN)
     own = ReasoningBlock(ThoughtForm.TEXT, "mine", "OWN", origin=ORIGIN)
@@ -41,7 +41,7 @@ def test_what_a_caller_kept_stays_as_it_is() -> None:
 
 
 def test_another_agent_and_an_unknown_call_get_nothing() -> None:
-    """An id is no key to what another agent's model thought."""
+    """A call id gives no access to the reasoning of another agent's model."""
     memory = ReasoningCache()
     memory.keep("ada", turn_of(called("c1")), ORIGIN)
     for agent, call_id in (("bob", "c1"), ("ada", "c9")):
@@ -50,7 +50,7 @@ def test_another_agent_and_an_unknown_call_get_nothing() -> None:
 
 
 def test_a_streamed_turn_is_kept_from_its_pieces() -> None:
-    """Reasoning in fragments, then the thought with its proof, then the call."""
+    """Reasoning arrives in fragments, then the block with its proof, then the tool call."""
     turn = AnsweredTurn()
     for delta in (
         Delta(reasoning="h"),
@@ -72,7 +72,7 @@ def _whole_turn() -> ChatRequest:
 
 
 def test_an_answer_without_calls_is_not_kept() -> None:
-    """Nobody could find it again."""
+    """Without a call id the turn could not be found again."""
     memory = ReasoningCache()
     memory.keep("ada", turn_of(Answer("yes", (), "hm", thoughts=(THOUGHT,))), ORIGIN)
     chat = history()
@@ -80,7 +80,7 @@ def test_an_answer_without_calls_is_not_kept() -> None:
 
 
 def test_the_oldest_turns_make_room() -> None:
-    """By their number, and by how much they hold."""
+    """The limits are on the number of turns and on their total size."""
     by_number, by_size = ReasoningCache(most_turns=2), ReasoningCache(most_characters=25)
     for memory in (by_number, by_size):
         for call_id in ("c1", "c2", "c3"):
