@@ -1,4 +1,4 @@
-"""Small real files, made here byte by byte."""
+"""Small valid files, generated here."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import zlib
 
 
 def png(width: int = 3, height: int = 2) -> bytes:
-    """A valid PNG of that size."""
+    """Return a valid PNG of this size."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -18,7 +18,7 @@ def png(width: int = 3, height: int = 2) -> bytes:
 
 
 def pdf(words: str = "Quarterly report") -> bytes:
-    """A valid PDF of one page."""
+    """Return a valid PDF with one page."""
     stream = f"BT /F1 18 Tf 20 100 Td ({words}) Tj ET".encode()
     objects = [
         b"<< /Type /Catalog /Pages 2 0 R >>",
@@ -39,7 +39,7 @@ def pdf(words: str = "Quarterly report") -> bytes:
 
 
 def mp3(frames: int = 20) -> bytes:
-    """Silent MPEG-1 layer III frames, 128 kbit/s at 44.1 kHz."""
+    """Return silent MPEG-1 layer III frames, 128 kbit/s at 44.1 kHz."""
     return (b"\xff\xfb\x90\x00" + b"\0" * 413) * frames
 
 

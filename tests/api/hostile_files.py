@@ -1,6 +1,6 @@
-"""Files made to mislead, to stall, to fill memory or to break out, by what they try; each is made when it is asked for.
+"""Malicious and broken files, grouped by attack; each is generated when it is requested.
 
-The bytes are all made here: by the standard library, by Pillow, and by hand from a format's published structure.
+The bytes are generated with the standard library, Pillow and the published structure of the formats.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ TYPES = b'<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-t
 
 @dataclass(frozen=True)
 class HostileFile:
-    """What it tries, what it says it is, and its bytes."""
+    """One malicious file: its attack, its declared name and type, and a function that generates it."""
 
     trick: str
     filename: str
@@ -55,19 +55,18 @@ class HostileFile:
 
 
 def png_of(width: int, height: int, *more: bytes, data: bytes = b"\0" * 64) -> bytes:
-    """A PNG that declares that size, whatever its data hold."""
+    """Return a PNG that declares this size, whatever its data contain."""
     head = be32(width) + be32(height) + b"\x08\x02\0\0\0"
     chunks = [chunk(b"IHDR", head), *more, chunk(b"IDAT", zlib.compress(data)), chunk(b"IEND", b"")]
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
 
 
 def chunk(name: bytes, data: bytes) -> bytes:
-    """A chunk of a PNG."""
     return be32(len(data)) + name + data + be32(zlib.crc32(name + data))
 
 
 def packed(name: str, size: int, *, method: int = zipfile.ZIP_DEFLATED) -> bytes:
-    """A zip whose one entry unpacks to so many noughts."""
+    """Return a zip whose one entry unpacks to `size` spaces."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", method) as package:
         if name.startswith(("word/", "xl/", "ppt/")):
@@ -79,14 +78,14 @@ def packed(name: str, size: int, *, method: int = zipfile.ZIP_DEFLATED) -> bytes
 
 
 def nested(levels: int, pack: Callable[[bytes], bytes], core: bytes = b"the end") -> bytes:
-    """An archive in an archive, so many times."""
+    """Nest an archive `levels` times."""
     for _ in range(levels):
         core = pack(core)
     return core
 
 
 def tar_with(*names: str, kind: bytes = tarfile.REGTYPE, target: str = "", size: int = 0) -> bytes:
-    """A tar of entries of that kind; sizes as they are declared, with nothing behind them."""
+    """Return a tar with entries of this kind and declared size, without their data."""
     entries = []
     for name in names:
         entry = tarfile.TarInfo(name)
@@ -96,7 +95,7 @@ def tar_with(*names: str, kind: bytes = tarfile.REGTYPE, target: str = "", size:
 
 
 def cut_files() -> Iterator[HostileFile]:
-    """Real files of sixty formats that end in their middle, and of twenty that end in their head."""
+    """Yield files of sixty formats cut in their middle, and of twenty cut in their header."""
     binary = [each for each in SAMPLES if each.is_binary and len(each.data) > 40]
     for sample in binary[:: max(1, len(binary) // 60)][:60]:
         yield HostileFile("cut in half", sample.name, sample.mime, partial(cut, sample.data, len(sample.data) // 2))
@@ -105,12 +104,11 @@ def cut_files() -> Iterator[HostileFile]:
 
 
 def cut(data: bytes, at: int) -> bytes:
-    """The beginning."""
     return data[:at]
 
 
 def mislabelled_files() -> Iterator[HostileFile]:
-    """Real files under the name and the type of another."""
+    """Yield valid files with the name and type of another format."""
     chosen = [each for each in SAMPLES if len(each.data) > 40][::9][:26]
     for sample, other in zip(chosen, [*chosen[5:], *chosen[:5]], strict=True):
         yield HostileFile(f"{sample.name} as", other.name, other.mime, partial(bytes, sample.data))
@@ -154,7 +152,7 @@ BOMBS: Mapping[str, tuple[str, str, Callable[[], bytes]]] = {
 
 
 def pdf_of(stream: bytes, about: bytes = b"", *, catalog: bytes = b"/Pages 2 0 R", pages: bytes = b"") -> bytes:
-    """A PDF whose one page draws that stream."""
+    """Return a PDF with one page that draws `stream`."""
     objects = [
         b"<< /Type /Catalog %s >>" % catalog,
         pages or b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
@@ -172,13 +170,14 @@ def pdf_of(stream: bytes, about: bytes = b"", *, catalog: bytes = b"/Pages 2 0 R
 
 
 def frames(count: int) -> bytes:
-    """An animated GIF."""
+    """Return an animated GIF."""
     buffer = io.BytesIO()
     images = [Image.new("P", (1, 1), n % 200) for n in range(count)]
     images[0].save(buffer, "GIF", save_all=True, append_images=images[1:], optimize=False)
     return buffer.getvalue()
 
 
+# Entry names that escape the target directory or mislead a careless reader.
 ESCAPES = (
     *(
         "../../../../etc/passwd",
@@ -190,11 +189,10 @@ ESCAPES = (
     ),
     *("a\0b.txt", "con.txt", "a" * 5000, "\u202egnp.exe", "<script>alert(1)</script>", "{{7*7}}", "%s%n%x", "\r\nX: y"),
 )
-"""Names of entries that a careless reader would follow."""
 
 
 def escaping_archives() -> Iterator[HostileFile]:
-    """Archives whose names, links and devices lead out of them; nothing of them is ever unpacked to a disk."""
+    """Yield archives whose names, links and devices point outside; nothing is ever unpacked to disk."""
     for number, name in enumerate(ESCAPES):
         yield HostileFile("zip slip", f"slip{number}.zip", "application/zip", partial(zip_of, {name: b"x"}))
     for number, name in enumerate(ESCAPES[:6]):
@@ -207,7 +205,7 @@ def escaping_archives() -> Iterator[HostileFile]:
 
 
 def wide_images() -> Mapping[str, tuple[str, bytes]]:
-    """Headers that claim more pixels than any memory has, or less than none."""
+    """Return images whose headers claim impossible sizes."""
     jpeg = b"\xff\xd8\xff\xe0\0\x10JFIF\0\1\1\0\0\1\0\1\0\0\xff\xc0\0\x11\x08\xff\xff\xff\xff\3\1\x11\0\2\x11\0\3\x11\0"
     bmp = b"BM" + le32(1 << 30) + bytes(4) + le32(54) + le32(40)
     return {
@@ -249,7 +247,7 @@ DEEP = b"<a>" * 50_000
 
 
 def xml_bombs() -> Iterator[HostileFile]:
-    """Entities that grow, entities that reach out, elements without end: bare and inside every office format."""
+    """Yield XML bombs, external entities and deep nesting, as plain files and inside every office format."""
     kinds = {"laughs": LAUGHS + b"<d>&a9;</d>", "external": EXTERNAL + b"<d>&x;</d>"}
     kinds |= {"quadratic": QUADRATIC + b"<d>" + b"&a;" * 5000 + b"</d>", "deep": DEEP}
     for name, body in kinds.items():
@@ -361,18 +359,18 @@ ODD_BYTES: Mapping[str, tuple[str, Callable[[], bytes]]] = {
 
 
 def mail_in_mail(levels: int) -> bytes:
-    """Parts in parts."""
+    """Return a mail of nested multipart bodies."""
     heads = (b"Content-Type: multipart/mixed; boundary=%d\n\n--%d\n" % (n, n) for n in range(levels))
     return b"From: a\nMIME-Version: 1.0\n" + b"".join(heads) + b"x"
 
 
 def damage(data: bytes) -> bytes:
-    """Every fortieth byte turned over, behind the first sixty-four."""
+    """Invert every fortieth byte after the first 64."""
     return bytes(byte ^ 0xFF if at % 40 == 7 and at > 64 else byte for at, byte in enumerate(data))
 
 
 def overlapping(data: bytes) -> bytes:
-    """A zip that names its one entry three hundred times."""
+    """Repeat the directory entry of a zip three hundred times."""
     start = data.rindex(b"PK\1\2")
     end = data.rindex(b"PK\5\6")
     entry = data[start:end]
@@ -381,7 +379,6 @@ def overlapping(data: bytes) -> bytes:
 
 
 def of_table(trick: str, table: Mapping[str, tuple[str, Callable[[], bytes]]]) -> list[HostileFile]:
-    """The files of a table of names, types and makers."""
     return [HostileFile(trick, name, mime, make) for name, (mime, make) in table.items()]
 
 

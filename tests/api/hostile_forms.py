@@ -1,4 +1,4 @@
-"""Uploads whose form is made to mislead: names, types and parts that a careless reader would trip over."""
+"""Malicious and malformed multipart uploads: file names, content types and parts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 EDGE = "an-edge-of-the-form"
 
+# File names as a form may send them.
 EVIL_NAMES = (
     *(
         "../../etc/passwd",
@@ -22,8 +23,8 @@ EVIL_NAMES = (
     *("<script>alert(1)</script>.txt", "{{7*7}}.txt", "%s%n%x.txt", "${HOME}.txt", "`id`.txt", "'; DROP TABLE a;--"),
     *("[无法读取] a (artifact:b)", "artifact:" + "0" * 32, "a\u00a0b", "\ud7ff\ue000.txt", "NaN", "null", "a]]>b"),
 )
-"""Names of files as a form may say them."""
 
+# Content types of a part as a form may send them.
 ODD_TYPES = (
     *("", ";", "/", "a", "a/", "/a", "*/*", "text", "text/", "text/plain;", "TEXT/PLAIN", "text/plain; charset"),
     *(
@@ -41,11 +42,10 @@ ODD_TYPES = (
         "application/octet-stream; type=image/png",
     ),
 )
-"""Types of a part as a form may say them."""
 
 
 def form(name: str = "a.txt", kind: str = "text/plain", data: bytes = b"some words\n", field: str = "file") -> bytes:
-    """A form of one part, said as it is: nothing is escaped."""
+    """Return a form with one part, with nothing escaped."""
     head = (
         f'--{EDGE}\r\nContent-Disposition: form-data; name="{field}"; filename="{name}"\r\nContent-Type: {kind}\r\n\r\n'
     )
@@ -53,7 +53,7 @@ def form(name: str = "a.txt", kind: str = "text/plain", data: bytes = b"some wor
 
 
 def faulty_forms() -> Iterator[tuple[str, bytes]]:
-    """Forms whose parts are not as a form's are."""
+    """Yield forms that violate the multipart format, with a label."""
     edge, good = EDGE.encode(), form()
     head = b'Content-Disposition: form-data; name="file"; filename="a"'
     yield "nothing", b""

@@ -1,4 +1,4 @@
-"""What an administrator's script does with its token: the same as the pages, by the same rules, in the same history."""
+"""The administrators' API: a token allows the same changes as the pages, with the same rules and the same history."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SECRET = "sk-canary-51bf3c0a9d7e"
 
 
 class Script:
-    """A program with a token."""
+    """A client of the administrators' API with a token."""
 
     def __init__(self, token: str) -> None:
         self.client = Client(raise_request_exception=False)
@@ -58,11 +58,11 @@ def newest() -> int:
 PROVIDER = {"endpoint": "https://api.deepseek.com", "defaultModel": "deepseek-chat"}
 
 
-# Tokens: who comes in.
+# Tokens.
 
 
 def test_a_token_is_shown_once_and_kept_as_a_digest(script: Script, admin_account: User) -> None:
-    """Its row holds an HMAC and the public part; the audit names it and its scopes."""
+    """The row contains only an HMAC and the public part; the audit event has the scopes."""
     token, row = issue_token(Actor("person", "admin"), admin_account, "backup", ["config:read"])
     assert token.startswith(f"rat_{row.public_id}_")
     secret = token.split("_", 2)[2][:43]
@@ -73,7 +73,7 @@ def test_a_token_is_shown_once_and_kept_as_a_digest(script: Script, admin_accoun
 
 
 def test_an_act_is_in_the_audit_and_the_history_as_whose_token_it_was(script: Script) -> None:
-    """`admin's token deploy`, of the kind token; the token's first use of the day is there, too."""
+    """The actor is `admin's token deploy` of kind `token`; the first use each day has its own event."""
     script.call("PUT", "/providers/deepseek", PROVIDER)
     event = AuditEvent.objects.get(action="provider.add")
     assert (event.actor_kind, event.actor) == ("token", "admin's token deploy")
@@ -82,7 +82,6 @@ def test_an_act_is_in_the_audit_and_the_history_as_whose_token_it_was(script: Sc
 
 
 def test_the_last_use_is_noted_at_most_once_a_minute(script: Script) -> None:
-    """A second call within the minute writes nothing."""
     script.get("/providers")
     first = AdminToken.objects.get().last_used_at
     script.get("/providers")
@@ -93,7 +92,7 @@ def test_the_last_use_is_noted_at_most_once_a_minute(script: Script) -> None:
 
 
 def test_a_token_outlives_the_secret_that_signed_it_once_it_was_used(script: Script, settings: Any) -> None:
-    """After a rotation it still needs the older secret; when it came in, it does not."""
+    """The first use after a rotation signs the token with the new secret."""
     settings.SIGNING_SECRETS = ["a new secret of this installation", *settings.SIGNING_SECRETS]
     assert tokens_behind() == ["admin's token deploy"]
     script.get("/providers")
@@ -104,7 +103,7 @@ def test_a_token_outlives_the_secret_that_signed_it_once_it_was_used(script: Scr
 
 @pytest.mark.parametrize("end", ["revoked", "expired", "role", "deactivated"])
 def test_a_token_ends_with_its_time_its_revocation_and_its_owners_role(end: str, script: Script) -> None:
-    """401 from the next call on, in the same words for every kind; a role that comes back brings no token back."""
+    """Every case returns the same 401, and an owner who gets the role back does not get the token back."""
     script.get("/providers")
     owner, boss = User.objects.get(username="admin"), person("boss", is_staff=True)
     actor = Actor("person", "boss")
@@ -124,7 +123,7 @@ def test_a_token_ends_with_its_time_its_revocation_and_its_owners_role(end: str,
 
 
 def test_keys_and_tokens_open_nothing_of_each_other(script: Script, admin: Client) -> None:
-    """An agent's key with every scope and a session open no call of a script's, a token none of an agent's."""
+    """Neither an agent's key nor a session can call the administrators' API, and a token cannot call the agents'."""
     key = {"authorization": f"Bearer {key_of('text-agent', scopes=SCOPES)}"}
     for call in ADMIN_CALLS:
         method, path = call.replace("{number}", "1").split(" ")
@@ -139,13 +138,13 @@ def test_keys_and_tokens_open_nothing_of_each_other(script: Script, admin: Clien
 
 
 def test_a_token_in_an_address_is_refused(script: Script) -> None:
-    """400 before it is looked at, as an agent's key is."""
+    """It is refused with 400 before it is checked, like an agent's key."""
     token = script.headers["authorization"].split()[1]
     assert script.call("GET", f"/providers?token={token}").json()["error"] == "token_in_url"
 
 
 def test_a_large_body_of_a_good_token_is_read(script: Script) -> None:
-    """A script is a known caller: more than strangers may send is looked at, and refused for what it is."""
+    """With a valid token, a body may exceed the limit for anonymous callers."""
     answer = script.call("POST", "/config/import", {"providers": [], "routing": {}, "note": "x" * 300_000})
     assert answer.status_code in (200, 422)
 
@@ -154,7 +153,7 @@ def test_a_large_body_of_a_good_token_is_read(script: Script) -> None:
 
 
 def test_a_provider_is_written_by_name_and_the_same_again_changes_nothing(script: Script) -> None:
-    """201, then 200 without a change, a revision or an act."""
+    """The first request returns 201, the second 200 without a change, a revision or an audit event."""
     made = script.call("PUT", "/providers/deepseek", PROVIDER)
     assert (made.status_code, made.json()["created"]) == (201, True)
     before = newest(), AuditEvent.objects.count()
@@ -168,7 +167,7 @@ def test_a_provider_is_written_by_name_and_the_same_again_changes_nothing(script
 
 
 def test_a_providers_key_is_set_and_never_read_back(script: Script) -> None:
-    """Stored encrypted; what is read, sent back as it was read, keeps it."""
+    """The key is stored encrypted, and writing the entry back as it was read keeps it."""
     script.call("PUT", "/providers/deepseek", PROVIDER)
     answer = script.call("PUT", "/providers/deepseek/key", {"apiKey": SECRET})
     assert answer.status_code == 200
@@ -184,7 +183,7 @@ def test_a_providers_key_is_set_and_never_read_back(script: Script) -> None:
 
 
 def test_a_wrong_field_is_named_with_its_sentence_and_nothing_is_written(script: Script) -> None:
-    """422, paths beginning in the entry, as everywhere in the API."""
+    """The error is 422, with paths relative to the entry."""
     before = newest()
     answer = script.call("PUT", "/providers/deepseek", {**PROVIDER, "endpoint": "deepseek", "timeouts": {"total": -1}})
     problem = answer.json()
@@ -201,7 +200,7 @@ def test_a_wrong_field_is_named_with_its_sentence_and_nothing_is_written(script:
 
 
 def test_a_route_is_written_with_its_whole_chain(script: Script) -> None:
-    """Read, changed, sent back: the chain is what was sent, in that order."""
+    """Read, changed and sent back, the candidates are stored in the order sent."""
     read = script.call("GET", "/routes/planning")
     route = {**read.json()["route"], "temperature": 0.3, "fallback": ["echo/echo-503", "echo/echo-vision"]}
     answer = script.call("PUT", "/routes/planning", route, if_match=read["etag"])
@@ -214,7 +213,7 @@ def test_a_route_is_written_with_its_whole_chain(script: Script) -> None:
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
 @pytest.mark.parametrize("path", ["/routes/planning", "/providers/echo", "/services/text-model", "/agents/text-agent"])
 def test_a_write_on_a_stale_entry_is_refused(method: str, path: str, script: Script) -> None:
-    """409, whoever changed the entry meanwhile, and nothing is written."""
+    """The status is 409 and nothing is written."""
     read = script.call("GET", path)
     (entry,) = [value for value in read.json().values() if isinstance(value, dict)]
     changed = {**entry, "description": "else", "retries": 5, "displayName": "Else", "taskType": entry.get("taskType")}
@@ -227,7 +226,7 @@ def test_a_write_on_a_stale_entry_is_refused(method: str, path: str, script: Scr
 
 @pytest.mark.parametrize("path", ["/routes/planning", "/providers/echo", "/services/text-model", "/agents/text-agent"])
 def test_a_change_of_something_else_refuses_no_write(path: str, script: Script) -> None:
-    """An entry has an ETag of its own, which a write gives anew; an entry that is not there has none."""
+    """Each entry has its own ETag, returned by every write; a missing entry has none."""
     read = script.call("GET", path)
     (entry,) = [value for value in read.json().values() if isinstance(value, dict)]
     save_alias(SYSTEM, "gpt-4o", "task:default")
@@ -243,7 +242,7 @@ def test_a_change_of_something_else_refuses_no_write(path: str, script: Script) 
     [("/routes/planning", "task:planning"), ("/routes/planning", "planning"), ("/services/echo-x", "echo-x")],
 )
 def test_what_an_alias_names_goes_neither_by_delete_nor_by_an_import(path: str, target: str, script: Script) -> None:
-    """409 and 422 with the same sentence, in a dry run, too; the alias goes first."""
+    """DELETE returns 409, an import 422 with the same message, also as a dry run; the alias must be deleted first."""
     script.call("PUT", "/services/echo-x", {"provider": "echo", "model": "echo-x"})
     Agent.objects.filter(task_type="planning").update(task_type="")
     routing, services = (script.get(f"/config/{name}") for name in ("llm-routing", "llmservices"))
@@ -263,7 +262,7 @@ def test_what_an_alias_names_goes_neither_by_delete_nor_by_an_import(path: str, 
 
 @pytest.mark.parametrize("uses", ["service", "route"])
 def test_an_import_takes_nothing_from_an_agent_made_at_run_time(uses: str, script: Script) -> None:
-    """No configuration names it, yet the sentence of DELETE does."""
+    """Imports do not list such agents, but refuse with the same message as DELETE."""
     script.call("PUT", "/services/echo-x", {"provider": "echo", "model": "echo-x"})
     Agent.objects.filter(task_type="planning").update(task_type="")
     made = {"service": Service.objects.get(service_id="echo-x")} if uses == "service" else {"task_type": "planning"}
@@ -279,7 +278,7 @@ def test_an_import_takes_nothing_from_an_agent_made_at_run_time(uses: str, scrip
 
 
 def test_what_was_read_and_is_written_back_changes_nothing(script: Script) -> None:
-    """Of every provider, service and route: a route with one candidate too, and one whose first has parameters."""
+    """For every provider, service and route, also with a single candidate or parameters of the first one."""
     own = {"temperature": 0, "extraBody": {"seed": 1}, "x-note": "kept"}
     script.call("PUT", "/routes/own", {"provider": "echo", "primary": own})
     assert script.get("/routes/own")["route"] == {"taskType": "own", "provider": "echo", "fallback": [], "primary": own}
@@ -292,7 +291,7 @@ def test_what_was_read_and_is_written_back_changes_nothing(script: Script) -> No
 
 
 def test_one_and_true_are_two_values_in_free_objects_and_are_stored_as_such(script: Script) -> None:
-    """Python takes them for equal; the order of an object's keys and 1.0 for 1 are no change."""
+    """Python compares `1` and `True` as equal; the order of keys and `1.0` for `1` are no change."""
     route = {
         "provider": "echo",
         "fallback": [{"provider": "echo", "model": "echo-vision", "extraBody": {"a": 1, "b": 0}}],
@@ -310,7 +309,7 @@ def test_one_and_true_are_two_values_in_free_objects_and_are_stored_as_such(scri
 
 
 def test_a_service_is_written_at_its_provider_and_keeps_what_was_probed(script: Script) -> None:
-    """What is declared is replaced, what was found out about the same model stays."""
+    """Declared capabilities are replaced; probed ones of the same model are kept."""
     body = {"provider": "echo", "model": "echo-vision", "capabilities": {"input": ["text"], "output": ["text"]}}
     assert script.call("PUT", "/services/eyes", body).status_code == 201
     row = Service.objects.get(service_id="eyes")
@@ -327,7 +326,7 @@ def test_a_service_is_written_at_its_provider_and_keeps_what_was_probed(script: 
 
 
 def test_what_is_used_is_not_deleted_and_what_is_not_there_is_no_error(script: Script) -> None:
-    """409 with who uses it; 204 for the second deletion as for the first."""
+    """The status is 409 with the uses; a second deletion returns 204 like the first."""
     used = script.call("DELETE", "/providers/echo")
     assert (used.status_code, used.json()["error"]) == (409, "in_use")
     script.call("PUT", "/services/eyes", {"provider": "echo", "model": "echo-vision"})
@@ -339,7 +338,7 @@ def test_what_is_used_is_not_deleted_and_what_is_not_there_is_no_error(script: S
 
 
 def test_an_agent_is_written_and_refused_by_the_pages_rules(script: Script) -> None:
-    """Limits as the page takes them, a service or a route, never both; deleting ends its keys."""
+    """Limits follow the page's rules, service and route exclude each other, and deletion ends the agent's keys."""
     body = {"name": "Scout", "taskType": "planning", "limits": {"requestsPerMinute": 30, "models": ["task:planning"]}}
     assert script.call("PUT", "/agents/scout", body).status_code == 201
     again = script.call("PUT", "/agents/scout", body)
@@ -358,7 +357,7 @@ def test_an_agent_is_written_and_refused_by_the_pages_rules(script: Script) -> N
 
 
 def test_keys_are_issued_rotated_and_revoked(script: Script) -> None:
-    """Each whole key stands in one answer alone; a revoked one does not come in."""
+    """Each key appears in full in one response only; a revoked one is rejected."""
     made = script.call("POST", "/agents/text-agent/keys", {"label": "ci", "scopes": ["route"], "days": 7})
     key = made.json()["key"]
     assert (made.status_code, key.startswith("ra_")) == (201, True)
@@ -379,7 +378,7 @@ def test_keys_are_issued_rotated_and_revoked(script: Script) -> None:
 
 
 def test_people_get_roles_and_leave(script: Script, viewer_account: User) -> None:
-    """Roles and deactivating, with what follows from them; the last administrator stays."""
+    """Deactivation ends the sessions, and the last administrator cannot be demoted."""
     browser = browser_of(viewer_account)
     answer = script.call("PUT", "/people/vera", {"role": "editor"})
     assert answer.json()["person"]["role"] == "editor"
@@ -393,7 +392,7 @@ def test_people_get_roles_and_leave(script: Script, viewer_account: User) -> Non
 
 
 def test_a_change_is_undone_and_a_revision_restored(script: Script) -> None:
-    """As the pages' Undo: the newest one, 409 for another."""
+    """Only the newest change can be undone, as on the pages; others return 409."""
     script.call("PUT", "/providers/deepseek", PROVIDER)
     made = newest()
     assert script.call("POST", f"/history/{made - 1}/undo").status_code == 409
@@ -407,7 +406,7 @@ def test_a_change_is_undone_and_a_revision_restored(script: Script) -> None:
 
 
 def test_a_restore_says_in_a_dry_run_what_it_means(script: Script) -> None:
-    """Changes and consequences, agents by name; nothing is written."""
+    """The dry run lists changes and consequences with the agents' names and writes nothing."""
     before = newest()
     script.call("PUT", "/agents/newer", {"taskType": "default"})
     script.call("DELETE", "/agents/text-agent")
@@ -424,7 +423,7 @@ def test_a_restore_says_in_a_dry_run_what_it_means(script: Script) -> None:
 
 
 def test_files_go_out_and_come_in_after_a_look(script: Script) -> None:
-    """A dry run tells the difference and writes nothing; then it is applied at the revision that was seen."""
+    """A dry run returns the differences; the import is then applied only to the revision that was read."""
     read = script.call("GET", "/config/llm-routing")
     file = {**read.json(), "defaultLanguage": "en"}
     looked = script.call("POST", "/config/import?dryRun=true", file)
@@ -438,7 +437,7 @@ def test_files_go_out_and_come_in_after_a_look(script: Script) -> None:
 
 
 def test_somebody_is_invited_by_a_link_that_one_answer_holds(script: Script, client: Client) -> None:
-    """201 with the link, as on the page; another link voids it; an invitation that is open can be withdrawn."""
+    """The response contains the link; a new link voids it, and an open invitation can be withdrawn."""
     made = script.call("POST", "/people", {"username": "ines", "role": "editor"})
     assert (made.status_code, made.json()["person"]["state"]) == (201, "invited")
     path = "/" + made.json()["link"].split("/", 3)[3]
@@ -455,7 +454,7 @@ def test_somebody_is_invited_by_a_link_that_one_answer_holds(script: Script, cli
 
 
 def test_a_role_on_a_stale_look_is_refused(script: Script, viewer_account: User) -> None:
-    """Signing in is no change of a person; another role is."""
+    """Signing in does not change a person's ETag; another role does."""
     seen = script.call("GET", "/people/vera")["etag"]
     browser_of(viewer_account)
     assert script.call("PUT", "/people/vera", {"role": "editor"}, if_match=seen).status_code == 200
@@ -466,7 +465,7 @@ KEY_TERMS = {"label": "ci", "team": "ops", "limits": {"models": ["task:planning"
 
 
 def test_a_key_has_its_terms_from_the_start_and_they_are_changed(script: Script) -> None:
-    """Allowed names, rates, labels and an end; they hold at once, Undo brings the terms back."""
+    """Allowed names, rates, labels and expiry apply at once, and Undo restores them."""
     identity = script.call("POST", "/agents/text-agent/keys", {**KEY_TERMS, "days": 7}).json()["issued"]["id"]
     path = f"/agents/text-agent/keys/{identity}"
     read = script.call("GET", path)
@@ -487,7 +486,7 @@ def test_a_key_has_its_terms_from_the_start_and_they_are_changed(script: Script)
 
 
 def test_a_keys_terms_are_refused_by_the_pages_rules(script: Script) -> None:
-    """No more than its agent may; no limit that there is not; nothing for a key that has ended."""
+    """A key may not exceed its agent, unknown limits are refused, and an ended key cannot change."""
     script.call("PUT", "/agents/scout", {"taskType": "planning", "limits": {"models": ["task:planning"]}})
     beyond = script.call("POST", "/agents/scout/keys", {"limits": {"models": ["text-model"]}})
     assert (beyond.status_code, "cannot use text-model" in beyond.json()["message"]) == (422, True)
@@ -499,7 +498,7 @@ def test_a_keys_terms_are_refused_by_the_pages_rules(script: Script) -> None:
 
 
 def test_an_alias_is_written_and_taken_away(script: Script) -> None:
-    """Where it leads has to be there; the same again changes nothing; You can undo this."""
+    """The target must exist, an identical write changes nothing, and a deletion can be undone."""
     assert script.call("PUT", "/aliases/gpt-4o", {"target": "task:planning"}).status_code == 201
     before = newest()
     again = script.call("PUT", "/aliases/gpt-4o", {"target": "task:planning"})
@@ -517,7 +516,7 @@ def test_an_alias_is_written_and_taken_away(script: Script) -> None:
 
 
 def test_a_language_is_added_said_otherwise_and_removed(script: Script) -> None:
-    """A built-in one is only said otherwise; the default one stays."""
+    """A built-in language can only be reworded, and the default language cannot be removed."""
     words = {"directive": "Responda em português."}
     assert [script.call("PUT", "/languages/pt", words).status_code for _ in range(2)] == [201, 200]
     assert script.get("/languages/pt")["language"] == {"code": "pt", **words, "builtIn": False}
@@ -531,7 +530,7 @@ def test_a_language_is_added_said_otherwise_and_removed(script: Script) -> None:
 
 
 def test_settings_are_changed_by_name_and_the_rest_stays(script: Script) -> None:
-    """Each change as the page's act; a wrong one changes nothing of the others."""
+    """Each change has the audit event of the page's action; one invalid value rejects all of them."""
     read = script.call("GET", "/settings")
     wanted = {"requestDays": 14, "quotaBytes": 2**30, "recordBodies": True, "contentPolicy": "describe"}
     wrong = script.call("PUT", "/settings", {**wanted, "defaultLanguage": "tlh"})
@@ -547,12 +546,11 @@ def test_settings_are_changed_by_name_and_the_rest_stays(script: Script) -> None
 
 
 def test_every_scope_of_a_token_is_asked_for_by_some_call() -> None:
-    """None stands in the list that opens nothing."""
     assert set(ADMIN_CALLS.values()) == set(ADMIN_SCOPES)
 
 
 def test_links_to_an_agents_page_are_made_listed_and_revoked(script: Script) -> None:
-    """The address is told once and opens the page; revoked it opens nothing, and twice is no error."""
+    """The address is returned once and opens the page; a revoked link opens nothing and can be revoked again."""
     answer = script.call("POST", "/agents/text-agent/links", {"name": "Mei", "withBodies": True})
     assert (answer.status_code, answer["Cache-Control"]) == (201, "private, no-store")
     made = answer.json()
@@ -571,7 +569,7 @@ def test_links_to_an_agents_page_are_made_listed_and_revoked(script: Script) -> 
 
 
 def test_a_links_days_are_ninety_or_those_that_were_sent_or_none(script: Script) -> None:
-    """`days` left out is 90, null is until it is revoked."""
+    """Without `days` a link lasts 90 days; with null it lasts until it is revoked."""
     more: list[dict[str, Any]] = [{}, {"days": 7}, {"days": None}]
     ends = [
         script.call("POST", "/agents/text-agent/links", {"name": "Mei", **each}).json()["details"]["expiresAt"]

@@ -1,4 +1,4 @@
-"""How much one agent may store: told in a sentence, counted once for equal bytes, shown before it is used up."""
+"""The storage quota per agent: its error message, deduplicated bytes and the warning on the dashboard."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 @pytest.fixture(autouse=True)
 def _quota(demo: None) -> None:
-    """A hundred bytes for each agent."""
+    # 100 bytes for each agent.
     Installation.objects.update_or_create(id=1, defaults={"agent_quota_bytes": 100})
 
 
 def test_an_agent_over_its_quota_is_refused_with_what_to_do(text_agent: Any, vision_agent: Any) -> None:
-    """Law: 507 with how much is used and what helps; another agent, and a person, store on."""
+    """The status is 507, with the usage and what helps; other agents and people can still store."""
     text_agent.stored("first.txt", b"x" * 80, "text/plain")
     answer = text_agent.upload("second.txt", b"y" * 30, "text/plain")
     assert (answer.status_code, answer.json()["error"]) == (507, "storage_full")
@@ -37,13 +37,13 @@ def test_an_agent_over_its_quota_is_refused_with_what_to_do(text_agent: Any, vis
 
 
 def test_equal_bytes_count_once_for_an_agent(text_agent: Any) -> None:
-    """Law: one more name for what it has needs no room."""
+    """Another name for bytes the agent already stores uses no space."""
     text_agent.stored("first.txt", b"x" * 100, "text/plain")
     assert text_agent.upload("again.txt", b"x" * 100, "text/plain").status_code == 201
 
 
 def test_quotas_that_run_out_are_told_on_the_dashboard(admin: Client, text_agent: Any) -> None:
-    """Law: from nine tenths on, the installation's and each agent's; below that nothing is said."""
+    """The dashboard warns from 90 % of the quota on, for the installation and for each agent."""
     text_agent.stored("first.txt", b"x" * 80, "text/plain")
     assert "each agent may store" not in text_of(admin.get(reverse("dashboard")))
     text_agent.stored("second.txt", b"y" * 15, "text/plain")
@@ -55,7 +55,7 @@ def test_quotas_that_run_out_are_told_on_the_dashboard(admin: Client, text_agent
 
 
 def test_the_settings_page_takes_and_shows_both_quotas(admin: Client) -> None:
-    """Law: in MiB, empty for none; how much of the whole is used stands beside it."""
+    """Values are in MiB, empty for no quota; the page shows the space used."""
     sent = {"request_days": "30", "quota": "512", "agent_quota": "64", "expected": "30 None None 100"}
     assert admin.post(reverse("settings_retention"), sent).status_code == 302
     row = Installation.objects.get()

@@ -1,4 +1,4 @@
-"""An answer that holds a file is written in pieces: the same bytes as ever, and never whole in memory."""
+"""Responses with a file are streamed: the same bytes, and never completely in memory."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from routing_admin.dispatch.model_endpoints import registry_of
 pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
 
 LARGE = png()[:33] + bytes(n * 7 % 251 for n in range(1000)) * 10_000
+# Sizes around the ends of base64's groups and of the store's blocks.
 SIZES = [len(png()), len(png()) + 1, len(png()) + 2, 256 * 1024 - 1, 256 * 1024, 3 * 256 * 1024 + 1]
-"""Bytes of files around the ends of base64's groups and of the store's blocks."""
 
 
 def raw(agent: Any, ref: str, service: str) -> Any:
-    """The answer as it is sent, not read yet."""
+    """Return the response with its body still unread."""
     return agent.client.get(f"/api/v1/artifacts/{ref}?serviceId={service}", headers=agent.headers)
 
 
@@ -37,7 +37,7 @@ def raw(agent: Any, ref: str, service: str) -> Any:
 def test_the_bytes_are_those_of_an_answer_that_is_made_whole(
     size: int, name: str, kind: str, service: str, text_agent: Any
 ) -> None:
-    """Content-Length is right, and so is every byte, for an image's data URL and a file's data."""
+    """Every byte and the Content-Length are right, for an image's data URL and for a file's data."""
     data = (png() if kind else pdf()).ljust(size, b"\0")[: max(size, 60)]
     made, to = text_agent.stored(name, data, kind or "application/pdf"), service or "multimodal-model"
     answer = raw(text_agent, made["ref"], to)
@@ -51,7 +51,7 @@ def test_the_bytes_are_those_of_an_answer_that_is_made_whole(
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
 async def test_the_same_comes_over_asgi(text_agent: Any) -> None:
-    """Piece by piece through the asynchronous handler, as the server runs it."""
+    """Block by block through the asynchronous handler, as on the server."""
     made = await sync_to_async(text_agent.stored)("large.png", LARGE, "image/png")
     address = f"/api/v1/artifacts/{made['ref']}?serviceId=vision-model"
     answer = await AsyncClient().get(address, headers=text_agent.headers)
@@ -63,7 +63,7 @@ async def test_the_same_comes_over_asgi(text_agent: Any) -> None:
 
 @pytest.mark.files_only
 def test_ten_megabytes_are_never_whole_in_memory(text_agent: Any) -> None:
-    """While the answer is made and taken piece by piece, Python's peak stays far below the file's size."""
+    """Python's peak memory stays far below the file's size."""
     ref = text_agent.stored("large.png", LARGE, "image/png")["ref"]
     b"".join(raw(text_agent, ref, "vision-model").streaming_content)
     tracemalloc.start()
@@ -76,7 +76,7 @@ def test_ten_megabytes_are_never_whole_in_memory(text_agent: Any) -> None:
 
 
 def test_a_routed_message_with_files_comes_in_pieces(text_agent: Any) -> None:
-    """Each attachment in its place; a type with a quote in it, as the message may say, stays inside its string."""
+    """Each attachment is in its place, and a quote in its type is escaped."""
     refs = [text_agent.stored(f"{n}.png", png(n, n), "image/png")["ref"] for n in (1, 2)]
     attachments = [{"type": "image", "artifactRef": ref, "mimeType": 'image/x"y\\'} for ref in refs]
     body = {"message": {"text": "look", "attachments": attachments}, "serviceId": "vision-model"}
@@ -90,7 +90,7 @@ def test_a_routed_message_with_files_comes_in_pieces(text_agent: Any) -> None:
 
 
 def test_bytes_that_are_gone_are_told_before_the_first_piece(text_agent: Any) -> None:
-    """The answer is whole, with the failed text and its warning, as for any artifact that cannot be read."""
+    """The response is not streamed; it has the failure text and a warning, as for any unreadable artifact."""
     made = text_agent.stored("a.png", png(), "image/png")
     byte_store().delete(made["sha256"])
     answer = raw(text_agent, made["ref"], "vision-model")
@@ -98,7 +98,7 @@ def test_bytes_that_are_gone_are_told_before_the_first_piece(text_agent: Any) ->
 
 
 def test_a_file_that_cannot_be_opened_is_told_when_its_place_is_made() -> None:
-    """Not when the answer is half sent."""
+    """The error is raised before the response starts, not in its middle."""
     with pytest.raises(ZeroDivisionError):
         open_media(Blob(1, lambda: iter([1 // 0])))
     before, place, after = split_payload({"url": open_media(blob_of(b"abc"), 'data:a"b;base64,')})

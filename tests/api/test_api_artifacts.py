@@ -1,4 +1,4 @@
-"""Artifacts over the agents' API: stored, routed, previewed, downloaded, deleted."""
+"""Artifacts over the agents' API: stored, routed, previewed, downloaded and deleted."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ FILES = {
 }
 KINDS = {"png": "image", "pdf": "document", "mp3": "audio", "gb18030": "text", "bin": "other"}
 
+# What get_artifact decides for each file and service.
 WALK = [
     ("png", "text-model", "image", "text"),
     ("png", "vision-model", "image", "image_url"),
@@ -48,12 +49,11 @@ WALK = [
     ("bin", "vision-model", "binary", "text"),
     ("bin", "multimodal-model", "binary", "file"),
 ]
-"""What get_artifact decides for each file and service (REQUIREMENTS, decision 1)."""
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_is_stored_and_known_for_what_it_is(name: str, text_agent: Any) -> None:
-    """POST /artifacts answers 201 with reference, kind, type, size and hash; encoding for text only."""
+    """POST /artifacts returns 201 with reference, kind, type, size and hash, and the encoding of a text."""
     filename, data, kind = FILES[name]
     made = text_agent.stored(filename, data, kind)
     assert made["ref"] == f"artifact:{made['id']}"
@@ -65,6 +65,7 @@ def test_a_file_is_stored_and_known_for_what_it_is(name: str, text_agent: Any) -
     assert list_unfinished(byte_store()) == []
 
 
+# Declared type, name, bytes and the resulting encoding; an invalid declaration is ignored.
 WITH_CHARSET = [
     ("text/plain; charset=utf-8", "notes.txt", CHINESE.encode(), "utf-8"),
     ('text/plain; charset="UTF-8"', "notes.txt", CHINESE.encode(), "utf-8"),
@@ -79,14 +80,13 @@ WITH_CHARSET = [
     ("text/plain; charset=\u00fctf-8", "notes.txt", GB18030, "gb18030"),
     ("text/plain; charset=" + "x" * 900, "notes.txt", GB18030, "gb18030"),
 ]
-"""What the part says of its type, its name, its bytes, and the encoding they are in; a bad word is no word."""
 
 
 @pytest.mark.parametrize(("kind", "name", "data", "encoding"), WITH_CHARSET)
 def test_a_text_upload_that_names_its_encoding_is_text(
     kind: str, name: str, data: bytes, encoding: str, text_agent: Any
 ) -> None:
-    """The parameter helps where it is right and costs nothing where it is not: the text comes back as it was."""
+    """A correct charset parameter is used and a wrong one ignored; the text is returned unchanged."""
     with no_fault_of_our_own():
         made = text_agent.stored(name, data, kind)
     assert (made["kind"], made["mimeType"], made["encoding"]) == ("text", kind.split(";")[0], encoding)
@@ -98,7 +98,7 @@ def test_a_text_upload_that_names_its_encoding_is_text(
 def test_each_service_gets_each_file_in_the_form_it_can_read(
     name: str, service: str, content_type: str, routing: str, text_agent: Any
 ) -> None:
-    """GET /artifacts/{ref}?serviceId= is the ContentRouteResult of CONTRACT §5, and the preview says the same."""
+    """The response of `GET /artifacts/{ref}?serviceId=` is a ContentRouteResult, and the preview agrees with it."""
     filename, data, kind = FILES[name]
     ref = text_agent.stored(filename, data, kind)["ref"]
     result = text_agent.artifact(ref, serviceId=service)
@@ -128,7 +128,7 @@ def test_each_service_gets_each_file_in_the_form_it_can_read(
 def test_a_text_agent_gets_the_description_and_hands_the_reference_to_a_vision_agent(
     text_agent: Any, vision_agent: Any
 ) -> None:
-    """The calling agent's own service decides; the reference is all that another agent needs."""
+    """The calling agent's own service decides the form; another agent needs only the reference."""
     ref = text_agent.stored("photo.png", png(), "image/png")["ref"]
     words = text_agent.artifact(ref, language="zh")
     assert words["routing"] == "text"
@@ -143,7 +143,7 @@ def test_a_text_agent_gets_the_description_and_hands_the_reference_to_a_vision_a
 
 
 def test_an_agent_made_at_run_time_is_named_where_it_is_asked_for_anew(text_agent: Any) -> None:
-    """get_artifact and /messages/route name it; the preview of a request, whose words stay, does not (decision 19)."""
+    """get_artifact and /messages/route name it; the preview does not, since a conversation's prefix must not change."""
     ref = text_agent.stored("photo.png", png(), "image/png")["ref"]
     before = text_agent.get(f"/artifacts/{ref}/preview").json()["deliveries"]
     text_agent.call("PUT", "/agents/eye-1", {"serviceId": "vision-model"})
@@ -154,7 +154,7 @@ def test_an_agent_made_at_run_time_is_named_where_it_is_asked_for_anew(text_agen
 
 
 def test_the_preview_shows_the_payload_without_the_data(text_agent: Any) -> None:
-    """`payload` is what would be sent, media as `<N bytes>`; reason, size on the wire and other readers stand by."""
+    """`payload` has media as `<N bytes>`; reason, size on the wire and the agents that can read it are beside it."""
     data = png()
     ref = text_agent.stored("photo.png", data, "image/png")["ref"]
     body = text_agent.get(f"/artifacts/{ref}/preview").json()
@@ -170,7 +170,6 @@ def test_the_preview_shows_the_payload_without_the_data(text_agent: Any) -> None
 
 
 def test_an_empty_file_is_kept(text_agent: Any) -> None:
-    """Size 0 is a size."""
     made = text_agent.stored("empty.txt", b"", "text/plain")
     assert made["size"] == 0
     assert text_agent.get(f"/artifacts/{made['id']}/raw").getvalue() == b""
@@ -181,14 +180,14 @@ def test_an_empty_file_is_kept(text_agent: Any) -> None:
     "text", ["你好，世界", "", "\ufeffmark", "a\x00b\x01\x02", '{"a": 1}', "data:image/png;base64,AAAA"]
 )
 def test_words_come_back_as_they_were(text: str, text_agent: Any) -> None:
-    """JSON `{text, filename}` is text whatever it looks like, never encoded."""
+    """JSON `{text, filename}` is stored as text whatever it looks like, and never encoded."""
     made = text_agent.post("/artifacts", {"text": text, "filename": "a.png"}).json()
     assert (made["kind"], made["isBinary"], made["encoding"]) == ("text", False, "utf-8")
     assert text_agent.artifact(made["ref"])["content"] == text
 
 
 def test_long_text_comes_in_pages_of_characters(text_agent: Any) -> None:
-    """Offset and limit count characters; the note names the next call and totalChars the whole (CONTRACT §4)."""
+    """Offset and limit count characters; the note names the next call, and totalChars the whole length."""
     words = "字" * 100_000
     ref = text_agent.post("/artifacts", {"text": words, "filename": "long.md"}).json()["ref"]
     first = text_agent.artifact(ref)
@@ -204,7 +203,7 @@ def test_long_text_comes_in_pages_of_characters(text_agent: Any) -> None:
     "ref", ["artifact:0123456789abcdef", "nothing-here", "artifact:../../etc/passwd", "artifact:", "%00", "a'--", "æ—"]
 )
 def test_an_artifact_that_is_not_there_is_told_in_one_shape(ref: str, call: str, text_agent: Any) -> None:
-    """404 `artifact_not_found` with the reference, also for what cannot be one; nothing touches the store."""
+    """The error is 404 `artifact_not_found`, also for an impossible reference, which never reaches the store."""
     response = text_agent.get(f"/artifacts/{ref}{call}")
     assert response.status_code == 404
     body = response.json()
@@ -215,7 +214,7 @@ def test_an_artifact_that_is_not_there_is_told_in_one_shape(ref: str, call: str,
 
 @pytest.mark.requirement("ABR-8.4", "ABR-2.4")
 def test_an_unknown_service_counts_as_text_only_and_says_so(text_agent: Any) -> None:
-    """Unknown serviceId: described, with a warning; never an error (MCR-E3)."""
+    """The artifact is described, with a warning and no error (MCR-E3)."""
     ref = text_agent.stored("photo.png", png(), "image/png")["ref"]
     result = text_agent.artifact(ref, serviceId="no-such-service")
     assert (result["routing"], result["warnings"]) == ("text", ["unknown_service"])
@@ -227,7 +226,7 @@ def test_an_unknown_service_counts_as_text_only_and_says_so(text_agent: Any) -> 
 def test_bytes_that_cannot_be_read_are_told_and_never_served(
     harm: str, warning: str, service: str, text_agent: Any
 ) -> None:
-    """200 with the seed's text and a warning; /raw is 410."""
+    """The status is 200 with the failure text and a warning; /raw returns 410."""
     made = text_agent.stored(f"{harm}-{service}.png", png(5, len(harm + service)), "image/png")
     if harm == "remove":
         byte_store().delete(made["sha256"])
@@ -245,7 +244,7 @@ def test_bytes_that_cannot_be_read_are_told_and_never_served(
 
 
 def test_a_private_artifact_is_not_there_for_others(text_agent: Any, vision_agent: Any) -> None:
-    """visibility=private is 404 for every other agent, on every call; its owner reads it."""
+    """Every call of another agent returns 404; its owner can read it."""
     ref = text_agent.stored("secret.txt", b"mine", "text/plain", visibility="private")["ref"]
     for call in ("", "/raw", "/info", "/preview"):
         assert vision_agent.get(f"/artifacts/{ref}{call}").status_code == 404
@@ -254,7 +253,7 @@ def test_a_private_artifact_is_not_there_for_others(text_agent: Any, vision_agen
 
 
 def test_listing_shows_ones_own_in_pages(text_agent: Any, vision_agent: Any) -> None:
-    """Newest first, cursor by cursor, nothing twice, nobody else's; q and kind narrow it."""
+    """Own artifacts only, newest first, page by page without repetition; `q` and `kind` filter."""
     made = [text_agent.stored(f"note {number}.txt", b"x%d" % number, "text/plain")["id"] for number in range(5)]
     text_agent.stored("photo.png", png(), "image/png")
     vision_agent.stored("other.txt", b"not yours", "text/plain")
@@ -272,14 +271,14 @@ def test_listing_shows_ones_own_in_pages(text_agent: Any, vision_agent: Any) -> 
     "query", [{"limit": 0}, {"limit": 9999}, {"limit": "x"}, {"cursor": "bm9uZQ"}, {"kind": "cat"}]
 )
 def test_a_listing_that_makes_no_sense_is_told(query: dict[str, Any], text_agent: Any) -> None:
-    """422 with the path of each parameter."""
+    """The error is 422 with the path of the parameter."""
     response = text_agent.get("/artifacts", **query)
     assert response.status_code == 422
     assert response.json()["details"][0]["path"] == next(iter(query))
 
 
 def test_an_artifact_is_deleted_by_its_owner_alone(text_agent: Any, vision_agent: Any) -> None:
-    """204, then it is not there; another agent gets 403; the audit log has both acts and no revision is made."""
+    """The owner gets 204, another agent 403; both actions are audited, and no revision is created."""
     ref = text_agent.stored("a.txt", b"words", "text/plain")["ref"]
     revisions = Revision.objects.count()
     assert vision_agent.call("DELETE", f"/artifacts/{ref}").status_code == 403
@@ -292,7 +291,7 @@ def test_an_artifact_is_deleted_by_its_owner_alone(text_agent: Any, vision_agent
 
 
 def test_an_expired_artifact_is_not_there(text_agent: Any) -> None:
-    """ExpiresInSeconds ends it; a number that is none is told."""
+    """`expiresInSeconds` sets the expiry; an invalid number returns 422."""
     made = text_agent.stored("a.txt", b"words", "text/plain", expiresInSeconds="60")
     assert made["expiresAt"]
     Artifact.objects.filter(pk=made["id"]).update(expires_at=timezone.now() - timedelta(seconds=1))
@@ -302,7 +301,7 @@ def test_an_expired_artifact_is_not_there(text_agent: Any) -> None:
 
 
 def test_a_download_is_safe_whatever_the_file_is(text_agent: Any) -> None:
-    """Always an attachment in a sandbox, sniffed by nobody; HTML is bytes (security reference §2.5)."""
+    """It is always sent as an attachment with a sandbox policy and `nosniff`; HTML is not served as HTML."""
     page = b"<!doctype html><html><script>alert(1)</script></html>"
     ref = text_agent.stored('evil"\r\nSet-Cookie: a=b.html', page, "text/html")["ref"]
     response = text_agent.get(f"/artifacts/{ref}/raw")
@@ -320,7 +319,7 @@ def test_a_download_is_safe_whatever_the_file_is(text_agent: Any) -> None:
     "name", ["../../etc/passwd", "..\\..\\boot.ini", "a\u202egnp.exe", ".hidden", "con.txt", "a" * 500]
 )
 def test_a_filename_is_a_label_and_never_a_path(name: str, text_agent: Any) -> None:
-    """What is dangerous in a name goes; the file itself is named by its hash."""
+    """Dangerous characters are removed; the stored file is named by its hash."""
     made = text_agent.post("/artifacts", {"text": "words", "filename": name}).json()
     assert not set("/\\\u202e") & set(made["filename"])
     assert not made["filename"].startswith(".")
@@ -330,7 +329,7 @@ def test_a_filename_is_a_label_and_never_a_path(name: str, text_agent: Any) -> N
 
 @override_settings(MAX_UPLOAD_BYTES=1000)
 def test_an_upload_over_the_limit_ends_while_it_is_read(text_agent: Any) -> None:
-    """413 in a clear sentence; no row, no bytes, no temporary file."""
+    """The error is 413 with a clear message, and no row, bytes or temporary file remain."""
     response = text_agent.upload("big.bin", b"x" * 1001)
     assert response.status_code == 413
     body = response.json()
@@ -343,7 +342,7 @@ def test_an_upload_over_the_limit_ends_while_it_is_read(text_agent: Any) -> None
 
 @pytest.mark.parametrize("cut", [1, 20, 40, 60])
 def test_an_upload_that_breaks_off_leaves_nothing(cut: int, text_agent: Any) -> None:
-    """A body that ends in the middle: 400 or 422, no row and no temporary file."""
+    """A truncated body returns 400 or 422; no row and no temporary file remain."""
     whole = (
         b'--edge\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n'
         b"Content-Type: text/plain\r\n\r\n" + b"words " * 20 + b"\r\n--edge--\r\n"
@@ -362,7 +361,7 @@ def test_an_upload_that_breaks_off_leaves_nothing(cut: int, text_agent: Any) -> 
 
 
 def test_a_refused_caller_leaves_no_bytes(text_agent: Any, caller: Callable[..., Any]) -> None:
-    """The key is checked before the body is parsed, and what a refused action received is removed."""
+    """The key is checked before the body is parsed, and bytes of a refused upload are removed."""
     reader = caller("text-agent", "artifacts:read")
     assert reader.upload("a.txt", b"words", "text/plain").status_code == 403
     assert text_agent.upload("a.txt", b"words", "text/plain", visibility="everyone").status_code == 422
@@ -382,7 +381,7 @@ def test_a_refused_caller_leaves_no_bytes(text_agent: Any, caller: Callable[...,
     ],
 )
 def test_a_body_that_makes_no_sense_is_told(body: Any, status: int, text_agent: Any) -> None:
-    """400 for what is no JSON, 422 with details for JSON that does not fit; nothing is stored."""
+    """Invalid JSON returns 400, JSON of the wrong shape 422 with details; nothing is stored."""
     response = text_agent.post("/artifacts", body)
     assert response.status_code == status
     told = response.json()
@@ -392,7 +391,7 @@ def test_a_body_that_makes_no_sense_is_told(body: Any, status: int, text_agent: 
 
 
 def test_a_form_without_a_file_and_another_kind_of_body_are_told(text_agent: Any) -> None:
-    """422 names the part that is missing; 415 names what may be sent."""
+    """422 names the missing part, 415 the accepted types."""
     form = text_agent.client.post("/api/v1/artifacts", {"filename": "x"}, headers=text_agent.headers)
     assert (form.status_code, form.json()["details"][0]["path"]) == (422, "file")
     plain = text_agent.client.post("/api/v1/artifacts", b"words", content_type="text/csv", headers=text_agent.headers)
@@ -401,14 +400,14 @@ def test_a_form_without_a_file_and_another_kind_of_body_are_told(text_agent: Any
 
 @pytest.mark.parametrize("words", ["{", "[1]", '{"a": "\\ud800"}', '{"a": "\\u0000"}', '{"a": NaN}', "x" * 20_000])
 def test_metadata_that_cannot_be_kept_is_told(words: str, text_agent: Any) -> None:
-    """422 names metadata, or the place in it; a JSON object is kept as it is."""
+    """422 names `metadata` or the place in it; a JSON object is stored unchanged."""
     response = text_agent.upload("a.txt", b"words", "text/plain", metadata=words)
     assert (response.status_code, response.json()["details"][0]["path"].split(".")[0]) == (422, "metadata")
     assert text_agent.stored("b.txt", b"words", "text/plain", metadata='{"页": [1]}')["metadata"] == {"页": [1]}
 
 
 def test_a_full_quota_refuses_and_keeps_nothing(text_agent: Any) -> None:
-    """507 when the installation's space is used up; equal bytes count once."""
+    """The error is 507 when the installation's space is used up; equal bytes count once."""
     text_agent.stored("a.txt", b"x" * 60, "text/plain")
     Installation.objects.update_or_create(id=1, defaults={"quota_bytes": 100})
     response = text_agent.upload("b.txt", b"y" * 60, "text/plain")
@@ -418,7 +417,7 @@ def test_a_full_quota_refuses_and_keeps_nothing(text_agent: Any) -> None:
 
 
 def test_equal_bytes_are_kept_once_and_do_not_tell_on_each_other(text_agent: Any, vision_agent: Any) -> None:
-    """Two artifacts, one file; deleting one leaves the other readable."""
+    """Two artifacts share one file, and deleting one leaves the other readable."""
     first = text_agent.stored("a.txt", b"same words", "text/plain")
     second = vision_agent.stored("b.txt", b"same words", "text/plain")
     assert first["sha256"] == second["sha256"]
@@ -429,7 +428,7 @@ def test_equal_bytes_are_kept_once_and_do_not_tell_on_each_other(text_agent: Any
 
 
 def test_what_the_bytes_prove_wins_and_is_told(text_agent: Any) -> None:
-    """A PNG declared as PDF is an image, with mismatch and evidence in info, and a warning in the preview."""
+    """A PNG declared as PDF is an image; info has mismatch and evidence, and the preview a warning."""
     made = text_agent.stored("photo.pdf", png(), "application/pdf")
     info = text_agent.get(f"/artifacts/{made['ref']}/info").json()
     assert (info["kind"], info["mimeType"], info["declaredMimeType"]) == ("image", "image/png", "application/pdf")
@@ -442,7 +441,7 @@ def test_what_the_bytes_prove_wins_and_is_told(text_agent: Any) -> None:
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
 async def test_a_download_streams_under_asgi(text_agent: Any) -> None:
-    """The same bytes through the asynchronous handler, block by block."""
+    """Block by block through the asynchronous handler."""
     data = BINARY * 600
     made = await sync_to_async(text_agent.stored)("big.bin", data)
     response = await AsyncClient().get(f"/api/v1/artifacts/{made['ref']}/raw", headers=text_agent.headers)

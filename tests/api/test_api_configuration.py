@@ -1,4 +1,4 @@
-"""Routes, providers and the configuration's files over the agents' API."""
+"""Routes, providers and configuration files over the agents' API."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ DEMO = Path(__file__).resolve().parents[2] / "routing_admin" / "console" / "demo
 
 
 def with_route(task_type: str) -> dict[str, Any]:
-    """The demo's routing file with one more route."""
     file: dict[str, Any] = json.loads((DEMO / "llm-routing.json").read_text())
     file["routing"][task_type] = {"provider": "echo", "temperature": 0, "fallback": ["echo/echo-vision"]}
     return file
@@ -34,7 +33,7 @@ NEW_ROUTE = with_route("poetry")
 
 
 def test_routes_are_listed_as_in_the_file(text_agent: Any) -> None:
-    """Task type, provider, parameters and fallback, in order."""
+    """Task type, provider, parameters and fallback, in the file's order."""
     routes = {each["taskType"]: each for each in text_agent.get("/routes").json()["routes"]}
     written = json.loads((DEMO / "llm-routing.json").read_text())["routing"]
     assert list(routes) == list(written)
@@ -43,7 +42,7 @@ def test_routes_are_listed_as_in_the_file(text_agent: Any) -> None:
 
 
 def test_providers_say_whether_they_can_be_called_and_never_a_key(text_agent: Any) -> None:
-    """usable, and a reason where not; a stored key is in no answer."""
+    """`usable`, with a reason if false; no response contains a stored key."""
     response = text_agent.get("/providers")
     providers = {each["providerName"]: each for each in response.json()["providers"]}
     assert providers["echo"]["usable"] is True
@@ -62,7 +61,7 @@ def test_providers_say_whether_they_can_be_called_and_never_a_key(text_agent: An
 @pytest.mark.requirement("MCR-5.1", "MMR-P1")
 @pytest.mark.parametrize("name", ["llm-routing", "llmservices"])
 def test_an_export_gives_back_what_was_imported(name: str, text_agent: Any) -> None:
-    """The demo's files, equal as JSON, and its agents; the ETag is the revision, and asking again with it gives 304."""
+    """The demo's files come back equal as JSON, with its agents; the ETag is the revision and yields 304."""
     response = text_agent.get(f"/config/{name}")
     written = response.json()
     assert bool(written.pop("agents", None)) == (name == "llm-routing")
@@ -73,7 +72,7 @@ def test_an_export_gives_back_what_was_imported(name: str, text_agent: Any) -> N
 
 
 def test_an_export_can_be_for_the_seeds_programs_or_point_at_us(text_agent: Any) -> None:
-    """for=gateway names our own /v1; another word and another file are told."""
+    """`for=gateway` names the gateway's own /v1; another value or file name is an error."""
     gateway = text_agent.get("/config/llm-routing", **{"for": "gateway"}).json()
     assert all("/v1/chat/completions" in each["endpoint"] for each in gateway["providers"])
     assert text_agent.get("/config/llm-routing", **{"for": "seed"}).status_code == 200
@@ -83,7 +82,7 @@ def test_an_export_can_be_for_the_seeds_programs_or_point_at_us(text_agent: Any)
 
 
 def test_a_dry_run_tells_the_difference_and_changes_nothing(text_agent: Any) -> None:
-    """dryRun=true: changes in words, no revision."""
+    """With `dryRun=true` the changes are described and no revision is created."""
     before = Revision.objects.count()
     seen = text_agent.post("/config/import", NEW_ROUTE, dryRun="true").json()
     assert [(each["action"], each["kind"], each["name"]) for each in seen["changes"]] == [("added", "route", "poetry")]
@@ -93,7 +92,7 @@ def test_a_dry_run_tells_the_difference_and_changes_nothing(text_agent: Any) -> 
 
 
 def test_a_dry_run_says_what_the_change_means_for_routes_and_agents(text_agent: Any) -> None:
-    """By how much it weighs, whom it concerns, and in a sentence; nothing where nobody loses anything."""
+    """Each consequence has its severity, the affected object and a sentence; a pure addition has none."""
     assert text_agent.post("/config/import", NEW_ROUTE, dryRun="true").json()["consequences"] == []
     lonely = {**NEW_ROUTE, "routing": {"default": {"provider": "echo"}}}
     found = text_agent.post("/config/import", lonely, dryRun="true", prune="true").json()["consequences"]
@@ -106,7 +105,7 @@ def test_a_dry_run_says_what_the_change_means_for_routes_and_agents(text_agent: 
 
 
 def test_an_import_is_one_revision_and_is_in_use_at_once(text_agent: Any) -> None:
-    """The answer names revision, changes, problems and unknown fields kept; unknown fields change nothing."""
+    """The response has revision, changes, problems and the unknown fields kept; those have no effect."""
     before = Revision.objects.count()
     made = text_agent.post("/config/import", {**NEW_ROUTE, "someday": {"x": 1}}).json()
     assert made["revision"] == Revision.objects.first().number
@@ -119,7 +118,7 @@ def test_an_import_is_one_revision_and_is_in_use_at_once(text_agent: Any) -> Non
 @pytest.mark.requirement("MMR-P3", "MMR-P4", "MMR-E3")
 @pytest.mark.parametrize("dry_run", ["true", "false"])
 def test_a_bad_file_changes_nothing_and_every_problem_is_listed(dry_run: str, text_agent: Any) -> None:
-    """422 with the path of each problem, the same for a dry run."""
+    """The error is 422 with the path of each problem, also for a dry run."""
     before = Revision.objects.count()
     bad = {"providers": [{"providerName": "x"}], "routing": {"poetry": {"provider": "nobody"}}}
     response = text_agent.post("/config/import", bad, dryRun=dry_run)
@@ -131,7 +130,7 @@ def test_a_bad_file_changes_nothing_and_every_problem_is_listed(dry_run: str, te
 
 
 def test_an_import_honours_if_match(text_agent: Any) -> None:
-    """Another revision than the one named: 409, nothing changed; the right one goes through; another tag is 400."""
+    """A stale tag returns 409 and changes nothing, the current one passes, and an invalid one returns 400."""
     tag = text_agent.get("/config/llm-routing")["ETag"]
     text_agent.post("/config/import", NEW_ROUTE)
     later = with_route("prose")
@@ -145,14 +144,14 @@ def test_an_import_honours_if_match(text_agent: Any) -> None:
 
 @pytest.mark.parametrize("body", [b"{", b"", b"[]", b"\xff", b'{"neither": 1}'])
 def test_what_is_no_configuration_is_told(body: bytes, text_agent: Any) -> None:
-    """422 with what was expected; no traceback."""
+    """The error is 422 with what was expected, without a traceback."""
     response = text_agent.post("/config/import", body)
     assert response.status_code == 422
     assert response.json()["details"]
 
 
 def test_both_files_can_be_sent_together(text_agent: Any) -> None:
-    """Multipart parts named file, imported as one revision; a form without one is told."""
+    """Parts named `file` are imported as one revision; a form without one is an error."""
     files = [SimpleUploadedFile(f"{n}.json", (DEMO / f"{n}.json").read_bytes()) for n in ("llmservices", "llm-routing")]
     response = text_agent.client.post("/api/v1/config/import", {"file": files}, headers=text_agent.headers)
     assert (response.status_code, response.json()["changes"]) == (200, [])
@@ -162,7 +161,7 @@ def test_both_files_can_be_sent_together(text_agent: Any) -> None:
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
 async def test_a_waiting_reader_is_told_of_the_next_revision(text_agent: Any) -> None:
-    """Wait and since: at once when something else is current, else as soon as a revision is made."""
+    """`wait` and `since`: the response is immediate if the revision differs, otherwise sent at the next revision."""
     client, address = AsyncClient(), "/api/v1/config/llm-routing"
     now = int((await client.get(address, headers=text_agent.headers))["x-revision"])
     started = time.monotonic()
@@ -188,7 +187,7 @@ async def test_a_waiting_reader_is_told_of_the_next_revision(text_agent: Any) ->
     ids=lambda part: next(iter(part)),
 )
 def test_an_agents_key_imports_nothing_that_only_administrators_change(part: dict[str, Any], text_agent: Any) -> None:
-    """Its own limits among them: 403, and nothing is written, nor promised by a dry run."""
+    """Its own limits included: the error is 403, also for a dry run, and nothing is written."""
     before = Revision.objects.count()
     for query in ("?dryRun=true", ""):
         answer = text_agent.post(f"/config/import{query}", NEW_ROUTE | part)

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 @pytest.mark.requirement("MCR-6.1", "MCR-6.2", "MCR-P7")
 def test_services_say_what_they_read_and_write_and_never_a_key(text_agent: Any) -> None:
-    """GET /services has id, name, baseURL, model, tags, capabilities, description, and nothing of a key."""
+    """GET /services has id, name, baseURL, model, tags, capabilities and description, but no key."""
     response = text_agent.get("/services")
     services = {each["id"]: each for each in response.json()["services"]}
     assert list(services)[:3] == ["text-model", "vision-model", "multimodal-model"]
@@ -43,7 +43,7 @@ def test_services_say_what_they_read_and_write_and_never_a_key(text_agent: Any) 
 @pytest.mark.requirement("MCR-6.4", "MCR-P7")
 @pytest.mark.parametrize(("direction", "expected"), [("input", True), ("output", False), ("both", False), (None, True)])
 def test_input_and_output_are_told_apart(direction: str | None, expected: bool, text_agent: Any) -> None:
-    """`vision` of vision-model is input only; without a direction input is meant (decision 5)."""
+    """`vision` of vision-model is an input capability; the default direction is input."""
     query = {"direction": direction} if direction else {}
     answer = text_agent.get("/services/vision-model/has-capability", type="vision", **query)
     assert answer.json() == {"supported": expected}
@@ -53,7 +53,7 @@ def test_input_and_output_are_told_apart(direction: str | None, expected: bool, 
 
 @pytest.mark.requirement("MCR-6.1", "MCR-6.2", "MCR-E3")
 def test_an_unknown_service_supports_nothing_and_has_no_capabilities(text_agent: Any) -> None:
-    """has-capability is false, capabilities is 404 in the error shape."""
+    """has-capability returns false, capabilities 404 in the API's error format."""
     assert text_agent.get("/services/nobody/has-capability", type="text").json() == {"supported": False}
     missing = text_agent.get("/services/nobody/capabilities")
     assert (missing.status_code, missing.json()["error"]) == (404, "not_found")
@@ -63,7 +63,7 @@ def test_an_unknown_service_supports_nothing_and_has_no_capabilities(text_agent:
 
 @pytest.mark.parametrize("path", ["/services", "/agents", "/services/vision-model/has-capability?type=vision"])
 def test_another_direction_is_an_error(path: str, text_agent: Any) -> None:
-    """422 names the parameter and the three words."""
+    """The error is 422 with the parameter and the three allowed values."""
     mark = "&" if "?" in path else "?"
     response = text_agent.client.get(f"/api/v1{path}{mark}direction=sideways", headers=text_agent.headers)
     assert response.status_code == 422
@@ -71,7 +71,7 @@ def test_another_direction_is_an_error(path: str, text_agent: Any) -> None:
 
 
 def test_has_capability_asks_for_a_type(text_agent: Any) -> None:
-    """422 names `type`."""
+    """The error is 422 and names `type`."""
     response = text_agent.get("/services/vision-model/has-capability")
     assert response.status_code == 422
     assert response.json()["details"][0]["path"] == "type"
@@ -79,7 +79,7 @@ def test_has_capability_asks_for_a_type(text_agent: Any) -> None:
 
 @pytest.mark.requirement("MCR-4.1", "MCR-4.2")
 def test_agents_are_found_by_capability(text_agent: Any) -> None:
-    """A list of ids; nobody is an empty list."""
+    """The response is a list of ids, empty if no agent has the capability."""
     assert text_agent.get("/agents", capability="vision").json() == {"agents": ["multimodal-agent", "vision-agent"]}
     assert text_agent.get("/agents", capability="smell").json() == {"agents": []}
     assert set(text_agent.get("/agents").json()["agents"]) >= {"text-agent", "vision-agent", "multimodal-agent"}
@@ -87,7 +87,7 @@ def test_agents_are_found_by_capability(text_agent: Any) -> None:
 
 @pytest.mark.requirement("MCR-4.3", "MCR-4.4", "MCR-6.3")
 def test_an_agent_learns_what_it_can_do_and_who_takes_the_rest(text_agent: Any) -> None:
-    """GET /agents/me: capabilities of its service, and for vision, audio and file the others who have them."""
+    """GET /agents/me has the capabilities of its service, and the agents that have vision, audio or file."""
     me = text_agent.get("/agents/me").json()
     assert me["id"] == "text-agent"
     assert me["serviceId"] == "text-model"
@@ -100,7 +100,7 @@ def test_an_agent_learns_what_it_can_do_and_who_takes_the_rest(text_agent: Any) 
 
 
 def test_an_agent_makes_so_many_agents_and_no_more(text_agent: Any, settings: Any) -> None:
-    """One more is 409 with what to do; one of those can be changed, and expired or deleted ones leave their place."""
+    """One more returns 409 with what to do; its own can still be changed, and expired or deleted ones free a slot."""
     settings.MAX_MADE_AGENTS = 2
     for name in ("eye-1", "eye-2", "eye-2"):
         assert text_agent.call("PUT", f"/agents/{name}", {"serviceId": "vision-model"}).status_code == 200
@@ -115,7 +115,7 @@ def test_an_agent_makes_so_many_agents_and_no_more(text_agent: Any, settings: An
 
 
 def test_the_page_of_agents_lists_so_many_and_says_how_many_more(admin: Client) -> None:
-    """A page of two thousand would take seconds; the next page and the search have the others."""
+    """A page with two thousand agents would take seconds; paging and search reach the others."""
     Agent.objects.bulk_create(Agent(agent_id=f"made-{number:04}") for number in range(2_000))
     page = admin.get("/agents/").content.decode()
     listed = page.count('<th scope="row">')
@@ -126,7 +126,7 @@ def test_the_page_of_agents_lists_so_many_and_says_how_many_more(admin: Client) 
 
 @pytest.mark.requirement("MCR-4.2")
 def test_an_agent_is_made_and_removed_at_run_time(text_agent: Any) -> None:
-    """PUT twice leaves one agent, DELETE twice none; found by capability at once; no revision is made."""
+    """PUT and DELETE are idempotent, the agent is found by capability at once, and no revision is created."""
     revisions = Revision.objects.count()
     for _ in range(2):
         made = text_agent.call("PUT", "/agents/eye-1", {"name": "Eye", "serviceId": "vision-model"})
@@ -140,7 +140,7 @@ def test_an_agent_is_made_and_removed_at_run_time(text_agent: Any) -> None:
 
 
 def test_an_agent_may_use_a_route_and_acts_with_its_own_id(text_agent: Any) -> None:
-    """TaskType instead of serviceId; `x-agent-id` then speaks for it, and for no agent of somebody else."""
+    """With `taskType` instead of `serviceId`; `x-agent-id` acts for it, but not for an agent of another owner."""
     text_agent.call("PUT", "/agents/planner", {"taskType": "planning"})
     acting = text_agent.get("/agents/me", headers={"x-agent-id": "planner"})
     assert acting.json()["id"] == "planner"
@@ -149,7 +149,6 @@ def test_an_agent_may_use_a_route_and_acts_with_its_own_id(text_agent: Any) -> N
 
 
 def test_an_expired_agent_is_gone(text_agent: Any) -> None:
-    """ExpiresInSeconds ends it."""
     text_agent.call("PUT", "/agents/short", {"serviceId": "vision-model", "expiresInSeconds": 60})
     Agent.objects.filter(agent_id="short").update(expires_at=timezone.now() - timedelta(seconds=1))
     snapshot.refresh()
@@ -157,7 +156,7 @@ def test_an_expired_agent_is_gone(text_agent: Any) -> None:
 
 
 def test_an_agent_ends_at_its_moment_though_nothing_else_changes(text_agent: Any) -> None:
-    """What is known in memory has its end with it: nobody is sent to an agent that is no more."""
+    """The snapshot in memory checks the expiry itself, so no agent is referred to an expired one."""
     ended = AgentProfile("eye", capabilities=Capabilities(("text", "vision")), expires_at=100.0)
     stays = AgentProfile("ear", capabilities=Capabilities(("text", "audio")))
     directory = AgentDirectory([ended, stays])
@@ -172,7 +171,7 @@ def test_an_agent_ends_at_its_moment_though_nothing_else_changes(text_agent: Any
 
 
 def test_agents_are_found_by_what_their_model_writes(text_agent: Any) -> None:
-    """direction: `output` asks what it writes, `both` for both (MCR-4.2)."""
+    """With direction `output` the model's outputs are searched, with `both` inputs and outputs (MCR-4.2)."""
     asked = {
         (word, way): text_agent.get("/agents", capability=word, direction=way).json()["agents"]
         for word in ("structured_output", "vision")
@@ -185,7 +184,7 @@ def test_agents_are_found_by_what_their_model_writes(text_agent: Any) -> None:
 
 
 def test_an_agent_of_a_route_reads_what_its_first_ready_candidate_does(text_agent: Any) -> None:
-    """Beside it stands what every candidate reads and what only some do; a candidate that is off is not the first."""
+    """`chain` lists what all candidates read and what some do; a disabled candidate is not counted as the first."""
     text_agent.call("PUT", "/agents/designer", {"taskType": "design"})
     shown = text_agent.get("/agents/designer").json()
     first = text_agent.get(f"/services/{shown['serviceId']}/capabilities").json()
@@ -201,7 +200,7 @@ def test_an_agent_of_a_route_reads_what_its_first_ready_candidate_does(text_agen
 
 
 def test_an_agent_whose_service_is_off_is_nobodys_helper(text_agent: Any) -> None:
-    """Nothing reaches a disabled service, so its agent counts as text only until it is on again."""
+    """A disabled service cannot be called, so its agent counts as text-only until it is enabled again."""
     row = Service.objects.get(service_id="vision-model")
     row.enabled = False
     save_service(SYSTEM, row)
@@ -222,7 +221,7 @@ def test_an_agent_whose_service_is_off_is_nobodys_helper(text_agent: Any) -> Non
     ],
 )
 def test_an_agent_that_makes_no_sense_is_told(agent_id: str, body: Any, path: str, text_agent: Any) -> None:
-    """422 with the path; no agent is made."""
+    """The error is 422 with the path, and no agent is created."""
     response = text_agent.call("PUT", f"/agents/{agent_id}", body)
     assert response.status_code == 422
     assert response.json()["details"][0]["path"] == path
@@ -230,7 +229,7 @@ def test_an_agent_that_makes_no_sense_is_told(agent_id: str, body: Any, path: st
 
 
 def test_nobody_touches_an_agent_that_is_not_his(text_agent: Any, vision_agent: Any) -> None:
-    """409 for a PUT on, 403 for a DELETE of, an agent of an administrator or of another program."""
+    """PUT on an agent of an administrator or another program returns 409, DELETE 403."""
     vision_agent.call("PUT", "/agents/eye-2", {"serviceId": "vision-model"})
     for agent_id in ("eye-2", "multimodal-agent"):
         assert text_agent.call("PUT", f"/agents/{agent_id}", {}).status_code == 409
@@ -239,7 +238,7 @@ def test_nobody_touches_an_agent_that_is_not_his(text_agent: Any, vision_agent: 
 
 
 def test_tools_are_ready_for_a_chat_request(text_agent: Any) -> None:
-    """Function definitions in the language asked for."""
+    """The response has function definitions in the requested language."""
     tools = text_agent.get("/tools", language="zh").json()["tools"]
     assert {"get_artifact", "find_capable_agents"} <= {each["function"]["name"] for each in tools}
     assert all(each["type"] == "function" and each["function"]["parameters"]["type"] == "object" for each in tools)
@@ -252,7 +251,7 @@ def attachment(made: dict[str, Any], kind: str) -> dict[str, Any]:
 
 @pytest.mark.requirement("MCR-2.1", "MCR-2.2", "MCR-2.3", "MCR-2.4", "MCR-2.5", "MCR-2.6", "MCR-P2", "MCR-P3")
 def test_a_message_is_routed_by_what_the_service_reads(text_agent: Any) -> None:
-    """Supported attachments with their data, the others described without it."""
+    """Supported attachments are included with their data, the others described."""
     files = {
         "image": text_agent.stored("photo.png", png(), "image/png"),
         "audio": text_agent.stored("talk.mp3", mp3(), "audio/mpeg"),
@@ -275,7 +274,7 @@ def test_a_message_is_routed_by_what_the_service_reads(text_agent: Any) -> None:
 
 @pytest.mark.requirement("MCR-3.1", "MCR-3.2", "MCR-3.3", "MCR-3.4", "MCR-3.5", "MCR-3.6", "MCR-P4")
 def test_the_description_says_what_the_store_knows_and_who_can_take_it(text_agent: Any) -> None:
-    """Reference, filename, content type, size and agents, in the request's language, and it parses back."""
+    """It has reference, file name, type, size and agents, in the request's language, and can be parsed back."""
     made = text_agent.stored("photo.png", png(), "image/png")
     body = {"message": {"text": "", "attachments": [attachment(made, "image")]}, "language": "zh"}
     text = text_agent.post("/messages/route", body).json()["textDescription"]
@@ -287,7 +286,7 @@ def test_the_description_says_what_the_store_knows_and_who_can_take_it(text_agen
 
 @pytest.mark.requirement("MCR-E4")
 def test_an_attachment_that_cannot_be_read_keeps_its_reference(vision_agent: Any, text_agent: Any) -> None:
-    """Unknown or another's private artifact: the text says it failed and keeps the reference; no data, no error."""
+    """An unknown or another agent's private artifact is described as failed, with its reference and no error."""
     private = text_agent.stored("mine.png", png(), "image/png", visibility="private")
     for ref in (private["ref"], "artifact:0123456789abcdef0123456789abcdef", "artifact:../x"):
         message = {"text": "", "attachments": [{"type": "image", "artifactRef": ref, "filename": "x.png"}]}
@@ -298,7 +297,7 @@ def test_an_attachment_that_cannot_be_read_keeps_its_reference(vision_agent: Any
 
 
 def test_what_a_message_needs_is_told(text_agent: Any) -> None:
-    """Text first, then each capability once."""
+    """The list has text first, then each capability once."""
     message = {
         "text": "x",
         "attachments": [
@@ -319,7 +318,7 @@ def test_what_a_message_needs_is_told(text_agent: Any) -> None:
     ],
 )
 def test_a_message_that_makes_no_sense_is_told(body: Any, path: str, text_agent: Any) -> None:
-    """422 with the path of every field."""
+    """The error is 422 with the path of each field."""
     for call in ("/messages/route", "/messages/required-capabilities"):
         response = text_agent.post(call, body)
         assert response.status_code == 422
@@ -327,7 +326,7 @@ def test_a_message_that_makes_no_sense_is_told(body: Any, path: str, text_agent:
 
 
 def test_a_key_works_for_what_its_scopes_say(caller: Callable[..., Any]) -> None:
-    """Lacking the scope is 403 and names it."""
+    """A missing scope returns 403 and is named."""
     reader = caller("text-agent", "artifacts:read")
     assert reader.get("/artifacts").status_code == 200
     refused = reader.get("/services")

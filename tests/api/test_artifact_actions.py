@@ -1,4 +1,4 @@
-"""Storing, deleting and bringing back artifacts; the command that imports a directory."""
+"""Storing, deleting and restoring artifacts, and the command that imports a directory."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default
 
 
 def test_media_that_comes_again_stays_one_artifact(demo: None) -> None:
-    """`once`: deduplicated by owner and hash; another owner, and one deleted meanwhile, get their own."""
+    """With `once`, media are deduplicated by owner and hash, but not with another owner's or a deleted artifact."""
     first = actions.store_bytes(SYSTEM, png(), once=True, owner="text-agent", filename="a.png")
     again = actions.store_bytes(SYSTEM, png(), once=True, owner="text-agent", filename="b.png")
     other = actions.store_bytes(SYSTEM, png(), once=True, owner="vision-agent")
@@ -49,7 +49,7 @@ def test_media_that_comes_again_stays_one_artifact(demo: None) -> None:
 
 
 def test_a_deletion_can_be_undone(demo: None) -> None:
-    """restore_artifacts brings the row back as it was; both acts are audited, what is not there is no act."""
+    """`restore_artifacts` restores the row unchanged; both actions are audited, and a missing artifact is not."""
     row = actions.store_text(SYSTEM, "words", owner="text-agent", filename="a.md")
     assert actions.delete_artifacts(SYSTEM, [row.pk, "nothing"]) == [row.pk]
     assert actions.delete_artifacts(SYSTEM, [row.pk]) == []
@@ -66,7 +66,7 @@ def test_a_deletion_can_be_undone(demo: None) -> None:
 
 
 def test_a_quota_and_an_expiry_come_from_the_installation(demo: None) -> None:
-    """Bytes over the quota are refused; artifacts expire after the installation's days."""
+    """Bytes over the quota are refused, and artifacts expire after the configured days."""
     Installation.objects.update_or_create(id=1, defaults={"quota_bytes": 100, "artifact_days": 3})
     row = actions.store_bytes(SYSTEM, b"x" * 80)
     assert row.expires_at is not None
@@ -80,21 +80,21 @@ def test_a_quota_and_an_expiry_come_from_the_installation(demo: None) -> None:
     "said", [{"visibility": "all"}, {"expires_in": 0}, {"expires_in": float("nan")}, {"type": "x" * 101}]
 )
 def test_a_label_that_makes_no_sense_is_refused_before_anything_is_kept(said: Any, demo: None) -> None:
-    """InvalidError names the field; no row."""
+    """`InvalidError` is raised, and no row is created."""
     with pytest.raises(InvalidError):
         actions.store_bytes(SYSTEM, b"words", **said)
     assert not Artifact.objects.exists()
 
 
 def test_a_stream_over_the_limit_is_refused(demo: None) -> None:
-    """`max_bytes` counts while reading; nothing is kept."""
+    """`max_bytes` is checked while reading, and nothing is stored."""
     with pytest.raises(TooLargeError):
         actions.store_blocks(SYSTEM, (b"x" * 10 for _ in range(11)), max_bytes=100)
     assert not Artifact.objects.exists()
 
 
 def test_what_can_be_measured_is_measured(demo: None) -> None:
-    """Pixels from the header, pages in the extraction process."""
+    """Pixels are read from the header, pages in the extraction process."""
     image = part_of(actions.store_bytes(SYSTEM, png(30, 20), declared="image/png"))
     document = part_of(actions.store_bytes(SYSTEM, pdf(), declared="application/pdf"))
     assert (image.width, image.height) == (30, 20)
@@ -106,8 +106,9 @@ def test_what_can_be_measured_is_measured(demo: None) -> None:
     "data", [png(), pdf(), BINARY, b"plain words", b""], ids=["png", "pdf", "bin", "text", "empty"]
 )
 def test_what_is_previewed_is_what_is_sent(data: bytes, demo: None) -> None:
-    """For every service: the preview's payload, length and outcome are those of `prepare` with the real bytes, and
-    no service without the capability gets a run of the base64 anywhere.
+    """For every service, the preview's payload, length and outcome equal those of the prepared request.
+
+    No payload of a service without the capability contains any of the file's base64.
     """
     row = actions.store_bytes(SYSTEM, data, filename="file")
     shown = {each.service_id: each for each in preview(row).deliveries}
@@ -127,7 +128,7 @@ def test_what_is_previewed_is_what_is_sent(data: bytes, demo: None) -> None:
 
 
 def test_a_service_that_would_be_skipped_says_so(demo: None) -> None:
-    """Under policy `native_only` a file that does not fit is refused: no payload, and the reason."""
+    """Under `native_only` the preview has no payload, but the reason."""
     row = Service.objects.get(service_id="text-model")
     row.content = {"policy": "native_only"}
     save_service(SYSTEM, row)
@@ -142,7 +143,7 @@ PAGE = b"<!doctype html><html><head><title>Sum</title></head><body><p>42</p><scr
 
 
 def test_a_web_page_is_extracted_where_the_policy_says_so(demo: None) -> None:
-    """Under `extract` its words arrive without markup, in the preview as in the dispatch; elsewhere its source."""
+    """Under `extract` the text is delivered without markup, in preview and dispatch; otherwise as source."""
     for service, policy in (("text-model", "extract"), ("vision-model", "describe")):
         row = Service.objects.get(service_id=service)
         row.content = {"policy": policy}
@@ -162,7 +163,7 @@ def test_a_web_page_is_extracted_where_the_policy_says_so(demo: None) -> None:
 
 
 class ForAnyText(TestCase):
-    """Laws over all texts, each example in its own transaction."""
+    """Properties of all texts, with each example in its own transaction."""
 
     databases = {"default", "logs"}
 
@@ -172,7 +173,6 @@ class ForAnyText(TestCase):
     @pytest.mark.requirement("ABR-P1", "ABR-INV2")
     @given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=200))
     def test_any_text_that_is_stored_comes_back_equal(self, text: str) -> None:
-        """Stored words are text and equal themselves, whatever they are."""
         row = actions.store_text(SYSTEM, text, filename="any.bin")
         content = open_artifact(row).content
         assert content is not None
@@ -182,7 +182,7 @@ class ForAnyText(TestCase):
 
 
 def test_an_upload_in_pieces_of_unknown_length_comes_in_whole(demo: None) -> None:
-    """`Transfer-Encoding: chunked` has no Content-Length; where the body cannot be measured, that is the problem."""
+    """`Transfer-Encoding: chunked` needs no Content-Length, unless the server cannot measure the body."""
     form = (
         b'--edge\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n'
         b"Content-Type: text/plain\r\n\r\nwords\r\n--edge--\r\n"
@@ -200,7 +200,7 @@ def test_an_upload_in_pieces_of_unknown_length_comes_in_whole(demo: None) -> Non
 
 
 def test_a_file_whose_name_is_no_text_is_imported_too(demo: None, tmp_path: Path) -> None:
-    """File systems know bytes; an empty file, a hidden one and one with a strange name are files like others."""
+    """File names are bytes; empty and hidden files and unusual names are imported like any other."""
     for name in (b"\xff\xfe.txt", b".hidden", b"line\nbreak.txt", b"empty"):
         (tmp_path / os.fsdecode(name)).write_bytes(b"" if name == b"empty" else b"words of " + name.hex().encode())
     lines = imported(str(tmp_path))
@@ -217,7 +217,7 @@ def imported(*arguments: str) -> list[str]:
 
 
 def test_a_directory_is_imported_once(demo: None, tmp_path: Path) -> None:
-    """Every file below it; a second run changes nothing; a changed file is another artifact; links are not followed."""
+    """All files below it; a second run changes nothing, a changed file is a new artifact, links are not followed."""
     (tmp_path / "deep").mkdir()
     (tmp_path / "photo.png").write_bytes(png())
     (tmp_path / "deep" / "报告.txt").write_text("收入增长")
@@ -235,7 +235,7 @@ def test_a_directory_is_imported_once(demo: None, tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_kept_is_one_line_and_the_others_are_kept(demo: None, tmp_path: Path) -> None:
-    """Status 1, the problem with its path; a directory or an agent that is not there is told first."""
+    """The command exits with status 1 and the file's path; an unknown directory or agent is an error up front."""
     (tmp_path / "big.bin").write_bytes(b"x" * 200)
     (tmp_path / "small.txt").write_text("words")
     with override_settings(MAX_UPLOAD_BYTES=100), pytest.raises(CommandError, match=r"^big.bin: .*100 bytes"):
@@ -248,5 +248,5 @@ def test_a_file_that_cannot_be_kept_is_one_line_and_the_others_are_kept(demo: No
 
 
 def test_the_store_is_one_per_directory() -> None:
-    """What has been found healthy is remembered across calls."""
+    """The store remembers across calls which files were verified."""
     assert byte_store() is byte_store()

@@ -1,4 +1,4 @@
-"""Correcting what an artifact is said to be: its owner's word outranks metadata and bytes, in every answer at once."""
+"""Correcting an artifact's type and encoding: the owner's correction outranks metadata and bytes everywhere."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def unchanging(made: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def test_a_corrected_encoding_is_read_at_once_everywhere(text_agent: Any) -> None:
-    """get_artifact, the preview's payload and a routed message hold the words anew; bytes and hash are as before."""
+    """get_artifact, preview and routed messages decode the text with it; bytes and hash do not change."""
     made = text_agent.stored("notes.txt", KOREAN.encode("cp949"), "text/plain")
     wrong = corrected(text_agent, made["ref"], encoding="gb18030")
     assert (wrong["encoding"], wrong["corrected"]) == ("gb18030", {"encoding": "gb18030"})
@@ -52,7 +52,7 @@ def test_a_corrected_encoding_is_read_at_once_everywhere(text_agent: Any) -> Non
 
 @pytest.mark.parametrize("name", ["text/csv", "image/jpg"])
 def test_a_corrected_type_decides_kind_and_delivery(name: str, text_agent: Any) -> None:
-    """Bytes that prove nothing become the text, or the image, that they are said to be; /v1/files says the same."""
+    """Bytes without a recognizable type become the declared text or image, also under /v1/files."""
     made = text_agent.stored("data.bin", BINARY)
     assert (made["kind"], made["isBinary"]) == ("other", True)
     now = corrected(text_agent, made["ref"], mimeType=name)
@@ -66,7 +66,7 @@ def test_a_corrected_type_decides_kind_and_delivery(name: str, text_agent: Any) 
 
 
 def test_a_chat_request_goes_by_the_corrected_encoding(text_agent: Any) -> None:
-    """The next call through /v1 that names the file holds its words as they are read now."""
+    """The next request on /v1 that names the file contains the text as it is now decoded."""
     ref = text_agent.stored("notes.txt", KOREAN.encode("cp949"), "text/plain")["ref"]
     corrected(text_agent, ref, encoding="gb18030")
     part = {"type": "file", "file": {"file_id": ref}}
@@ -82,7 +82,7 @@ def test_a_chat_request_goes_by_the_corrected_encoding(text_agent: Any) -> None:
 
 
 def test_a_routed_message_goes_by_the_corrected_type(text_agent: Any) -> None:
-    """What the message says of no type comes from the artifact as it is now."""
+    """If the message names no type, the artifact's current type is used."""
     ref = text_agent.stored("data.bin", BINARY)["ref"]
     corrected(text_agent, ref, mimeType="application/pdf")
     body = {"message": {"text": "look", "attachments": [{"type": "file", "artifactRef": ref}]}}
@@ -90,7 +90,7 @@ def test_a_routed_message_goes_by_the_corrected_type(text_agent: Any) -> None:
 
 
 def test_a_type_of_text_finds_the_encoding_by_the_bytes(text_agent: Any) -> None:
-    """Chinese that was stored as a picture is read as the Chinese it is; where nothing fits, UTF-8 is a guess."""
+    """Chinese stored as a picture is decoded correctly; if no encoding fits, UTF-8 is used and marked as uncertain."""
     row = actions.store_bytes(SYSTEM, GB18030, owner="text-agent", filename="a.txt")
     Artifact.objects.filter(pk=row.pk).update(mime_type="image/x-pcx", kind="image", is_binary=True, encoding="")
     now = corrected(text_agent, row.ref, mimeType="text/plain")
@@ -102,7 +102,7 @@ def test_a_type_of_text_finds_the_encoding_by_the_bytes(text_agent: Any) -> None
 
 
 def test_an_encoding_alone_makes_a_file_text(text_agent: Any) -> None:
-    """And a type that is no text, said later, takes it back: the later word wins where two contradict."""
+    """A later type that is not text removes the encoding: the newer correction wins."""
     made = text_agent.stored("data.bin", BINARY)
     assert corrected(text_agent, made["ref"], encoding="latin-1")["mimeType"] == "text/plain"
     image = corrected(text_agent, made["ref"], mimeType="image/png")
@@ -111,7 +111,7 @@ def test_an_encoding_alone_makes_a_file_text(text_agent: Any) -> None:
 
 
 def test_utf_16_without_a_mark_is_named_with_its_byte_order(text_agent: Any) -> None:
-    """As browsers have it, so that nobody who reads the answer has to guess; with a mark it stays as it was said."""
+    """Without a BOM the byte order is named, as in browsers; with one, the name stays as given."""
     bare, marked = (text_agent.stored("a.bin", CHINESE.encode(name))["ref"] for name in ("utf-16-le", "utf-16"))
     assert corrected(text_agent, bare, mimeType="text/csv", encoding="UTF-16")["encoding"] == "utf-16-le"
     assert corrected(text_agent, marked, mimeType="text/csv", encoding="UTF-16")["encoding"] == "utf-16"
@@ -119,7 +119,7 @@ def test_utf_16_without_a_mark_is_named_with_its_byte_order(text_agent: Any) -> 
 
 
 def test_a_guess_can_be_made_certain_by_saying_it_again(text_agent: Any) -> None:
-    """The encoding that was guessed, said by somebody who knows, is no guess any more."""
+    """An encoding that the owner confirms is no longer marked as a guess."""
     row = actions.store_bytes(SYSTEM, GB18030, owner="text-agent", filename="a.txt")
     Artifact.objects.filter(pk=row.pk).update(encoding_certain=False)
     assert corrected(text_agent, row.ref, encoding="GBK")["encodingCertain"] is True
@@ -127,7 +127,7 @@ def test_a_guess_can_be_made_certain_by_saying_it_again(text_agent: Any) -> None
 
 
 def test_null_goes_back_to_what_was_detected(text_agent: Any) -> None:
-    """Also when the bytes are gone by then; nothing of the correction is left, and what was said again is no act."""
+    """It works after the bytes are gone and leaves nothing of the correction; a repeated value is not audited."""
     made = text_agent.stored("report.pdf", pdf(), "application/pdf")
     corrected(text_agent, made["ref"], mimeType="text/plain", encoding="cp1251")
     both = corrected(text_agent, made["ref"], mimeType="text/markdown")
@@ -140,7 +140,7 @@ def test_null_goes_back_to_what_was_detected(text_agent: Any) -> None:
 
 
 def test_measures_follow_the_type(text_agent: Any) -> None:
-    """A picture has pixels as long as it counts as one."""
+    """Pixel sizes exist only while the type is an image."""
     made = text_agent.stored("photo.png", png(), "image/png")
     assert (made["width"], made["height"]) == (3, 2)
     assert "width" not in corrected(text_agent, made["ref"], mimeType="application/x-thing")
@@ -148,7 +148,7 @@ def test_measures_follow_the_type(text_agent: Any) -> None:
 
 
 def test_a_web_page_is_shown_in_its_corrected_encoding(text_agent: Any) -> None:
-    """Its words without markup, which are taken out in the extraction process and kept, are not those of before."""
+    """The text extracted before the correction is not reused."""
     made = text_agent.stored("page.html", PAGE.encode("koi8-r"), "text/html")
     before = text_agent.get(f"/artifacts/{made['ref']}/preview").json()
     corrected(text_agent, made["ref"], encoding="koi8-u" if made["encoding"] == "koi8-r" else "koi8-r")
@@ -161,7 +161,7 @@ def test_a_web_page_is_shown_in_its_corrected_encoding(text_agent: Any) -> None:
 
 
 def test_an_encoding_that_loses_characters_is_taken_and_said(text_agent: Any) -> None:
-    """A cut-off file is still best read in its encoding; the evidence says that some bytes are no character."""
+    """A truncated file may need such an encoding; the evidence says that some bytes are not characters."""
     made = text_agent.stored("notes.txt", CHINESE.encode()[:-2], "text/plain; charset=latin-1")
     now = corrected(text_agent, made["ref"], encoding="big5")
     assert [each["reason"] for each in now["evidence"]][-2:] == ["corrected_lossy", "corrected"]
@@ -192,7 +192,7 @@ WRONG = [
 def test_a_wrong_word_is_refused_with_its_place_and_a_better_one(
     said: dict[str, Any], place: str, words: str, text_agent: Any
 ) -> None:
-    """422 in the API's shape, nothing changed."""
+    """The error is 422 in the API's format, and nothing changes."""
     made = text_agent.stored("data.bin", BINARY)
     answer = patch(text_agent, made["ref"], **said)
     assert answer.status_code == 422
@@ -202,7 +202,7 @@ def test_a_wrong_word_is_refused_with_its_place_and_a_better_one(
 
 
 def test_every_encoding_of_python_is_read_or_refused(text_agent: Any) -> None:
-    """Whatever the bytes are: a codec that is no encoding of text is 422, every other gives words and a preview."""
+    """Whatever the bytes are, a codec that is not a text encoding returns 422; any other yields text and preview."""
     ref = text_agent.stored("data.bin", BINARY * 40 + b"\xd8\x00\x1b$B~{")["ref"]
     statuses = {}
     for name in sorted({*aliases, *aliases.values()}):
@@ -214,7 +214,7 @@ def test_every_encoding_of_python_is_read_or_refused(text_agent: Any) -> None:
 
 
 def test_only_the_owner_corrects_and_a_private_file_is_found_by_nobody_else(caller: Any) -> None:
-    """403 for a reader, 404 for who may not know of it, 403 without the scope; the bare id is a reference, too."""
+    """Readers and keys without the scope get 403, others 404; a bare id is accepted as a reference."""
     owner, other = caller("text-agent"), caller("vision-agent")
     made = owner.stored("data.bin", BINARY)
     assert patch(other, made["ref"], mimeType="text/plain").status_code == 403
@@ -228,7 +228,7 @@ def test_only_the_owner_corrects_and_a_private_file_is_found_by_nobody_else(call
 
 
 def test_the_audit_log_knows_who_corrected_what_from_what(text_agent: Any) -> None:
-    """Each field with its old and its new value; the configuration has no new revision."""
+    """Each field has its old and new value, and no revision is created."""
     made = text_agent.stored("data.bin", BINARY)
     revisions = Revision.objects.count()
     corrected(text_agent, made["ref"], mimeType="text/plain", encoding="gbk", visibility="private")
@@ -244,7 +244,7 @@ def test_the_audit_log_knows_who_corrected_what_from_what(text_agent: Any) -> No
 
 
 def test_a_correction_on_top_of_what_is_not_there_any_more_is_a_conflict(db: None) -> None:
-    """Two who correct at once: the second is told, and its word is not mixed into the first's."""
+    """Of two concurrent corrections the second fails and is not merged into the first."""
     row = actions.store_bytes(SYSTEM, BINARY, filename="data.bin")
     actions.correct_artifact(SYSTEM, Artifact.objects.get(pk=row.pk), mime_type="text/plain")
     with pytest.raises(ConflictError, match="in the meantime"):
@@ -253,7 +253,7 @@ def test_a_correction_on_top_of_what_is_not_there_any_more_is_a_conflict(db: Non
 
 
 def test_media_that_comes_again_finds_its_corrected_artifact(db: None) -> None:
-    """Equal bytes of the same owner stay one artifact, and it stays corrected."""
+    """Equal bytes of the same owner stay one artifact, with its correction."""
     row = actions.store_bytes(SYSTEM, BINARY, once=True, owner="text-agent")
     actions.correct_artifact(SYSTEM, row, mime_type="text/plain")
     again = actions.store_bytes(SYSTEM, BINARY, once=True, owner="text-agent")

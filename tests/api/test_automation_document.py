@@ -1,4 +1,4 @@
-"""docs/automation.md: every command block marked `run` is run against a served demo, and none is refused."""
+"""Every command block marked `run` in docs/automation.md works against a served demo."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BLOCKS = re.findall(r"```sh run\n(.*?)```", TEXT, re.DOTALL)
 
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 def test_the_documents_commands_do_what_it_says(live_server: Any, tmp_path: Path) -> None:
-    """In their order, by a shell and curl; a status of 400 or more ends the run. What they changed is there."""
+    """They run in order with a shell and curl; a status of 400 or more fails, and their changes are checked."""
     load_demo()
     (tmp_path / ".curlrc").write_text("fail-with-body\nshow-error\n")
     surroundings = {"BASE": live_server.url, "TOKEN": token_of(person("admin", is_staff=True)), "HOME": str(tmp_path)}
@@ -40,7 +40,7 @@ def test_the_documents_commands_do_what_it_says(live_server: Any, tmp_path: Path
 
 
 def test_the_document_names_every_scope_and_every_limit() -> None:
-    """Areas as words, limits as JSON has them."""
+    """Scopes appear by area, limits by their JSON names."""
     words = set(re.findall(r"`(\w+)`", TEXT))
     assert {scope.partition(":")[0] for scope in ADMIN_SCOPES} <= words
     assert {MODELS, CURRENCY, *(meter.value for meter in Meter)} <= words

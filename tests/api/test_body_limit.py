@@ -1,4 +1,4 @@
-"""Bodies are counted while they are received, before Django sees a byte of them."""
+"""Request bodies are counted while they are received, before Django reads them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ MIB = 1024 * 1024
 
 
 async def everybody_is_known(headers: Any) -> bool:
-    """What is counted here is the size alone; who may send how much stands in tests/server/test_known_callers.py."""
+    """Treat every caller as known: these tests only concern sizes; tests/server/test_known_callers.py has the rest."""
     return True
 
 
 async def talk(
     path: str, blocks: list[bytes], headers: list[tuple[bytes, bytes]] | None = None
 ) -> tuple[Any, int, int]:
-    """(the first message sent, bytes the application saw, blocks taken from the client)."""
+    """Return status and body of the response, the bytes the application read and the blocks received."""
     seen, sent, taken = 0, [], 0
 
     async def client() -> AsyncIterator[dict[str, Any]]:
@@ -77,19 +77,19 @@ async def talk(
     ],
 )
 def test_each_address_has_one_limit_for_the_server_and_for_the_call(path: str, read: int, received: int) -> None:
-    """In MiB, with uploads of 25: the server lets a call read a little more, so that it refuses in its own words."""
+    """In MiB, for uploads of 25 MiB; the server accepts slightly more, so that the call itself can refuse."""
     assert (body_limit(path), received_limit(path)) == (read * MIB, received * MIB)
 
 
 @override_settings(MAX_UPLOAD_BYTES=MIB)
 def test_a_chat_request_has_room_however_small_uploads_are() -> None:
-    """At least 64 MiB."""
+    """A chat request may have at least 64 MiB."""
     assert body_limit("/v1/chat/completions") == 64 * MIB
 
 
 @override_settings(MAX_UPLOAD_BYTES=MIB)
 async def test_a_body_that_grows_too_large_is_cut_off_while_it_comes() -> None:
-    """413 after the limit, however many blocks would follow; no length need be announced."""
+    """The response is 413 once the limit is exceeded, however much would follow and whatever length was announced."""
     (status, body), seen, taken = await talk("/api/v1/artifacts", [b"x" * MIB] * 50)
     assert status == 413
     assert json.loads(body)["error"] == "too_large"
@@ -99,20 +99,19 @@ async def test_a_body_that_grows_too_large_is_cut_off_while_it_comes() -> None:
 
 @override_settings(MAX_UPLOAD_BYTES=MIB)
 async def test_an_announced_length_is_enough_to_refuse() -> None:
-    """Nothing is received at all; under /v1 the error has OpenAI's shape."""
+    """No body is received; under /v1 the error has OpenAI's format."""
     (status, body), _, taken = await talk("/v1/files", [b""], [(b"content-length", b"999999999")])
     assert (status, taken) == (413, 0)
     assert json.loads(body)["error"]["code"] == "too_large"
 
 
 async def test_what_fits_goes_through_untouched() -> None:
-    """The application sees every byte."""
     (status, body), seen, _ = await talk("/artifacts/", [b"x" * 1000] * 3, [(b"content-length", b"nonsense")])
     assert (status, body, seen) == (200, b"fine", 3000)
 
 
 def test_an_upload_takes_flat_memory_whatever_its_size() -> None:
-    """25 MiB in blocks of 64 KiB: the peak stays a few MiB; given up, no temporary file is left."""
+    """25 MiB in blocks of 64 KiB need a few MiB at most, and closing the file leaves no temporary file."""
     handler = StoringUploadHandler(RequestFactory().post("/"))
     block = b"x" * 65536
     tracemalloc.start()
@@ -131,7 +130,7 @@ def test_an_upload_takes_flat_memory_whatever_its_size() -> None:
 
 
 def test_a_form_reads_a_small_file_as_any_other() -> None:
-    """A configuration file in a form can be read, again and again."""
+    """A configuration file in a form can be read repeatedly."""
     request = RequestFactory().post("/", {"file": SimpleUploadedFile("llm-routing.json", b"words")})
     (file,) = received_files(request)
     assert file.read() == b"words"

@@ -1,4 +1,4 @@
-"""What an agent reads is no shared cache's."""
+"""Responses to agents are not stored by shared caches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEYS = {"Authorization", "x-api-key", "api-key", "x-agent-id"}
     ],
 )
 def test_an_answer_to_an_agent_is_kept_by_nobody_else(key: str, path: str, rule: str):
-    """Whoever has a key, and for whom it acts, is another's answer; one with a validator may be asked for again."""
+    """`Vary` lists every header with a key or an agent; responses with a validator may be revalidated."""
     for headers in ({"Authorization": f"Bearer {key}"}, {}):
         answer = Client().get(path, headers=headers)
         assert {each.strip() for each in answer["Vary"].split(",")} >= KEYS

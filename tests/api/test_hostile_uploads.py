@@ -1,4 +1,4 @@
-"""Three hundred hostile uploads: each is kept or refused with a sentence, and what is kept answers everywhere."""
+"""Three hundred hostile uploads: each is stored or refused with a message, and every stored one can be read."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SERVICES = ("text-model", "vision-model", "multimodal-model")
 
 
 def sentence_of(answer: Any) -> str:
-    """What a refusal says. A fault of ours, a wall of base64 or a trace in it ends the test."""
+    """Return the message of a refusal, and fail if it is a server error or contains base64, a traceback or a path."""
     words = answer.content.decode()
     assert 400 <= answer.status_code < 500, words[:300]
     assert len(words) < 4000
@@ -39,18 +39,17 @@ def sentence_of(answer: Any) -> str:
 
 
 class Upload:
-    """One agent that uploads, and looks at what became of it."""
+    """An agent that uploads files and checks the results."""
 
     def __init__(self, agent: Any) -> None:
         self.agent = agent
 
     def send(self, body: bytes, path: str = "/api/v1/artifacts") -> Any:
-        """The answer to a form."""
         kind = f"multipart/form-data; boundary={EDGE}"
         return self.agent.client.generic("POST", path, body, kind, headers=self.agent.headers)
 
     def look(self, answer: Any) -> bool:
-        """Whether it was kept; then get_artifact, preview and download of it answer, else the refusal says why."""
+        """Check get_artifact, preview and download, or the error message; return whether the file was stored."""
         if answer.status_code != 201:
             return not sentence_of(answer)
         ref = answer.json()["ref"]
@@ -67,7 +66,7 @@ class Upload:
         return True
 
     def ask(self, part: dict[str, Any]) -> None:
-        """A chat request that holds the file itself is answered, or refused with a sentence."""
+        """Send a chat request with the file inline and check that it is answered or refused with a message."""
         body = {"model": "echo-vision", "messages": [{"role": "user", "content": [part]}]}
         answer = self.agent.client.post(
             "/v1/chat/completions", json.dumps(body), "application/json", headers=self.agent.headers
@@ -78,7 +77,7 @@ class Upload:
 
 @pytest.fixture
 def upload(text_agent: Any, caplog: pytest.LogCaptureFixture) -> Iterable[Upload]:
-    """Every document that is read at all is read for these services, every image converted."""
+    """The services extract every supported document and convert every image."""
     for name in SERVICES:
         row = Service.objects.get(service_id=name)
         row.policy = "convert+extract"
@@ -89,7 +88,7 @@ def upload(text_agent: Any, caplog: pytest.LogCaptureFixture) -> Iterable[Upload
 
 
 def inline_part(file: HostileFile, data: bytes) -> dict[str, Any]:
-    """The file as a part of a chat message."""
+    """Return the file as a part of a chat message."""
     url = f"data:{file.mime or 'application/octet-stream'};base64,{base64.b64encode(data).decode()}"
     if file.mime.startswith("image/"):
         return {"type": "image_url", "image_url": {"url": url}}
@@ -98,7 +97,7 @@ def inline_part(file: HostileFile, data: bytes) -> dict[str, Any]:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_hostile_file_is_kept_and_answers_everywhere(family: str, upload: Upload) -> None:
-    """Uploaded, routed, previewed and downloaded; each third by /v1/files, each fourth inside a chat request, too."""
+    """Each is uploaded, routed, previewed and downloaded; some also through /v1/files or inside a chat request."""
     for number, file in enumerate(FAMILIES[family]):
         data = file.make()
         assert upload.look(upload.send(form(file.filename, file.mime, data))), file
@@ -109,16 +108,16 @@ def test_a_hostile_file_is_kept_and_answers_everywhere(family: str, upload: Uplo
             upload.ask(inline_part(file, data))
 
 
+# Corrections, mostly wrong, that an owner may make.
 CORRECTIONS = (
     *({"mimeType": "text/plain"}, {"mimeType": "image/png"}, {"mimeType": "application/pdf"}, {"encoding": "utf-16"}),
     *({"mimeType": "text/html", "encoding": "gb18030"}, {"mimeType": "application/zip"}, {"mimeType": "video/mp4"}),
     *({"mimeType": "image/jpeg"}, {"encoding": "iso2022_jp"}, {"mimeType": "audio/wav"}, {"mimeType": "image/webp"}),
 )
-"""What somebody may say that each of them is."""
 
 
 def test_a_hostile_file_that_is_corrected_answers_everywhere(upload: Upload) -> None:
-    """Every ninth of them under one wrong word after the other: it is taken, and the file is looked at by it."""
+    """Every ninth file with one of the corrections: it is accepted, and the file can still be read."""
     files = [file for family in FAMILIES.values() for file in family][::9]
     for number, file in enumerate(files):
         answer = upload.send(form(file.filename, file.mime, file.make()))
@@ -130,7 +129,7 @@ def test_a_hostile_file_that_is_corrected_answers_everywhere(upload: Upload) -> 
 
 @pytest.mark.parametrize("start", range(0, len(EVIL_NAMES), 15))
 def test_an_evil_name_is_a_name(start: int, upload: Upload) -> None:
-    """Cleaned, kept and told; it leads nowhere."""
+    """The name is cleaned and stored, and never used as a path."""
     for name in EVIL_NAMES[start : start + 15]:
         answer = upload.send(form(name))
         kept = upload.look(answer)
@@ -138,7 +137,7 @@ def test_an_evil_name_is_a_name(start: int, upload: Upload) -> None:
 
 
 def test_an_odd_type_is_no_type(upload: Upload) -> None:
-    """The words are kept as the words they are; a head beyond Django's limit is refused."""
+    """An invalid type is stored as given; a part header over Django's limit is refused."""
     for kind in ODD_TYPES:
         answer = upload.send(form(kind=kind))
         assert upload.look(answer) or len(kind) > 1024, kind[:50]
@@ -147,14 +146,14 @@ def test_an_odd_type_is_no_type(upload: Upload) -> None:
 @pytest.mark.parametrize("fault", FORMS)
 @pytest.mark.parametrize("path", ["/api/v1/artifacts", "/v1/files"])
 def test_a_faulty_form_is_refused_or_read_as_far_as_it_is_one(fault: str, path: str, upload: Upload) -> None:
-    """Never a fault of ours; nothing of it stays behind where it was refused."""
+    """The response is never a server error, and a refused form leaves nothing behind."""
     answer = upload.send(FORMS[fault], path)
     if answer.status_code not in (200, 201):
         sentence_of(answer)
 
 
 def test_they_are_all_different() -> None:
-    """Two hundred files and more, and as many ways to name them and to send them."""
+    """Checks the sample lists: over 250 files, and over 100 names, types and forms."""
     files = {(each.filename, each.mime, each.trick) for family in FAMILIES.values() for each in family}
     assert len(files) >= 250
     assert len({*EVIL_NAMES}) + len({*ODD_TYPES}) + len({*FORMS.values()}) >= 100

@@ -1,4 +1,4 @@
-"""An agent's limits on the agents' API, over MCP and on its page: counted together, told the same everywhere."""
+"""An agent's limits on the agents' API, over MCP and on its page: counted together and reported alike."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def amounts(program: AgentProgram) -> dict[str, Any]:
 
 
 def test_an_agent_sees_its_own_limits_and_what_it_used(text_agent: AgentProgram) -> None:
-    """Each with what is left and when it begins anew; without limits there is null."""
+    """Each limit has its remaining amount and the time of its reset; without limits the value is null."""
     assert text_agent.get("/agents/me").json()["limits"] is None
     limit(tokensPerDay=10_000, inFlight=3)
     sent = text_agent.post("/llm/send", {"prompt": "hello"})
@@ -54,7 +54,7 @@ def test_an_agent_sees_its_own_limits_and_what_it_used(text_agent: AgentProgram)
 
 
 def test_a_key_of_an_agent_made_at_run_time_uses_its_makers_budget(text_agent: AgentProgram) -> None:
-    """What one used, the others no longer have; the refusal says whose it is. Such a key ends with its makers."""
+    """The budget is shared, the refusal names its owner, and such a key ends with its creator."""
     limit(bytesPerDay=400)
     put_agent(SYSTEM, "text-agent", "made")
     put_agent(SYSTEM, "made", "made-of-made")
@@ -74,7 +74,7 @@ def test_a_key_of_an_agent_made_at_run_time_uses_its_makers_budget(text_agent: A
 
 @pytest.mark.parametrize("budget", ["tokensPerDay", "bytesPerDay"])
 def test_sending_beyond_a_budget_is_429_in_the_words_of_the_api(text_agent: AgentProgram, budget: str) -> None:
-    """With the time to come again; the log has it."""
+    """With `Retry-After`, and recorded in the request log."""
     limit(**{budget: 5})
     refused = text_agent.post("/llm/send", {"prompt": "hello"})
     assert (refused.status_code, refused.json()["error"]) == (429, "budget_exceeded")
@@ -85,7 +85,7 @@ def test_sending_beyond_a_budget_is_429_in_the_words_of_the_api(text_agent: Agen
 
 
 def test_files_count_by_their_bytes(text_agent: AgentProgram) -> None:
-    """On both planes, together."""
+    """Uploads to both APIs count together."""
     limit(bytesPerDay=2000)
     text_agent.stored("a.txt", b"x" * 500, "text/plain")
     headers = {"authorization": f"Bearer {text_agent.key}"}
@@ -97,7 +97,7 @@ def test_files_count_by_their_bytes(text_agent: AgentProgram) -> None:
 
 
 def test_counting_tokens_is_a_request_too(text_agent: AgentProgram) -> None:
-    """At the door of Anthropic's Messages, in its words."""
+    """Over Anthropic's Messages API the error has its format."""
     limit(requestsPerMinute=1)
     body = {"model": "task:planning", "messages": [{"role": "user", "content": "hello"}]}
     headers = {"x-api-key": text_agent.key}
@@ -111,7 +111,7 @@ def test_counting_tokens_is_a_request_too(text_agent: AgentProgram) -> None:
 
 
 async def test_calls_over_mcp_are_requests(demo: None) -> None:
-    """Refused before the tools are looked at."""
+    """Refused before MCP reads the request."""
     key = await asyncio.to_thread(key_of, "text-agent")
     await asyncio.to_thread(limit, requestsPerMinute=1)
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).encode()
@@ -129,7 +129,7 @@ async def test_calls_over_mcp_are_requests(demo: None) -> None:
 
 
 def test_the_page_sets_limits_and_shows_what_is_used(admin: Client, caller: Callable[..., AgentProgram]) -> None:
-    """A bar for each limit; from 80 % on in words, too."""
+    """Each limit has a bar; from 80 % on a warning in words."""
     program = caller("text-agent")
     form = {"name": "Text", "version": "1", "tokensPerDay": "100", "requestsPerMinute": "600"}
     assert admin.post("/agents/text-agent/", form).status_code == 302
@@ -144,7 +144,7 @@ def test_the_page_sets_limits_and_shows_what_is_used(admin: Client, caller: Call
 
 
 def test_the_dashboard_names_agents_whose_budgets_run_out(admin: Client, text_agent: AgentProgram) -> None:
-    """From 80 % on, with a link to the agent; rates, which come back by themselves, are not told of."""
+    """From 80 % on, with a link to the agent; rates are not listed, since they recover by themselves."""
     limit(tokensPerDay=10**6, requestsPerMinute=1)
     text_agent.post("/llm/send", {"prompt": "hello"})
     assert "% used, resets" not in text_of(admin.get("/"))
@@ -158,6 +158,6 @@ def test_the_dashboard_names_agents_whose_budgets_run_out(admin: Client, text_ag
 
 @pytest.mark.parametrize("amount", ["0", "-1", "many", "1.5", str(10**16)])
 def test_a_limit_is_a_whole_number(admin: Client, demo: None, amount: str) -> None:
-    """Anything else is refused at its field."""
+    """Any other value is refused at its field."""
     assert admin.post("/agents/text-agent/", {"name": "Text", "version": "1", "inFlight": amount}).status_code == 422
     assert Agent.objects.get(agent_id="text-agent").limits == {}

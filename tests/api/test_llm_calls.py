@@ -1,4 +1,4 @@
-"""`/llm/send`, `/llm/resolve` and the timeline, called as the API calls them; and the demo's own request."""
+"""`/llm/send`, `/llm/resolve` and the request timeline, called directly; and the demo's own request."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def answer_to(made: HttpRequest) -> HttpResponse:
 
 @pytest.mark.requirement("MMR-P6", "MMR-P11")
 def test_a_prompt_is_sent_along_its_tasks_route_in_the_language_asked_for(key):
-    """The answer names who gave it; the directive of the language stands before the words."""
+    """The response names the candidate that answered; the language's directive precedes the prompt."""
     told = send(key, prompt="Plan a picnic", taskType="planning", language="en")
     assert (told["provider"], told["taskType"], told["language"]) == ("echo", "planning", "en")
     assert "Please respond in English." in told["content"]
@@ -51,7 +51,7 @@ def test_a_prompt_is_sent_along_its_tasks_route_in_the_language_asked_for(key):
 
 @pytest.mark.requirement("MMR-E5", "MMR-P5")
 def test_without_task_and_language_the_default_route_and_language_apply(key):
-    """The default language's directive is the only thing that is added."""
+    """The default language's directive is the only addition."""
     told = send(key, prompt="Hello")
     assert (told["taskType"], told["language"]) == ("default", "zh")
     assert "请使用中文回答。" in told["content"]
@@ -59,7 +59,7 @@ def test_without_task_and_language_the_default_route_and_language_apply(key):
 
 @pytest.mark.requirement("MMR-P9")
 def test_when_all_fail_every_attempt_is_told_with_the_status_of_the_chain(key):
-    """502, `all_providers_failed`, one attempt per candidate; the log has the same."""
+    """502 `all_providers_failed` with one attempt per candidate, as in the log."""
     Provider.objects.filter(name="echo").update(enabled=False)
     snapshot.refresh()
     made = request(key, {"prompt": "Hello", "taskType": "planning"})
@@ -75,7 +75,7 @@ def test_when_all_fail_every_attempt_is_told_with_the_status_of_the_chain(key):
 
 
 def test_an_exhausted_chain_tells_a_client_whether_and_when_to_try_again(key):
-    """As on the data plane: not by itself, and where all were rate limited after the shortest of the waits."""
+    """`x-should-retry` is false; if all candidates were rate limited, `Retry-After` is the shortest wait."""
     busy = Failure(Fault.HTTP_429, "too many requests", 429, retry_after=30.0)
     process_run_context().cooldowns.record_failure("echo", "echo-text", busy, Policy().verdict(busy))
     response = post(key, {"prompt": "Hello"}, "/api/v1/llm/send")
@@ -85,7 +85,7 @@ def test_an_exhausted_chain_tells_a_client_whether_and_when_to_try_again(key):
 
 
 def test_resolve_calls_nobody_and_says_who_would_be_asked(key):
-    """An unknown task goes to the default route and says that it is not the one asked for."""
+    """Nothing is called or logged; an unknown task uses the default route and says so."""
     told = json.loads(llm.resolve(request(key, {"taskType": "__proto__"})).content)
     assert (told["taskType"], told["matched"]) == ("default", False)
     assert [(one["model"], one["outcome"]) for one in told["candidates"]] == [("echo-text", "ready")]
@@ -93,7 +93,7 @@ def test_resolve_calls_nobody_and_says_who_would_be_asked(key):
 
 
 def test_an_attachment_is_delivered_as_its_artifact_says(key):
-    """A text model gets the description with the reference, and the reader's name; an unknown reference is 404."""
+    """A text model gets the description with reference and readers; an unknown reference returns 404."""
     from artifacts.library import store_bytes
     from capabilities.acts import SYSTEM
 
@@ -108,7 +108,7 @@ def test_an_attachment_is_delivered_as_its_artifact_says(key):
 
 
 def test_an_attachment_that_is_gone_is_described_and_the_prompt_is_answered(key):
-    """Known to have existed: the model reads which file is missing. Another's private one is 404 as if it never was."""
+    """The model reads which file is missing; a deleted private artifact of another agent returns 404."""
     from artifacts.library import delete_artifacts, store_bytes
     from capabilities.acts import SYSTEM
 
@@ -125,7 +125,6 @@ def test_an_attachment_that_is_gone_is_described_and_the_prompt_is_answered(key)
 
 
 def test_an_agent_reads_the_timeline_of_its_own_requests_only(key):
-    """By the request id; another agent's request is not there for it."""
     made = request(key, {"prompt": "Hello"})
     answer_to(made)
     told = json.loads(requests.one_request(request(key), made.request_id).content)
@@ -140,7 +139,7 @@ def test_an_agent_reads_the_timeline_of_its_own_requests_only(key):
 
 
 def test_the_demos_log_begins_with_a_picture_that_becomes_a_description(key):
-    """Really walked: twice the picture as it is, then its description, which the last candidate answers."""
+    """The request really runs: the image fails twice, and the last candidate answers its description."""
     row = logged(record_demo_request() or "")
     assert [chip["code"] for chip in row.chain] == ["503", "503", "200"]
     assert [one.deliveries[0]["outcome"] for one in row.attempts.all()] == ["native", "native", "described"]
@@ -148,7 +147,7 @@ def test_the_demos_log_begins_with_a_picture_that_becomes_a_description(key):
 
 
 def test_the_calls_are_part_of_the_agents_api(key):
-    """Over HTTP: an answer, the whole error with its attempts, and the field that is wrong."""
+    """Over HTTP: a success, an error with its attempts, and a validation error with its field."""
     good = post(key, {"prompt": "Hello", "taskType": "planning"}, "/api/v1/llm/send")
     assert (good.status_code, good.json()["provider"]) == (200, "echo")
     told = post(key, {"taskType": "planning"}, "/api/v1/llm/resolve").json()
@@ -162,7 +161,7 @@ def test_the_calls_are_part_of_the_agents_api(key):
 
 
 def test_a_request_is_found_by_its_whole_id_alone(text_agent):
-    """The beginning of one may be many requests': 404 with a sentence, and none of them is shown."""
+    """A prefix may match many requests, so it returns 404 and shows none."""
     for number in (1, 2):
         text_agent.post("/llm/send", {"prompt": "hello"}, headers={"x-request-id": f"req_same-{number}"})
     assert text_agent.get("/requests/req_same-1").json()["id"] == "req_same-1"

@@ -1,4 +1,4 @@
-"""The agents' tools over MCP: the official client against a server that listens, in both revisions of the protocol."""
+"""The agents' tools over MCP: the official client against a served installation, in both protocol revisions."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from tests.gateway.serving import ROOT, Server, environment_of, manage, served
 
 FILES = {each.name: each for each in SAMPLES}
 READERS = ("text-agent", "vision-agent", "multimodal-agent")
+# One process issues keys for every agent, and one with fewer scopes.
 KEYS = """
 import json
 from routing_admin.configuration.agents.actions import issue_key
@@ -39,27 +40,26 @@ keys = {name: issue_key(SYSTEM, agent, scopes=scopes)[0] for name, agent in agen
 keys["narrow"] = issue_key(SYSTEM, agents["text-agent"], scopes=("registry:read",))[0]
 print(json.dumps(keys))
 """
-"""Keys for every agent, and one that may do less, made by one process."""
 ERAS = pytest.mark.parametrize("era", ["2026-07-28", "legacy"])
 
 
 @dataclass
 class Installation:
-    """A served installation, a key for each of its agents, and references of files that all of them may read."""
+    """A served installation, a key for each agent, and references of files that all agents may read."""
 
     server: Server
     keys: dict[str, str] = field(default_factory=dict)
     refs: dict[str, str] = field(default_factory=dict)
 
     def get(self, path: str, agent: str) -> Any:
-        """What the agents' API answers."""
+        """Return the JSON of a GET on the agents' API."""
         headers = {"authorization": f"Bearer {self.keys[agent]}"}
         with urllib.request.urlopen(urllib.request.Request(self.server.url + path, headers=headers)) as response:
             return json.loads(response.read())
 
     @asynccontextmanager
     async def client(self, agent: str, era: str = "auto", query: str = "") -> Any:
-        """The official client with that agent's key."""
+        """Connect the official client with the agent's key."""
         headers = {"authorization": f"Bearer {self.keys[agent]}"} if agent else {}
         async with httpx2.AsyncClient(headers=headers) as http:
             transport = streamable_http_client(f"{self.server.url}/mcp{query}", http_client=http)
@@ -89,21 +89,21 @@ def _upload(server: Server, key: str, name: str) -> str:
 
 
 def words(result: CallToolResult) -> str:
-    """The first words of an answer."""
+    """Return the text of the first content block."""
     (first, *_) = result.content
     assert first.type == "text"
     return first.text
 
 
 def test_the_tools_have_one_list() -> None:
-    """What is defined, what is done, and what a key has to be allowed."""
+    """Definitions, implementations and required scopes have the same tools."""
     assert [each["function"]["name"] for each in tool_definitions()] == list(TOOLS)
     assert list(TOOLS) == list(TOOL_SCOPES)
 
 
 @ERAS
 async def test_the_tools_are_those_of_the_api(installation: Installation, era: str) -> None:
-    """Name, words and schema of each, in the language that was asked for."""
+    """Each has the API's name, description and schema, in the requested language."""
     for language in ("en", "zh"):
         async with installation.client("text-agent", era, f"?language={language}") as client:
             listed = (await client.list_tools()).tools
@@ -117,7 +117,7 @@ async def test_the_tools_are_those_of_the_api(installation: Installation, era: s
 @ERAS
 @pytest.mark.parametrize("agent", READERS)
 async def test_an_artifact_is_the_one_of_the_api(installation: Installation, agent: str, era: str) -> None:
-    """Byte for byte: images and sounds as content of their kind, documents as a resource, words and descriptions."""
+    """The data equal the API's: images and audio as their content types, documents as resources, text as text."""
     async with installation.client(agent, era) as client:
         for name, ref in installation.refs.items():
             by_api = installation.get(f"/api/v1/artifacts/{ref}", agent)
@@ -130,7 +130,7 @@ async def test_an_artifact_is_the_one_of_the_api(installation: Installation, age
 
 
 def body_of(result: CallToolResult) -> tuple[str, Any, str]:
-    """Type, bytes and words of the first content."""
+    """Return type, bytes and text of the first content block."""
     first = result.content[0]
     if first.type == "text":
         return ("", "", first.text)
@@ -140,7 +140,7 @@ def body_of(result: CallToolResult) -> tuple[str, Any, str]:
 
 
 def data_of(routed: dict[str, Any]) -> tuple[str, Any, str]:
-    """The same of what the API answers."""
+    """Return type, bytes and text of the API's response."""
     if routed["routing"] == "image_url":
         head, _, data = routed["imageUrl"]["image_url"]["url"].partition(";base64,")
         return (head.removeprefix("data:"), base64.b64decode(data), "")
@@ -151,7 +151,7 @@ def data_of(routed: dict[str, Any]) -> tuple[str, Any, str]:
 
 
 async def test_what_each_agent_reads_natively(installation: Installation) -> None:
-    """The vision agent's model gets the image, the multimodal one's the sound; the text agent's learns who can."""
+    """The vision agent gets the image and the multimodal one the audio; the text agent reads which agents can."""
     kinds = {}
     for agent in READERS:
         async with installation.client(agent) as client:
@@ -166,7 +166,7 @@ async def test_what_each_agent_reads_natively(installation: Installation) -> Non
 
 
 async def test_words_are_stored_listed_and_read_again(installation: Installation) -> None:
-    """In pages of characters, too; a list is of one's own alone."""
+    """Text can be read in pages of characters, and a list contains the agent's own artifacts only."""
     async with installation.client("vision-agent") as client:
         stored = await client.call_tool("store_artifact", {"text": "你好 agents", "filename": "greeting.md"})
         ref = stored.structured_content["ref"]
@@ -191,7 +191,7 @@ async def test_a_list_that_goes_on_says_how(installation: Installation) -> None:
 
 
 async def test_a_long_text_is_stored_as_it_is(installation: Installation) -> None:
-    """It is taken out of the call before that is parsed, and is in its place again when the tool is called."""
+    """Long text is cut out before the JSON is parsed and restored for the tool call."""
     text = 'He said: "你好 😀\\"\n' * 60_000
     async with installation.client("vision-agent") as client:
         stored = await client.call_tool("store_artifact", {"text": text, "filename": "long.txt"})
@@ -202,7 +202,7 @@ async def test_a_long_text_is_stored_as_it_is(installation: Installation) -> Non
 
 
 async def test_who_can_take_what_is_told(installation: Installation) -> None:
-    """The same as the registry says."""
+    """The results equal the registry's."""
     async with installation.client("text-agent") as client:
         found = await client.call_tool("find_capable_agents", {"capability": "vision"})
         own = await client.call_tool("get_my_capabilities", {})
@@ -224,7 +224,7 @@ async def test_who_can_take_what_is_told(installation: Installation) -> None:
 async def test_a_wrong_call_is_answered_with_a_sentence(
     installation: Installation, name: str, arguments: dict[str, Any], sentence: str
 ) -> None:
-    """So that the model can do better; nothing is stored."""
+    """The model can correct its call, and nothing is stored."""
     async with installation.client("text-agent", query="?language=en") as client:
         result = await client.call_tool(name, arguments)
     assert result.is_error
@@ -232,7 +232,7 @@ async def test_a_wrong_call_is_answered_with_a_sentence(
 
 
 async def test_null_is_an_argument_left_out(installation: Installation) -> None:
-    """Strict function calling makes every parameter required, so that a model writes null for what it does not want."""
+    """With strict function calling every parameter is required, so models send null for unused ones."""
     async with installation.client("text-agent") as client:
         listed = await client.call_tool("list_artifacts", dict.fromkeys(("q", "kind", "limit", "cursor")))
         read = await client.call_tool("get_artifact", {"ref": installation.refs["readme.md"], "offset": None})
@@ -263,7 +263,7 @@ async def test_a_key_lists_and_calls_what_it_may(installation: Installation) -> 
 def test_strangers_are_turned_away_before_the_package_is_imported(
     installation: Installation, headers: dict[str, str], status: int, code: str
 ) -> None:
-    """In the shape of our own errors, with the same sentences as everywhere."""
+    """Errors have the gateway's own format and messages."""
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     answer = httpx2.post(f"{installation.server.url}/mcp", json=body, headers=headers)
     assert (answer.status_code, answer.json()["error"]) == (status, code)
@@ -271,14 +271,14 @@ def test_strangers_are_turned_away_before_the_package_is_imported(
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 def test_there_is_no_session_to_open_or_to_end(installation: Installation, method: str) -> None:
-    """A stream beside the calls would say nothing and stay open, as long as its program runs."""
+    """An event stream would stay open without any event for as long as its client runs."""
     headers = {"authorization": f"Bearer {installation.keys['text-agent']}", "accept": "text/event-stream"}
     answer = httpx2.request(method, f"{installation.server.url}/mcp", headers=headers)
     assert (answer.status_code, answer.json()["error"]) == (405, "method_not_allowed")
 
 
 def test_a_large_body_is_refused_as_everywhere(installation: Installation) -> None:
-    """By our limit, not by the package's four MiB: a long text is stored, one beyond the limit is 413."""
+    """The gateway's limit applies, not the package's four MiB."""
     headers = {
         "authorization": f"Bearer {installation.keys['text-agent']}",
         "accept": "application/json, text/event-stream",
@@ -297,6 +297,6 @@ def test_a_large_body_is_refused_as_everywhere(installation: Installation) -> No
 
 
 def test_the_package_is_imported_by_the_first_who_calls() -> None:
-    """It takes 19 MB and half a second, which an installation without agents over MCP never pays."""
+    """The import takes 19 MB and half a second, which installations without MCP clients never pay."""
     script = "import sys, routing_admin.asgi; sys.exit('mcp' in sys.modules or 'jsonschema' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=False).returncode == 0

@@ -1,4 +1,4 @@
-"""The door of `/mcp` has a server of the loop that it is asked on."""
+"""`/mcp` has one server per event loop."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs
 
 
 def test_a_second_loop_of_a_process_is_answered_too(demo: None) -> None:
-    """The first one ended without having told the door."""
+    """The first loop ended without closing its server."""
     key = key_of("text-agent")
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).encode()
     headers = [

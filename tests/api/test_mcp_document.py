@@ -1,4 +1,4 @@
-"""docs/mcp.md says what `/mcp` does: its table is the tools', its program runs as it stands."""
+"""docs/mcp.md matches `/mcp`: its table lists the tools, and its program runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROW = re.compile(r"^\| (?:`(\w+)`)? ?\| ([^|]*)\| [^|]*\| ?(?:`([\w:]+)`)? ?\|$"
 
 
 def test_the_table_of_tools_is_that_of_the_definitions() -> None:
-    """Law: each tool with its arguments and its scope, and the ones that it cannot do without."""
+    """Each tool has its arguments, its scope and its required arguments."""
     table, scopes, tool = {}, {}, ""
     for name, arguments, scope in ROW.findall(DOCUMENT.partition("## Tools")[2].partition("\n## ")[0]):
         tool = name or tool
@@ -31,7 +31,7 @@ def test_the_table_of_tools_is_that_of_the_definitions() -> None:
 
 
 def test_the_program_of_the_document_runs_as_it_stands(tmp_path: Path) -> None:
-    """Law: what a reader copies works; every tool is called."""
+    """Copied as it is, the program runs and calls every tool."""
     (program,) = re.findall(r"^```python\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)
     with served(tmp_path) as server:
         ours = {"ROUTING_ADMIN_URL": server.url, "ROUTING_ADMIN_KEY": server.key, "NO_PROXY": "127.0.0.1"}

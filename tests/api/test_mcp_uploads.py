@@ -1,4 +1,4 @@
-"""A file that is no text, stored over MCP: the tool gives a link, and one PUT by whoever runs the model fills it."""
+"""Binary files over MCP: the tool returns an upload link, and the host program sends the file with one PUT."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @asynccontextmanager
 async def tools(server: Server) -> Any:
-    """The official client with the agent's key."""
+    """Connect the official client with the agent's key."""
     async with httpx2.AsyncClient(headers={"authorization": f"Bearer {server.key}"}) as http:
         transport = streamable_http_client(f"{server.url}/mcp?language=en", http_client=http)
         async with Client(transport) as client:
@@ -37,7 +37,7 @@ async def tools(server: Server) -> Any:
 
 
 async def link_for(server: Server, filename: str, **more: Any) -> dict[str, Any]:
-    """What the tool answers without text."""
+    """Return the response of the tool when called without text."""
     async with tools(server) as client:
         result = await client.call_tool("store_artifact", {"filename": filename, **more})
     assert not result.is_error
@@ -45,7 +45,7 @@ async def link_for(server: Server, filename: str, **more: Any) -> dict[str, Any]
 
 
 async def test_the_tool_says_how_in_one_sentence(server: Server) -> None:
-    """A model that reads it knows what to do with a file; only the name has to be said."""
+    """A model that reads the description knows how to upload a file; only the name is required."""
     async with tools(server) as client:
         tool = next(each for each in (await client.list_tools()).tools if each.name == "store_artifact")
     assert "PUT" in tool.description
@@ -54,7 +54,7 @@ async def test_the_tool_says_how_in_one_sentence(server: Server) -> None:
 
 
 async def test_a_file_is_put_once_and_read_by_every_agent(server: Server) -> None:
-    """The link needs no key, leads where the client came in, and the reference is known beforehand."""
+    """The link needs no key and has the host the client used; the reference is known in advance."""
     link = await link_for(server, "photo.png", mimeType="image/png", size=len(PHOTO))
     assert link["uploadUrl"].startswith(f"{server.url}/api/v1/uploads/")
     stored = httpx2.put(link["uploadUrl"], content=PHOTO)
@@ -65,7 +65,7 @@ async def test_a_file_is_put_once_and_read_by_every_agent(server: Server) -> Non
 
 
 async def test_a_large_file_needs_no_key_but_a_link(server: Server, tmp_path: Path) -> None:
-    """More than a stranger may send: by its length, or in pieces of unknown length, as curl sends what it is piped."""
+    """The limit for unknown callers does not apply, with a Content-Length or chunked, as curl sends from a pipe."""
     (tmp_path / "large.bin").write_bytes(bytes(range(256)) * 4096)
     curl = shutil.which("curl")
     assert curl is not None
@@ -85,7 +85,7 @@ async def test_a_large_file_needs_no_key_but_a_link(server: Server, tmp_path: Pa
 
 
 async def test_a_file_over_the_limit_is_refused_and_the_link_stays(server: Server) -> None:
-    """By what comes, whatever was said of it."""
+    """The received size counts, whatever was declared."""
     link = await link_for(server, "large.bin")
     for content in (b"x" * (LIMIT + 1), (b"x" * 1024 for _ in range(LIMIT // 1024 + 1))):
         refused = httpx2.put(link["uploadUrl"], content=content)
@@ -98,14 +98,14 @@ async def test_a_file_over_the_limit_is_refused_and_the_link_stays(server: Serve
 
 
 async def test_a_stranger_sends_no_large_file_to_a_link_that_is_none(server: Server) -> None:
-    """It is 404 as for a small one, as soon as it is too large for somebody unknown."""
+    """The response is 404, at the latest once the body exceeds the limit for unknown callers."""
     link = await link_for(server, "a.bin")
     for size in (10, LIMIT):
         assert httpx2.put(f"{link['uploadUrl']}x", content=b"x" * size).status_code == 404
 
 
 async def test_words_are_stored_at_once_as_before(server: Server) -> None:
-    """An empty text is a text."""
+    """An empty text is stored as a text too."""
     async with tools(server) as client:
         for text in ("words", ""):
             result = await client.call_tool("store_artifact", {"filename": "note.md", "text": text})
@@ -113,7 +113,7 @@ async def test_words_are_stored_at_once_as_before(server: Server) -> None:
 
 
 async def test_no_secret_is_in_the_servers_log(server: Server) -> None:
-    """Refusals are logged with their address."""
+    """Refused requests are logged with their address."""
     link = await link_for(server, "a.bin")
     for _ in range(2):
         httpx2.put(link["uploadUrl"], content=b"x")

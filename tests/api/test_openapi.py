@@ -1,4 +1,4 @@
-"""The agents' API does what its OpenAPI says: Schemathesis calls it as described, and otherwise."""
+"""The agents' API conforms to its OpenAPI document, as checked by Schemathesis."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 def document() -> Any:
-    """The description without what it says of keys, so that every call has a good one."""
+    """Return the document without its security parts, so that generated calls keep the valid key."""
     written: Any = agents_api().get_openapi_schema(path_prefix="/api/v1/")
     for methods in written["paths"].values():
         for operation in methods.values():
@@ -45,14 +45,14 @@ CALLS = [(path, method) for path, methods in DOCUMENT["paths"].items() for metho
 
 @cache
 def described() -> Any:
-    """The description with the application that is called; one for all calls, as it reads the program's constants."""
+    """Return the schema bound to the application; cached, since loading it reads the program's constants."""
     schema = schemathesis.openapi.from_dict(DOCUMENT)
     schema.app = get_wsgi_application()
     return schema
 
 
 def can_be_wrong(operation: Any) -> bool:
-    """Whether something in it has a form that can be missed; a name in a path has none, nor have a file's bytes."""
+    """Return whether an operation has input with a format; a name in a path and a file's bytes have none."""
     forms = operation.get("requestBody", {}).get("content", {}).keys() - {"application/octet-stream"}
     return bool(forms) or any(each["in"] == "query" for each in operation.get("parameters", ()))
 
@@ -86,7 +86,7 @@ QUIET = settings(
 
 @pytest.fixture
 def known(demo: None, admin_account: Any) -> dict[str, str]:
-    """What is there to be named in a path."""
+    """Names that exist, for the parameters in paths."""
     program = AgentProgram("text-agent", key_of("text-agent", scopes=SCOPES))
     ref = program.stored("note.txt", b"Gr\xc3\xbcezi.", "text/plain")["ref"]
     request = program.post("/llm/send", {"prompt": "hello"})
@@ -101,7 +101,7 @@ def known(demo: None, admin_account: Any) -> dict[str, str]:
 
 @pytest.fixture(autouse=True)
 def open_connections(known: dict[str, str]) -> Iterator[None]:
-    """As Django's own test client does it: the end of a request leaves the test's transaction alone."""
+    """Keep the end of a request from closing the test's connection, as Django's test client does."""
     ends = (request_started, request_finished)
     for each in ends:
         each.disconnect(close_old_connections)
@@ -112,7 +112,7 @@ def open_connections(known: dict[str, str]) -> Iterator[None]:
 
 @pytest.mark.parametrize(("path", "method", "mode"), CASES)
 def test_a_call_answers_as_described(known: dict[str, str], path: str, method: str, mode: GenerationMode) -> None:
-    """Whatever fits the description, and whatever does not: never 5xx, a described status, type and shape."""
+    """Whether or not the input fits the document, the response has a documented status, type and shape, never 5xx."""
     operation = described()[path][method]
     has_form = FORM in DOCUMENT["paths"][path][method].get("requestBody", {}).get("content", {})
     checks = [each for each in CHECKS if each is not negative_data_rejection or not has_form]  # any text fits a field
@@ -125,7 +125,7 @@ def test_a_call_answers_as_described(known: dict[str, str], path: str, method: s
     @given(case=cases)
     def call(case: schemathesis.Case) -> None:
         if mode is GenerationMode.POSITIVE:
-            case.query.pop("wait", None)  # nobody waits for a revision here
+            case.query.pop("wait", None)  # else the call would wait for a revision
         secret = known["admin_token" if "/admin/" in path else "key"]
         headers = {"authorization": f"Bearer {secret}", "host": "127.0.0.1", "accept-encoding": "identity"}
         case.call_and_validate(headers=headers, checks=checks)

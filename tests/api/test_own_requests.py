@@ -1,4 +1,4 @@
-"""An agent's own requests, by page: filters, cursors, files, and no request of another's; an administrator sees all."""
+"""An agent's own requests in pages, with filters, cursors and files; an administrator sees all agents'."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ OLD = datetime(2026, 1, 1, tzinfo=UTC)
 
 @pytest.fixture
 def since_long(demo: None) -> None:
-    """Agents that were made before all requests of the tests, and an empty log."""
+    """Agents older than all requests of the tests, and an empty log."""
     Agent.objects.update(created_at=OLD)
     AttemptLog.objects.all().delete()
     RequestLog.objects.all().delete()
 
 
 def logged(number: int, agent: str = "text-agent", **values: Any) -> RequestLog:
-    """A request of the log, so many minutes ago."""
+    """Create a logged request that started `number` minutes ago."""
     usual = {"outcome": "ok", "status": 200, "surface": "v1", "task_type": "planning", "asked_model": "task:planning"}
     began = timezone.now() - timedelta(minutes=number)
     return RequestLog.objects.create(id=f"req_{number}", started_at=began, agent=agent, **{**usual, **values})
@@ -43,7 +43,7 @@ def ids(answer: Any) -> list[str]:
 
 
 def pages(program: AgentProgram, **asked: Any) -> Iterator[list[str]]:
-    """Every page, by its cursors."""
+    """Yield the ids of every page, following its cursors."""
     cursor = ""
     while True:
         answer = program.get("/requests", **asked, **({"cursor": cursor} if cursor else {}))
@@ -54,7 +54,7 @@ def pages(program: AgentProgram, **asked: Any) -> Iterator[list[str]]:
 
 
 def test_a_call_is_listed_with_what_became_of_it(since_long: None, text_agent: AgentProgram) -> None:
-    """Who answered, after how many candidates, tokens, cost, times, and how its file went; all of it as by its id."""
+    """The entry has candidates, tokens, cost, times and files, equal to those of the single request."""
     content = [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": PNG_URL}}]
     asked = {"model": "task:design", "messages": [{"role": "user", "content": content}]}
     answer = post(text_agent.key, asked)
@@ -71,7 +71,7 @@ def test_a_call_is_listed_with_what_became_of_it(since_long: None, text_agent: A
 
 
 def test_every_request_is_on_one_page(since_long: None, text_agent: AgentProgram) -> None:
-    """Newest first, also those of one moment, and while further ones are made."""
+    """Newest first, also with equal times and while requests are added."""
     for number in range(7):
         logged(number)
     RequestLog.objects.filter(pk__in=["req_3", "req_4"]).update(started_at=timezone.now() - timedelta(minutes=3))
@@ -84,7 +84,7 @@ def test_every_request_is_on_one_page(since_long: None, text_agent: AgentProgram
 
 
 def test_an_agent_sees_neither_anothers_nor_those_of_who_had_its_id(since_long: None, text_agent: AgentProgram) -> None:
-    """Whatever it asks for; the same holds for one request by its id."""
+    """Neither by a filter nor by id: requests before the agent's creation belong to an earlier agent of that id."""
     logged(1)
     logged(2, agent="vision-agent")
     logged(9)
@@ -95,7 +95,7 @@ def test_an_agent_sees_neither_anothers_nor_those_of_who_had_its_id(since_long: 
 
 
 def test_filters_narrow_the_list(since_long: None, text_agent: AgentProgram) -> None:
-    """By how it ended, by route, by a model that was reached, by time; all of them together, too."""
+    """By outcome, route, a called model and time, alone and combined."""
     logged(1, model="m-1", provider="p")
     logged(2, outcome="all_providers_failed", status=502, task_type="design")
     logged(3, outcome="rate_limited", status=429)
@@ -135,7 +135,7 @@ def test_filters_narrow_the_list(since_long: None, text_agent: AgentProgram) -> 
     ],
 )
 def test_values_that_make_no_sense_are_refused_by_name(text_agent: AgentProgram, asked: Any, status: int) -> None:
-    """In the API's error shape."""
+    """The error has the API's format."""
     answer = text_agent.get("/requests", **asked)
     assert answer.status_code == status, answer.content
     if status != 200:
@@ -143,7 +143,7 @@ def test_values_that_make_no_sense_are_refused_by_name(text_agent: AgentProgram,
 
 
 def test_a_page_takes_two_queries_of_the_log(since_long: None, text_agent: AgentProgram) -> None:
-    """However many requests it has; the second is for their files. Bodies are not read."""
+    """The number of queries is constant: one for requests, one for their files, and none reads bodies."""
     for number in range(20):
         logged(number, adaptation="image=native")
     with CaptureQueriesContext(connections[LOGS]) as caught:
@@ -156,7 +156,7 @@ def test_a_page_takes_two_queries_of_the_log(since_long: None, text_agent: Agent
 @pytest.mark.sqlite
 @pytest.mark.parametrize("asked", [{}, {"status": "failed"}, {"status": "ok"}, {"since": "2026-01-02"}])
 def test_a_page_goes_along_an_index(since_long: None, text_agent: AgentProgram, asked: dict[str, str]) -> None:
-    """However long the log is, the agent's newest requests are met first."""
+    """However long the log is, the query reads the agent's newest requests first."""
     with CaptureQueriesContext(connections[LOGS]) as caught:
         text_agent.get("/requests", **asked)
     listed = next(each["sql"] for each in caught if "ORDER BY" in each["sql"])
@@ -167,14 +167,14 @@ def test_a_page_goes_along_an_index(since_long: None, text_agent: AgentProgram, 
 
 
 def test_a_key_without_the_scope_lists_nothing(demo: None) -> None:
-    """As it may call no model."""
+    """The same scope is needed to call a model."""
     assert (
         AgentProgram("text-agent", key_of("text-agent", scopes=["registry:read"])).get("/requests").status_code == 403
     )
 
 
 def test_an_administrators_script_sees_all_or_one_agents(since_long: None, admin_account: Any) -> None:
-    """With the scope for it alone; never what was recorded of words."""
+    """The script needs the scope and never gets recorded bodies."""
     logged(1, body={"messages": ["secret words"]})
     logged(2, agent="vision-agent")
 

@@ -1,4 +1,4 @@
-"""A full store says so and what to do; an expired artifact is gone from every call of every agent."""
+"""A full store returns 507 with what to do; an expired artifact is unavailable in every call."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default
 
 @pytest.fixture
 def quota(demo: None) -> int:
-    """Bytes that the installation keeps."""
+    """Limit the installation to 100 bytes."""
     Installation.objects.update_or_create(id=1, defaults={"quota_bytes": 100})
     return 100
 
@@ -30,7 +30,7 @@ def by_openai(agent: Any, method: str, path: str, **more: Any) -> Any:
 
 
 def test_over_the_quota_the_answer_is_507_with_what_to_do(quota: int, text_agent: Any) -> None:
-    """Files and words, by both APIs: how much is used, where the quota is raised, when deleting helps; nothing kept."""
+    """Files and text, on both APIs: usage, where to raise the quota and when deletion helps; nothing is stored."""
     text_agent.stored("first.txt", b"x" * 80, "text/plain")
     file = SimpleUploadedFile("third.txt", b"z" * 30)
     answers = {
@@ -48,23 +48,22 @@ def test_over_the_quota_the_answer_is_507_with_what_to_do(quota: int, text_agent
 
 
 def test_bytes_that_are_there_need_no_more_room(quota: int, text_agent: Any) -> None:
-    """Equal files are kept once, so one more name for them is taken at a full store."""
+    """Equal files are stored once, so another name for them is accepted by a full store."""
     text_agent.stored("first.txt", b"x" * 100, "text/plain")
     assert text_agent.upload("again.txt", b"x" * 100, "text/plain").status_code == 201
     assert text_agent.upload("other.txt", b"y", "text/plain").status_code == 507
 
 
 def test_a_refused_upload_leaves_no_bytes_behind(quota: int, text_agent: Any) -> None:
-    """What the quota refuses is not kept without a row."""
     before = set(byte_store().digests())
     text_agent.upload("large.txt", b"never kept before " * 10, "text/plain")
     assert set(byte_store().digests()) == before
 
 
 def test_an_expired_artifact_is_gone_from_every_call(text_agent: Any, vision_agent: Any) -> None:
-    """For its owner as for everybody: routed, raw, info, preview, deletion, lists, messages, files.
+    """For its owner and everyone else: routed, raw, info, preview, deletion, lists, messages and files.
 
-    A chat that names it goes on without it.
+    A chat request that names it continues without it.
     """
     made = text_agent.stored("a.png", png(), "image/png", expiresInSeconds="60")
     ref = made["ref"]

@@ -1,6 +1,6 @@
-"""Two writers at once: what one decides on still holds when it writes, whatever the other one did meanwhile.
+"""Concurrent writers: whatever another one commits first, a write's preconditions still hold.
 
-A rival's change is made at the very moment at which the first begins to write.
+The rival's change is made at the moment at which the first writer begins its transaction.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from tests.api.test_administration import Script
 from tests.cast import HTMX, browser_of, load_demo, person, token_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"], transaction=True)
+# The raced entries, with the change that the rival makes.
 ENTRIES = {
     "/routes/planning": {"temperature": 0.3},
     "/providers/echo": {"displayName": "Echoes"},
@@ -32,7 +33,6 @@ ENTRIES = {
     "/aliases/gpt-4o": {"target": "task:planning"},
     "/languages/ja": {"directive": "日本語で。"},
 }
-"""What is raced for, and what the rival makes of it."""
 READ_ONLY = {"version", "origin", "keys", "builtIn", "code"}
 
 
@@ -47,7 +47,7 @@ def script() -> Script:
 
 @contextmanager
 def rival(act: Callable[[], Any]) -> Iterator[None]:
-    """Does this, whole and in another connection, when this thread next begins to write."""
+    """Run `act` in another connection when this thread next begins to write."""
     waiting = [act]
 
     def watch(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
@@ -79,7 +79,7 @@ def entry_at(script: Script, path: str) -> tuple[dict[str, Any], str]:
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
 @pytest.mark.parametrize("path", ENTRIES)
 def test_a_stale_write_never_wins_over_an_acknowledged_one(method: str, path: str, script: Script) -> None:
-    """409, and what the other one wrote is there."""
+    """The status is 409, and the rival's change is kept."""
     entry, tag = entry_at(script, path)
     other = Script(script.headers["authorization"].removeprefix("Bearer "))
     with rival(lambda: other.call("PUT", path, entry | ENTRIES[path])):
@@ -92,7 +92,7 @@ def test_a_stale_write_never_wins_over_an_acknowledged_one(method: str, path: st
 
 @pytest.mark.parametrize("path", ["/routes/planning", "/aliases/gpt-4o", "/languages/ja", "/agents/lonely"])
 def test_a_conditional_put_makes_nothing_again_that_was_deleted(path: str, script: Script) -> None:
-    """409 where an If-Match names what is gone; without one a PUT creates."""
+    """With If-Match a PUT on a deleted entry returns 409; without it, the entry is created."""
     script.call("PUT", "/agents/lonely", {"name": "Lonely"})
     Agent.objects.filter(task_type="planning").update(task_type="")
     entry, tag = entry_at(script, path)
@@ -104,7 +104,7 @@ def test_a_conditional_put_makes_nothing_again_that_was_deleted(path: str, scrip
 
 
 def test_a_put_without_a_condition_creates_or_replaces_in_every_race(script: Script) -> None:
-    """No conflict for a caller that expects nothing: 200 beside a change, 201 beside a deletion."""
+    """Without a condition there is no conflict: 200 beside a change, 201 beside a deletion."""
     path, agent = "/agents/text-agent", {"name": "Mine"}
     other = Script(script.headers["authorization"].removeprefix("Bearer "))
     with rival(lambda: other.call("PUT", path, {"name": "Theirs"})):
@@ -115,7 +115,7 @@ def test_a_put_without_a_condition_creates_or_replaces_in_every_race(script: Scr
 
 
 def test_a_revoked_key_has_no_successor(script: Script) -> None:
-    """A rotation beside a revocation is 409: nothing of a key that leaked goes on."""
+    """Rotating a key while it is revoked returns 409, so a leaked key gets no successor."""
     key = script.call("POST", "/agents/text-agent/keys", {}).json()["issued"]["id"]
     before = AgentKey.objects.count()
     path = f"/agents/text-agent/keys/{key}"
@@ -126,14 +126,14 @@ def test_a_revoked_key_has_no_successor(script: Script) -> None:
 
 
 def test_a_key_for_an_agent_that_is_deleted_is_refused(script: Script) -> None:
-    """409, not a fault of ours."""
+    """The status is 409 and not 500."""
     other = Script(script.headers["authorization"].removeprefix("Bearer "))
     with rival(lambda: other.call("DELETE", "/agents/text-agent")):
         assert script.call("POST", "/agents/text-agent/keys", {}).status_code == 409
 
 
 def test_a_switch_beside_a_deletion_makes_nothing_again(script: Script) -> None:
-    """The pages' bulk and single switches: a toast on the page, no row, no revision of theirs."""
+    """The page shows a message; no row and no revision is created."""
     service = Service.objects.create(
         service_id="gone", name="gone", provider=Provider.objects.get(name="echo"), model="x"
     )
@@ -147,7 +147,7 @@ def test_a_switch_beside_a_deletion_makes_nothing_again(script: Script) -> None:
 
 
 def test_bulk_changes_count_versions_from_what_is_stored(script: Script) -> None:
-    """A form that was opened behind the first of two changes at once is refused as stale."""
+    """A form that was opened between two concurrent changes is refused as stale."""
     row = Provider.objects.get(name="echo")
     with rival(lambda: script_rename("echo")):
         enable_providers(SYSTEM, [row], enabled=False)

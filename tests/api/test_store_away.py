@@ -1,4 +1,4 @@
-"""The artifact store is away: 503 with the time to come again, a page that says where, no row, and calls go on."""
+"""The artifact store is unavailable: 503 with Retry-After, a clear message, no rows, and other calls continue."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 @pytest.fixture(autouse=True)
 def s3() -> S3Server:
-    """A service with buckets, whose credentials the process has."""
+    """An S3 server whose credentials the process has."""
     return s3_server()
 
 
 @pytest.fixture
 def row(text_agent: Any) -> Artifact:
-    """An artifact that was stored while the store was there."""
+    """An artifact stored before the outage."""
     return store_bytes(SYSTEM, png(), owner="text-agent", filename="a.png", declared="image/png")
 
 
 @pytest.fixture
 def away(row: Artifact, settings: Any) -> str:
-    """From now on artifacts are in a bucket whose service does not answer; its address."""
+    """Move the store to a bucket whose server does not answer; return its address."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{taken.getsockname()[1]}"
@@ -60,7 +60,7 @@ def is_told_to_come_again(answer: Any, address: str) -> bool:
 
 
 def test_an_upload_is_refused_and_leaves_no_row(text_agent: Any, away: str) -> None:
-    """Under both APIs, whole or as words."""
+    """On both APIs, for files and for text."""
     before = Artifact.objects.count()
     assert is_told_to_come_again(text_agent.upload("b.txt", b"words"), away)
     words = {"text": "words", "filename": "b.txt"}
@@ -77,7 +77,7 @@ def test_an_upload_is_refused_and_leaves_no_row(text_agent: Any, away: str) -> N
 def test_a_file_that_cannot_be_asked_for_is_not_called_missing(
     text_agent: Any, row: Artifact, away: str, address: str
 ) -> None:
-    """It is there tomorrow: 410 would make a program throw the reference away."""
+    """The outage is temporary: a 410 would make programs discard the reference."""
     answer = text_agent.client.get(address.format(row.ref), headers=text_agent.headers)
     assert is_told_to_come_again(answer, away)
 
@@ -85,7 +85,7 @@ def test_a_file_that_cannot_be_asked_for_is_not_called_missing(
 def test_a_call_with_a_file_is_told_and_logged_and_one_without_goes_on(
     text_agent: Any, row: Artifact, away: str
 ) -> None:
-    """The model is not told that the file is gone."""
+    """The model is not called with a missing file."""
     said: list[dict[str, Any]] = [{"type": "file", "file": {"file_id": row.ref}}]
     body = {"model": "echo-vision", "messages": [{"role": "user", "content": said}]}
     ask = {"content_type": "application/json", "headers": text_agent.headers}
@@ -97,7 +97,7 @@ def test_a_call_with_a_file_is_told_and_logged_and_one_without_goes_on(
 
 
 def test_a_page_says_where_the_store_is_and_what_to_do(admin: Client, row: Artifact, away: str) -> None:
-    """503 with the time to come again, for the page, the download and an upload; the library itself is there."""
+    """Page, download and upload return 503 with Retry-After; the library page still works."""
     admin.raise_request_exception = False
     for name in ("artifact", "artifact_raw"):
         answer = admin.get(reverse(name, args=[row.pk]))
@@ -114,7 +114,7 @@ def test_a_page_says_where_the_store_is_and_what_to_do(admin: Client, row: Artif
 
 
 def test_the_examination_has_a_line_for_it(row: Artifact, away: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where, and what to do; whether each file is whole is not known then."""
+    """It gives the store's address; whether files are intact cannot be checked."""
     with pytest.raises(SystemExit):
         call_command("doctor")
     said = capsys.readouterr()
@@ -125,7 +125,7 @@ def test_the_examination_has_a_line_for_it(row: Artifact, away: str, capsys: pyt
 
 
 def test_it_is_ready_without_its_store_and_names_it(row: Artifact, away: str) -> None:
-    """Calls without files go on; monitoring asks for the whole and learns of it."""
+    """Requests without files continue; `?full` reports the outage to monitoring."""
     answer = Client().get("/readyz")
     assert (answer.status_code, answer.json()["degraded"]) == (200, ["artifacts"])
     answer = Client().get("/readyz?full")
@@ -136,17 +136,17 @@ def test_it_is_ready_without_its_store_and_names_it(row: Artifact, away: str) ->
 def test_a_first_start_without_its_store_is_one_line_and_nothing_half_done(
     settings: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What `make run` says; once the store is there the same command makes everything."""
+    """The output of `make run`; nothing is created until the store answers."""
     settings.ARTIFACTS_BUCKET = Bucket(name="files", endpoint="http://127.0.0.1:9", allows_http=True)
     with pytest.raises(CommandError, match=r"artifact store s3://files at .* is not responding"):
         call_command("bootstrap")
     assert not Revision.objects.exists()
-    assert not User.objects.exists()  # whose password would have been shown to nobody
+    assert not User.objects.exists()  # their password would be lost
 
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
 def test_a_later_start_without_its_store_says_so_and_goes_on(settings: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """Calls without files can be answered."""
+    """Requests without files can be answered."""
     call_command("bootstrap")
     settings.ARTIFACTS_BUCKET = Bucket(name="files", endpoint="http://127.0.0.1:9", allows_http=True)
     call_command("bootstrap")
@@ -154,7 +154,7 @@ def test_a_later_start_without_its_store_says_so_and_goes_on(settings: Any, caps
 
 
 def test_the_dashboard_says_since_when_and_why(admin: Client, row: Artifact, away: str) -> None:
-    """Once somebody found it away; what is asked next of the store does not have to find it."""
+    """Once the monitor has found the outage, later uses of the store need not discover it."""
     assert "cannot use the artifact store" not in admin.get("/").content.decode()
     StoreMonitor().look()
     said = admin.get("/").content.decode()
@@ -165,7 +165,7 @@ def test_the_dashboard_says_since_when_and_why(admin: Client, row: Artifact, awa
 def test_the_watch_notes_the_beginning_and_the_end_of_an_outage_once(
     settings: Any, caplog: pytest.LogCaptureFixture, s3: S3Server
 ) -> None:
-    """A bucket that is not there yet, and then is."""
+    """The bucket is missing at first and created later."""
     settings.ARTIFACTS_BUCKET, watch = replace(s3.bucket, name="later"), StoreMonitor()
     watch.look()
     outage = byte_store().outage

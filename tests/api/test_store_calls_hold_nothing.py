@@ -1,4 +1,4 @@
-"""While bytes travel to or from the artifact store no transaction is open, whatever asked for them."""
+"""No transaction is open while bytes travel to or from the artifact store."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"], transaction=Tr
 
 @pytest.fixture
 def calls(settings: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """For each call to the bucket whether its thread was in a transaction."""
+    """Record for each call to the bucket whether its thread was in a transaction."""
     settings.ARTIFACTS_BUCKET, settings.DATA_DIR = s3_server().place(), tmp_path
     found, call = list[bool](), BucketClient.in_our_words
 
@@ -45,7 +45,7 @@ def calls(settings: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> list
 def test_no_transaction_is_open_while_a_file_is_stored_read_shown_or_removed(
     calls: list[bool], admin: Client, text_agent: Any
 ) -> None:
-    """Over the API, `/v1`, the pages, and in `prune`, for deleted artifacts and for bytes without a row."""
+    """Over both APIs, on the pages and in `prune`, for deleted artifacts and for bytes without a row."""
     agent, headers = text_agent.client, text_agent.headers
     row = Artifact.objects.get(pk=text_agent.upload("a.png", png()).json()["id"])
     text_agent.upload("large.bin", b"x" * 11_000_000)

@@ -1,4 +1,4 @@
-"""Upload links: for one file of one agent, once, for a quarter of an hour, and known by their secret alone."""
+"""Upload links: one file of one agent, once, within 15 minutes, authenticated by their secret alone."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def put(link: dict[str, Any] | str, data: bytes = PHOTO.data, kind: str = "", **
 
 
 def test_the_file_becomes_the_agents_artifact_under_the_promised_reference(text_agent: AgentProgram) -> None:
-    """Found by what it is, without any other key; the audit log has the agent."""
+    """The type is detected, no key is needed, and the audit log names the agent."""
     link = offered(text_agent)
     stored = put(link)
     assert stored.status_code == 201
@@ -55,7 +55,7 @@ def test_the_file_becomes_the_agents_artifact_under_the_promised_reference(text_
 
 
 def test_what_a_link_says(text_agent: AgentProgram) -> None:
-    """Where to, how, until when and how much; of its secret the row keeps a digest."""
+    """URL, method, expiry and maximum size; the row stores only a digest of the secret."""
     link = offered(text_agent)
     assert link["uploadUrl"].startswith(f"http://testserver{PATH}")
     assert (link["method"], link["maxBytes"]) == ("PUT", 25 * 1024 * 1024)
@@ -67,7 +67,7 @@ def test_what_a_link_says(text_agent: AgentProgram) -> None:
 
 
 def test_a_link_is_used_once(text_agent: AgentProgram) -> None:
-    """The second time it is 410, which names what was stored; nothing more is."""
+    """The second use returns 410 with the stored reference and stores nothing."""
     link = offered(text_agent)
     put(link)
     again = put(link, b"other")
@@ -76,7 +76,6 @@ def test_a_link_is_used_once(text_agent: AgentProgram) -> None:
 
 
 def test_a_link_past_its_time_is_410(text_agent: AgentProgram) -> None:
-    """Whether its row is still there or not."""
     expired = make_token(timezone.now() - timedelta(seconds=1))
     answer = put(PATH + expired)
     assert answer.status_code == 410
@@ -85,14 +84,14 @@ def test_a_link_past_its_time_is_410(text_agent: AgentProgram) -> None:
 
 @pytest.mark.parametrize("word", ["x", "a" * 72, "%2e%2e"])
 def test_a_link_that_is_none_is_404(text_agent: AgentProgram, word: str) -> None:
-    """In the agents' API's shape; so is one that we signed and never offered."""
+    """The error has the API's format, also for a validly signed link that was never offered."""
     assert put(PATH + word).status_code == 404
     never = put(PATH + make_token(timezone.now() + timedelta(minutes=5)))
     assert (never.status_code, never.json()["error"]) == (404, "not_found")
 
 
 def test_a_file_that_is_too_large_is_413_and_the_link_stays(text_agent: AgentProgram, settings: Any) -> None:
-    """Nothing is kept of it."""
+    """Nothing of the file is stored."""
     settings.MAX_UPLOAD_BYTES = 100
     link = offered(text_agent)
     kept = set(byte_store().digests())
@@ -103,7 +102,7 @@ def test_a_file_that_is_too_large_is_413_and_the_link_stays(text_agent: AgentPro
 
 
 def test_a_file_known_to_be_too_large_gets_no_link(text_agent: AgentProgram) -> None:
-    """The sentence says how large it may be."""
+    """The message has the maximum size."""
     answer = text_agent.post("/uploads", {"filename": "a.bin", "size": 26 * 1024 * 1024})
     assert answer.status_code == 413
     assert "26214400" in answer.json()["message"]
@@ -111,12 +110,11 @@ def test_a_file_known_to_be_too_large_gets_no_link(text_agent: AgentProgram) -> 
 
 
 def test_an_empty_file_is_kept(text_agent: AgentProgram) -> None:
-    """As everywhere."""
     assert put(offered(text_agent), b"").json()["size"] == 0
 
 
 def test_the_links_type_counts_before_the_requests(text_agent: AgentProgram) -> None:
-    """And the request's where the link has none; what programs write unasked says nothing."""
+    """Without it the request's type counts, except for default types that programs send unasked."""
     assert put(offered(text_agent, mimeType="text/markdown"), b"# x", "text/plain").json()["declaredMimeType"] == (
         "text/markdown"
     )
@@ -128,14 +126,14 @@ def test_the_links_type_counts_before_the_requests(text_agent: AgentProgram) -> 
     ("kind", "headers"), [("multipart/form-data; boundary=x", {}), ("image/png", {"content-encoding": "gzip"})]
 )
 def test_what_is_not_the_bare_file_is_415(text_agent: AgentProgram, kind: str, headers: dict[str, str]) -> None:
-    """Else a form's envelope would be stored; the link stays."""
+    """A form's envelope would otherwise be stored; the link stays valid."""
     link = offered(text_agent)
     assert put(link, PHOTO.data, kind, **headers).status_code == 415
     assert put(link).status_code == 201
 
 
 def test_a_link_ends_with_the_key_it_was_made_with(text_agent: AgentProgram) -> None:
-    """And with its agent."""
+    """Also with its agent."""
     by_key, by_agent = offered(text_agent), offered(text_agent)
     revoke_key(SYSTEM, AgentKey.objects.get(public_id=text_agent.key.split("_")[1]))
     assert put(by_key).status_code == 410
@@ -145,14 +143,14 @@ def test_a_link_ends_with_the_key_it_was_made_with(text_agent: AgentProgram) -> 
 
 
 def test_an_agent_that_acts_for_another_gets_its_links(text_agent: AgentProgram) -> None:
-    """The file is the other's."""
+    """The file belongs to the other agent."""
     text_agent.call("PUT", "/agents/helper", {"taskType": "planning"})
     answer = text_agent.post("/uploads", {"filename": "a.txt"}, headers={"x-agent-id": "helper"})
     assert put(answer.json(), b"words").json()["owner"] == "helper"
 
 
 def test_of_two_at_once_one_stores(text_agent: AgentProgram) -> None:
-    """A link is taken before the first byte is read."""
+    """The link is claimed before the first byte is read."""
     link = offer_upload("text-agent", text_agent.key.split("_")[1], "a.bin")
 
     def blocks() -> Any:
@@ -164,7 +162,7 @@ def test_of_two_at_once_one_stores(text_agent: AgentProgram) -> None:
 
 
 def test_prune_and_the_next_link_remove_what_is_over(text_agent: AgentProgram) -> None:
-    """Rows say nothing that the secret does not."""
+    """An expired row holds nothing that the link's secret does not."""
     offered(text_agent)
     UploadLink.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     offered(text_agent)
@@ -174,7 +172,7 @@ def test_prune_and_the_next_link_remove_what_is_over(text_agent: AgentProgram) -
 
 
 def test_a_secret_says_by_itself_whether_it_counts() -> None:
-    """Nobody else can make one, and none can be prolonged."""
+    """Tokens are signed: they cannot be forged or extended."""
     token = make_token(NOW + timedelta(minutes=15))
     assert state_of_token(token, NOW) is TokenState.VALID
     assert state_of_token(token, NOW + timedelta(minutes=15)) is TokenState.EXPIRED
@@ -184,7 +182,7 @@ def test_a_secret_says_by_itself_whether_it_counts() -> None:
 
 
 def test_a_secret_is_in_no_log() -> None:
-    """Every line of the server's log, and every text of the request log, passes here."""
+    """All lines of the server's log and texts of the request log are redacted by this function."""
     token = make_token(NOW)
     for line in (f"Gone: {PATH}{token}", f"https://h{PATH}{token}?x", f"//api//v1//uploads//{token} is not here"):
         assert token[8:20] not in redact(line)
@@ -204,7 +202,7 @@ def test_a_secret_is_in_no_log() -> None:
 def test_a_link_leads_where_the_agent_came_in(
     settings: Any, host: str, scheme: str, forwarded: str, public: str, proxies: Any, expected: str
 ) -> None:
-    """With https where the server, a trusted proxy or the public address says so."""
+    """With https if the server, a trusted proxy or the public address says so."""
     settings.PUBLIC_URL, settings.SECURE_PROXY_SSL_HEADER, settings.ALLOWED_HOSTS = public, proxies, ["*"]
     headers = {"host": host, **({"x-forwarded-proto": forwarded} if forwarded else {})}
     pairs = [(name.encode(), value.encode()) for name, value in headers.items()]

@@ -1,4 +1,4 @@
-"""Whatever an agent sends in the wrong type or out of bounds is refused with its place, on every call there is."""
+"""A value of the wrong type or out of bounds is refused with its place, on every call of the API."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tests.cast import AgentProgram, token_of
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 Schema = Mapping[str, Any]
+# One value of each JSON type.
 OF_EACH_TYPE: Mapping[str, Any] = {
     "null": None,
     "boolean": False,
@@ -25,7 +26,6 @@ OF_EACH_TYPE: Mapping[str, Any] = {
     "array": [None, None],
     "object": {"nobody": [1]},
 }
-"""One value of each type of JSON."""
 IN_PATHS = {
     "ref": "x",
     "service_id": "text-model",
@@ -42,8 +42,8 @@ IN_PATHS = {
     "alias": "gpt-4o",
     "code": "pt",
 }
+# This call takes a file with its own validation.
 FILES = "/config/import"
-"""Takes a file that has its own checks."""
 
 _written = agents_api().get_openapi_schema(path_prefix="")
 DOCUMENT = inline_references(_written["paths"], _written["components"]["schemas"])
@@ -65,13 +65,13 @@ QUERIES: dict[str, list[Schema]] = {
 
 
 def branches(schema: Schema) -> dict[str, Schema]:
-    """The schema of each type of values that are taken."""
+    """Map each accepted JSON type to its schema."""
     found = {each.get("type", "string"): each for each in schema.get("anyOf") or schema.get("allOf") or [schema]}
     return found | ({"integer": found["number"]} if "number" in found else {})
 
 
 def smallest(schema: Schema) -> Any:
-    """A value that fits."""
+    """Return a minimal valid value."""
     kind, one = next((kind, one) for kind, one in branches(schema).items() if kind != "null")
     if kind == "object":
         names = one.get("required") or list(one.get("properties", ()))[: one.get("minProperties", 0)]
@@ -80,7 +80,7 @@ def smallest(schema: Schema) -> Any:
 
 
 def beyond(schema: Schema) -> Iterator[Any]:
-    """Values of the right type that are out of bounds."""
+    """Yield values of the right type that are out of bounds."""
     for one in branches(schema).values():
         yield from ("x" * (one[word] + by) for word, by in (("maxLength", 1), ("minLength", -1)) if word in one)
         yield from ([smallest(one["items"])] * (one[word] + 1) for word in ("maxItems",) if word in one)
@@ -90,7 +90,7 @@ def beyond(schema: Schema) -> Iterator[Any]:
 
 
 def wrong(schema: Schema, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Values in which one place alone is wrong, each with that place."""
+    """Yield values with exactly one error, each with its place."""
     taken = branches(schema)
     yield from ((path or "body", value) for kind, value in OF_EACH_TYPE.items() if kind not in taken)
     yield from ((path, value) for value in beyond(schema))
@@ -107,7 +107,7 @@ def wrong(schema: Schema, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 class EitherProgram:
-    """An agent that may do everything, and an administrator's script for the calls that take its token."""
+    """An agent with every scope, and an administrator's script for the calls under /admin/."""
 
     def __init__(self, agent: Any, token: str) -> None:
         self.agent, self.script = agent, AgentProgram("", token)
@@ -121,18 +121,17 @@ class EitherProgram:
 
 @pytest.fixture
 def agent(caller: Any, admin_account: Any, viewer_account: Any) -> Any:
-    """A program that may do everything."""
     return EitherProgram(caller("text-agent", *SCOPES), token_of(admin_account))
 
 
 def refusal(response: Any) -> tuple[int, list[str]]:
-    """The status and the places that are wrong."""
+    """Return the status and the places of the errors."""
     return response.status_code, [each["path"] for each in response.json().get("details", ())]
 
 
 @pytest.mark.parametrize("call", [call for call in BODIES if FILES not in call])
 def test_a_body_with_one_thing_wrong_is_refused_at_that_place(agent: Any, call: str) -> None:
-    """422 and the place, as `message.attachments[0].size`; `body` for the whole. `false` is not 0, nor `"7"` 7."""
+    """The error is 422 with a place such as `message.attachments[0].size`; `false` is not 0, and `"7"` is not 7."""
     sent = list(wrong(BODIES[call]))
     found = [refusal(agent.call(*call.split(), json.dumps(value).encode())) for _, value in sent]
     assert list(zip(found, sent, strict=True)) == [((422, [place]), (place, value)) for place, value in sent]
@@ -140,14 +139,14 @@ def test_a_body_with_one_thing_wrong_is_refused_at_that_place(agent: Any, call: 
 
 @pytest.mark.parametrize("value", [*OF_EACH_TYPE.values()])
 def test_a_configuration_that_is_no_file_of_ours_is_refused(agent: Any, value: Any) -> None:
-    """422 with what is wrong, whatever JSON it is."""
+    """Any other JSON value returns 422 with the error."""
     status, places = refusal(agent.post(FILES, json.dumps(value).encode()))
     assert (status, bool(places)) == (422, True)
 
 
 @pytest.mark.parametrize("call", QUERIES)
 def test_a_parameter_of_an_address_that_is_wrong_is_refused(agent: Any, call: str) -> None:
-    """422 and its name, for a word that is no number, out of bounds, or none of those there are."""
+    """The error is 422 with the parameter's name, for a word instead of a number, a bound or an enumeration."""
     needed = {each["name"]: "x" for each in QUERIES[call] if each.get("required")}
     for parameter in QUERIES[call]:
         schema, name = parameter["schema"], parameter["name"]
@@ -157,7 +156,7 @@ def test_a_parameter_of_an_address_that_is_wrong_is_refused(agent: Any, call: st
 
 
 def test_the_document_has_the_bounds_and_the_words_of_every_call() -> None:
-    """What is refused can be read: a temperature's range, a text's length, the words of an enumeration."""
+    """A temperature's range, a text's length and the values of an enumeration can be read in the document."""
     temperature, _ = BODIES["POST /llm/send"]["properties"]["temperature"]["anyOf"]
     assert (temperature["minimum"], temperature["maximum"]) == (0, 2)
     tokens, _ = BODIES["POST /llm/send"]["properties"]["maxTokens"]["anyOf"]
@@ -170,7 +169,7 @@ def test_the_document_has_the_bounds_and_the_words_of_every_call() -> None:
 
 
 def test_a_key_that_no_field_has_changes_nothing(agent: Any) -> None:
-    """It is passed over, in the message and in what it holds."""
+    """Unknown fields are ignored, at the top and inside objects."""
     said = {"text": "Look", "attachments": [{"artifactRef": "artifact:x", "type": "image", "colour": "red"}], "tone": 3}
     answer = agent.post("/messages/required-capabilities", {"message": said, "more": True})
     assert answer.json() == {"capabilities": ["text", "vision"]}
