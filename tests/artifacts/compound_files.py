@@ -1,6 +1,6 @@
-"""Small Office files as Office itself wrote them before 2007 and beside XML since: compound files, BIFF8 and BIFF12.
+"""Small binary Office files: compound files (before 2007), BIFF8 and BIFF12.
 
-Made by hand from the formats' published structure (MS-CFB, MS-XLS, MS-XLSB).
+Generated from the formats' published structure (MS-CFB, MS-XLS, MS-XLSB).
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 END, FAT_SECTOR, FREE = 0xFFFFFFFE, 0xFFFFFFFD, 0xFFFFFFFF
+# Shorter streams are stored in the mini stream.
 SMALL = 4096
-"""Shorter streams live in the mini stream."""
 
 
 @dataclass
@@ -31,12 +31,12 @@ def pad(data: bytes, size: int) -> bytes:
 
 
 def chain(start: int, count: int) -> list[int]:
-    """Sector numbers that follow one another."""
+    """Return the allocation table's entries for consecutive sectors."""
     return [*range(start + 1, start + count), END] if count else []
 
 
 def compound(tree: Mapping[str, object]) -> bytes:
-    """A compound file: names to bytes (a stream) or to a mapping (a storage)."""
+    """Build a compound file from names mapped to bytes (a stream) or to a mapping (a storage)."""
     entries = [Entry("Root Entry", 5)]
     _add(entries, entries[0], tree)
     mini, mini_table = b"", list[int]()
@@ -69,7 +69,7 @@ def compound(tree: Mapping[str, object]) -> bytes:
 
 
 def _add(entries: list[Entry], parent: Entry, tree: Mapping[str, object]) -> None:
-    """The members of a storage, each the right neighbour of the one before it."""
+    """Add the members of a storage, each as the right sibling of the previous one."""
     last: Entry | None = None
     for name, value in tree.items():
         entry = Entry(name, 2, value) if isinstance(value, bytes) else Entry(name, 1)
@@ -95,7 +95,7 @@ def _record(number: int, data: bytes = b"") -> bytes:
 
 
 def xls(day: int, text: str) -> bytes:
-    """A BIFF8 workbook of one sheet `Old`: the day of Excel's calendar as a date, 2 and a text in the third row."""
+    """Build a BIFF8 workbook with one sheet `Old`: `day` as a date and 2 in the first row, a text in the third."""
     styles = b"".join(_record(0xE0, struct.pack("<HH16x", 0, number)) for number in (0, 14))
     cells = _record(0x203, struct.pack("<HHHd", 0, 0, 1, day)) + _record(0x203, struct.pack("<HHHd", 0, 1, 0, 2))
     cells += _record(0x204, struct.pack("<HHHHB", 2, 1, 0, len(text), 1) + text.encode("utf-16-le"))
@@ -107,7 +107,7 @@ def xls(day: int, text: str) -> bytes:
 
 
 def _binary_record(number: int, data: bytes = b"") -> bytes:
-    """A record of BIFF12: number and length seven bits a byte."""
+    """Build a BIFF12 record; number and length have seven bits per byte."""
 
     def packed(value: int) -> bytes:
         return bytes([value]) if value < 0x80 else bytes([value & 0x7F | 0x80, value >> 7])
@@ -120,7 +120,7 @@ def _wide(text: str) -> bytes:
 
 
 def xlsb_parts(text: str) -> dict[str, bytes]:
-    """The binary parts of a workbook of one sheet `Bin` with 7 and a text in its first row."""
+    """Build the parts of a workbook with one sheet `Bin`, with 7 and a text in its first row."""
     sheet = _binary_record(0x94, struct.pack("<4I", 0, 0, 0, 1)) + _binary_record(0x91)
     sheet += _binary_record(0x00, struct.pack("<I", 0) + bytes(13))
     sheet += _binary_record(0x05, struct.pack("<IId", 0, 0, 7)) + _binary_record(
@@ -134,12 +134,12 @@ def xlsb_parts(text: str) -> dict[str, bytes]:
 
 
 def msg_properties(sent: int) -> bytes:
-    """A message's fixed properties: when it was sent, in ticks of 100 ns since 1601."""
+    """Build a message's fixed properties; `sent` is in ticks of 100 ns since 1601."""
     return bytes(32) + struct.pack("<HHIQ", 0x40, 0x39, 6, sent)
 
 
 def msg(subject: str, body: str, attachment: str) -> bytes:
-    """An Outlook message from Ann to Ben of 22 November 2026 with one attachment of 5 bytes."""
+    """Build an Outlook message from Ann to Ben of 22 November 2026 with one attachment of 5 bytes."""
 
     def text(number: str, words: str) -> dict[str, bytes]:
         return {f"__substg1.0_{number}001F": words.encode("utf-16-le")}
@@ -159,7 +159,7 @@ def msg(subject: str, body: str, attachment: str) -> bytes:
 
 
 def doc(text: str, note: str = "", *, version: int = 193, flags: int = 0x200) -> bytes:
-    """A Word 97 document in two pieces: the first half of its letters in two bytes each, the rest in one."""
+    """Build a Word 97 document of two pieces: the first half in two bytes per character, the rest in one."""
     half = len(text) // 2
     wide, narrow = text[:half].encode("utf-16-le"), (text[half:] + note).encode("cp1252")
     start = 0x600
@@ -179,7 +179,7 @@ def _ppt_record(kind: int, data: bytes, head: int = 0) -> bytes:
 
 
 def ppt(title: str, box: str, *, token: int = 0xE391C05F) -> bytes:
-    """A presentation of one slide: title in the outline, a text box in the slide, an earlier edit left behind."""
+    """Build a presentation of one slide with a title in the outline, a text box, and an earlier edit."""
     outline = _ppt_record(0x3F3, struct.pack("<5I", 2, 0, 0, 256, 0)) + _ppt_record(0xFA0, title.encode("utf-16-le"))
     document = _ppt_record(0x3E8, _ppt_record(0xFF0, outline, 0xF), 0xF)
     slide = _ppt_record(0x3EE, _ppt_record(0xF00D, _ppt_record(0xFA8, box.encode("latin-1")), 0xF), 0xF)

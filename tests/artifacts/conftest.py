@@ -1,4 +1,4 @@
-"""What the tests of reading files share."""
+"""Fixtures for the tests of text extraction."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from capabilities.core.message import Text
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Callable[[bytes], Path]:
-    """Keeps bytes as a file."""
+    """Return a function that writes bytes to a file."""
 
     def keep(data: bytes) -> Path:
         path = tmp_path / "file"
@@ -25,7 +25,7 @@ def kept(tmp_path: Path) -> Callable[[bytes], Path]:
 
 @pytest.fixture
 def read(kept: Callable[[bytes], Path]) -> Callable[[bytes, str], Text | None]:
-    """The text of a file of that type."""
+    """Return a function that extracts the text of bytes with a MIME type."""
 
     def read(data: bytes, mime: str) -> Text | None:
         return extract_text(kept(data), mime)

@@ -1,4 +1,4 @@
-"""Faults that detection outlived: an upload never ends for one, so a test has to look for what the log says of it."""
+"""Detect internal errors that detection only logs: an upload never fails because of them, so tests check the log."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 class _Traces(logging.Handler):
-    """Keeps the records that carry an exception's trace."""
+    """A handler that collects records with a traceback."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -21,7 +21,7 @@ class _Traces(logging.Handler):
 
 @contextmanager
 def traces() -> Iterator[list[logging.LogRecord]]:
-    """The records with a trace that `artifacts` logs meanwhile: each is a fault of our own."""
+    """Collect the records with a traceback that `artifacts` logs in this block; each is a bug of ours."""
     handler, log = _Traces(), logging.getLogger("artifacts")
     log.addHandler(handler)
     try:
@@ -32,7 +32,7 @@ def traces() -> Iterator[list[logging.LogRecord]]:
 
 @contextmanager
 def no_fault_of_our_own() -> Iterator[None]:
-    """Fails with the first fault that was outlived inside, with its trace."""
+    """Raise an AssertionError for the first traceback that is logged in this block."""
     with traces() as found:
         yield
     for record in found:

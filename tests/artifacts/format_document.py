@@ -1,6 +1,7 @@
-"""The table in docs/files.md, from the product's own tables: `python -m tests.artifacts.format_document` writes it.
+"""Generate the table in docs/files.md from the product's own tables.
 
-Every format that has a name extension, by every content policy: what `decide` says for three models in each protocol.
+`python -m tests.artifacts.format_document` writes it: every format with a file extension, by content policy, with
+what `decide` returns for three models in each protocol.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ BEGIN = "<!-- written by tests.artifacts.format_document -->\n"
 END = "<!-- end of what is written -->\n"
 
 PROTOCOLS = ("openai", "openai-responses", "anthropic", "gemini")
+# Models that read text alone, text and images, and files of every kind.
 MODELS = (
     Capabilities(("text",)),
     Capabilities(("text", "vision")),
     Capabilities(("text", "vision", "audio", "video", "file")),
 )
-"""One that reads text alone, one that sees, one that takes files of every kind."""
 
 TITLES = {
     Kind.IMAGE: "images",
@@ -39,6 +40,7 @@ TITLES = {
     Kind.TEXT: "text",
     Kind.OTHER: "other",
 }
+# The word in a cell for what a model gets.
 WORDS = {
     Outcome.NATIVE: "file",
     Outcome.INLINED: "text",
@@ -47,13 +49,12 @@ WORDS = {
     Outcome.DESCRIBED: "–",
     Outcome.REFUSED: "skipped",
 }
-"""How a cell says what a model gets."""
 
 Cells = tuple[str, ...]
 
 
 class Something:
-    """Content of which nothing but its being there matters."""
+    """Content that exists; nothing else about it matters."""
 
     def blob(self) -> Blob:
         return blob_of(b"0")
@@ -66,7 +67,7 @@ class Something:
 
 
 def outcome(mime_type: str, protocol: str, model: Capabilities, policy: str) -> str:
-    """The word for what that model gets of a small whole file of the type."""
+    """Return the word for what the model gets of a small, complete file of this type."""
     target = Target("provider", "https://api.example.com/v1", "model")
     reader = model_endpoint(protocol, target, model, content={"policy": policy}).reader
     file = FilePart(kind_of(mime_type), mime_type, "file", 1, pages=1, width=9, height=9, content=Something())
@@ -77,13 +78,13 @@ def outcome(mime_type: str, protocol: str, model: Capabilities, policy: str) -> 
 
 
 def cells(mime_type: str, protocol: str) -> Cells:
-    """What the models get under each policy; one word where all three get the same."""
+    """Return what the models get under each policy, as one word if all three get the same."""
     found = ([outcome(mime_type, protocol, model, policy) for model in MODELS] for policy in FACTUAL_WORDS)
     return tuple(each[0] if len(set(each)) == 1 else " / ".join(each) for each in found)
 
 
 def groups() -> dict[tuple[Kind, tuple[Cells, ...]], list[str]]:
-    """Kind and cells by protocol → the usual extensions of the formats that are treated so."""
+    """Map kind and cells by protocol to the usual extensions of the formats treated alike."""
     found: dict[tuple[Kind, tuple[Cells, ...]], list[str]] = {}
     for mime_type, extensions in EXTENSIONS_OF_MIME.items():
         key = (kind_of(mime_type), tuple(cells(mime_type, protocol) for protocol in PROTOCOLS))
@@ -92,7 +93,7 @@ def groups() -> dict[tuple[Kind, tuple[Cells, ...]], list[str]]:
 
 
 def lines() -> Iterator[str]:
-    """The rows: formats that are treated alike in one, protocols that treat them alike in one."""
+    """Yield the rows, with formats and protocols that are treated alike merged."""
     found = groups()
     for kind, title in TITLES.items():
         for (kind_found, by_protocol), formats in found.items():
@@ -103,13 +104,15 @@ def lines() -> Iterator[str]:
 
 
 def table() -> str:
-    """The table alone."""
     head = f"| kind | formats | protocol | {' | '.join(f'`{word}`' for word in FACTUAL_WORDS)} |\n"
     return head + "|---" * (3 + len(FACTUAL_WORDS)) + "|\n" + "".join(lines())
 
 
 def with_table(text: str) -> str:
-    """The document with the table as it is now. Raises `ValueError` for one without its two marks."""
+    """Return the document with its table replaced.
+
+    Raise `ValueError` if one of the two markers is missing.
+    """
     return put_between(text, BEGIN, END, table())
 
 

@@ -1,7 +1,7 @@
-"""More formats: files that Pillow and the standard library write, and heads of those that no tool here writes.
+"""More sample files: written by Pillow and the standard library, or synthetic heads where no library here writes one.
 
-A synthetic head is made by hand from the format's published structure, as far as detection reads it; the comment in
-its row names the source. Nothing was copied from anywhere.
+A synthetic head follows the format's published structure, as far as detection reads it; the comment of its row names
+the source. Nothing was copied.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def drawn(name: str, mode: str = "RGB", **options: object) -> bytes:
 
 
 def package(**entries: bytes) -> bytes:
-    """A zip of these entries; `_` in a name is a slash, the first is stored as it is."""
+    """Build a zip of these entries; `_` in a name becomes a slash."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, data in entries.items():
@@ -39,7 +39,7 @@ def package(**entries: bytes) -> bytes:
 
 
 def office(part: str) -> bytes:
-    """An Office Open XML package with this one part."""
+    """Build an Office Open XML package with this one part."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name in ("[Content_Types].xml", "_rels/.rels", part):
@@ -48,7 +48,7 @@ def office(part: str) -> bytes:
 
 
 def media(brand: bytes, *tracks: bytes) -> bytes:
-    """An ISO media file of tracks with these handlers (ISO/IEC 14496-12)."""
+    """Build an ISO media file whose tracks have these handlers (ISO/IEC 14496-12)."""
 
     def box(name: bytes, inner: bytes) -> bytes:
         return struct.pack(">I", 8 + len(inner)) + name + inner
@@ -59,18 +59,18 @@ def media(brand: bytes, *tracks: bytes) -> bytes:
 
 
 def tagged(sound: bytes) -> bytes:
-    """An ID3v2.3 tag of ten bytes in front of the sound."""
+    """Return the sound after an ID3v2.3 tag of ten bytes."""
     return b"ID3\3\0\0\0\0\0\x0a" + bytes(10) + sound
 
 
 def metafile() -> bytes:
-    """A placeable Windows metafile whose checksum is right (MS-WMF §2.3.2.3)."""
+    """Build a placeable Windows metafile with a correct checksum (MS-WMF §2.3.2.3)."""
     words = struct.pack("<IH4hHI", 0x9AC6CDD7, 0, 0, 0, 100, 100, 96, 0)
     return words + struct.pack("<H", reduce(xor, struct.unpack("<10H", words))) + b"\1\0\x09\0" + bytes(14)
 
 
 def archive_member(name: bytes, data: bytes) -> bytes:
-    """A Unix archive of one member (ar(5))."""
+    """Build a Unix archive with one member (ar(5))."""
     return (
         b"!<arch>\n"
         + name.ljust(16)
@@ -82,7 +82,7 @@ def archive_member(name: bytes, data: bytes) -> bytes:
 
 
 def mpeg_pages(second: bytes) -> bytes:
-    """Packets of 192 bytes: a time code, the sync byte (Blu-ray's M2TS)."""
+    """Build packets of 192 bytes, a time code and a sync byte each (Blu-ray's M2TS)."""
     return (b"\0\0\0\0\x47\x40\0" + second + bytes(184)) * 5
 
 
@@ -90,6 +90,7 @@ AAC = (b"\xff\xf1\x50\x80\x02\x1f\xfc" + bytes(9)) * 4
 FLAC = b"fLaC\x80\0\0\x22" + bytes(34) + b"\xff\xf8\xc9\x18" + bytes(60)
 ID = struct.Struct("<I").pack
 
+# Name, maker, type, kind and origin; packages contain only the part that identifies them.
 HEADS: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
     # Khronos KTX 1 and 2, §3.1: the identifier
     ("texture.ktx", lambda: b"\xabKTX 11\xbb\r\n\x1a\n\1\2\3\4" + bytes(48), "image/ktx", IMAGE, HEAD),
@@ -333,7 +334,6 @@ HEADS: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
     ("letters.woff", lambda: b"wOFF\0\1\0\0" + bytes(40), "font/woff", OTHER, HEAD),
     ("place.kmz", lambda: package(**{"doc.kml": b"<kml/>"}), "application/vnd.google-earth.kmz", OTHER, STD),
 )
-"""Name, maker, type, kind, and how it was made; packages have their telling part alone."""
 
 XML = b"<?xml version='1.0'?>\n<!-- made here -->\n"
 MORE_TEXTS: tuple[tuple[str, bytes, str, str], ...] = (
@@ -358,7 +358,7 @@ MORE_TEXTS: tuple[tuple[str, bytes, str, str], ...] = (
 
 
 def more_texts(words: dict[str, str]) -> tuple[tuple[str, bytes, str, str], ...]:
-    """Words in the old encodings of their languages, by a name for each language."""
+    """Return texts in legacy encodings, by language code."""
     encodings = {
         "ko": ("cp949", "johab", "iso2022_kr", "utf-32-le"),
         "ja": ("euc_jp", "iso2022_jp", "utf-16-be"),

@@ -1,7 +1,7 @@
-"""Small files as programs write them, in the folder `files`: each made for this table by the program that stands there.
+"""Small files in the folder `files`, written for these tests by the programs named in the table.
 
 LibreOffice wrote letters, sums, talks and drawings, ffmpeg a tone and a test picture, ImageMagick a gradient, GDAL a
-point, the libraries of Python a few numbers. Nothing in them was made by anybody else, so there is no licence to name.
+point, Python libraries a few numbers. All contents were made for this table, so no licence applies.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from pathlib import Path
 
 FILES = Path(__file__).parent / "files"
 
+# File, program, kind, encoding, type, and the type by the bytes alone if the name makes it more specific.
 MADE = """
 archiver.7z          | 7-zip 16.02      | other    |       | application/x-7z-compressed
 files.wim            | 7-zip 16.02      | other    |       | application/x-ms-wim
@@ -231,24 +232,23 @@ wabt.wasm            | wabt 1.0         | other    |       | application/wasm
 words.Z              | ncompress 4.2    | other    |       | application/x-compress
 writer.gguf          | gguf             | other    |       | application/x-gguf
 """
-"""File, the program that wrote it, kind, encoding, type, and what the bytes say alone where the name says more."""
 
+# Abbreviations of long type prefixes in tables.
 LONG_NAMES = (
     ("ooxml:", "application/vnd.openxmlformats-officedocument."),
     ("odf:", "application/vnd.oasis.opendocument."),
     ("vnd:", "application/vnd."),
 )
-"""What stands for the long beginnings of types in tables."""
 
 
 def long_name(mime_type: str) -> str:
-    """The whole name of a type in a table."""
+    """Expand the abbreviation of a type."""
     for short, beginning in LONG_NAMES:
         mime_type = mime_type.replace(short, beginning)
     return mime_type
 
 
 def rows() -> list[tuple[str, ...]]:
-    """The cells of each line: file, program, kind, encoding, type, the bytes' own type."""
+    """Return the cells of each line: file, program, kind, encoding, type, type by the bytes alone."""
     lines = [tuple(cell.strip() for cell in line.split("|")) for line in MADE.strip().splitlines()]
     return [(*cells[:4], long_name(cells[4]), long_name(cells[5]) if len(cells) > 5 else "") for cells in lines]

@@ -1,7 +1,7 @@
-"""More heads of formats that no program of Debian and no package of Python writes, and packages by their telling part.
+"""Synthetic heads of formats that no Debian program or Python package writes, and packages with only their key part.
 
-A synthetic head is made by hand from the format's published structure, as far as detection reads it; the comment in
-its row names the source.
+A synthetic head follows the format's published structure, as far as detection reads it; the comment of its row names
+the source.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ IMAGE, AUDIO, VIDEO, DOCUMENT, OTHER = Kind.IMAGE, Kind.AUDIO, Kind.VIDEO, Kind.
 WORD, EXCEL, POINT = "application/vnd.ms-word.", "application/vnd.ms-excel.", "application/vnd.ms-powerpoint."
 MACRO = "macroenabled.12"
 
+# Name, maker, type, kind and origin; packages contain only the part that identifies them.
 RARE: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
     # Open Design's specification of .dwg; RealAudio 3 (ffmpeg's rmdec.c)
     ("plan.dwg", lambda: b"AC1032\0\0\0\0\0\x0b\1" + bytes(100), "image/vnd.dwg", IMAGE, HEAD),
@@ -64,8 +65,8 @@ RARE: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
         HEAD,
     ),
 )
-"""Name, maker, type, kind, and how it was made; packages have their telling part alone."""
 
+# File name to its type by the bytes alone.
 BARE = {
     "macro.dotm": f"{OOXML}wordprocessingml.document",
     "macro.xltm": f"{OOXML}spreadsheetml.sheet",
@@ -76,4 +77,3 @@ BARE = {
     "comic.cbz": "application/zip",
     "place.gpkg": "application/vnd.sqlite3",
 }
-"""File → what its bytes say without the name."""

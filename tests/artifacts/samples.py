@@ -1,6 +1,7 @@
-"""Small real files of many formats, each made here: by the program that is named (`made_samples`), with the standard
-library, Pillow, or by hand from the format's published structure. A synthetic head is as much
-of a file as detection reads. Nothing was copied from anywhere, so there is no licence to name.
+"""Small sample files of many formats, all generated: by the program named (`made_samples`) or by this package.
+
+The others come from the standard library, from Pillow or from the format's published structure. A synthetic head is
+as much of a file as detection reads. Nothing was copied, so no licence applies.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from tests.artifacts.rare_samples import BARE, RARE
 
 @dataclass(frozen=True)
 class Sample:
-    """One file, how it was made, and what it must be taken for when nobody declares anything.
+    """A file, how it was made, and its type, kind and encoding without a declared type.
 
-    `bare` is what the bytes say alone where the name says more of them.
+    `bare` is the type by the bytes alone, if the name makes it more specific.
     """
 
     name: str
@@ -115,7 +116,7 @@ def sheet_xml(rows: str) -> bytes:
 
 
 def xlsx_of_rows(rows: str) -> bytes:
-    """A workbook of one sheet `S` with these rows as XML; styles 1, 2 and 3 are a date, a moment and a duration."""
+    """Build a workbook with one sheet `S`; styles 1, 2 and 3 are a date, a date with time and a duration."""
     with zipfile.ZipFile(io.BytesIO(xlsx({"S": []}))) as package:
         entries = {name: package.read(name) for name in package.namelist()}
     return zip_of({**entries, "xl/worksheets/sheet1.xml": sheet_xml(rows)})
@@ -195,7 +196,7 @@ def open_document(kind: str, content: str = "<text:p>Hello</text:p>") -> bytes:
 
 
 def pdf(*pages: str) -> bytes:
-    """A PDF with one line of Helvetica a page and a correct cross-reference table."""
+    """Build a PDF with one line of Helvetica per page and a correct cross-reference table."""
     count = len(pages)
     kids = " ".join(f"{4 + 2 * index} 0 R" for index in range(count))
     objects = [b"<</Type/Catalog/Pages 2 0 R>>", f"<</Type/Pages/Kids[{kids}]/Count {count}>>".encode()]
@@ -227,7 +228,7 @@ def wav(seconds: float = 0.1) -> bytes:
 
 
 def mp3(frames: int = 4, tag: bool = False) -> bytes:
-    """MPEG-1 layer III, 128 kbit/s, 44.1 kHz: frames of 417 bytes; optionally an ID3v2 tag in front."""
+    """Build MPEG-1 layer III frames of 417 bytes (128 kbit/s, 44.1 kHz), optionally after an ID3v2 tag."""
     sound = (b"\xff\xfb\x90\x00" + bytes(413)) * frames
     return (b"ID3\x03\0\0\0\0\0\x0a" + bytes(10) if tag else b"") + sound
 
@@ -273,7 +274,7 @@ def asf(stream: str) -> bytes:
 
 
 def ole2(*streams: str) -> bytes:
-    """Header, one allocation sector, one or more directory sectors, in the layout of MS-CFB."""
+    """Build a header, one allocation sector and directory sectors as in MS-CFB."""
     names = ("Root Entry", *streams)
     sectors = -(-len(names) // 4)
     header = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(16) + le16(0x3E) + le16(3) + b"\xfe\xff" + le16(9) + le16(6)

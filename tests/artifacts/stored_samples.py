@@ -1,4 +1,4 @@
-"""Sample files in a store, and the five readers that get them."""
+"""Sample files in a store, and five sets of capabilities to read them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ READERS = {
 
 @dataclass(frozen=True)
 class Kept:
-    """Content in a file store, which nothing is taken out of but its words."""
+    """Content in a file store that can be read but not converted."""
 
     store: FileStore
     sha256: str
@@ -43,7 +43,7 @@ class Kept:
 
 
 def keep(store: FileStore, sample: Sample) -> StoredArtifact:
-    """The sample as an artifact, as an upload makes it."""
+    """Store the sample as an upload does."""
     stored = store.put([sample.data])
     with store.reader(stored.sha256) as read_at:
         found = detector().detect(read_at(0, 65536), stored.size, None, sample.name, read_at=read_at)

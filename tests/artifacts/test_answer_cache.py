@@ -1,4 +1,4 @@
-"""What was taken out of some bytes once is not taken again: the extraction process is asked once per question."""
+"""The cache of extraction results: the extraction process runs once per question."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GOOD = Result({"note": ""}, b"words")
 
 @dataclass
 class Process:
-    """Gives these results in turn, the last one again and again; counts how often it was asked."""
+    """A fake extraction process that returns the results in turn, repeats the last and counts its calls."""
 
     results: list[Result] = field(default_factory=lambda: [GOOD])
     asked: int = 0
@@ -31,7 +31,7 @@ class Process:
 
 @dataclass
 class Clock:
-    """A time that stands until it is set, in seconds."""
+    """A clock that tests set, in seconds."""
 
     now: float = 0.0
 
@@ -50,7 +50,7 @@ def test_the_same_question_is_answered_from_memory() -> None:
 
 
 def test_never_more_is_kept_than_there_is_room_for() -> None:
-    """The answer that was not used for longest goes first; one that fills more than the room is not kept at all."""
+    """The least recently used answer is evicted first; one larger than the cache is not stored."""
     big = Result({}, b"x" * 1000)
     kept = AnswerCache(room=2 * (1000 + OVERHEAD))
     for name in ("a", "b", "a", "c"):
@@ -67,7 +67,7 @@ def test_never_more_is_kept_than_there_is_room_for() -> None:
 
 
 def test_many_empty_answers_fill_the_room_too() -> None:
-    """A million failures do not take memory without a bound."""
+    """Each entry has an overhead, so many failures do not use unbounded memory."""
     kept = AnswerCache(room=10 * OVERHEAD)
     for number in range(100):
         kept.answer((str(number),), Process([Result(reason="failed")]))
@@ -76,7 +76,7 @@ def test_many_empty_answers_fill_the_room_too() -> None:
 
 @pytest.mark.parametrize(("reason", "seconds"), [("failed", BELIEVED_SECONDS), ("busy", BUSY_SECONDS)])
 def test_a_failure_is_believed_for_a_while(reason: str, seconds: float) -> None:
-    """It may have been the moment's; what came out well needs no second look."""
+    """A failure may be temporary and expires; a success does not."""
     clock = Clock()
     kept, process = AnswerCache(clock=clock), Process([Result(reason=reason), GOOD])
     kept.answer(("hash",), process)
@@ -90,7 +90,7 @@ def test_a_failure_is_believed_for_a_while(reason: str, seconds: float) -> None:
 
 
 def test_two_who_ask_at_once_get_one_answer() -> None:
-    """The second waits for the first instead of starting a process of its own."""
+    """The second caller waits for the first instead of starting another process."""
     kept, process, together = AnswerCache(), Process(), Barrier(4)
 
     def ask() -> None:
@@ -106,7 +106,7 @@ def test_two_who_ask_at_once_get_one_answer() -> None:
 
 
 def test_a_file_known_by_its_hash_is_read_once(tmp_path: Path) -> None:
-    """Words and converted images: the second answer needs no file; without a hash nothing is kept."""
+    """Cached text and images need no file; without a hash nothing is cached."""
     document, image = tmp_path / "a.pdf", tmp_path / "a.bmp"
     document.write_bytes(pdf("Only once"))
     image.write_bytes(picture("BMP"))

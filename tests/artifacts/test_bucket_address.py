@@ -1,4 +1,4 @@
-"""One address says where a bucket is; what is none is refused in one line that repeats no secret."""
+"""The URL of a bucket: an invalid one is refused in one line that repeats no secret."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ SECRET = "hunter2hunter2"
     ],
 )
 def test_an_address_says_bucket_prefix_and_service(url: str, bucket: Bucket) -> None:
-    """Amazon's own service has the bucket in the host's name, any other one in the path, unless it is said."""
+    """By default AWS buckets use virtual-host addressing and other endpoints path addressing."""
     assert parse_bucket(url) == bucket
 
 
 def test_the_usual_variables_name_the_endpoint_where_the_address_does_not() -> None:
-    """`AWS_ENDPOINT_URL_S3` before `AWS_ENDPOINT_URL`, as other programs read them."""
+    """`AWS_ENDPOINT_URL_S3` has precedence over `AWS_ENDPOINT_URL`, as in other programs."""
     both = {"AWS_ENDPOINT_URL": "https://all.example.com", "AWS_ENDPOINT_URL_S3": "https://s3.example.com"}
     assert parse_bucket("s3://files", both).endpoint == "https://s3.example.com"
     assert parse_bucket("s3://files?endpoint_url=https://own.example.com", both).endpoint == "https://own.example.com"
 
 
 def test_a_bucket_in_the_hosts_name_stands_before_it() -> None:
-    """What requests are sent to, and what people read."""
+    """Both the request URL and the displayed address."""
     bucket = parse_bucket("s3://files/p?endpoint_url=https://s3.example.com:9000&style=virtual")
     assert bucket.base_url == "https://files.s3.example.com:9000"
     assert str(bucket) == "s3://files/p at https://s3.example.com:9000"
@@ -61,7 +61,7 @@ def test_a_bucket_in_the_hosts_name_stands_before_it() -> None:
     ],
 )
 def test_what_names_no_bucket_is_refused_in_one_line_without_its_words(url: str) -> None:
-    """The line says what to write; a secret that was put into the address is not repeated."""
+    """The line says what to write and does not repeat a secret from the URL."""
     with pytest.raises(BucketAddressError) as told:
         parse_bucket(url)
     assert SECRET not in str(told.value)
@@ -69,7 +69,7 @@ def test_what_names_no_bucket_is_refused_in_one_line_without_its_words(url: str)
 
 
 def test_the_program_ends_with_that_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which names the variable; unset, artifacts are files."""
+    """The line names the variable; without the variable, artifacts are stored as files."""
     monkeypatch.setenv("ROUTING_ADMIN_ARTIFACTS_URL", f"s3://files?token={SECRET}")
     with pytest.raises(SystemExit, match="ROUTING_ADMIN_ARTIFACTS_URL names no bucket") as told:
         artifacts_bucket(environ.Env())

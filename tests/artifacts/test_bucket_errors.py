@@ -1,4 +1,4 @@
-"""A bucket that is not there, refuses us or does not answer: one clear sentence, nothing half done, no secret."""
+"""A bucket that is missing, denies access or does not respond: one clear message, no partial object, no secret."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def finish_with(upload: Upload, data: bytes) -> None:
 
 @pytest.mark.parametrize("act", ACTS)
 def test_a_bucket_that_is_not_there_is_told_by_every_call(tmp_path: Path, act: str) -> None:
-    """Not as bytes that are missing: an upload would be asked for again in vain."""
+    """It is not reported as missing bytes: uploading them again would not help."""
     store = store_at(replace(s3_server().bucket, name="nobody-made-it"), tmp_path)
     with pytest.raises(StoreAwayError) as told:
         ACTS[act](store)
@@ -65,7 +65,7 @@ def test_a_bucket_that_is_not_there_is_told_by_every_call(tmp_path: Path, act: s
 def test_a_service_that_hangs_is_away_while_it_is_still_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Since the check began: the alert does not wait for the end of the call."""
+    """The outage starts when the check began, so the alert does not wait for the call to end."""
     monkeypatch.setattr(bucket_client, "UNANSWERED", timedelta(0))
     with socket.create_server(("127.0.0.1", 0)) as silent:
         place = replace(s3_server().bucket, endpoint=f"http://127.0.0.1:{silent.getsockname()[1]}")
@@ -85,7 +85,7 @@ def test_a_service_that_hangs_is_away_while_it_is_still_waited_for(
 
 @pytest.mark.parametrize("act", ACTS)
 def test_wrong_credentials_are_told_by_every_call_and_not_repeated(tmp_path: Path, act: str) -> None:
-    """What the service answers may hold what was signed; only its code is handed on."""
+    """The service's response may contain signed data, so only its error code is reported."""
     store = store_at(s3_server().place(), tmp_path)
     with s3_server().checking_credentials(), pytest.raises(StoreAwayError) as told:
         ACTS[act](store)
@@ -97,7 +97,7 @@ def test_wrong_credentials_are_told_by_every_call_and_not_repeated(tmp_path: Pat
 
 
 def test_credentials_that_nobody_set_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither in the environment nor as the machine's role."""
+    """Neither the environment nor the machine's role has credentials."""
     bucket = s3_server().place()
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
@@ -110,7 +110,7 @@ def test_credentials_that_nobody_set_are_told(tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.parametrize("act", ACTS)
 def test_a_service_that_does_not_answer_is_told_by_every_call(tmp_path: Path, act: str) -> None:
-    """The sentence for callers names no address; the one for those who run it does."""
+    """The message for callers has no address; the details for operators do."""
     store = store_at(replace(s3_server().place(), endpoint=f"http://127.0.0.1:{closed_port()}"), tmp_path)
     with pytest.raises(StoreAwayError) as told:
         ACTS[act](store)
@@ -120,7 +120,7 @@ def test_a_service_that_does_not_answer_is_told_by_every_call(tmp_path: Path, ac
 
 
 def test_while_a_service_is_away_others_are_told_at_once_and_it_is_found_again(tmp_path: Path) -> None:
-    """A call that found nobody spares the next ones the wait; one of them looks again soon."""
+    """After a failed call others fail at once, and one of them soon tries again."""
     bucket = s3_server().place()
     store = store_at(replace(bucket, endpoint=f"http://127.0.0.1:{closed_port()}"), tmp_path)
     for _ in range(20):
@@ -133,7 +133,7 @@ def test_while_a_service_is_away_others_are_told_at_once_and_it_is_found_again(t
 
 
 def test_a_large_upload_whose_service_goes_away_leaves_nothing(tmp_path: Path) -> None:
-    """The parts that came are forgotten, and nothing lies under the hash."""
+    """The upload's parts are aborted, and no object has its hash."""
     bucket = s3_server().place()
     store = store_at(bucket, tmp_path)
     upload = store.begin_upload()

@@ -1,6 +1,6 @@
-"""Bytes by their hash, in files and in a bucket: whole or not at all, told when missing or damaged, never served then.
+"""Bytes stored by their hash, in files and in a bucket: complete or not at all, and never served when damaged.
 
-The bucket's server is a real one on loopback.
+The bucket's server is real and runs on loopback.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from tests.engines.s3 import s3_server
 from tests.stored_bytes import list_places, overwrite
 
 MISSING = hashlib.sha256(b"never stored").hexdigest()
+# More than one part of a multipart upload.
 LARGE = 6 * 1024 * 1024
-"""More than one part of an upload to a bucket."""
 
 STORES: dict[str, Callable[[Path], ByteStore]] = {
     "files": lambda path: FileStore(path / "artifacts"),
@@ -39,7 +39,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> ByteStore:
 
 @pytest.mark.parametrize("kind", STORES)
 def test_what_is_put_comes_back_from_any_offset(tmp_path_factory: pytest.TempPathFactory, kind: str) -> None:
-    """The hash and size are those of all blocks; reading starts where asked."""
+    """Hash and size cover all blocks, and reading starts at the offset."""
     store = STORES[kind](tmp_path_factory.getbasetemp() / "roundtrip")
 
     @examples(max_examples=200 if kind == "files" else 25)
@@ -54,7 +54,7 @@ def test_what_is_put_comes_back_from_any_offset(tmp_path_factory: pytest.TempPat
 
 
 def test_a_large_upload_comes_back_whole_and_leaves_nothing_beside_it(store: ByteStore) -> None:
-    """In parts or not, it is one object under its hash; equal bytes are kept once."""
+    """With or without multipart it is one object under its hash, and equal bytes are stored once."""
     blocks = [bytes([number % 251]) * BLOCK for number in range(LARGE // BLOCK)]
     stored = store.put(blocks)
     assert stored.size == LARGE
@@ -85,7 +85,7 @@ def test_an_upload_over_the_limit_stops_while_reading_and_leaves_nothing(store: 
 
 @pytest.mark.parametrize("size", [4, LARGE], ids=["small", "large"])
 def test_an_upload_that_is_given_up_or_breaks_leaves_nothing(store: ByteStore, size: int) -> None:
-    """A client that goes away, an abort, an exception in the source: no object, no temporary file, no part of one."""
+    """After a disconnect, an abort or an exception no object, temporary file or part remains."""
     before = s3_server().unfinished()
     with store.begin_upload() as upload:
         upload.write(bytes(size))
@@ -101,7 +101,7 @@ def test_an_upload_that_is_given_up_or_breaks_leaves_nothing(store: ByteStore, s
 
 
 def test_an_upload_is_finished_once(store: ByteStore) -> None:
-    """What comes later is a fault of ours, and harms nothing."""
+    """Later calls raise an error and change nothing."""
     upload = store.begin_upload()
     upload.write(b"x")
     assert upload.sha256 == hashlib.sha256(b"x").hexdigest()
@@ -116,7 +116,7 @@ def test_an_upload_is_finished_once(store: ByteStore) -> None:
 @pytest.mark.requirement("ABR-8.1", "MCR-E4")
 @pytest.mark.parametrize("name", [MISSING, "../../etc/passwd", "", "A" * 64, "0" * 63, MISSING + "/x", MISSING + "\n"])
 def test_bytes_that_are_not_there_are_missing_whatever_the_name(store: ByteStore, name: str) -> None:
-    """Only a hash ever reaches files or service; everything else is simply not found (decision 14)."""
+    """Only a hash reaches file system or service; any other name is simply not found."""
     with pytest.raises(MissingError) as told:
         store.open_blocks(name)
     assert isinstance(told.value, UnreadableError)
@@ -132,7 +132,7 @@ def test_bytes_that_are_not_there_are_missing_whatever_the_name(store: ByteStore
 
 
 def read_locally(store: ByteStore, sha256: str):  # type: ignore[no-untyped-def]
-    """The bytes by way of a file of this machine."""
+    """Read the bytes through a local file."""
     return _LocalBytes(store, sha256)
 
 
@@ -149,7 +149,7 @@ class _LocalBytes:
 
 
 def test_damaged_bytes_are_never_served(store: ByteStore) -> None:
-    """Same size, another byte: the error comes before the first block, from every way of reading."""
+    """The error is raised before the first block, by every way of reading."""
     data = b"precious " * 1000
     stored = store.put([data])
     list(store.open_blocks(stored.sha256))
@@ -166,7 +166,7 @@ def test_damaged_bytes_are_never_served(store: ByteStore) -> None:
 
 
 def test_sending_damaged_bytes_again_heals_them(store: ByteStore) -> None:
-    """An upload of the same content replaces what no longer has its hash."""
+    """An upload of the same content replaces damaged bytes."""
     stored = store.put([b"precious"])
     overwrite(store, stored.sha256, b"damaged!")
     assert store.put([b"precious"]) == stored
@@ -174,7 +174,7 @@ def test_sending_damaged_bytes_again_heals_them(store: ByteStore) -> None:
 
 
 def test_deleting_removes_the_bytes_once(store: ByteStore) -> None:
-    """True, then False; a reader that has begun still ends."""
+    """`delete` returns True, then False; a read in progress still completes."""
     stored = store.put([b"x" * (BLOCK + 1)])
     blocks = store.open_blocks(stored.sha256)
     first = next(blocks)
@@ -188,7 +188,7 @@ def test_deleting_removes_the_bytes_once(store: ByteStore) -> None:
 
 
 def test_random_access_reads_what_is_there(store: ByteStore) -> None:
-    """Fewer bytes only at the end; nonsense offsets are no error."""
+    """Fewer bytes are returned only at the end; offsets out of range are no error."""
     stored = store.put([b"0123456789"])
     with store.reader(stored.sha256) as read_at:
         assert (read_at(2, 3), read_at(8, 5), read_at(50, 5), read_at(-4, 2)) == (b"234", b"89", b"", b"01")
@@ -198,7 +198,7 @@ def test_random_access_reads_what_is_there(store: ByteStore) -> None:
 
 
 def test_random_access_reads_any_place_of_a_large_file(store: ByteStore) -> None:
-    """Also across the blocks that are kept, and back again."""
+    """Also across cached blocks, and backwards."""
     data = b"".join(number.to_bytes(4, "big") for number in range(LARGE // 4))
     stored = store.put([data])
     with store.reader(stored.sha256) as read_at:
@@ -208,7 +208,7 @@ def test_random_access_reads_any_place_of_a_large_file(store: ByteStore) -> None
 
 
 def test_a_file_of_this_machine_is_gone_when_it_is_closed(store: ByteStore, tmp_path: Path) -> None:
-    """A library that needs a file gets one with a descriptor; of a bucket's nothing stays."""
+    """Libraries that need a file get one with a descriptor; a downloaded copy is removed."""
     stored = store.put([b"0123456789"])
     before = sorted(tmp_path.rglob("*"))
     with store.local_file(stored.sha256) as place, place.open("rb") as file:
@@ -219,7 +219,7 @@ def test_a_file_of_this_machine_is_gone_when_it_is_closed(store: ByteStore, tmp_
 
 
 def test_hashes_are_listed_with_those_stored_since_left_out(store: ByteStore) -> None:
-    """A sweep asks for what nobody has stored since a moment."""
+    """A sweep lists only hashes not stored again since a given time."""
     stored = store.put([b"x"])
     assert list(store.digests()) == [stored.sha256]
     assert list(store.digests(before=1.0)) == []
@@ -229,7 +229,7 @@ def test_hashes_are_listed_with_those_stored_since_left_out(store: ByteStore) ->
 
 
 def test_every_error_says_what_to_do_and_names_no_path() -> None:
-    """What, where, what next; no traceback, no directory, no content."""
+    """A message says what happened and what to do; it has no traceback, path or content."""
     errors = (TooLargeError(5), StorageFullError(), MissingError(MISSING), CorruptError(MISSING), StoreAwayError("x"))
     for error in errors:
         assert str(error).count(".") >= 2

@@ -1,4 +1,4 @@
-"""How many calls to a store may be under way: fewer while it answers none, and no call waits for one that hangs."""
+"""The number of concurrent calls to a store: fewer while it answers none, so that no call waits for a hanging one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from artifacts.storage.bucket_client import MAX_CALLS, MAX_UNANSWERED, SLOW_SECO
 
 
 class Clock:
-    """A time that passes when a test says so."""
+    """A clock that tests advance."""
 
     now = 100.0
 
@@ -17,7 +17,7 @@ class Clock:
 
 
 def test_a_store_that_answers_nothing_gets_few_calls_and_further_ones_are_refused_at_once() -> None:
-    """Until it answers one; a quiet store that is not asked is not slow."""
+    """One answer ends the state; an idle store does not count as slow."""
     clock = Clock()
     slots = CallSlots(clock)
     assert all(slots.acquire() for _ in range(MAX_UNANSWERED))
@@ -32,7 +32,7 @@ def test_a_store_that_answers_nothing_gets_few_calls_and_further_ones_are_refuse
 
 
 def test_a_call_waits_for_a_slot_while_others_are_answered() -> None:
-    """Which is what a busy store does."""
+    """A busy store still answers, so calls wait instead of being refused."""
     slots, got = CallSlots(), threading.Event()
     assert all(slots.acquire() for _ in range(MAX_CALLS))
 

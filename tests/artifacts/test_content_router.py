@@ -1,4 +1,4 @@
-"""get_artifact gives each service an artifact in the form it can read, and never its bytes as text."""
+"""get_artifact gives each service an artifact in a form it can read, and never its bytes as text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DATA = bytes(range(64))
 
 
 class FakeServices:
-    """Services named by what they read: `text+vision` has text and vision; `down` fails, others are unknown."""
+    """Services named by their capabilities, such as `text+vision`; `down` fails, others are unknown."""
 
     def get_capabilities(self, service_id: str) -> Capabilities | None:
         if service_id == "down":
@@ -31,7 +31,7 @@ class FakeServices:
 
 
 class Gone:
-    """Content whose bytes are not to be had."""
+    """Content whose bytes cannot be read."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -108,7 +108,7 @@ ARTIFACTS = {"TXT": TXT, "PNG": PNG, "MP3": MP3, "MP4": MP4, "PDF": PDF, "BIN": 
 )
 @pytest.mark.parametrize("row", [line.split() for line in TABLE.strip().splitlines()[1:]], ids=" ".join)
 def test_kind_and_service_decide_the_route(row: list[str]) -> None:
-    """The seed's table, with decision 1's audio and video; an unknown or failing service reads text only."""
+    """An unknown or failing service counts as text-only."""
     name, service, content_type, routing = row
     result = ROUTER.route_content(ARTIFACTS[name], service)
     assert (result.content_type, result.routing) == (content_type, routing)
@@ -116,7 +116,7 @@ def test_kind_and_service_decide_the_route(row: list[str]) -> None:
 
 @pytest.mark.requirement("ABR-3.2", "ABR-3.3", "ABR-7.1", "ABR-7.2", "ABR-7.3")
 def test_an_image_for_a_vision_model_is_a_data_url_with_its_type() -> None:
-    """Exactly CONTRACT §5, nothing else beside it."""
+    """The result has exactly these fields."""
     assert ROUTER.route_content(PNG, "text+vision").as_json() == {
         "contentType": "image",
         "routing": "image_url",
@@ -137,7 +137,7 @@ def test_an_image_for_a_vision_model_is_a_data_url_with_its_type() -> None:
 
 @pytest.mark.requirement("ABR-7.4", "ABR-4.1")
 def test_a_document_for_a_file_model_is_a_file_object() -> None:
-    """Name, type and base64 in `file`; a nameless one is called by its id."""
+    """`file` has name, type and base64; without a file name its id is used."""
     result = ROUTER.route_content(PDF, "text+file").as_json()
     assert result["file"] == {
         "type": "file",
@@ -148,7 +148,7 @@ def test_a_document_for_a_file_model_is_a_file_object() -> None:
 
 @pytest.mark.requirement("ABR-4.3", "ABR-4.4", "ABR-6.2", "ABR-6.4", "ABR-7.5")
 def test_a_model_that_cannot_read_it_is_told_name_type_size_and_what_to_do() -> None:
-    """The seed's text to the letter, with the size line of decision 2."""
+    """The text has name, type, size and a suggestion."""
     result = ROUTER.route_content(PDF, "text", language="zh").as_json()
     assert result["content"] == (
         "[无法读取] report.pdf (artifact:abc123)\n"
@@ -162,7 +162,7 @@ def test_a_model_that_cannot_read_it_is_told_name_type_size_and_what_to_do() -> 
 
 @pytest.mark.requirement("ABR-5.1", "ABR-5.2", "ABR-5.3")
 def test_text_comes_as_it_is_with_its_metadata() -> None:
-    """No encoding, no decoration, no binaryType."""
+    """No encoding, no added text, no `binaryType`."""
     result = ROUTER.route_content(TXT, "text+vision+file").as_json()
     assert result["content"] == "能力路由, as it is: YWJj"
     assert "binaryType" not in result["metadata"]
@@ -170,7 +170,7 @@ def test_text_comes_as_it_is_with_its_metadata() -> None:
 
 
 def test_long_text_comes_in_pages_that_name_the_next_call() -> None:
-    """Following the notes' offsets gives the whole text once, without a gap or an overlap."""
+    """Following the offsets in the notes yields the whole text once, without gaps or overlaps."""
     whole = "".join(chr(0x4E00 + index % 500) for index in range(50_000))
     first = ROUTER.route_content(text_of(whole), "text", language="en")
     assert first.metadata["totalChars"] == 50_000
@@ -190,7 +190,7 @@ def test_long_text_comes_in_pages_that_name_the_next_call() -> None:
 
 @pytest.mark.parametrize(("offset", "content"), [(3, "de"), (5, ""), (900, ""), (-1, "abcde")])
 def test_a_page_past_the_end_is_empty(offset: int, content: str) -> None:
-    """Offsets outside the text are no error, and every page says how long the whole is."""
+    """Offsets outside the text are no error, and every page has the total length."""
     result = ROUTER.route_content(text_of("abcde"), "text", offset=offset)
     assert (result.content, result.metadata["totalChars"]) == (content, 5)
 
@@ -200,7 +200,7 @@ def test_a_page_past_the_end_is_empty(offset: int, content: str) -> None:
     ("service", "warnings"), [("text", ()), ("nobody-knows", ("unknown_service",)), ("down", ("capabilities_unknown",))]
 )
 def test_a_service_that_cannot_be_asked_is_warned_of(service: str, warnings: tuple[str, ...]) -> None:
-    """The answer is text all the same, and says why (CONTRACT §4)."""
+    """The result is text with a warning that gives the reason."""
     result = ROUTER.route_content(PNG, service)
     assert result.warnings == warnings
     assert result.as_json().get("warnings", []) == list(warnings)
@@ -211,7 +211,7 @@ def test_a_service_that_cannot_be_asked_is_warned_of(service: str, warnings: tup
 @pytest.mark.parametrize("artifact", [PNG, PDF, TXT], ids=["image", "document", "text"])
 @pytest.mark.parametrize("known", [True, False], ids=["known beforehand", "found out while reading"])
 def test_bytes_that_cannot_be_read_are_told_with_a_warning(reason: str, artifact: StoredArtifact, known: bool) -> None:
-    """The seed's failed text and the warning; no exception, no half of a file (CONTRACT §4)."""
+    """The result is the failure text with a warning, not an exception or a partial file."""
     broken = replace(artifact, unreadable=reason) if known else replace(artifact, content=Gone(reason))
     result = ROUTER.route_content(broken, "text+vision+file", language="zh").as_json()
     assert (result["routing"], result["warnings"]) == ("text", [reason])
@@ -233,14 +233,14 @@ def test_bytes_that_cannot_be_read_are_told_with_a_warning(reason: str, artifact
     ],
 )
 def test_the_binary_type_comes_from_type_then_name(mime_type: str, filename: str | None, kind: Kind) -> None:
-    """Metadata decides: the MIME type first, then the extension."""
+    """Metadata decides: first the MIME type, then the extension."""
     artifact = stored(Kind.OTHER, mime_type, filename)
     assert ROUTER.detect_binary_type(artifact) is kind
 
 
 @pytest.mark.requirement("ABR-1.5", "ABR-8.2")
 def test_without_metadata_the_content_is_looked_at() -> None:
-    """A type found in the bytes is used, and written into the data URL."""
+    """The type found in the bytes is used, also in the data URL."""
     router = ArtifactContentRouter(FakeServices(), detect=lambda _: "image/gif")
     assert router.detect_binary_type(BIN) is Kind.IMAGE
     result = router.route_content(BIN, "text+vision").as_json()
@@ -250,7 +250,7 @@ def test_without_metadata_the_content_is_looked_at() -> None:
 
 @pytest.mark.requirement("ABR-8.3")
 def test_a_detector_that_fails_leaves_an_unknown_binary_that_is_described() -> None:
-    """Whatever the detector trips over, the model gets words; only bytes that are gone leave no trace in the log."""
+    """The artifact is described whatever the detector raises; only unexpected errors are logged."""
 
     def failing(error: Exception) -> ArtifactContentRouter:
         def trips(_: StoredArtifact) -> str | None:
@@ -267,19 +267,19 @@ def test_a_detector_that_fails_leaves_an_unknown_binary_that_is_described() -> N
 
 @pytest.mark.requirement("ABR-8.3")
 def test_text_that_turns_out_not_to_be_text_is_described() -> None:
-    """Bytes that do not decode never reach the content field."""
+    """Bytes that do not decode are never put into `content`."""
     result = ROUTER.route_content(stored(Kind.TEXT, "text/plain", "x.txt", b"\xff\xfe\x00\xff"), "text")
     assert (result.content_type, result.routing) == ("binary", "text")
     assert "[Unreadable] x.txt" in (result.content or "")
 
 
 def test_an_image_url_is_made_of_bytes_or_of_base64() -> None:
-    """Both give the same object (ABR-3.3)."""
+    """Both yield the same object (ABR-3.3)."""
     encoded = base64.b64encode(DATA).decode()
     assert ROUTER.format_image_url(DATA, "image/png") == ROUTER.format_image_url(encoded, "image/png")
 
 
-# -- laws ------------------------------------------------------------------------------------------------------------
+# -- properties ------------------------------------------------------------------------------------------------------
 
 SERVICES = st.lists(st.sampled_from(["vision", "audio", "video", "file"]), unique=True).map(
     lambda words: "+".join(["text", *words])
@@ -296,7 +296,7 @@ BINARY = st.builds(
 @pytest.mark.requirement("ABR-P1", "ABR-INV2")
 @given(words=st.text(), service=SERVICES)
 def test_any_text_equals_the_content(words: str, service: str) -> None:
-    """Whatever the words and the service: routing text, content the very same string."""
+    """Routing is text and the content is the same string, for any text and service."""
     result = ROUTER.route_content(text_of(words), service)
     assert (result.content_type, result.routing, result.content) == ("text", "text", words)
 
@@ -304,7 +304,7 @@ def test_any_text_equals_the_content(words: str, service: str) -> None:
 @pytest.mark.requirement("ABR-P2", "ABR-INV1", "ABR-6.1", "ABR-6.3")
 @given(artifact=BINARY, data=st.binary(min_size=16, max_size=100), service=SERVICES)
 def test_a_text_answer_holds_nothing_of_the_bytes(artifact: StoredArtifact, data: bytes, service: str) -> None:
-    """No run of 16 bytes or more of their base64, nor of the bytes themselves."""
+    """Neither the bytes nor 16 consecutive bytes as base64 appear in it."""
     result = ROUTER.route_content(replace(artifact, content=InMemory(data, artifact.kind), size=len(data)), service)
     if result.routing != "text":
         return
@@ -317,7 +317,7 @@ def test_a_text_answer_holds_nothing_of_the_bytes(artifact: StoredArtifact, data
 @pytest.mark.requirement("ABR-INV4", "ABR-INV5", "ABR-7.1", "ABR-7.2")
 @given(artifact=BINARY, service=SERVICES, broken=st.sampled_from([None, "artifact_missing", "artifact_corrupt"]))
 def test_every_result_is_complete_and_typed(artifact: StoredArtifact, service: str, broken: str | None) -> None:
-    """Never an exception; exactly one of content, imageUrl and file, the one that routing names."""
+    """No exception; exactly one of content, imageUrl and file is set, as `routing` says."""
     result = ROUTER.route_content(replace(artifact, unreadable=broken), service).as_json()
     assert result["contentType"] in ("image", "binary")
     field = {"text": "content", "image_url": "imageUrl", "file": "file"}[result["routing"]]
@@ -331,7 +331,7 @@ def test_every_result_is_complete_and_typed(artifact: StoredArtifact, service: s
 def test_the_same_kind_and_capability_give_the_same_route(
     first: StoredArtifact, second: StoredArtifact, service: str
 ) -> None:
-    """Names, sizes and bytes do not change the decision."""
+    """Names, sizes and bytes do not affect the decision."""
     if ROUTER.detect_binary_type(first) is ROUTER.detect_binary_type(second):
         one, other = ROUTER.route_content(first, service), ROUTER.route_content(second, service)
         assert isinstance(one, ContentRouteResult)
@@ -344,7 +344,7 @@ def test_the_same_kind_and_capability_give_the_same_route(
     mime_type=st.sampled_from(["image/jpeg", "image/png", "image/gif", "image/webp"]),
 )
 def test_any_bytes_held_as_an_image_reach_a_vision_model_whole(data: bytes, mime_type: str) -> None:
-    """The data URL names the type and decodes to the very bytes."""
+    """The data URL has the type and decodes to the same bytes."""
     result = ROUTER.route_content(stored(Kind.IMAGE, mime_type, "x", data), "text+vision").as_json()
     head, _, encoded = result["imageUrl"]["image_url"]["url"].partition(",")
     assert head == f"data:{mime_type};base64"

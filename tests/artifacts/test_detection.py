@@ -1,4 +1,4 @@
-"""What is this file? The table of sample files, then the laws of decision 3 one by one."""
+"""Type detection: first the table of sample files, then each rule."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def look(data: bytes, declared: str | None = None, filename: str | None = None) 
 @pytest.mark.requirement("ABR-1.1", "ABR-1.2", "ABR-1.3")
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
 def test_a_sample_file_is_what_it_is(sample: Sample) -> None:
-    """With its name alone, each of the samples has its type, kind and encoding, and nothing contradicts the name."""
+    """By its name and bytes each sample has its type, kind and encoding, without a mismatch."""
     found = look(sample.data, None, sample.name)
     assert (found.mime_type, found.kind, found.encoding) == (sample.mime, sample.kind, sample.encoding)
     assert found.is_binary is sample.is_binary
@@ -55,7 +55,7 @@ def test_a_sample_file_is_what_it_is(sample: Sample) -> None:
 @pytest.mark.requirement("ABR-1.5", "ABR-8.2")
 @pytest.mark.parametrize("sample", [s for s in SAMPLES if s.is_binary], ids=lambda sample: sample.name)
 def test_a_binary_sample_is_known_without_name_and_declaration(sample: Sample) -> None:
-    """Without metadata the bytes alone give the same answer, or the more general one that stands in the table."""
+    """The bytes alone give the same type, or the more general one of the table."""
     found = (ALONE if sample.bare else DETECT).detect(sample.data)
     bare = sample.bare or sample.mime
     assert (found.mime_type, found.kind) == (bare, kind_of(bare))
@@ -64,26 +64,26 @@ def test_a_binary_sample_is_known_without_name_and_declaration(sample: Sample) -
 @pytest.mark.requirement("ABR-1.1")
 @pytest.mark.parametrize("sample", [s for s in SAMPLES if not s.is_binary], ids=lambda sample: sample.name)
 def test_a_text_sample_is_text_without_name_and_declaration(sample: Sample) -> None:
-    """Text is text whatever it is called, in the same encoding."""
+    """Text is detected whatever its name, with the same encoding."""
     found = look(sample.data)
     assert (found.kind, found.is_binary, found.encoding) == (Kind.TEXT, False, sample.encoding)
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
 def test_a_sample_is_the_same_without_libmagic(sample: Sample) -> None:
-    """Our own table is enough: opinions from outside change none of the samples' types."""
+    """The own signature table suffices: libmagic changes the type of no sample."""
     found = ALONE.detect(sample.data, None, None, sample.name)
     assert (found.mime_type, found.kind, found.is_binary) == (sample.mime, sample.kind, sample.is_binary)
 
 
 def test_there_are_more_than_sixty_real_formats() -> None:
-    """The table names at least 60 different types, and each sample says how it was made."""
+    """The table has at least 60 types, and each sample names its origin."""
     assert len({sample.mime for sample in SAMPLES}) >= 60
     assert all(sample.made for sample in SAMPLES)
 
 
 def test_no_sample_is_another_under_a_second_name() -> None:
-    """Each row of the table is a file of its own: no name and no content stands twice."""
+    """Names and contents are unique."""
     assert len({sample.name for sample in SAMPLES}) == len(SAMPLES)
     assert len({sample.data for sample in SAMPLES}) == len(SAMPLES)
 
@@ -93,7 +93,7 @@ def test_no_sample_is_another_under_a_second_name() -> None:
     "declared", ["image/png", "image/tiff", "audio/mpeg", "video/mp4", "application/pdf", "application/x-own-thing"]
 )
 def test_a_declared_type_stands_when_the_bytes_prove_nothing(declared: str) -> None:
-    """Metadata decides (ABR-1.4): bytes without a signature leave what was declared."""
+    """Bytes without a signature keep the declared type (ABR-1.4)."""
     found = look(bytes(range(256)) * 4, declared, "whatever.bin")
     assert found.mime_type == declared
     assert found.is_binary
@@ -117,7 +117,7 @@ def test_a_declared_type_stands_when_the_bytes_prove_nothing(declared: str) -> N
     ],
 )
 def test_bytes_that_prove_another_type_win_and_the_contradiction_is_kept(data: bytes, declared: str, mime: str) -> None:
-    """A signature with a valid structure overrules the declaration, of another kind or of the same."""
+    """A signature with a valid structure overrules a declaration of another or the same kind."""
     found = look(data, declared)
     assert (found.mime_type, found.declared_mime_type, found.detected_mime_type) == (mime, declared, mime)
     assert found.mismatch
@@ -136,7 +136,7 @@ def test_bytes_that_prove_another_type_win_and_the_contradiction_is_kept(data: b
     ],
 )
 def test_fixed_bytes_without_a_structure_are_a_hint_and_no_proof(stub: bytes) -> None:
-    """A label stuck on something else overrules no declaration; without one it is all that is known."""
+    """They overrule no declaration; without one, they give the type."""
     data = stub + b"\0\xfe\xff\x01" * 9
     assert look(data, "audio/flac").mime_type == "audio/flac"
     assert ALONE.detect(data).mime_type != "application/octet-stream"
@@ -161,19 +161,19 @@ def test_fixed_bytes_without_a_structure_are_a_hint_and_no_proof(stub: bytes) ->
     ],
 )
 def test_a_short_signature_without_a_structure_names_no_type(data: bytes) -> None:
-    """Two letters, or NULs around one byte, are chance."""
+    """Two letters, or NULs around one byte, may be chance."""
     found = ALONE.detect(data + b"\0\xfe\xff\x01" * 9)
     assert (found.mime_type, found.detected_mime_type) == ("application/octet-stream", None)
 
 
 def test_a_film_of_a_brand_that_names_films_is_no_sound() -> None:
-    """Registries call `.3g2` a sound; KDDI's brand is that of its phones' films."""
+    """Registries list `.3g2` as audio, but KDDI's brand is for its phones' videos."""
     found = look(iso_media(b"KDDI"), "audio/3gpp2", "a.3g2")
     assert (found.mime_type, found.mismatch) == ("video/3gpp2", True)
 
 
 def test_a_sound_behind_a_tag_is_named_whatever_was_declared() -> None:
-    """ID3 stands before AAC and FLAC, too: what is behind it decides, and contradicts a wrong declaration."""
+    """AAC and FLAC may follow an ID3 tag too, so the data after the tag decide."""
     aac = next(sample.data for sample in SAMPLES if sample.name == "tagged.aac")
     assert (look(aac, "audio/flac").mime_type, look(aac, "audio/flac").mismatch) == ("audio/aac", True)
     assert look(mp3(tag=True), "audio/aac").mime_type == "audio/mpeg"
@@ -184,13 +184,13 @@ def test_a_sound_behind_a_tag_is_named_whatever_was_declared() -> None:
     "words", [b"!<arch>\nis how an archive begins\n", b"\n\n\x05\x01words", b"P6 is a format of pixmaps\n"]
 )
 def test_words_that_begin_like_a_format_are_words(words: bytes) -> None:
-    """An archive of texts is no text, and a text about archives is no archive."""
+    """An archive of texts is not text, and a text about archives is not an archive."""
     assert look(words).kind in (Kind.TEXT, Kind.OTHER)
     assert look(words).mime_type in ("text/plain", "application/octet-stream")
 
 
 def test_a_document_in_xml_is_told_by_its_root_and_not_by_words_inside() -> None:
-    """Captions and books have a `head` and a `body`, too; comments and declarations before the root do not matter."""
+    """Other XML formats have `head` and `body` too; comments and doctypes before the root are skipped."""
     start = b"<?xml version='1.0'?><!DOCTYPE a><!-- <html> -->\n"
     assert look(start + b"<a><head/><body/></a>").mime_type == "application/xml"
     assert look(start + b"<html><body/></html>").mime_type == "text/html"
@@ -203,20 +203,20 @@ def test_a_document_in_xml_is_told_by_its_root_and_not_by_words_inside() -> None
 )
 @pytest.mark.parametrize("words", [b"just words\n", ZH.encode(), ZH.encode("gbk"), ZH.encode("utf-16-le")])
 def test_clean_text_declared_as_media_archive_or_office_is_text(declared: str, words: bytes) -> None:
-    """Such types are never clean text, so the text wins."""
+    """Such types are never valid text, so the text wins."""
     found = look(words, declared)
     assert (found.mime_type, found.kind, found.mismatch) == ("text/plain", Kind.TEXT, True)
 
 
 def test_text_of_an_unknown_declared_type_keeps_that_type() -> None:
-    """A type nobody knows may well be text: its name stands and its words are readable."""
+    """An unknown type may well be text: it keeps its name, and its text is readable."""
     found = look(b"1 2 3\n", "application/x-own-thing")
     assert (found.mime_type, found.kind, found.mismatch) == ("application/x-own-thing", Kind.TEXT, False)
 
 
 @pytest.mark.parametrize("declared", ["text/plain", "application/json", "text/csv", "image/svg+xml"])
 def test_what_is_declared_text_and_decodes_in_no_way_is_binary(declared: str) -> None:
-    """No text though text was declared: the bytes win."""
+    """Bytes that do not decode are binary, even if text was declared."""
     found = look(bytes(range(256)) * 4, declared)
     assert (found.mime_type, found.is_binary, found.mismatch) == ("application/octet-stream", True, True)
 
@@ -225,7 +225,7 @@ def test_what_is_declared_text_and_decodes_in_no_way_is_binary(declared: str) ->
     "declared", [None, "", "octet", "application/octet-stream", "Application/Octet-Stream; x=y", "a/b/c"]
 )
 def test_a_type_that_says_nothing_counts_as_not_declared(declared: str | None) -> None:
-    """Then the extension is asked, then the bytes (decision 3)."""
+    """Then the extension decides, then the bytes."""
     unknown = b"\x00\xfe\xff\x01" * 9
     assert look(unknown, declared, "a.mp3").mime_type == "audio/mpeg"
     assert look(PNG, declared, "noname").mime_type == "image/png"
@@ -248,19 +248,19 @@ def test_a_type_that_says_nothing_counts_as_not_declared(declared: str | None) -
     ],
 )
 def test_a_declaration_is_cleaned_of_parameters_quotes_case_and_other_names(raw: object, clean: str | None) -> None:
-    """What is left is the name that providers use, or nothing."""
+    """The result is the name that providers use, or None."""
     assert clean_mime(raw) == clean
 
 
 @given(st.one_of(st.text(), st.binary(), st.none()))
 def test_cleaning_a_type_twice_is_cleaning_it_once(raw: object) -> None:
-    """Whatever is declared, the clean name is its own clean name."""
+    """The result is stable for any input."""
     once = clean_mime(raw)
     assert once is None or clean_mime(once) == once
 
 
 def test_every_name_in_the_tables_is_clean_and_has_one_kind() -> None:
-    """Aliases lead to names that lead nowhere else; extensions and signatures name clean types."""
+    """Aliases resolve in one step; extensions and signatures have clean types."""
     names = [*ALIASES.values(), *EXTENSIONS_OF_MIME, *(row.mime for row in SIGNATURES)]
     assert [name for name in names if clean_mime(name) != name] == []
     assert not UNDECLARED & set(ALIASES)
@@ -271,7 +271,7 @@ def test_every_name_in_the_tables_is_clean_and_has_one_kind() -> None:
 
 
 def test_svg_is_text_to_a_model_and_rtf_is_a_document() -> None:
-    """SVG can be read as it stands; the words of an RTF file cannot (decision 3)."""
+    """SVG is readable as it is; an RTF file's markup is not."""
     assert (look(SVG, "image/svg+xml").kind, look(SVG).mime_type) == (Kind.TEXT, "image/svg+xml")
     assert look(b"{\\rtf1 x}", "text/plain").kind is Kind.DOCUMENT
     assert kind_of("application/vnd.ms-excel") is Kind.DOCUMENT
@@ -280,13 +280,13 @@ def test_svg_is_text_to_a_model_and_rtf_is_a_document() -> None:
 @pytest.mark.parametrize("before", [b"\n\n", b"\xef\xbb\xbf", b"\r\n \t"])
 @pytest.mark.parametrize("declared", ["application/pdf", "text/plain", None])
 def test_a_pdf_behind_blank_lines_or_a_byte_order_mark_is_still_a_pdf(before: bytes, declared: str | None) -> None:
-    """Some programs write them; readers look for the header in the first 1024 bytes."""
+    """Some programs write such bytes, and readers search the first 1024 bytes for the header."""
     found = detector().detect(before + b"%PDF-1.4\n1 0 obj\n<<>>\nendobj\n%%EOF\n", None, declared)
     assert (found.mime_type, found.kind) == ("application/pdf", Kind.DOCUMENT)
 
 
 def test_an_unknown_container_layout_leaves_the_declared_type_of_that_container() -> None:
-    """A cut-off office file has no directory to look into; what was declared of a zip stands."""
+    """A truncated Office file has no directory, so the declared type of the same container is kept."""
     cut = docx("x" * 50)[:60]
     kind = f"{OOXML}wordprocessingml.document"
     assert (look(cut, kind).mime_type, look(cut, kind).mismatch) == (kind, False)
@@ -294,7 +294,7 @@ def test_an_unknown_container_layout_leaves_the_declared_type_of_that_container(
 
 @pytest.mark.parametrize("made", ["presentationml.slideshow", "presentationml.template"])
 def test_a_template_and_a_show_are_presentations_of_their_own_type(made: str) -> None:
-    """The parts of the package are the same, so what was declared is no contradiction; a letter is one."""
+    """The package's parts are the same, so the declared type is no mismatch; a text document is one."""
     found = look(pptx("x"), f"{OOXML}{made}", "a.ppsx")
     assert (found.mime_type, found.mismatch) == (f"{OOXML}{made}", False)
     assert look(docx("x"), f"{OOXML}{made}").mismatch
@@ -310,13 +310,13 @@ def test_a_template_and_a_show_are_presentations_of_their_own_type(made: str) ->
     ],
 )
 def test_a_package_for_macros_may_hold_none(name: str, declared: str) -> None:
-    """The name says that macros may run; that there are none is no contradiction."""
+    """The type only allows macros, so their absence is no mismatch."""
     data = next(sample.data for sample in SAMPLES if sample.name == name)
     assert (look(data, declared).mime_type, look(data, declared).mismatch) == (declared, False)
 
 
 def test_macros_in_a_package_that_was_declared_without_are_a_contradiction() -> None:
-    """Nobody expects them there; nor is a binary workbook one in XML."""
+    """Unexpected macros are a mismatch, as is a binary workbook declared as XML."""
     macros = next(sample.data for sample in SAMPLES if sample.name == "macro.docm")
     assert look(macros, f"{OOXML}wordprocessingml.document").mismatch
     binary = next(sample.data for sample in SAMPLES if sample.name == "sums.xlsb")
@@ -324,7 +324,7 @@ def test_macros_in_a_package_that_was_declared_without_are_a_contradiction() -> 
 
 
 def test_a_jpeg_ls_file_is_no_jpeg() -> None:
-    """It begins as a JPEG does, and what reads JPEG cannot read it: its frame header tells."""
+    """It starts like a JPEG, but JPEG decoders cannot read it; the frame header differs."""
     data = next(sample.data for sample in SAMPLES if sample.name == "photo.jls")
     assert look(data).mime_type == "image/jls"
     assert look(data, "image/jpeg").mismatch
@@ -332,14 +332,14 @@ def test_a_jpeg_ls_file_is_no_jpeg() -> None:
 
 
 def test_an_extension_of_the_right_container_is_no_contradiction() -> None:
-    """`.mp4` with sound alone is audio, and nobody was wrong; declared as video it is a contradiction."""
+    """An `.mp4` with only sound is audio without a mismatch; declared as video it is a mismatch."""
     sound = iso_media(b"isom", b"soun")
     assert (look(sound, None, "a.mp4").mime_type, look(sound, None, "a.mp4").mismatch) == ("audio/mp4", False)
     assert look(sound, "video/mp4").mismatch
 
 
 def test_the_uploaders_encoding_is_believed_when_it_decodes() -> None:
-    """The same bytes in the encoding somebody named; a name that does not decode is passed over."""
+    """A declared encoding that does not decode is ignored."""
     word = "Grüße, Öl, Ärger, Straße".encode("cp1252")
     assert DETECT.detect(word, encoding="cp1250").encoding == "cp1250"
     assert DETECT.detect(ZH.encode(), encoding="ascii").encoding == "utf-8"
@@ -347,13 +347,13 @@ def test_the_uploaders_encoding_is_believed_when_it_decodes() -> None:
 
 
 def test_the_preferred_language_decides_between_encodings_that_both_fit() -> None:
-    """Four bytes that are Chinese in GB18030 and in Big5: with zh they are GB18030."""
+    """Four bytes that are valid in GB18030 and in Big5 are GB18030 with `zh`."""
     both = "中文".encode("gbk")
     assert BinaryDetector(prefer="zh").detect(both).encoding == "gb18030"
 
 
 def test_text_is_judged_by_the_whole_file_and_not_by_its_beginning() -> None:
-    """A NUL or a byte that does not decode, far behind the head, makes it binary; late Chinese makes it GB18030."""
+    """NULs or invalid bytes far behind the head make it binary; late Chinese makes it GB18030."""
     plain = b"line of words\n" * 10_000
 
     def whole(data: bytes) -> Detection:
@@ -368,7 +368,7 @@ def test_text_is_judged_by_the_whole_file_and_not_by_its_beginning() -> None:
 
 
 def test_a_head_without_a_way_to_the_rest_is_judged_by_itself() -> None:
-    """A character cut in two by the end of the head is no fault of the file."""
+    """A character cut by the end of the head is not an error of the file."""
     data = ("x" + ZH * 3).encode("gbk")
     for length in (100, 101, 102, 103):
         assert DETECT.detect(data[:length], len(data)).encoding == "gb18030"
@@ -376,13 +376,13 @@ def test_a_head_without_a_way_to_the_rest_is_judged_by_itself() -> None:
 
 @pytest.mark.parametrize("declared", [None, "text/plain"])
 def test_an_empty_file_is_empty_text(declared: str | None) -> None:
-    """Nothing to look at: text, unless a name or a declaration says otherwise."""
+    """It is text unless its name or declared type says otherwise."""
     assert (look(b"", declared).kind, look(b"", declared).mime_type) == (Kind.TEXT, "text/plain")
     assert look(b"", "image/png").kind is Kind.IMAGE
 
 
 def test_evidence_is_json_and_each_reason_is_a_sentence() -> None:
-    """What a page shows: "declared image/png, bytes say application/pdf", step by step."""
+    """The page shows the evidence step by step, such as the declared type and then that of the bytes."""
     rows = json.loads(json.dumps(look(pdf("x"), "image/png", "a.png").evidence_json()))
     assert [(row["step"], row["says"]) for row in rows] == [
         ("declared", "image/png"),
@@ -395,7 +395,7 @@ def test_evidence_is_json_and_each_reason_is_a_sentence() -> None:
 
 @pytest.mark.requirement("ABR-8.3")
 def test_a_sniffer_and_a_guesser_that_fail_leave_unknown_binary() -> None:
-    """What nobody declared is unknown binary, and what was declared stands (ABR-8.2, 8.3); the log has both traces."""
+    """Undeclared bytes are unknown binary and declared ones keep their type (ABR-8.2, 8.3); both errors are logged."""
     with traces() as faults:
         found = FAILING.detect(b"\xff\x00\x81")
     assert (found.mime_type, found.kind, found.is_binary) == ("application/octet-stream", Kind.OTHER, True)
@@ -404,7 +404,7 @@ def test_a_sniffer_and_a_guesser_that_fail_leave_unknown_binary() -> None:
 
 
 def test_an_opinion_that_fails_costs_nothing_but_the_opinion() -> None:
-    """Chinese in GB18030 is found by our own trials whether or not the guesser breaks."""
+    """GB18030 is found by decoding trials even if the guesser fails."""
     found = FAILING.detect(ZH.encode("gb18030"))
     assert (found.kind, found.encoding) == (Kind.TEXT, "gb18030")
     assert "failed" not in [item.reason for item in found.evidence]
@@ -412,6 +412,6 @@ def test_an_opinion_that_fails_costs_nothing_but_the_opinion() -> None:
 
 @pytest.mark.requirement("ABR-1.2")
 def test_the_seeds_question_has_one_of_five_answers() -> None:
-    """`detect_binary_type` knows image, audio, video, document and other."""
+    """`detect_binary_type` returns image, audio, video, document or other."""
     kinds = {DETECT.detect_binary_type(sample.data, None, sample.name) for sample in SAMPLES}
     assert kinds == set(Kind) - {Kind.TEXT}

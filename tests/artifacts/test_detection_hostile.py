@@ -1,4 +1,4 @@
-"""Files made to mislead or to stall: detection answers, quickly, and never raises."""
+"""Misleading and hostile files: detection returns quickly and never raises."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from capabilities.core.vocabulary import Kind
 from tests.artifacts.faults import no_fault_of_our_own, traces
 
 DETECT = detector()
+# Every codec of Python, including those that are not text encodings: an uploader may name any of them.
 ENCODINGS = sorted({*aliases, *aliases.values()})
-"""Every encoding that Python knows, and its ways to write bytes that are no text: what an uploader may name."""
 PNG = picture("PNG")
 BUDGET_SECONDS = 2.0
 
@@ -43,7 +43,7 @@ BUDGET_SECONDS = 2.0
     ],
 )
 def test_a_misleading_file_is_what_its_bytes_are(name: str, data: bytes, kind: Kind) -> None:
-    """Polyglots go by their beginning with a structure; words are words."""
+    """The structure at the beginning decides a polyglot's type; plain text is text."""
     found = DETECT.detect(data)
     if name == "gif header before a pdf":
         assert not any(item.reason == "signature" for item in found.evidence)
@@ -66,7 +66,7 @@ def test_a_misleading_file_is_what_its_bytes_are(name: str, data: bytes, kind: K
     ],
 )
 def test_hostile_bytes_take_bounded_time(name: str, data: bytes) -> None:
-    """Work is bounded by what is looked at, not by what the bytes claim."""
+    """The work depends on the bytes read, not on the sizes they claim."""
     began = time.perf_counter()
     found = DETECT.detect(data[:65536], len(data), read_at=lambda offset, length: data[offset : offset + length])
     assert time.perf_counter() - began < BUDGET_SECONDS
@@ -83,9 +83,9 @@ def test_hostile_bytes_take_bounded_time(name: str, data: bytes) -> None:
 def test_detection_never_raises_and_its_answer_is_whole(
     data: bytes, declared: str | None, name: str | None, encoding: str | None
 ) -> None:
-    """Any bytes, any metadata: a clean type of that kind; text has an encoding that decodes it, binary has none.
+    """For any bytes and metadata the type is clean, and text has an encoding that decodes it.
 
-    Nothing failed on the way either: a fault that detection outlived ends this test.
+    An internal error that detection only logged fails this test too.
     """
     with no_fault_of_our_own():
         found = DETECT.detect(data, None, declared, name, encoding=encoding)
@@ -101,7 +101,7 @@ def test_detection_never_raises_and_its_answer_is_whole(
 
 @given(st.sampled_from([s for s in SAMPLES if s.is_binary]), st.integers(0, 600), st.integers(0, 255))
 def test_a_damaged_or_cut_sample_is_still_answered(sample, place: int, byte: int) -> None:
-    """One byte changed, or the rest missing: an answer, and the containers' readers raise nothing."""
+    """With one byte changed or the rest missing there is a result, and no container reader raises."""
     damaged = sample.data[:place] + bytes([byte]) + sample.data[place + 1 :]
     for data in (damaged, sample.data[:place]):
         with no_fault_of_our_own():
@@ -114,7 +114,7 @@ def test_a_damaged_or_cut_sample_is_still_answered(sample, place: int, byte: int
 @given(st.binary(min_size=20, max_size=400), st.sampled_from(["image/png", "image/jpeg", "image/gif", "image/webp"]))
 @pytest.mark.requirement("ABR-P3")
 def test_bytes_that_are_neither_text_nor_signed_stay_the_image_they_were_declared(data: bytes, declared: str) -> None:
-    """The seed's property 3, as far as detection decides it."""
+    """Only as far as detection decides it."""
     alone = DETECT.detect(data)
     if alone.kind is Kind.TEXT or any(item.reason == "signature" for item in alone.evidence):
         return
@@ -122,7 +122,7 @@ def test_bytes_that_are_neither_text_nor_signed_stay_the_image_they_were_declare
 
 
 def test_the_reader_that_fails_is_no_failure_of_the_upload() -> None:
-    """Storage that breaks while a container is looked into: what was declared stands."""
+    """If reading fails while a container is inspected, the declared type is kept."""
 
     def broken(offset: int, length: int) -> bytes:
         raise OSError("disk")
@@ -134,7 +134,7 @@ def test_the_reader_that_fails_is_no_failure_of_the_upload() -> None:
 
 
 def test_a_fault_of_our_own_is_logged_with_its_trace_and_costs_no_upload() -> None:
-    """What was declared stands, and the laws above see the fault: it is not taken for a hostile file."""
+    """The declared type is kept, and the tests above notice the logged error."""
 
     def wrong(offset: int, length: int) -> bytes:
         raise TypeError("a bytes-like object is required, not 'str'")
@@ -148,7 +148,7 @@ def test_a_fault_of_our_own_is_logged_with_its_trace_and_costs_no_upload() -> No
 
 
 def test_libmagic_in_use_is_named_and_its_opinion_is_only_asked_of_what_is_no_text() -> None:
-    """The health page can say whose opinion is asked."""
+    """The health page names the library in use; text and known signatures never reach it."""
     assert describe_sniffer().startswith(("libmagic", "pylibmagic", "none"))
     asked: list[bytes] = []
     counting = BinaryDetector(lambda head: asked.append(head))

@@ -1,4 +1,4 @@
-"""Text, other forms and facts come out of a process of their own; bombs and damage come back as nothing."""
+"""Text, conversions and facts are extracted in a separate process; bombs and damaged files yield nothing."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ DOCUMENTS = {
 
 @pytest.mark.parametrize("source", DOCUMENTS)
 def test_a_document_becomes_text_with_marks(kept, source: str) -> None:
-    """Pages, sheets and slides are marked; table cells are parted by tabs; scripts and styles are not text."""
+    """Pages, sheets and slides are marked, cells separated by tabs, scripts and styles omitted."""
     data, mime, text = DOCUMENTS[source]
     assert extract_text(kept(data), mime) == Text(text, source, "")
 
 
 def test_long_text_is_cut_and_the_note_says_where(kept) -> None:
-    """`[truncated: pages 1-2 of 9]`: what was read of how much there is."""
+    """The note `[truncated: pages 1-2 of 9]` gives the part that was read."""
     found = extract_text(kept(pdf(*["Hello world"] * 9)), "application/pdf", max_chars=30)
     assert found == Text(found.text, "pdf", "[truncated: pages 1-2 of 9]", 1 / 9)
     assert len(found.text) <= 30
@@ -71,14 +71,14 @@ def test_long_text_is_cut_and_the_note_says_where(kept) -> None:
 
 @pytest.mark.parametrize("mime", ["image/png", "application/x-7z-compressed", "application/vnd.visio"])
 def test_a_type_without_a_reader_has_no_text(kept, mime: str) -> None:
-    """No process is started for it."""
+    """No process is started."""
     assert extract_text(kept(b"x"), mime) is None
     assert not can_extract(mime)
 
 
 @pytest.mark.parametrize("name", ["TIFF", "BMP", "AVIF", "GIF", "PNG", "JPEG", "WEBP"])
 def test_an_image_is_converted_to_what_a_model_takes(kept, name: str) -> None:
-    """PNG or JPEG within the side asked for, and what is told of it is true."""
+    """The result is PNG or JPEG within the maximum side, with its true size."""
     converted = convert_image(kept(picture(name, (300, 200))), ConvertTo(("image/png", "image/jpeg"), None, 100))
     image = image_of(converted)
     assert (image.format, image.size) == ({"image/png": "PNG", "image/jpeg": "JPEG"}[converted.mime_type], (100, 67))
@@ -86,7 +86,7 @@ def test_an_image_is_converted_to_what_a_model_takes(kept, name: str) -> None:
 
 
 def test_a_converted_image_keeps_within_its_bytes(kept) -> None:
-    """Quality falls first, then the size; when nothing is small enough there is nothing."""
+    """Quality is reduced first, then the size; if nothing fits, the result is None."""
     path = kept(picture("BMP", (600, 400)))
     converted = convert_image(path, ConvertTo(("image/jpeg",), 20_000))
     assert converted.blob.size <= 20_000
@@ -96,7 +96,7 @@ def test_a_converted_image_keeps_within_its_bytes(kept) -> None:
 
 
 def test_a_turned_photograph_is_upright_and_without_metadata(kept) -> None:
-    """EXIF orientation 6 is applied, then every tag is gone."""
+    """EXIF orientation 6 is applied, then all metadata are removed."""
     exif = Image.Exif()
     exif[0x0112] = 6
     exif[0x010E] = "secret place"
@@ -106,14 +106,14 @@ def test_a_turned_photograph_is_upright_and_without_metadata(kept) -> None:
 
 
 def test_a_thumbnail_is_a_small_png(kept) -> None:
-    """At most 256 pixels a side."""
+    """At most 256 pixels per side."""
     image = Image.open(io.BytesIO(thumbnail(kept(picture("JPEG", (800, 400)))) or b""))
     assert (image.format, image.size) == ("PNG", (256, 128))
     assert thumbnail(kept(b"no image")) is None
 
 
 def test_facts_are_measured(kept) -> None:
-    """Pages and encryption of a PDF, seconds of sound, pixels of an image."""
+    """Pages and encryption of a PDF, seconds of audio, pixels of an image."""
     assert facts(kept(pdf("a", "b")), "application/pdf") == Facts(pages=2, encrypted=False)
     assert facts(kept(wav(1.5)), "audio/wav") == Facts(seconds=1.5)
     assert facts(kept(mp3(50)), "audio/mpeg").seconds == pytest.approx(1.306, abs=0.1)
@@ -132,7 +132,7 @@ def encrypted_pdf() -> bytes:
 
 
 def test_an_encrypted_document_says_so_and_gives_nothing(kept) -> None:
-    """A PDF with a password has no text and a fact."""
+    """An encrypted PDF has no text; the facts say that it is encrypted."""
     path = kept(encrypted_pdf())
     assert extract_text(path, "application/pdf") is None
     assert facts(path, "application/pdf") == Facts(encrypted=True)
@@ -140,13 +140,13 @@ def test_an_encrypted_document_says_so_and_gives_nothing(kept) -> None:
 
 
 def test_a_recording_is_measured_and_is_not_locked(kept) -> None:
-    """What has to be known before a model is asked about a file."""
+    """Duration and encryption must be known before a model is called with the file."""
     assert inspect(kept(wav(1.5)), "audio/wav") == Inspection(seconds=1.5)
     assert inspect(kept(b"x"), "video/mp4") == Inspection()
 
 
 def pixel_bomb() -> bytes:
-    """A PNG of a few hundred bytes that says it is 60,000 pixels a side."""
+    """Build a PNG of a few hundred bytes that declares 60,000 pixels per side."""
 
     def chunk(name: bytes, data: bytes) -> bytes:
         return be32(len(data)) + name + data + be32(zlib.crc32(name + data))
@@ -156,7 +156,7 @@ def pixel_bomb() -> bytes:
 
 
 def zip_bomb() -> bytes:
-    """A docx whose document unpacks to 200 MB of blanks."""
+    """Build a docx whose document unpacks to 200 MB of spaces."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as package, package.open("word/document.xml", "w") as entry:
         entry.write(b"<w:document xmlns:w='w'><w:body>")
@@ -184,32 +184,31 @@ EXTERNAL = b'<!DOCTYPE d [<!ENTITY x SYSTEM "file:///etc/passwd">]><d><p><t>&x;<
     ids=["zip bomb", "billion laughs", "external entity", "cut docx", "cut pdf", "empty", "broken xml", "many entries"],
 )
 def test_a_bomb_or_damage_gives_nothing_soon(kept, data: bytes, mime: str) -> None:
-    """None, within seconds, and never an exception."""
+    """The result is None within seconds, without an exception."""
     began = time.monotonic()
     assert extract_text(kept(data), mime) is None
     assert time.monotonic() - began < 20
 
 
 def test_a_pixel_bomb_is_not_unpacked(kept) -> None:
-    """3.6 gigapixels in a few bytes: neither converted nor shown small."""
+    """An image that declares 3.6 gigapixels is neither converted nor given a thumbnail."""
     assert convert_image(kept(pixel_bomb()), ConvertTo(("image/png",))) is None
     assert thumbnail(kept(pixel_bomb())) is None
 
 
 def test_a_process_that_takes_too_long_is_stopped(kept) -> None:
-    """The time limit ends it, and the answer says why."""
     result = run(kept(pdf("x")), "text", {"reader": "pdf", "max_chars": 9}, max_output=99, timeout=0.01)
     assert (result.reason, result.payload) == ("timeout", b"")
 
 
 def test_an_answer_over_the_cap_is_not_taken(kept) -> None:
-    """The parent reads no more than it asked for."""
+    """The parent process reads no more than the limit."""
     result = run(kept(docx("x" * 5000)), "text", {"reader": "docx", "max_chars": 9000}, max_output=100)
     assert (result.reason, result.payload) == ("too_large", b"")
 
 
 def test_a_file_that_is_not_there_or_an_unknown_operation_is_an_answer(tmp_path: Path, kept) -> None:
-    """Nothing raises, whatever is asked."""
+    """No exception is raised."""
     assert run(tmp_path / "none", "text", {}, max_output=100).reason == "failed"
     assert run(kept(b"x"), "dance", {}, max_output=100).reason == "failed"
     assert facts(tmp_path / "none", "application/pdf").reason == "failed"
@@ -237,7 +236,7 @@ assert "django" not in sys.modules
 
 
 def test_the_process_cannot_write_connect_start_programs_or_take_all_memory(tmp_path: Path) -> None:
-    """What the limits refuse, tried for real in a process that has put them on."""
+    """Each limit is tested in a process that has applied it."""
     code = CONFINED.format(root=str(ROOT))
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
     expected = ["refused"] * 5 if sys.platform == "linux" else ["refused"] * 4
@@ -246,7 +245,6 @@ def test_the_process_cannot_write_connect_start_programs_or_take_all_memory(tmp_
 
 
 def test_every_office_sample_is_answered(kept) -> None:
-    """Each document among the samples gives text or nothing."""
     for sample in SAMPLES:
         if can_extract(sample.mime):
             found = extract_text(kept(sample.data), sample.mime)

@@ -1,4 +1,4 @@
-"""An archive is its listing: names, sizes and days, nothing unpacked."""
+"""An archive's text is its listing of names, sizes and dates; nothing is unpacked."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def read(tmp_path: Path):
 
 
 def test_a_zip_is_a_list_of_names_sizes_and_days(read) -> None:
-    """Names by UTF-8 where they say so."""
+    """Names are decoded as UTF-8 if the entry's flag says so."""
     lines = "- a/计划.txt (5 bytes, 1980-01-01)\n- b.bin (9 bytes, 1980-01-01)"
     assert read(zip_of({"a/计划.txt": b"hello", "b.bin": bytes(9)}), ZIP) == Text(
         f"[archive: 2 entries, 14 bytes unpacked]\n{lines}", "zip"
@@ -38,14 +38,14 @@ def test_a_zip_is_a_list_of_names_sizes_and_days(read) -> None:
 
 
 def test_names_in_a_zip_from_chinese_windows_are_read(read) -> None:
-    """GBK without a flag that says so."""
+    """GBK names without a flag are recognized."""
     data = zip_of({"AAAA季度工作计划与总结报告.txt".replace("季度工作计划与总结报告", "B" * 22): b""})
     data = data.replace(b"B" * 22, "季度工作计划与总结报告".encode("gbk"))
     assert "- AAAA季度工作计划与总结报告.txt (0 bytes, " in read(data, ZIP).text
 
 
 def test_a_tar_is_listed_packed_or_not(read) -> None:
-    """Names, sizes and days; a packed file that is no tar has no words."""
+    """A compressed file that is not a tar has no text."""
     tar = tar_of("notes/a.txt", b"hello")
     words = "[archive]\n- notes/a.txt (5 bytes, 1970-01-01)"
     assert read(tar, TAR) == Text(words, "tar")
@@ -62,14 +62,14 @@ def many_entries() -> bytes:
 
 
 def test_a_long_listing_says_that_there_is_more(read) -> None:
-    """5,000 names, and a line that tells."""
+    """The listing ends after 5,000 names with a note."""
     found = read(many_entries(), ZIP)
     assert found.text.startswith("[archive: 6000 entries,")
     assert found.text.endswith("(the first 5000 of more)")
 
 
 def gzip_bomb() -> bytes:
-    """A tar of one file that unpacks to 600 MB of noughts."""
+    """Build a compressed tar with one file of 600 MB of zeros."""
     head = tarfile.TarInfo("a")
     head.size = 600 << 20
     buffer = io.BytesIO()
@@ -86,23 +86,22 @@ def gzip_bomb() -> bytes:
     ids=["bomb", "wild directory", "no tar", "cut"],
 )
 def test_a_bomb_or_damage_gives_nothing(read, data: bytes, mime: str) -> None:
-    """None, and never an exception."""
+    """None, without an exception."""
     assert read(data, mime) is None
 
 
 class CountingFile(io.BytesIO):
-    """A file that counts how often it was read."""
+    """A file that counts its reads."""
 
     reads = 0
 
     def read(self, size: int | None = -1) -> bytes:
-        """As always, and counted."""
         self.reads += 1
         return super().read(size)
 
 
 def test_an_entry_larger_than_its_file_is_not_skipped_read_by_read() -> None:
-    """A terabyte in a file of a kilobyte: the end is met a few times, not a hundred million."""
+    """A declared terabyte in a file of a kilobyte takes a few reads to reach the end, not millions."""
     head = tarfile.TarInfo("a")
     head.size = 1 << 40
     source = CountingFile(head.tobuf(tarfile.GNU_FORMAT))

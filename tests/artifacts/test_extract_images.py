@@ -1,4 +1,4 @@
-"""Images that few programs read become what every model takes: HEIC, PSD, ICNS."""
+"""Less common image formats are converted to common ones: HEIC, PSD, ICNS."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ PACKED = (
     "Zx?KQ7|NsC00gz?_(icE9NW37kA`_&MnS+A^NJ(TC<if%j7;LPKOw6n;K(=jeN+KwX4K*0oODYxwIlPZuy8nOvjQ`$8{|TqO|1ZI"
     "}_Y(J?HK|^=wtiZ4KdoVPS^5`^WpDG=HUI!YY-z9"
 )
+# Red beside blue, 32 x 16 pixels, drawn for this test and encoded with libheif.
 HEIC = zlib.decompress(base64.b85decode(PACKED))
-"""Red beside blue, 32 x 16 pixels, drawn for this test and encoded once by libheif."""
 
 PNG = ConvertTo(("image/png",))
 
@@ -35,7 +35,7 @@ def opened(path: Path) -> Image.Image:
 
 
 def test_a_telephone_s_picture_is_converted(kept) -> None:
-    """HEIC as PNG in its own colours, its size measured, its thumbnail made; where the extra is installed."""
+    """HEIC is converted to PNG with its colours, measured and given a thumbnail, if the extra is installed."""
     pytest.importorskip("pi_heif")
     path = kept(HEIC)
     image = opened(path)
@@ -44,7 +44,7 @@ def test_a_telephone_s_picture_is_converted(kept) -> None:
 
 
 def test_a_layered_picture_and_an_icon_are_converted(kept) -> None:
-    """PSD by the picture of all layers, ICNS by its largest."""
+    """PSD by its merged image, ICNS by its largest icon."""
     layers = psd()[:26] + bytes(12) + bytes(2) + b"\x40" * 600 + b"\x80" * 600 + b"\xc0" * 600
     assert opened(kept(layers)).getpixel((0, 0)) == (0x40, 0x80, 0xC0)
     png = picture("PNG", (128, 128))
@@ -63,5 +63,5 @@ def test_a_layered_picture_and_an_icon_are_converted(kept) -> None:
     ids=["cut heic", "heic of 4 gigapixels", "psd of 900 megapixels", "icon beyond its end"],
 )
 def test_a_damaged_or_giant_one_is_not_unpacked(kept, data: bytes) -> None:
-    """None, and never an exception."""
+    """None, without an exception."""
     assert convert_image(kept(data), PNG) is None

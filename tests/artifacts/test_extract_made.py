@@ -1,10 +1,11 @@
-"""What programs wrote is read: the words of the sample files of LibreOffice and of other people's libraries."""
+"""Text is extracted from files written by LibreOffice and other programs."""
 
 from __future__ import annotations
 
 import pytest
 from samples import SAMPLES
 
+# File name to a word in its text.
 WORDS = {
     "plain.doc": "你好",
     "letter.dot": "你好",
@@ -28,12 +29,11 @@ WORDS = {
     "files.tar.gz": "a.txt",
     "locked.zip": "a.txt",
 }
-"""File → what somebody who opens it reads there."""
 
 
 @pytest.mark.parametrize("name", WORDS)
 def test_the_words_of_a_file_that_a_program_wrote_are_found(name: str, read) -> None:
-    """Templates and files for macros are read as the documents they are."""
+    """Templates and macro-enabled files are read like documents."""
     sample = next(each for each in SAMPLES if each.name == name)
     found = read(sample.data, sample.mime)
     assert found is not None

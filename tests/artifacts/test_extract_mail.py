@@ -1,4 +1,4 @@
-"""Mail of every kind: who, when, what about, the words, and what is attached."""
+"""Mail in all formats: headers, body and attachments."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HEAD = "From: Ann <ann@example.com>\nTo: ben@example.com\nDate: Sun, 22 Nov 2026
 
 
 def test_a_mail_is_its_headers_its_body_and_a_list_of_what_is_attached(read) -> None:
-    """Names and sizes of attachments, a forwarded mail by its subject; the page that repeats the body is left out."""
+    """Attachments have names and sizes, a forwarded mail its subject; the HTML copy of the body is omitted."""
     message = mail()
     message.add_alternative("<p>Hello</p>", subtype="html")
     message.add_attachment(b"a,b\n", maintype="text", subtype="csv", filename="数据.csv")
@@ -39,27 +39,27 @@ def test_a_mail_is_its_headers_its_body_and_a_list_of_what_is_attached(read) -> 
 
 
 def test_a_mail_that_is_a_page_is_read_without_its_markup(read) -> None:
-    """No plain body: the page's words."""
+    """Without a plain body, the text of the HTML is used."""
     message = mail()
     message.set_content("<style>p{}</style><p>Hi <b>you</b></p>", subtype="html")
     assert read(bytes(message), EML).text.endswith("\n\nHi you")
 
 
 def test_letters_are_read_by_the_charset_that_was_declared_else_by_what_they_are(read) -> None:
-    """GB 2312 and ISO-2022-JP by their word, an unknown word by the bytes."""
+    """A known charset is used as declared; an unknown one is detected from the bytes."""
     for charset, said in (("gb2312", "gb2312"), ("iso-2022-jp", "iso-2022-jp"), ("utf-8", "unknown-9")):
         head = f"Subject: x\r\nContent-Type: text/plain; charset={said}\r\nContent-Transfer-Encoding: 8bit\r\n\r\n"
         assert read(head.encode() + "今日".encode(charset), EML).text == "Subject: x\n\n今日"
 
 
 def test_a_saved_page_is_read_like_a_mail(read) -> None:
-    """MHT: title, words, and the pictures it brought."""
+    """MHTML: title, text and embedded images."""
     words = "Subject: A page\n\nCafé\n\n[attachments]\n- unnamed (image/png, 8 bytes)"
     assert read(MHT, MHTML) == Text(words, "mht")
 
 
 def test_an_outlook_message_is_read_by_its_properties(read) -> None:
-    """Sender with address, moment in UTC, body, attachments."""
+    """Sender with address, time in UTC, body and attachments."""
     words = (
         "From: Ann <ann@example.com>\nTo: Ben\nDate: 2026-11-22 09:00:00 UTC\nSubject: 计划\n\nHello\nyou\n\n"
         "[attachments]\n- 数据.csv (text/csv, 5 bytes)"
@@ -68,7 +68,7 @@ def test_an_outlook_message_is_read_by_its_properties(read) -> None:
 
 
 def test_an_outlook_message_without_plain_words_is_read_from_its_page_or_rich_text(read) -> None:
-    """HTML first; compressed RTF (the example of MS-OXRTFCP) last."""
+    """HTML is preferred; compressed RTF (the example of MS-OXRTFCP) is the last resort."""
     page = {"__properties_version1.0": msg_properties(0), "__substg1.0_10130102": b"<p>Page</p>"}
     assert read(compound(page), MSG).text == "Page"
     packed = bytes.fromhex(
@@ -100,11 +100,11 @@ LOOP[-512:-496] = struct.pack("<4I", 0, 0, 0, 0)
     ids=["deep nesting", "empty", "noughts", "no message", "cut", "no chains"],
 )
 def test_what_is_no_mail_gives_nothing(read, data: bytes, mime: str) -> None:
-    """None, and never an exception."""
+    """None, without an exception."""
     assert read(data, mime) is None
 
 
 def test_a_chain_that_runs_in_a_circle_ends(read) -> None:
-    """The sectors of a compound file that lead to themselves: an answer, whatever it is."""
+    """Sectors of a compound file that point to themselves do not cause an endless loop."""
     found = read(bytes(LOOP), MSG)
     assert found is None or len(found.text) < 10_000

@@ -1,4 +1,4 @@
-"""What a reader of a document, a talk or a notebook sees beside its body is in the text, too."""
+"""Documents, presentations and notebooks: text outside the body is extracted too."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def paragraph(text: str, properties: str = "") -> str:
 
 
 def word(body: str, **parts: str) -> bytes:
-    """A Word package; each part is the inside of `word/<name>.xml`."""
+    """Build a Word package; each part is the content of `word/<name>.xml`."""
     inside = {"document": f"<w:body>{body}</w:body>", **parts}
     entries = {
         f"word/{name}.xml": f'<w:{name} xmlns:w="{W}" xmlns:mc="urn:mc">{xml}</w:{name}>'.encode()
@@ -38,7 +38,7 @@ STYLES = (
 
 
 def test_headings_keep_their_level(read) -> None:
-    """By the style's name, its outline level, or the paragraph's own; in Chinese Word the style is called `1`."""
+    """By the style's name, its outline level or the paragraph's own; in Chinese Word the style's id is `1`."""
     body = (
         paragraph("One", '<w:pStyle w:val="1"/>')
         + paragraph("words")
@@ -49,14 +49,14 @@ def test_headings_keep_their_level(read) -> None:
 
 
 def test_page_headers_and_footers_stand_once(read) -> None:
-    """A first page's header that says the same is not told again."""
+    """A first page's header with the same text is not repeated."""
     margin = paragraph("Secret plan")
     found = read(word(paragraph("Body"), header1=margin, header2=margin, footer1=paragraph("Page 1")), DOCX)
     assert found == Text("[header]\nSecret plan\n\nBody\n[footer]\nPage 1", "docx")
 
 
 def test_a_drawing_s_words_stand_once(read) -> None:
-    """What Word repeats for older programs is left out."""
+    """The fallback that Word adds for older programs is omitted."""
     twice = f"<mc:AlternateContent><mc:Choice>{paragraph('Box')}</mc:Choice><mc:Fallback>{paragraph('Box')}"
     assert read(word(f"{twice}</mc:Fallback></mc:AlternateContent>"), DOCX) == Text("Box", "docx")
 
@@ -66,7 +66,7 @@ def slide(text: str) -> bytes:
 
 
 def talk() -> bytes:
-    """Two slides shown the other way round than they are numbered; the second has notes with a page number."""
+    """Build two slides whose order differs from their numbers; one has notes with a page number."""
     order = '<p:p xmlns:p="urn:p" xmlns:r="urn:r"><p:sldId id="256" r:id="b"/><p:sldId id="257" r:id="a"/></p:p>'
     number = "<a:fld type='slidenum'><a:t>7</a:t></a:fld>"
     notes = f'<p:notes xmlns:p="urn:p" xmlns:a="urn:a"><a:p><a:r><a:t>Smile</a:t></a:r>{number}</a:p></p:notes>'
@@ -85,13 +85,13 @@ def talk() -> bytes:
 
 
 def test_a_talk_has_its_notes_and_the_order_it_is_shown_in(read) -> None:
-    """The speaker's notes stand behind their slide."""
+    """Speaker notes follow their slide."""
     words = "[slide 1]\nFirst\n\n[slide 2]\nLast\n[notes of slide 2]\nSmile"
     assert read(talk(), PPTX) == Text(words, "pptx")
 
 
 def test_a_notebook_is_read_by_its_cells(read) -> None:
-    """Code and words under their marks, what was printed, an error's message; pictures and colours left out."""
+    """Code and text have markers, output and error messages are included, images and colours omitted."""
     words = "[markdown 1]\n# Title\n\n[code 2]\nprint(1)\n1/0\n[output 2]\n1\n\nZeroDivisionError: division by zero"
     assert read(notebook(), IPYNB) == Text(words, "ipynb")
 
@@ -102,12 +102,12 @@ def test_a_notebook_is_read_by_its_cells(read) -> None:
     ids=["deep nesting", "other json", "cells of nothing"],
 )
 def test_a_notebook_that_is_none_gives_nothing(read, data: bytes) -> None:
-    """Deep nesting, other JSON, cells without a word: None."""
+    """Deep nesting, other JSON and empty cells yield None."""
     assert read(data, IPYNB) is None
 
 
 def test_marks_without_words_are_no_text(read) -> None:
-    """A talk of pictures alone is described, not sent as a list of its slides."""
+    """A presentation with images only is described instead of sent as a list of slides."""
     assert read(pptx("", ""), PPTX) is None
 
 
@@ -115,7 +115,7 @@ def test_marks_without_words_are_no_text(read) -> None:
     ("name", "reader"), [("locked.docx", "docx"), ("locked.docx", "pptx"), ("locked.xlsx", "xlsx")]
 )
 def test_an_office_file_behind_a_password_says_so(name: str, reader: str) -> None:
-    """It is a compound file around the package; its type is the one that its name says, without a contradiction."""
+    """An encrypted file is a compound file, so its name decides the type without a mismatch."""
     result = run(FILES / name, "text", {"reader": reader, "max_chars": 100}, max_output=4096)
     assert result.reason == "encrypted"
     data = (FILES / name).read_bytes()

@@ -1,4 +1,4 @@
-"""Rich text, and documents of Office before 2007 as far as their letters."""
+"""Text of RTF files and of Office documents before 2007."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ RICH = (
 
 
 def test_rich_text_is_read_in_every_way_its_letters_can_stand(read) -> None:
-    """Code pages of fonts, numbers with their stand-ins, halves of a letter; fonts, titles and pictures are no text."""
+    """Font code pages, Unicode escapes with fallbacks and surrogates; fonts, titles and pictures are omitted."""
     assert read(RICH, RTF) == Text("Café\t—done\n你好\nlink\n😀 {braces}", "rtf")
 
 
 def test_a_word_document_before_2007_is_read_by_its_pieces(read) -> None:
-    """Pieces of one and two bytes, fields by their results, cells by tabs, notes under their name."""
+    """Pieces of one or two bytes per character, fields by their results, cells by tabs, footnotes at the end."""
     text = "标题\rsee \x13HYPERLINK x\x14link\x15 caf\xe9\ra\x07b\x07\r"
     assert read(doc(text, "note\r"), DOC) == Text("标题\nsee link café\na\tb\n\n[footnotes]\nnote", "doc")
 
 
 def test_a_presentation_before_2007_is_read_by_its_newest_edit(read) -> None:
-    """The outline, then the text boxes; what an earlier edit left behind is no text."""
+    """Outline, then text boxes; text of an earlier edit is omitted."""
     assert read(ppt("标题", "Box"), PPT) == Text("[slide 1]\n标题\nBox", "ppt")
 
 
@@ -60,12 +60,12 @@ USER = struct.pack("<5I", 0, 0, 0, 0xE391C05F, 8)
     ids=["deep braces", "no rtf", "Word 95", "encrypted", "cut", "all ones", "locked", "wild numbers", "empty"],
 )
 def test_what_is_damaged_locked_or_too_old_gives_nothing(read, data: bytes, mime: str) -> None:
-    """None, and never an exception."""
+    """None, without an exception."""
     assert read(data, mime) is None
 
 
 def test_slides_that_contain_themselves_end(read) -> None:
-    """A chain of edits that runs in a circle is followed once."""
+    """A circular chain of edits is followed once."""
     data = bytearray(ppt("Title", "Box"))
     edit = data.rindex(struct.pack("<HI", 0xFF5, 28)) - 2
     struct.pack_into("<I", data, edit + 16, edit - 512)

@@ -1,4 +1,4 @@
-"""Pages of a PDF become images for models that see, in the process that can do nothing else."""
+"""PDF pages are rendered as images for vision models, in the restricted process."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def opened(image: Converted) -> Image.Image:
 
 
 def scan(pages: int = 1) -> bytes:
-    """A PDF without a letter: grey photographs, each filling its page."""
+    """Build a PDF of images without any text."""
     buffer = io.BytesIO()
     photographs = [Image.effect_noise((600, 800), 60).convert("RGB") for _ in range(pages)]
     photographs[0].save(buffer, "PDF", save_all=True, append_images=photographs[1:], resolution=100)
@@ -39,7 +39,7 @@ def scan(pages: int = 1) -> bytes:
 
 
 def test_a_scan_becomes_images_of_its_pages(draw) -> None:
-    """One image a page, of the size that is said, and how many pages there are."""
+    """One image per page, within the requested size, with the total number of pages."""
     found = draw(scan(3), ConvertTo(("image/png", "image/jpeg"), None, 500))
     assert (list(found.images), found.total) == ([1, 2, 3], 3)
     for image in found.images.values():
@@ -48,20 +48,20 @@ def test_a_scan_becomes_images_of_its_pages(draw) -> None:
 
 
 def test_letters_are_drawn_dark_on_white(draw) -> None:
-    """What a page says can be seen."""
+    """Text is rendered and visible."""
     image = opened(draw(pdf("Hello"), ConvertTo(("image/png",))).images[1]).convert("L")
     assert (image.getextrema()[0] < 80, image.getpixel((0, 0))) == (True, 255)
 
 
 def test_some_pages_can_be_asked_for(draw) -> None:
-    """From the second on, two; past the end there is none."""
+    """A range of pages can be requested; a range past the end yields None."""
     data = pdf("a", "b", "c", "d")
     assert list(draw(data, first=2, count=2).images) == [2, 3]
     assert draw(data, first=9) is None
 
 
 def test_a_page_keeps_within_the_bytes_asked_for(draw) -> None:
-    """Quality falls, then the size; what cannot be small enough is not given."""
+    """Quality is reduced first, then the size; if nothing fits, the result is None."""
     found = draw(scan(), ConvertTo(("image/jpeg",), 20_000))
     assert found.images[1].blob.size <= 20_000
     assert draw(scan(), ConvertTo(("image/jpeg",), 20)) is None
@@ -74,13 +74,13 @@ ENDLESS = pdf("x").replace(b"/Kids[4 0 R]", b"/Kids[2 0 R]")
 
 @pytest.mark.parametrize("data", [b"", b"%PDF-1.4", pdf("x")[:80], b"\0" * 9999, HUGE, ENDLESS])
 def test_damage_and_traps_give_nothing_or_a_small_image(draw, data: bytes) -> None:
-    """Cut, empty, a page of 2,000,000,000 points, a tree that contains itself: never an exception, never a giant."""
+    """Truncated or empty files, a page of 2,000,000,000 points or a circular page tree cause no error or huge image."""
     found = draw(data, ConvertTo(("image/jpeg",), None, 1000))
     assert found is None or max(found.images[1].width, found.images[1].height) <= 1000
 
 
 def test_a_locked_pdf_says_so(tmp_path: Path) -> None:
-    """The reason is the child's word."""
+    """The reason is reported by the child process."""
     from pypdf import PdfReader, PdfWriter
 
     writer = PdfWriter(PdfReader(io.BytesIO(pdf("secret"))))

@@ -1,4 +1,4 @@
-"""Spreadsheets of every age become rows of text with real dates; hostile ones become nothing."""
+"""Spreadsheets of all ages become rows of text with real dates; hostile ones yield nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def read(tmp_path: Path):
 
 
 def test_a_date_is_a_date_and_no_serial_number(read) -> None:
-    """By the cell's style: a day, a moment, a length of time; numbers, truth and text as they are written."""
+    """The style decides: a date, a date with time, a duration; numbers, booleans and text as written."""
     cells = ((1, "46348"), (2, "46348.5"), (3, "1.25"), (0, "2"), (0, "0.1"))
     row = "".join(f'<c r="{"ABCDE"[at]}1" s="{style}"><v>{value}</v></c>' for at, (style, value) in enumerate(cells))
     found = read(xlsx_of_rows(f'<row r="1">{row}<c r="F1" t="b"><v>1</v></c></row>'))
@@ -40,7 +40,7 @@ def test_excel_s_older_and_binary_files_are_read(read) -> None:
 
 
 def test_cells_of_opendocument_have_their_values(read) -> None:
-    """Repeated cells keep the columns apart; a date is one, a length of time has no letters."""
+    """Repeated cells keep the columns aligned; dates and durations are normalized."""
     cells = (
         '<table:table-cell office:value-type="date" office:date-value="2026-11-22"><text:p>22.11.</text:p>',
         '<table:table-cell table:number-columns-repeated="2">',
@@ -53,7 +53,7 @@ def test_cells_of_opendocument_have_their_values(read) -> None:
 
 
 def test_a_large_sheet_is_cut_where_the_text_is_enough(read) -> None:
-    """The note names the sheets that were begun."""
+    """The note has the sheets that were read at least in part."""
     found = read(xlsx({"A": [["x"]] * 400, "B": [["y"]]}), max_chars=50)
     assert (found.note, len(found.text) <= 50) == ("[truncated: sheets 1-1 of 2]", True)
 
@@ -79,5 +79,5 @@ REPEATED = (
     ids=["far cell", "repeated cells", "unpacks to 600 MB", "cut xls", "cut xlsb", "broken chains"],
 )
 def test_a_hostile_workbook_gives_nothing(read, data: bytes, mime: str) -> None:
-    """A range of billions of cells, an announced bomb, damage: None, and never an exception."""
+    """A range of billions of cells, a declared bomb or damage yields None without an exception."""
     assert read(data, mime) is None

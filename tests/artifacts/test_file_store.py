@@ -1,4 +1,4 @@
-"""What only a store in files can meet: modes, full disks, links, times; the rest is in test_byte_stores.py."""
+"""Behaviour specific to the file store: modes, full disks, links and times; test_byte_stores.py has the rest."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def files_of(store: FileStore) -> list[Path]:
 
 
 def test_equal_bytes_are_kept_once_under_their_hash_with_private_modes(store: FileStore) -> None:
-    """`obj/ab/cd/<sha256>`, directories 0700, files 0600, nothing left behind."""
+    """The path is `obj/ab/cd/<sha256>`, directories have mode 0700 and files 0600, and nothing else remains."""
     first, second = store.put([b"same"]), store.put([b"sa", b"me"])
     assert first == second
     (path,) = files_of(store)
@@ -38,14 +38,14 @@ def test_equal_bytes_are_kept_once_under_their_hash_with_private_modes(store: Fi
 
 
 class FullDisk(FileStore):
-    """A store whose disk is full when the file gets its name."""
+    """A store whose disk is full when the file is renamed."""
 
     def adopt(self, temporary: Path, sha256: str) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_a_full_disk_is_told_and_the_temporary_file_removed(tmp_path: Path) -> None:
-    """Storage full is an error of its own, and nothing half done stays."""
+    """The error is `StorageFullError`, and nothing remains."""
     store = FullDisk(tmp_path)
     with pytest.raises(StorageFullError):
         store.put([b"x"])
@@ -53,7 +53,7 @@ def test_a_full_disk_is_told_and_the_temporary_file_removed(tmp_path: Path) -> N
 
 
 def test_a_disk_that_fills_while_writing_is_told(tmp_path: Path) -> None:
-    """A real write that the kernel refuses: this process may write no file of more than ten bytes for a moment."""
+    """The kernel refuses a real write, because this process may write at most ten bytes per file."""
     store = FileStore(tmp_path)
     upload, (soft, hard) = store.begin_upload(), resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
@@ -66,7 +66,7 @@ def test_a_disk_that_fills_while_writing_is_told(tmp_path: Path) -> None:
 
 
 def test_damage_that_keeps_size_and_time_is_found_too(store: FileStore) -> None:
-    """Setting the time of change back does not hide a change: the inode's own time moved."""
+    """Restoring the modification time does not hide a change, since the inode's change time differs."""
     stored = store.put([b"precious"])
     list(store.open_blocks(stored.sha256))
     (path,) = files_of(store)
@@ -78,7 +78,7 @@ def test_damage_that_keeps_size_and_time_is_found_too(store: FileStore) -> None:
 
 
 def test_truncated_and_linked_away_bytes_are_corrupt(store: FileStore, tmp_path: Path) -> None:
-    """A cut file, and a symbolic link in an object's place, are not what was stored."""
+    """A truncated file and a symbolic link in its place are not the stored object."""
     stored = store.put([b"precious"])
     (path,) = files_of(store)
     path.write_bytes(b"prec")
@@ -93,7 +93,7 @@ def test_truncated_and_linked_away_bytes_are_corrupt(store: FileStore, tmp_path:
 
 
 def test_only_stale_temporary_files_are_swept(store: FileStore) -> None:
-    """An upload of an hour ago died; one of now is on its way."""
+    """A temporary file of an hour ago is stale; a current one is in use."""
     dead, alive = store.begin_upload(), store.begin_upload()
     dead.write(b"dead")
     alive.write(b"alive")
@@ -108,7 +108,7 @@ def test_only_stale_temporary_files_are_swept(store: FileStore) -> None:
 
 
 def test_memory_stays_flat_whatever_the_size(store: FileStore) -> None:
-    """24 MiB in and out again with less than 2 MiB held."""
+    """24 MiB are stored and read with less than 2 MiB in memory."""
     block = bytes(BLOCK)
     tracemalloc.start()
     stored = store.put(block for _ in range(96))

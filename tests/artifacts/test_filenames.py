@@ -1,4 +1,4 @@
-"""Names from outside are labels: harmless, the same after a second cleaning, and sent back as RFC 6266 says."""
+"""File names from clients are harmless labels, cleaned once and returned as RFC 6266 requires."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NASTY = st.text(st.one_of(st.characters(), st.sampled_from('./\\ \0\r\n"%;é' + 
 
 @given(NASTY)
 def test_a_clean_name_is_a_harmless_label_and_cleaning_it_again_changes_nothing(raw: str) -> None:
-    """No path, no control or bidi characters, at most 255 bytes, NFC, idempotent; one dot may stand in front."""
+    """No path, control or bidi characters, at most 255 bytes, NFC; a leading dot only for known dotfiles."""
     name = clean_filename(raw)
     assert clean_filename(name) == name
     assert not set(name) & set("/\\" + BIDI)
@@ -51,12 +51,12 @@ def test_a_clean_name_is_a_harmless_label_and_cleaning_it_again_changes_nothing(
     ],
 )
 def test_a_name_is_cleaned_as_listed(raw: str | None, name: str) -> None:
-    """One row for each thing that is taken out."""
+    """One row per thing that is removed."""
     assert clean_filename(raw) == name
 
 
 def test_a_long_name_is_cut_at_a_character_and_keeps_its_extension() -> None:
-    """255 bytes of UTF-8, whole characters, `.pdf` still there."""
+    """At most 255 bytes of UTF-8, with whole characters and `.pdf` kept."""
     name = clean_filename("报" * 200 + ".pdf")
     assert name.endswith("报.pdf")
     assert len(name.encode()) in (253, 254, 255)
@@ -65,7 +65,7 @@ def test_a_long_name_is_cut_at_a_character_and_keeps_its_extension() -> None:
 
 @given(NASTY, st.sampled_from(["attachment", "inline"]))
 def test_a_disposition_is_one_ascii_line_that_gives_the_name_back(raw: str, disposition: str) -> None:
-    """No header can be broken or forged by a name, and `filename*` decodes to the clean name."""
+    """A name can neither break nor forge a header, and `filename*` decodes to the clean name."""
     name, header = clean_filename(raw), content_disposition(raw, disposition)
     assert header.isascii()
     assert header.isprintable()
@@ -80,6 +80,6 @@ def test_a_disposition_is_one_ascii_line_that_gives_the_name_back(raw: str, disp
 
 
 def test_a_plain_name_needs_no_extended_form() -> None:
-    """ASCII says it all; anything else is said twice, once for old clients."""
+    """ASCII needs only `filename`; other names also have the form for old clients."""
     assert content_disposition("a b.txt") == 'attachment; filename="a b.txt"'
     assert content_disposition("é.txt") == "attachment; filename=\"e_.txt\"; filename*=UTF-8''%C3%A9.txt"

@@ -1,4 +1,4 @@
-"""The document that says what a model gets of which format cannot go stale."""
+"""The table in docs/files.md is up to date with the code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.artifacts.format_document import DOCUMENT, table, with_table
 
 
 def test_the_document_says_what_is_decided() -> None:
-    """`python -m tests.artifacts.format_document` writes its table from the tables of formats, readers and slots."""
+    """`python -m tests.artifacts.format_document` regenerates the table."""
     text = DOCUMENT.read_text("utf-8")
     assert with_table(text) == text
     with pytest.raises(ValueError, match="no place"):
@@ -27,5 +27,5 @@ def test_the_document_says_what_is_decided() -> None:
     ],
 )
 def test_a_row_of_it_reads_as_one_expects(formats: str, cells: str) -> None:
-    """Three rows written out by hand: the words are the right ones."""
+    """Three rows written by hand check the words of the cells."""
     assert f"| {formats} | {cells} |\n" in table()

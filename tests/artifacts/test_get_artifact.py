@@ -1,4 +1,4 @@
-"""The tool get_artifact: references that are checked, answers that read back to their file, definitions for agents."""
+"""The tool get_artifact: validated references, results that can be parsed back into files, and tool definitions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ROUTER = ArtifactContentRouter(SERVICES)
 
 
 class FakeStore:
-    """A store with what it was given; it keeps the references it was asked for."""
+    """A store with the given artifacts that records the requested references."""
 
     def __init__(self, *artifacts: StoredArtifact) -> None:
         self.artifacts = {artifact.ref: artifact for artifact in artifacts}
@@ -67,7 +67,7 @@ PDF = StoredArtifact(
 @pytest.mark.requirement("ABR-2.1", "ABR-7.1")
 @pytest.mark.parametrize("ref", ["artifact:pic_1", "pic_1"])
 def test_an_artifact_is_found_with_and_without_its_prefix(ref: str) -> None:
-    """The reference that agents hand on, and the bare id."""
+    """Agents pass on the full reference or the bare id."""
     found = get_artifact(FakeStore(PNG), ROUTER, ref, "eyes")
     assert isinstance(found, ContentRouteResult)
     assert found.routing == "image_url"
@@ -75,7 +75,7 @@ def test_an_artifact_is_found_with_and_without_its_prefix(ref: str) -> None:
 
 @pytest.mark.requirement("ABR-8.1")
 def test_a_missing_artifact_is_an_error_that_names_its_reference() -> None:
-    """Exactly CONTRACT §5, in the language of the request."""
+    """The error has exactly these fields, in the language of the request."""
     found = get_artifact(FakeStore(), ROUTER, "artifact:gone", "eyes", language="zh")
     assert found.as_json() == {
         "error": "artifact_not_found",
@@ -100,7 +100,7 @@ BAD_REFS = [
 
 @pytest.mark.parametrize("ref", BAD_REFS)
 def test_a_reference_that_cannot_be_one_never_touches_the_store(ref: str) -> None:
-    """Decision 14: it is simply not found."""
+    """It is simply not found."""
     store = FakeStore(PNG)
     assert isinstance(get_artifact(store, ROUTER, ref, "eyes"), ArtifactNotFound)
     assert store.asked == []
@@ -108,12 +108,12 @@ def test_a_reference_that_cannot_be_one_never_touches_the_store(ref: str) -> Non
 
 @given(ref=st.text(max_size=140))
 def test_only_harmless_ids_pass_the_check(ref: str) -> None:
-    """Whatever comes in, what passes is made of letters, digits, underscore and hyphen."""
+    """Only letters, digits, underscores and hyphens are accepted."""
     found = artifact_id(ref)
     assert found is None or (found.replace("-", "a").replace("_", "a").isalnum() and found.isascii())
 
 
-# -- the way back -----------------------------------------------------------------------------------------------------
+# -- parsing results back -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("artifact", "service"), [(PNG, "eyes"), (PDF, "reader")], ids=["image", "file"])
@@ -121,7 +121,7 @@ def test_only_harmless_ids_pass_the_check(ref: str) -> None:
 def test_a_result_in_a_tool_message_is_read_as_its_file(
     artifact: StoredArtifact, service: str, status: dict[str, str]
 ) -> None:
-    """CONTRACT §6: same kind, type, name, id and bytes, and marked to be led by its name."""
+    """The part has the same kind, type, name, id and bytes, and is marked to be introduced by its name."""
     text = json.dumps({**status, **ROUTER.route_content(artifact, service).as_json()})
     part = read_tool_result(text)
     assert part == FilePart(artifact.kind, artifact.mime_type, artifact.filename, artifact.size, artifact.id, led=True)
@@ -131,7 +131,7 @@ def test_a_result_in_a_tool_message_is_read_as_its_file(
 
 
 def test_a_drawing_in_words_is_text_even_in_the_image_slot() -> None:
-    """SVG is text to a model (decision 3), so that it is read instead of described as a type no slot takes."""
+    """SVG is text to a model, so it is read instead of described as an unsupported image type."""
     url = "data:image/svg+xml;base64," + base64.b64encode(b"<svg/>").decode()
     result = {"contentType": "image", "routing": "image_url", "imageUrl": {"image_url": {"url": url}}}
     part = read_tool_result(json.dumps(result))
@@ -146,7 +146,7 @@ def test_what_is_no_reference_at_all_is_no_id(ref: object) -> None:
 
 
 def test_the_seeds_short_form_is_read_by_its_id() -> None:
-    """Without data the part has the reference and no content; whoever holds the store fills it in."""
+    """Without data the part has the reference and no content; the caller with the store adds it."""
     metadata = {"id": "pic_1", "filename": "plan.png", "mimeType": "image/png", "size": 8}
     short = {"status": "success", "contentType": "image", "routing": "image_url", "metadata": metadata}
     part = read_tool_result(json.dumps(short))
@@ -156,7 +156,7 @@ def test_the_seeds_short_form_is_read_by_its_id() -> None:
 
 @pytest.mark.parametrize("size", [True, -5, "8", 2.5])
 def test_a_size_that_is_no_number_of_bytes_is_unknown(size: object) -> None:
-    """What a tool message says of a file is not believed when it cannot be so."""
+    """An impossible size in a tool message is ignored."""
     metadata = {"id": "pic_1", "mimeType": "image/png", "size": size}
     part = read_tool_result(json.dumps({"contentType": "image", "routing": "image_url", "metadata": metadata}))
     assert part is not None
@@ -181,12 +181,12 @@ def test_a_size_that_is_no_number_of_bytes_is_unknown(size: object) -> None:
     ],
 )
 def test_every_other_text_stays_a_text(text: str) -> None:
-    """Words, other JSON, descriptions and half of a result are left as they are."""
+    """Plain text, other JSON, descriptions and truncated results are left unchanged."""
     assert read_tool_result(text) is None
 
 
 def test_base64_that_does_not_decode_is_an_error_without_the_data() -> None:
-    """It becomes a 400; the message says where, and holds none of it."""
+    """The error becomes a 400; its message names the field and contains none of the data."""
     inner = {"type": "file", "file": {"filename": "a.pdf", "mimeType": "application/pdf", "data": "%%%SECRET%%%"}}
     text = json.dumps({"contentType": "binary", "routing": "file", "file": inner, "metadata": {"id": "a"}})
     with pytest.raises(BadBase64Error, match=r"file\.data") as caught:
@@ -195,7 +195,7 @@ def test_base64_that_does_not_decode_is_an_error_without_the_data() -> None:
 
 
 def test_a_text_in_a_file_slot_is_read_as_text() -> None:
-    """Its words can then be delivered to any model."""
+    """Its text can then be delivered to any model."""
     data = base64.b64encode("名称,数量".encode()).decode()
     inner = {"type": "file", "file": {"filename": "t.csv", "mimeType": "text/csv", "data": data}}
     part = read_tool_result(json.dumps({"contentType": "binary", "routing": "file", "file": inner, "metadata": {}}))
@@ -211,7 +211,7 @@ def test_a_text_in_a_file_slot_is_read_as_text() -> None:
     data=st.binary(max_size=60), filename=st.none() | st.text(max_size=20), service=st.sampled_from(["eyes", "reader"])
 )
 def test_whatever_get_artifact_sends_reads_back(data: bytes, filename: str | None, service: str) -> None:
-    """For any bytes and name the file found is the file sent."""
+    """For any bytes and name the parsed file equals the one sent."""
     kind, mime_type = (Kind.IMAGE, "image/png") if service == "eyes" else (Kind.DOCUMENT, "application/pdf")
     sent = StoredArtifact("a1", mime_type, kind, True, len(data), filename, content=InMemory(data, kind))
     part = read_tool_result(json.dumps(ROUTER.route_content(sent, service).as_json(), ensure_ascii=False))
@@ -230,7 +230,7 @@ def test_whatever_get_artifact_sends_reads_back(data: bytes, filename: str | Non
     mime_type=st.sampled_from(["image/jpeg", "image/png", "image/gif", "image/webp"]),
 )
 def test_any_bytes_declared_as_an_image_reach_a_vision_model_as_image_url(data: bytes, mime_type: str) -> None:
-    """Bytes that prove nothing leave the declared type standing; clean text and other signatures are left out."""
+    """Bytes without a signature keep the declared type; texts and files with a signature are excluded."""
     assume(_proves_nothing(data))
     seen = BinaryDetector().detect(data, declared_mime=mime_type)
     held = StoredArtifact("a1", seen.mime_type, seen.kind, seen.is_binary, len(data), content=InMemory(data, seen.kind))
@@ -246,7 +246,7 @@ def test_any_bytes_declared_as_an_image_reach_a_vision_model_as_image_url(data: 
     mime_type=st.sampled_from(["image/jpeg", "image/png", "image/gif", "image/webp"]),
 )
 def test_bytes_that_begin_with_control_characters_keep_their_declared_image_type(data: bytes, mime_type: str) -> None:
-    """The same law without asking the detector what it would rather see: no text, no signature begins like this."""
+    """The same property without filtering by the detector: no text and no signature begins like this."""
     junk = bytes([1, 2, 3, 4, 5, 6, 14, 15, 16, 17, 18, 19]) * 12 + data
     seen = BinaryDetector().detect(junk, declared_mime=mime_type)
     held = StoredArtifact("a1", seen.mime_type, seen.kind, seen.is_binary, content=InMemory(junk, seen.kind))
@@ -255,7 +255,7 @@ def test_bytes_that_begin_with_control_characters_keep_their_declared_image_type
 
 
 def _proves_nothing(data: bytes) -> bool:
-    """Whether the bytes are neither text nor anything the detector knows without a declaration."""
+    """Return whether the bytes are neither text nor of a type that the detector recognizes."""
     return BinaryDetector().detect(data).mime_type == "application/octet-stream"
 
 
@@ -264,7 +264,7 @@ def _proves_nothing(data: bytes) -> bool:
 
 @pytest.mark.parametrize("language", ["en", "zh", None, "fr"])
 def test_the_tools_are_ready_for_a_chat_request(language: str | None) -> None:
-    """OpenAI's function form, each parameter described, get_artifact and find_capable_agents among them."""
+    """They have OpenAI's function format with every parameter described, and include both main tools."""
     tools = tool_definitions(language)
     names = [tool["function"]["name"] for tool in tools]
     assert {"get_artifact", "find_capable_agents"} <= set(names)
@@ -278,5 +278,4 @@ def test_the_tools_are_ready_for_a_chat_request(language: str | None) -> None:
 
 
 def test_both_languages_describe_the_same_tools() -> None:
-    """Nothing is said in one language only."""
     assert set(TEXTS["en"]) == set(TEXTS["zh"])

@@ -1,4 +1,4 @@
-"""Encodings that nothing in the bytes declares: the language that the words read as decides, and doubt is kept."""
+"""Encodings that the bytes do not declare: the most plausible language decides, and uncertainty is recorded."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def encoding_of(data: bytes, **options: object) -> str | None:
 @pytest.mark.parametrize("encoding", ["euc_kr", "cp949", "johab"])
 @pytest.mark.parametrize("prefer", ["zh", "en", "ja"])
 def test_korean_is_korean_whatever_the_reader_s_language(encoding: str, prefer: str) -> None:
-    """Hangul's rows B0 to C8 are Chinese characters in GB 2312, too, but rare ones."""
+    """Hangul's rows B0 to C8 are Chinese characters in GB 2312 too, but rare ones."""
     assert read(KO.encode(encoding), prefer=prefer) == KO
     assert read("한글 문서".encode(encoding), prefer=prefer) == "한글 문서"
 
 
 def test_the_guess_wins_where_two_readings_are_nearly_as_likely() -> None:
-    """The reader's language is only a preference: it wins where nobody has another opinion."""
+    """The reader's language is a preference that applies only without another opinion."""
     both = "技情".encode("gbk")
     assert encoding_of(both, prefer="zh") == "gb18030"
     assert encoding_of(both, prefer="zh", guess=lambda _: "cp949") == "cp949"
@@ -54,7 +54,7 @@ def test_the_guess_wins_where_two_readings_are_nearly_as_likely() -> None:
     ],
 )
 def test_escape_sequences_are_tried_before_utf8(text: str, encoding: str) -> None:
-    """ISO 2022 and HZ are ASCII throughout, so that they pass for UTF-8."""
+    """ISO 2022 and HZ are pure ASCII and would otherwise pass as UTF-8."""
     data = text.encode(encoding)
     assert data.isascii()
     assert read(data) == text
@@ -65,7 +65,7 @@ def test_escape_sequences_are_tried_before_utf8(text: str, encoding: str) -> Non
     "words", [b"\x1b[31mred\x1b[0m\n", b"\x1b(B plain\n", b"a = ~{ b, c ~}\n", b"echo ${x:~{ab}~}\n"]
 )
 def test_an_escape_that_brings_no_east_asian_word_leaves_ascii(words: bytes) -> None:
-    """Colours of a terminal and braces of a program."""
+    """Terminal colours and braces in source code."""
     assert encoding_of(words) == "utf-8"
 
 
@@ -88,7 +88,7 @@ def test_an_escape_that_brings_no_east_asian_word_leaves_ascii(words: bytes) -> 
     ],
 )
 def test_what_a_text_declares_itself_is_tried_after_the_uploader_s_word(text: str, encoding: str) -> None:
-    """XML, HTML, CSS, programs, catalogues and mails name their encoding."""
+    """XML, HTML, CSS, source code, catalogues and mails can declare their encoding."""
     data = text.encode(encoding)
     found = find_text(data, whole=True, guess=guess_encoding)
     assert found is not None
@@ -97,7 +97,7 @@ def test_what_a_text_declares_itself_is_tried_after_the_uploader_s_word(text: st
 
 
 def test_a_declaration_that_the_bytes_refute_is_passed_over() -> None:
-    """UTF-8 is UTF-8 whatever a template says; what could be read is not UTF-16; an unknown name is none."""
+    """Valid UTF-8 is UTF-8, readable bytes are not UTF-16, and an unknown name is ignored."""
     assert encoding_of('<meta charset="gbk"><p>价格</p>'.encode()) == "utf-8"
     assert encoding_of(f'<?xml version="1.0" encoding="UTF-16"?><a>{ZH}</a>'.encode("gbk")) == "gb18030"
     assert encoding_of(f'<?xml version="1.0" encoding="x-none"?><a>{ZH}</a>'.encode("gbk")) == "gb18030"
@@ -105,7 +105,7 @@ def test_a_declaration_that_the_bytes_refute_is_passed_over() -> None:
 
 @pytest.mark.parametrize("encoding", ["cp1251", "koi8-r", "iso8859-5", "cp866", "cp855", "mac-cyrillic"])
 def test_russian_is_found_in_all_its_encodings(encoding: str) -> None:
-    """DOS's two, the Macintosh's and the three of networks."""
+    """Two of DOS, one of the Macintosh and three of the internet."""
     found = find_text(RU.encode(encoding), whole=True)
     assert found is not None
     assert (found.encoding, found.certain) == (encoding, True)
@@ -130,7 +130,7 @@ def test_russian_is_found_in_all_its_encodings(encoding: str) -> None:
     ],
 )
 def test_a_language_is_found_by_its_letters(text: str, encoding: str) -> None:
-    """Turkish before Western European, Czech before it, too: the letters that a language has decide."""
+    """Letters that are specific to a language take precedence over Western European."""
     data = text.encode(encoding)
     assert read(data) == text
     assert "".join(decode_blocks([data], encoding_of(data))) == text
@@ -139,14 +139,14 @@ def test_a_language_is_found_by_its_letters(text: str, encoding: str) -> None:
 @pytest.mark.parametrize("text", [ZH, KO, RU, "Plain words, Größe\n"])
 @pytest.mark.parametrize("encoding", ["utf-32-le", "utf-32-be"])
 def test_utf32_without_a_mark_is_text(text: str, encoding: str) -> None:
-    """Each character has a NUL at the same place."""
+    """Each character has a NUL in the same position."""
     assert (encoding_of(text.encode(encoding)), read(text.encode(encoding))) == (encoding, text)
 
 
 @pytest.mark.parametrize("step", [2, 3, 4, 5, 7])
 @pytest.mark.parametrize("first", [0, 1])
 def test_ascii_with_regular_nuls_is_not_utf16(step: int, first: int) -> None:
-    """Names with a NUL behind each, as `find -print0` writes them, are pairs of letters to UTF-16."""
+    """Names separated by NULs, as from `find -print0`, would also decode as UTF-16."""
     data = b"\0" * first + b"\0".join(b"abcdefgh"[:step] for _ in range(40)) + b"\0"
     assert encoding_of(data) is None
     assert DETECT.detect(data).is_binary
@@ -171,12 +171,12 @@ def test_ascii_with_regular_nuls_is_not_utf16(step: int, first: int) -> None:
     ],
 )
 def test_the_names_that_the_web_has_for_an_encoding_are_known(name: str, ours: str) -> None:
-    """The labels of the WHATWG Encoding Standard that Python does not know, each as the wider encoding."""
+    """Labels of the WHATWG Encoding Standard that Python lacks map to the wider encoding."""
     assert canonical(name) == ours
 
 
 def test_japanese_beyond_the_narrow_sets_is_read_whole() -> None:
-    """Circled digits are Microsoft's, other characters those of JIS X 0213; also where they come late in a file."""
+    """Circled digits are Microsoft's, other characters are from JIS X 0213, also late in a file."""
     assert read(f"{JA}①②".encode("cp932")) == f"{JA}①②"
     assert read(f"{JA}俱".encode("euc_jis_2004")) == f"{JA}俱"
     late = (JA * 1500 + "①").encode("cp932")
@@ -198,7 +198,7 @@ def test_japanese_beyond_the_narrow_sets_is_read_whole() -> None:
     ],
 )
 def test_an_encoding_that_was_guessed_with_little_certainty_says_so(data: bytes, certain: bool) -> None:
-    """Few characters, or another reading nearly as likely: no certainty, and the evidence says why."""
+    """With few characters or a similarly likely alternative it is uncertain, and the evidence says why."""
     found = DETECT.detect(data)
     assert found.encoding_certain is certain
     assert next(each.reason for each in found.evidence if each.step == "text") == (
@@ -208,7 +208,7 @@ def test_an_encoding_that_was_guessed_with_little_certainty_says_so(data: bytes,
 
 
 def test_an_east_asian_text_is_proof_and_one_letter_a_byte_is_not() -> None:
-    """Only the first overrules a declared type of media."""
+    """Only strong proof overrules a declared media type."""
     assert find_text(KO.encode("cp949"), whole=True).proof is Proof.STRONG
     assert find_text(RU.encode("cp1251"), whole=True).proof is Proof.WEAK
 
@@ -217,7 +217,7 @@ FOUND = DETECT.detect("Müller\n".encode("cp1252"), None, None, "a.csv")
 
 
 def test_a_corrected_encoding_is_certain_and_reads_the_same_bytes_anew() -> None:
-    """The type stays; the evidence says that somebody corrected it."""
+    """The type is kept, and the evidence records the correction."""
     now = correct(FOUND, encoding="latin2")
     assert (now.encoding, now.encoding_certain, now.mime_type) == ("iso8859-2", True, "text/csv")
     assert [each.reason for each in now.evidence[-2:]] == ["corrected", "corrected"]
@@ -225,7 +225,7 @@ def test_a_corrected_encoding_is_certain_and_reads_the_same_bytes_anew() -> None
 
 
 def test_a_corrected_type_outranks_metadata_and_bytes() -> None:
-    """Binary has no encoding; text has one, a guess where nobody knew it; a contradiction is settled."""
+    """Binary types have no encoding, text without a known one is a guess, and the mismatch is resolved."""
     image = correct(FOUND, mime_type="IMAGE/JPG; q=1")
     assert (image.mime_type, image.kind, image.is_binary, image.encoding) == ("image/jpeg", Kind.IMAGE, True, None)
     noise = Detection(
@@ -245,14 +245,13 @@ def test_a_corrected_type_outranks_metadata_and_bytes() -> None:
 
 @pytest.mark.parametrize(("given", "field"), [({"encoding": "base64"}, "encoding"), ({"mime_type": "x"}, "type")])
 def test_a_correction_to_what_does_not_exist_is_refused(given: dict[str, str], field: str) -> None:
-    """The field is named, so that a form can say where."""
+    """The field is named for the form."""
     with pytest.raises(CorrectionError) as refused:
         correct(FOUND, **given)
     assert refused.value.field == field
 
 
 def test_every_choice_of_an_encoding_is_one_that_is_known_by_that_name() -> None:
-    """What a page offers can be given back."""
     assert [name for name in CHOICES if canonical(name) != name] == []
     assert len(set(CHOICES)) == len(CHOICES)
 
@@ -269,7 +268,7 @@ def test_every_choice_of_an_encoding_is_one_that_is_known_by_that_name() -> None
     ],
 )
 def test_a_few_bytes_that_decode_by_chance_are_no_text(blob: bytes) -> None:
-    """Letters of two alphabets in a word, capitals inside it, a brace: nobody wrote that. A name for it is believed."""
+    """Mixed alphabets, capitals inside words and a brace are not text, unless the file name says so."""
     assert DETECT.detect(blob).kind is Kind.OTHER
     assert DETECT.detect(blob, None, None, "a.bin").kind is Kind.OTHER
     named = find_text(blob, whole=True, guess=guess_encoding)
@@ -295,5 +294,5 @@ def test_a_few_bytes_that_decode_by_chance_are_no_text(blob: bytes) -> None:
     ],
 )
 def test_a_few_words_in_an_old_encoding_stay_text(words: str, encoding: str) -> None:
-    """Without a name, too."""
+    """Also without a file name."""
     assert DETECT.detect(words.encode(encoding)).kind is Kind.TEXT

@@ -1,4 +1,4 @@
-"""Width and height from headers alone, as Pillow measures them, without Pillow."""
+"""Width and height from headers alone, equal to Pillow's and without Pillow."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ FORMATS = {
 @pytest.mark.parametrize("name", FORMATS)
 @given(st.integers(1, 300), st.integers(1, 300))
 def test_the_header_says_what_the_decoder_would(name: str, width: int, height: int) -> None:
-    """For every format with a reader, any size from one pixel up."""
+    """For every supported format and any size from one pixel."""
     data = picture(name, (width, height))
     assert image_size(data, FORMATS[name], lambda at, n: data[at : at + n]) == (width, height)
 
 
 @pytest.mark.parametrize("options", [{"lossless": True}, {"exif": b"Exif\0\0" + bytes(30)}])
 def test_all_kinds_of_webp_are_measured(options: dict[str, object]) -> None:
-    """Lossless and extended files keep their size elsewhere than lossy ones."""
+    """Lossless and extended files store their size in other places than lossy ones."""
     assert image_size(picture("WEBP", (31, 17), **options), "image/webp") == (31, 17)
 
 
 def test_a_jpegs_frame_is_found_behind_large_metadata() -> None:
-    """Three full segments put the frame behind a 64 KB head; reading goes on there, and only there."""
+    """Three full segments move the frame behind the 64 KB head, so reading continues there."""
     data = picture("JPEG", (40, 30))
     fat = data[:2] + (b"\xff\xe1" + be16(65535) + bytes(65533)) * 3 + data[2:]
     assert image_size(fat[:65536], "image/jpeg") is None
@@ -39,13 +39,13 @@ def test_a_jpegs_frame_is_found_behind_large_metadata() -> None:
 
 @given(st.binary(max_size=200), st.sampled_from([*FORMATS.values(), "image/x-icon", "image/svg+xml", "audio/mpeg"]))
 def test_any_bytes_give_a_size_or_none(data: bytes, mime: str) -> None:
-    """Never an exception, never a side of nothing."""
+    """No exception and no side of 0."""
     size = image_size(data, mime)
     assert size is None or min(size) > 0
 
 
 def test_the_icon_and_layers_samples_are_measured() -> None:
-    """The largest entry of an icon; a PSD's canvas."""
+    """The largest entry of an icon, and a PSD's canvas."""
     by_name = {sample.name: sample for sample in SAMPLES}
     assert image_size(by_name["icon.ico"].data, "image/x-icon") == (16, 16)
     assert image_size(by_name["layers.psd"].data, "image/vnd.adobe.photoshop") == (30, 20)

@@ -1,4 +1,4 @@
-"""Bytes and thumbnails that belong to no artifact any more go after an hour, and nothing else does."""
+"""Bytes and thumbnails without an artifact are deleted after an hour, and nothing else is."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def _own_directory(settings, tmp_path: Path) -> None:
 
 
 def aged(seconds: float, data: bytes = FORGOTTEN) -> str:
-    """Stores bytes without a row, that long ago; their hash."""
+    """Store bytes without a row, with this age; return their hash."""
     kept = byte_store().put([data])
     age(byte_store(), kept.sha256, seconds)
     return kept.sha256
 
 
 def test_bytes_without_an_artifact_go_after_an_hour() -> None:
-    """What an upload has just stored waits for its row and stays; a deleted artifact may be brought back and stays."""
+    """A new upload may still get its row, and a deleted artifact can be restored, so both are kept."""
     old, young = aged(GRACE_SECONDS + 60), aged(GRACE_SECONDS - 60, b"young")
     living, deleted = store_bytes(SYSTEM, b"living"), store_bytes(SYSTEM, b"deleted")
     delete_artifacts(SYSTEM, [deleted.pk])
@@ -48,7 +48,7 @@ def test_bytes_without_an_artifact_go_after_an_hour() -> None:
 
 
 def test_storing_old_bytes_again_makes_them_young() -> None:
-    """An upload of equal bytes finds them there and its row is not written yet: no sweep comes between."""
+    """An upload of equal bytes finds them before its row is written; a sweep must not delete them in between."""
     sha256 = aged(GRACE_SECONDS + 60)
     byte_store().put([FORGOTTEN])
     assert sweep_bytes(time.time()) == (0, 0)
@@ -56,7 +56,7 @@ def test_storing_old_bytes_again_makes_them_young() -> None:
 
 
 def test_bytes_that_were_made_young_are_still_known_to_be_healthy(tmp_path: Path) -> None:
-    """Storing them again costs no second look at every byte: what is remembered is the file as it is now."""
+    """Storing them again must not cause another full verification: the cache knows the file in its new state."""
     store = FileStore(tmp_path / "own")
     sha256 = store.put([FORGOTTEN]).sha256
     store.put([FORGOTTEN])
@@ -64,7 +64,6 @@ def test_bytes_that_were_made_young_are_still_known_to_be_healthy(tmp_path: Path
 
 
 def test_a_thumbnail_goes_with_its_bytes(tmp_path: Path) -> None:
-    """It shows what the file showed."""
     row, other = (store_bytes(SYSTEM, picture("PNG"), filename="a.png", declared="image/png") for _ in range(2))
     assert thumbnail_of(row)
     assert thumbnail_of(other)
@@ -75,7 +74,6 @@ def test_a_thumbnail_goes_with_its_bytes(tmp_path: Path) -> None:
 
 
 def test_prune_removes_them_and_the_audit_log_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    """The daily command."""
     aged(GRACE_SECONDS + 60)
     call_command("prune")
     assert "1 orphaned file" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""One range of a stored file is sent alone, so that a player can seek in sound and film."""
+"""A single byte range of a stored file can be requested, so that players can seek."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ DATA = bytes(range(100))
     ],
 )
 def test_a_range_is_what_the_header_says(header: str, expected: tuple[int, int] | None) -> None:
-    """RFC 9110 §14: from, to, or the last so many; what is no single range asks for all."""
+    """RFC 9110 §14: from, from and to, or a suffix; anything but a single range returns the whole file."""
     assert parse_range(header, 100) == expected
 
 
 @pytest.mark.parametrize(("header", "size"), [("bytes=100-", 100), ("bytes=-0", 100), ("bytes=0-", 0)])
 def test_a_range_behind_the_end_cannot_be_had(header: str, size: int) -> None:
-    """It is refused instead of answered with nothing."""
+    """The error is 416 instead of an empty answer."""
     with pytest.raises(UnsatisfiableRangeError):
         parse_range(header, size)
 
 
 @given(st.lists(st.binary(min_size=1, max_size=9), min_size=1, max_size=9), st.integers(1, 90))
 def test_blocks_are_cut_where_the_range_ends(blocks: list[bytes], count: int) -> None:
-    """Whatever the blocks are, together they are the beginning of that length."""
+    """Whatever the block sizes, the result is the prefix of that length."""
 
     def given_blocks() -> Iterator[bytes]:
         yield from blocks
@@ -68,7 +68,7 @@ def answer(client: Client, row: Artifact, **headers: str) -> tuple[int, str, byt
 
 @pytest.mark.django_db
 def test_a_player_gets_the_part_it_asks_for(admin: Client, row: Artifact) -> None:
-    """206 with its place, 416 behind the end, and all of it where the range is of another version of the file."""
+    """206 with its Content-Range, 416 past the end, and the whole file if `If-Range` names another version."""
     assert answer(admin, row) == (200, "", DATA)
     assert answer(admin, row, range="bytes=10-19") == (206, "bytes 10-19/100", DATA[10:20])
     assert answer(admin, row, range="bytes=200-") == (416, "bytes */100", b"")

@@ -1,4 +1,4 @@
-"""However many services a preview shows, the file's words are taken out once."""
+"""A preview extracts a file's text once, however many services it shows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from routing_admin.dispatch.preview import read_once
 
 @dataclass
 class Counting:
-    """Content that remembers how often it was asked, and fails as often as it is told to."""
+    """Content that records its calls and fails the first `failures` times."""
 
     failures: int = 0
     asked: list[str] = field(default_factory=list)
@@ -39,7 +39,7 @@ def artifact(content: Counting) -> StoredArtifact:
 
 
 def test_words_and_forms_are_taken_out_once() -> None:
-    """Each answer is kept by what was asked for; content that cannot render does not learn to."""
+    """Each result is cached by its arguments, and the wrapper adds no rendering to content without it."""
     content = Counting()
     once = read_once(artifact(content)).content
     assert {once.text() for _ in range(36)} == {Text("words", "utf-8")}
@@ -49,7 +49,7 @@ def test_words_and_forms_are_taken_out_once() -> None:
 
 
 def test_a_failure_is_not_kept() -> None:
-    """Bytes that could not be read a moment ago are tried again."""
+    """Bytes that could not be read are tried again."""
     once = read_once(artifact(Counting(failures=1))).content
     with pytest.raises(UnreadableError):
         once.text()
@@ -57,5 +57,5 @@ def test_a_failure_is_not_kept() -> None:
 
 
 def test_tokens_of_a_text_count_each_wide_character_as_one() -> None:
-    """A quarter for every other, rounded up."""
+    """Other characters count as a quarter, rounded up."""
     assert [text_tokens(text).tokens for text in ("", "abcde", "你好", "你好abcde", "，🙂")] == [0, 2, 2, 4, 2]

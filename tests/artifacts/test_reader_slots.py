@@ -1,4 +1,4 @@
-"""Files are read by few processes, shared between agents: long work of one keeps no other's small file waiting."""
+"""Few extraction processes are shared fairly between agents: long work of one does not delay small files of others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OPTIONS = {"reader": "pdf", "max_chars": 99}
 
 
 class Reading:
-    """A file that is read in a thread for an agent."""
+    """A file that is being read in a thread for an agent."""
 
     def __init__(self, file: Any, agent: str, done: list[str]) -> None:
         self.result: Result | None = None
@@ -32,14 +32,13 @@ class Reading:
         self._done.append(self._agent)
 
     def end(self) -> Result:
-        """What came of it."""
         self._thread.join(60)
         assert self.result is not None
         return self.result
 
 
 def wait_for(slots: FairSlots, waiting: int) -> None:
-    """Return once so many wait for a slot."""
+    """Return once this many callers wait for a slot."""
     pause = threading.Event()
     while slots.waiting != waiting:
         pause.wait(0.01)
@@ -47,7 +46,7 @@ def wait_for(slots: FairSlots, waiting: int) -> None:
 
 @contextmanager
 def taken(slots: FairSlots, name: str, count: int) -> Iterator[ExitStack]:
-    """So many slots are that agent's; `close` gives them back one by one."""
+    """Hold `count` slots for an agent; `close` releases them."""
     with ExitStack() as stack:
         for _ in range(count):
             slots.acquire(name)
@@ -57,13 +56,13 @@ def taken(slots: FairSlots, name: str, count: int) -> Iterator[ExitStack]:
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that is busy with other tests may read no small file in six seconds."""
+    """Allow more time for small files: other tests on a busy machine may exceed six seconds."""
     monkeypatch.setattr(process, "QUICK", Budget(60.0, 20.0))
 
 
 @pytest.mark.usefixtures("patient")
 def test_a_small_file_is_read_while_long_work_of_another_agent_goes_on(kept: Any) -> None:
-    """One agent's long work holds both slots for it, and others' files pass by."""
+    """Both long slots are held by one agent, and another agent's small file is read."""
     with taken(long_slots(), "many", 2):
         token = requester.set("other")
         result = run(kept(pdf("words")), "text", OPTIONS, max_output=4096)
@@ -72,7 +71,7 @@ def test_a_small_file_is_read_while_long_work_of_another_agent_goes_on(kept: Any
 
 
 def test_others_compute_while_a_reader_is_waited_for(kept: Any) -> None:
-    """A large body whose PDF is looked into keeps no other agent's from being parsed; it goes on when it can."""
+    """While one agent's extraction waits for a slot, others can use the CPU; it continues later."""
     file, done = kept(pdf("long")), list[Result]()
 
     def work() -> None:
@@ -92,7 +91,7 @@ def test_others_compute_while_a_reader_is_waited_for(kept: Any) -> None:
 
 
 def test_what_is_not_done_in_the_quick_slot_is_read_in_a_long_one(kept: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It waits for one, leaves the quick slot to others meanwhile, and is read from its beginning."""
+    """It releases the quick slot while waiting for a long one, then starts from the beginning."""
     monkeypatch.setattr(process, "QUICK", Budget(0.001))
     with taken(long_slots(), "many", 2) as held:
         reading = Reading(kept(pdf("long")), "other", [])
@@ -106,7 +105,7 @@ def test_what_is_not_done_in_the_quick_slot_is_read_in_a_long_one(kept: Any, mon
 def test_what_takes_more_processor_time_than_is_quick_is_read_in_a_long_slot(
     kept: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It has not crashed, whatever signal ended it."""
+    """Exceeding the CPU limit ends the process with a signal, which is not treated as a crash."""
     monkeypatch.setattr(process, "QUICK", Budget(60.0, 0.001))
     with taken(long_slots(), "many", 2) as held:
         reading = Reading(kept(pdf("long")), "other", [])
@@ -117,7 +116,7 @@ def test_what_takes_more_processor_time_than_is_quick_is_read_in_a_long_slot(
 
 @pytest.mark.usefixtures("patient")
 def test_another_agent_waits_for_no_quick_slot_however_many_files_one_of_them_has(kept: Any) -> None:
-    """Each has one of its own while there are two, and its further files wait for that."""
+    """Of two quick slots each agent gets one, and its other files wait for that one."""
     done: list[str] = []
     with taken(long_slots(), "x", 2), taken(quick_slots(), "many", 1) as quick:
         file, readings = kept(pdf("words")), []
@@ -132,7 +131,7 @@ def test_another_agent_waits_for_no_quick_slot_however_many_files_one_of_them_ha
 
 
 def test_more_work_than_may_wait_is_busy_at_once(kept: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No thread waits without end."""
+    """The queue is bounded."""
     monkeypatch.setattr(quick_slots(), "queue", 0)
     with taken(long_slots(), "x", 2), taken(quick_slots(), "y", 1), taken(quick_slots(), "z", 1):
         assert run(kept(pdf("x")), "text", OPTIONS, max_output=4096).reason == "busy"

@@ -1,7 +1,7 @@
-"""What each of the sample files is and how five readers get it, written down: read `sample_table.txt`, then the law.
+"""The expected type of each sample and its delivery to five readers, listed in `sample_table.txt`.
 
-The readers speak the `openai` protocol without a policy, as the demo's services do. What get_artifact answers for the
-same files stands in test_sample_deliveries, what other policies make of them in docs/files.md.
+The readers use the `openai` protocol without a policy, as the demo's services do. test_sample_deliveries has
+get_artifact's results for the same files, and docs/files.md the results of other policies.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from capabilities.core.wire import Target
 
 pytestmark = pytest.mark.smoke
 
+# One line per file; types are abbreviated as in `made_samples`.
 TABLE = Path(__file__).with_name("sample_table.txt").read_text("utf-8")
-"""One line a file; types are written as in `made_samples`."""
 
 
 def rows() -> dict[str, tuple[str, ...]]:
-    """File → kind, encoding, type, the five outcomes."""
+    """Map each file to kind, encoding, the five outcomes and type."""
     lines = [tuple(cell.strip() for cell in line.split("|")) for line in TABLE.strip().splitlines()]
     assert lines[0] == ("file", "kind", "encoding", *READERS, "type")
     return {name: tuple(cells) for name, *cells in lines[1:]}
@@ -36,7 +36,6 @@ EXPECTED = rows()
 
 
 def test_every_sample_has_its_line_and_no_line_stands_twice() -> None:
-    """No file is without an expectation, no expectation without a file."""
     assert sorted(EXPECTED) == sorted(sample.name for sample in SAMPLES)
     assert len(TABLE.strip().splitlines()) - 1 == len(EXPECTED)
 
@@ -44,7 +43,7 @@ def test_every_sample_has_its_line_and_no_line_stands_twice() -> None:
 @pytest.mark.requirement("ABR-1.1", "ABR-2.1", "MCR-2.1")
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
 def test_a_sample_is_taken_for_what_it_is_and_sent_as_the_table_says(sample: Sample, tmp_path: Path) -> None:
-    """Stored and detected without a declaration, then prepared for each reader as a request would be."""
+    """Stored and detected without a declared type, then prepared for each reader as in a request."""
     artifact = keep(FileStore(tmp_path), sample)
     file, (kind, encoding, *outcomes, mime_type) = artifact.part(), EXPECTED[sample.name]
     assert (file.kind.value, artifact.encoding or "", file.mime_type) == (kind, encoding, long_name(mime_type))

@@ -1,4 +1,4 @@
-"""Opinions from outside: asked sparingly, doubted where they are known to be wrong, and dispensable."""
+"""External opinions (libmagic, encoding guessers) are optional, and doubted where they are known to be wrong."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ print(describe_sniffer(), sniff(b"x"), found.mime_type)
 
 
 def test_without_libmagic_our_own_table_answers_and_says_so() -> None:
-    """`none` is in use, nothing fails, and a PNG is still a PNG."""
+    """The library in use is `none`, nothing fails, and a PNG is still recognized."""
     answer = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, cwd=ROOT, check=True)
     assert answer.stdout.split() == ["none", "None", "image/png"]
 
 
 def test_a_type_that_libmagic_sees_in_anything_is_no_opinion() -> None:
-    """0 to 255 in order is no Targa image."""
+    """libmagic takes the bytes 0 to 255 for a Targa image."""
     assert sniff(bytes(range(256)) * 4) not in DOUBTFUL
     assert guess_encoding(b"") in (None, "utf_8", "ascii")
 
 
 def test_threads_ask_at_the_same_time_without_a_shared_handle() -> None:
-    """Four threads, all samples: every answer is the one a single thread gets."""
+    """With four threads every result equals that of a single thread."""
     if describe_sniffer() == "none":
         return
     alone = [sniff(sample.data) for sample in SAMPLES]

@@ -1,4 +1,4 @@
-"""Text and its encoding: what was written comes back, whatever it was written in."""
+"""Text in any common encoding is decoded to what was written."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ def read(data: bytes, **options: object) -> str | None:
 @pytest.mark.requirement("ABR-5.3", "ABR-1.1")
 @given(UNICODE)
 def test_any_text_in_utf8_comes_back(text: str) -> None:
-    """UTF-8 is always found, whatever the words (a leading mark is taken as a mark)."""
+    """UTF-8 is always found; a leading U+FEFF counts as a BOM."""
     assume(not text.startswith("\ufeff"))
     assert read(text.encode()) == text
 
 
 @given(UNICODE, st.sampled_from(["utf-8-sig", "utf-16", "utf-32"]))
 def test_any_text_behind_a_byte_order_mark_comes_back(text: str, encoding: str) -> None:
-    """A mark decides, and is not part of the text."""
+    """The BOM decides and is not part of the text."""
     assume(not text.startswith("\ufeff"))
     assert read(text.encode(encoding)) == text
 
 
 @given(ZH_WORDS, st.sampled_from(["gb18030", "gbk", "gb2312"]))
 def test_chinese_words_in_a_national_encoding_come_back(text: str, encoding: str) -> None:
-    """Common words in GB 2312, GBK or GB18030, with line ends and ASCII between, are read as GB18030.
+    """Common words in GB 2312, GBK or GB18030, mixed with line ends and ASCII, are read as GB18030.
 
-    Not the few runs of words whose bytes are valid UTF-8 too (一 alone is the letter һ there).
+    Texts whose bytes are also valid UTF-8 are excluded; 一 alone is the letter һ in UTF-8.
     """
     data = f"{text}\nabc, 1\n{text}".encode(encoding)
     assume(not is_clean([data], "utf-8"))
@@ -56,7 +56,7 @@ def test_chinese_words_in_a_national_encoding_come_back(text: str, encoding: str
 
 @given(ZH_WORDS, st.sampled_from(["utf-16-le", "utf-16-be"]))
 def test_chinese_words_in_utf16_without_a_mark_come_back(text: str, encoding: str) -> None:
-    """Line ends and digits bring the NULs that give UTF-16 away."""
+    """Line ends and digits contain the NULs that identify UTF-16."""
     assert read(f"{text}\n1. {text}\n".encode(encoding)) == f"{text}\n1. {text}\n"
 
 
@@ -85,13 +85,13 @@ def test_plain_words_in_utf16_without_a_mark_come_back(text: str, encoding: str)
     ],
 )
 def test_words_in_an_old_encoding_come_back(text: str, encoding: str) -> None:
-    """Traditional Chinese, Japanese, Western and Russian, short ones included."""
+    """Traditional Chinese, Japanese, Western and Russian, including short texts."""
     assert read(text.encode(encoding)) == text
 
 
 @given(st.binary(max_size=300))
 def test_what_is_found_decodes_and_has_no_nul(data: bytes) -> None:
-    """Text means: every byte decodes, no NUL comes out, control characters are rare."""
+    """Every byte of a text decodes, it has no NUL, and control characters are rare."""
     found = find_text(data, whole=True, guess=guess_encoding)
     if found:
         words = data.decode(found.encoding, "replace" if found.trial == "cut" else "strict")
@@ -101,7 +101,7 @@ def test_what_is_found_decodes_and_has_no_nul(data: bytes) -> None:
 
 @given(st.binary(max_size=2000), st.lists(st.integers(1, 50), min_size=1, max_size=60))
 def test_decoding_never_raises_and_does_not_depend_on_where_blocks_end(data: bytes, cuts: list[int]) -> None:
-    """Block by block gives the same text as at once, in every encoding we find; damage becomes U+FFFD."""
+    """Block-wise decoding equals decoding at once, in every supported encoding; invalid bytes become U+FFFD."""
     blocks, rest = [], data
     for cut in cuts:
         blocks.append(rest[:cut])
@@ -113,7 +113,7 @@ def test_decoding_never_raises_and_does_not_depend_on_where_blocks_end(data: byt
 
 @given(ZH_WORDS, st.integers(1, 40), st.sampled_from(["utf-8", "gb18030", "big5", "utf-16-le"]))
 def test_a_stream_is_clean_wherever_its_blocks_end(text: str, size: int, encoding: str) -> None:
-    """A character cut in two by a block's end is no fault; one cut off by the file's end is."""
+    """A character split between blocks is valid; one cut by the end of the file is not."""
     data = text.encode(encoding, "ignore")
     assume(len(data) > 2)
     blocks = [data[place : place + size] for place in range(0, len(data), size)]
@@ -125,7 +125,7 @@ def test_a_stream_is_clean_wherever_its_blocks_end(text: str, size: int, encodin
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 def test_chinese_without_any_ascii_is_text_though_a_character_holds_a_nul(encoding: str) -> None:
-    """U+4E00, the number one, is written with a NUL byte; a text without a line end has no other sign of UTF-16."""
+    """U+4E00 contains a NUL byte, and without line ends nothing else indicates UTF-16."""
     text = "这是一个测试文件，共有一万条记录。"
     found = find_text(text.encode(encoding), whole=True)
     assert found is not None
@@ -134,7 +134,7 @@ def test_chinese_without_any_ascii_is_text_though_a_character_holds_a_nul(encodi
 
 @pytest.mark.parametrize("word", ["“quoted”", "Müllerin", "«Élodie»"])
 def test_a_latin_word_is_not_taken_for_chinese_in_utf16(word: str) -> None:
-    """Each pair of its letters is a Chinese character in UTF-16, and only chance makes that the reading."""
+    """Pairs of its letters would be Chinese characters in UTF-16, but only by chance."""
     found = find_text(word.encode("cp1252"), whole=True)
     assert found is not None
     assert word.encode("cp1252").decode(found.encoding) == word
@@ -142,22 +142,22 @@ def test_a_latin_word_is_not_taken_for_chinese_in_utf16(word: str) -> None:
 
 @pytest.mark.parametrize("data", [b"\0", b"a\0b", bytes(range(256)), b"\x01\x02\x03words", b"\xff" * 40 + b"\0"])
 def test_bytes_with_nul_or_many_controls_are_no_text(data: bytes) -> None:
-    """One NUL is enough; one control character in three is too many."""
+    """One NUL is enough, as is one control character in three."""
     assert read(data) is None
 
 
 def test_a_log_with_colours_is_text() -> None:
-    """Escape, tab, form feed and carriage return are what terminals write."""
+    """Terminals write escape, tab, form feed and carriage return."""
     assert read(b"\x1b[31mred\x1b[0m\tand\r\n\x0c") == "\x1b[31mred\x1b[0m\tand\r\n\x0c"
 
 
 def test_a_head_cut_inside_a_character_is_still_text() -> None:
-    """Only the beginning of a long file is looked at first."""
+    """Only the beginning of a long file is examined at first."""
     assert find_text(ZH.encode()[:-2], whole=False).encoding == "utf-8"
 
 
 def test_a_file_cut_inside_its_last_character_is_still_text() -> None:
-    """Chinese cut off at a number of bytes loses one character, not all of them; one stray byte proves nothing."""
+    """Truncated Chinese loses one character, not all of them; a single stray byte proves nothing."""
     cut = ZH.rstrip().encode()[:-1]
     assert read(cut) == ZH.rstrip()[:-1] + "\ufffd"
     long = ZH.rstrip().encode() * 3000
@@ -182,14 +182,14 @@ def test_a_file_cut_inside_its_last_character_is_still_text() -> None:
     ],
 )
 def test_an_encodings_name_is_ours_or_none(name: str, found: str | None) -> None:
-    """Narrow encodings are read as the wider ones that contain them; what is no text encoding is none."""
+    """Narrow encodings map to the wider ones that contain them; codecs that are not for text yield None."""
     assert canonical(name) == found
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
 @pytest.mark.parametrize("step", [1, 2, 3, 5, 1000])
 def test_without_a_mark_the_wide_encodings_are_little_endian(encoding: str, step: int) -> None:
-    """As browsers read them, in whatever blocks they come; half a character at the end is U+FFFD or nothing."""
+    """As in browsers, for any block size; half a character at the end becomes U+FFFD or nothing."""
     data = ("Grüße, 季度报告 🙂" * 9).encode(f"{encoding}-le")
     blocks = [data[at : at + step] for at in range(0, len(data), step)]
     assert "".join(decode_blocks(blocks, encoding)) == "Grüße, 季度报告 🙂" * 9

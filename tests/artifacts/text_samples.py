@@ -1,7 +1,8 @@
-"""Small texts of many kinds, written here: programs, settings, captions, data of the sciences, and more languages."""
+"""Small text samples: source code, settings, captions, scientific data and more languages."""
 
 from __future__ import annotations
 
+# Name, type and one line of text, all in UTF-8.
 SOURCES = """
 main.java       | text/x-java              | class Main { public static void main(String[] a) {} }
 main.c          | text/x-c                 | int main(void) { return 0; }
@@ -89,8 +90,8 @@ genes.fasta     | text/x-fasta             | >seq1
 part.gcode      | text/x-gcode             | G28 ; home
 feeds.opml      | application/xml          | <opml version="2.0"/>
 """
-"""Name, type, and one line of the text; all of them are UTF-8."""
 
+# Name, encoding, text.
 LANGUAGES: tuple[tuple[str, str, str], ...] = (
     ("pl", "iso8859-2", "Zażółć gęślą jaźń, a potem idź dalej przez las.\n"),
     ("hu", "cp1250", "Árvíztűrő tükörfúrógép és őszi idő.\n"),
@@ -109,11 +110,10 @@ LANGUAGES: tuple[tuple[str, str, str], ...] = (
     ("vi", "utf-8", "Tiếng Việt có dấu.\n"),
     ("emoji", "utf-8", "Done 🎉 ✅\n"),
 )
-"""Name, encoding, words."""
 
 
 def rows() -> list[tuple[str, bytes, str, str]]:
-    """Name, bytes, type and encoding of each."""
+    """Return name, bytes, type and encoding of each sample."""
     lines = [[cell.strip() for cell in line.split("|", 2)] for line in SOURCES.strip().splitlines()]
     found = [(name, f"{words}\n".encode(), mime_type, "utf-8") for name, mime_type, words in lines]
     told = [
