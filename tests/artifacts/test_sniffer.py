@@ -28,7 +28,7 @@ def test_without_libmagic_our_own_table_answers_and_says_so() -> None:
 
 
 def test_a_type_that_libmagic_sees_in_anything_is_no_opinion() -> None:
-    """libmagic takes the bytes 0 to 255 for a Targa image."""
+    """The bytes 0 to 255 are a Targa image to libmagic."""
     assert sniff(bytes(range(256)) * 4) not in DOUBTFUL
     assert guess_encoding(b"") in (None, "utf_8", "ascii")
 
