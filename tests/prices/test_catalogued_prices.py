@@ -1,4 +1,4 @@
-"""What the catalogue's sources add to the listed prices, and by which of them a call is counted."""
+"""Prices from the catalogue's sources, and which of them counts for a call."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def find(endpoint: str, model: str, tier: str = "") -> Price:
 
 
 def test_a_host_that_the_package_does_not_know_has_prices() -> None:
-    """By the name that the host calls its model, in whatever case."""
+    """The host's own model name is found in any case."""
     price = find(DEEPINFRA, "meta-llama/Llama-3.3-70B-Instruct-Turbo")
     assert price.source.split()[0] in {"LiteLLM", "models.dev"}
     assert price.currency == "USD"
@@ -40,13 +40,13 @@ def test_a_host_that_the_package_does_not_know_has_prices() -> None:
     ],
 )
 def test_the_price_of_one_host_is_none_elsewhere(endpoint: str) -> None:
-    """A relay with a vendor's name bills what it likes; an address in China bills in yuan."""
+    """A relay named like a vendor sets its own prices, and an address in China bills in yuan."""
     assert catalogued_prices(endpoint, "gpt-4o") == ()
     assert catalogued_prices(endpoint, "meta-llama/llama-3.3-70b-instruct-turbo") == ()
 
 
 def test_a_contested_price_is_the_first_lists_unless_two_others_agree() -> None:
-    """As docs/prices.md says of these two."""
+    """The expected prices are those that docs/prices.md gives for these two models."""
     magistral, large = find(MISTRAL, "magistral-medium-latest"), find(MISTRAL, "mistral-large-latest")
     assert (judge_price(magistral), judge_price(large)) == (FactVerdict.CONTESTED, FactVerdict.CONTESTED)
     assert [(each.source.split()[0], each.tiers[0].rates.input) for each in (magistral, *magistral.others)] == [
@@ -62,7 +62,7 @@ def test_a_contested_price_is_the_first_lists_unless_two_others_agree() -> None:
 
 
 def test_a_service_tier_has_the_price_of_the_list_that_knows_tiers() -> None:
-    """The standard price of another list would count half or double; it is unknown there."""
+    """Another list's standard price would be off by half or double for a tier, so it is not used."""
     assert find("https://api.openai.com/v1", "gpt-5.4", "priority").others == ()
     assert list_price(DEEPINFRA, "meta-llama/Llama-3.3-70B-Instruct-Turbo", NOW, "flex") is None
 
@@ -84,5 +84,4 @@ def test_a_price_that_changes_with_the_hour_is_contested_by_no_list_without_hour
     ],
 )
 def test_vendors_known_to_one_list_alone_are_priced(endpoint: str, models: list[str]) -> None:
-    """What a budget could not count before."""
     assert [model for model in models if list_price(endpoint, model, NOW) is None] == []

@@ -1,4 +1,4 @@
-"""What a usage costs: each sort of token at its own rate, in whole nanos, and unknown where nobody says."""
+"""The cost of a usage: each sort of token at its own rate, in whole nanos, unknown without counts or rates."""
 
 from __future__ import annotations
 
@@ -26,34 +26,39 @@ SOUNDS = price(input="2.5", output="10", input_audio="40", output_audio="80")
     [
         (Usage(1_000_000, 0), PLAIN, "2.5", "0"),
         (Usage(1000, 100), PLAIN, "0.0035", "0"),
-        (Usage(1000, 100, cached_tokens=500), PLAIN, "0.0035", "0"),  # no rate of its own: as any other
+        (
+            Usage(1000, 100, cached_tokens=500),
+            PLAIN,
+            "0.0035",
+            "0",
+        ),  # Without a rate of their own, cached tokens cost the input rate.
         (Usage(1000, 100, cached_tokens=800), CACHING, "0.00234", "0.00216"),
         (Usage(1000, 0, cache_write_tokens=1000), CACHING, "0.00375", "-0.00075"),
         (Usage(1000, 0, cache_write_tokens=1000, cache_write_1h_tokens=400), CACHING, "0.00465", "-0.00165"),
         (Usage(1000, 1000, prompt_audio_tokens=200, completion_audio_tokens=500), SOUNDS, "0.055", "0"),
         (Usage(None, 100), PLAIN, "0.001", "0"),
-        (Usage(10, 0, cached_tokens=99), CACHING, "0.000003", "0.000027"),  # a count beyond the whole is cut to it
+        (Usage(10, 0, cached_tokens=99), CACHING, "0.000003", "0.000027"),  # A count beyond the total is cut to it.
     ],
 )
 def test_each_sort_of_token_has_its_own_rate(usage: Usage, at: Price, dollars: str, saved: str):
-    """Recomputed by hand from the rates per million."""
+    """The expected costs are computed by hand from the rates per million."""
     assert cost_of(usage, at) == Cost(int(Decimal(dollars) * NANO), "USD", int(Decimal(saved) * NANO))
 
 
 def test_nobody_counted_nothing_is_known():
-    """No tokens, no cost; not a cost of nothing."""
+    """Without token counts the cost is None, not zero."""
     assert cost_of(Usage(), PLAIN) is None
 
 
 def test_tokens_that_nobody_prices_leave_the_cost_unknown():
-    """A price for what is read alone says nothing of an answer."""
+    """A price of input alone does not price an answer."""
     assert cost_of(Usage(10, 10), price(input="1")) is None
     assert cost_of(Usage(10, 0), price(input="1")) == Cost(10_000, "USD")
 
 
 @pytest.mark.parametrize(("count", "dollars"), [(200_000, "0.6"), (200_001, "1.200006")])
 def test_above_a_tier_all_tokens_cost_its_rate(count: int, dollars: str):
-    """A cliff, as the vendors have it."""
+    """Vendors price all tokens of a long request at the higher rate, not only those above the limit."""
     low, high = (Rates(rate_of(Decimal(each)), 0) for each in ("3", "6"))
     found = cost_of(Usage(count, 0), Price("USD", (Tier(0, low), Tier(200_000, high))))
     assert found == Cost(int(Decimal(dollars) * NANO), "USD")
@@ -61,7 +66,7 @@ def test_above_a_tier_all_tokens_cost_its_rate(count: int, dollars: str):
 
 @given(st.integers(0, 10**7), st.integers(0, 10**7), st.integers(0, 10**7))
 def test_a_cost_is_never_more_than_all_tokens_at_the_dearest_rate(reads: int, writes: int, cached: int):
-    """Whatever a provider counts, parts are parts of the whole."""
+    """Whatever a provider counts, cached tokens are never priced beyond the total."""
     found = cost_of(Usage(reads, writes, cached_tokens=cached, cache_write_tokens=cached), CACHING)
     assert found is not None
     assert 0 <= found.nanos <= (reads * 6 + writes * 15) * 1000
@@ -81,13 +86,13 @@ def test_a_cost_is_never_more_than_all_tokens_at_the_dearest_rate(reads: int, wr
     ],
 )
 def test_an_amount_shows_two_digits_at_least(nanos: int, text: str):
-    """Small amounts are not rounded to nothing."""
+    """Small amounts are not rounded to zero."""
     assert amount_text(nanos) == text
 
 
 @given(st.decimals(0, 10_000, places=6))
 def test_a_rate_is_kept_as_it_is_written(amount: Decimal):
-    """Six places are as fine as any vendor writes."""
+    """Rates keep six decimal places, which is as fine as any vendor's price."""
     rate = rate_of(amount)
     assert rate is not None
     assert amount_of(rate) == amount
@@ -95,7 +100,7 @@ def test_a_rate_is_kept_as_it_is_written(amount: Decimal):
 
 @given(st.integers(0, 2**70), st.integers(0, 2**70))
 def test_a_cost_is_never_more_than_a_column_holds_many_times(prompt, completion):
-    """A miscounted call at a mispriced rate costs at most a million units, so that a sum of thousands is one."""
+    """The cost of one call is capped, so that a sum of thousands still fits its column."""
     cost = cost_of(Usage(prompt, completion), price(input="1000000", output="1000000"))
     assert cost is not None
     assert 0 <= cost.nanos <= MAX_NANOS

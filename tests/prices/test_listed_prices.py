@@ -1,4 +1,4 @@
-"""The package's prices in our rates: the same sum, for every model it lists."""
+"""Prices of the package `genai-prices`, converted to our rates, give the same costs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def listed_models() -> list[tuple[Provider, ModelInfo]]:
 
 
 def rates_only_ours(info: ModelInfo) -> bool:
-    """Whether the model has no price for what we do not count, such as pages or sounds that came from a cache."""
+    """Return whether no price is for something that we do not count, such as pages or audio from a cache."""
     names = {name for name, amount in vars(info.get_prices(NOW)).items() if amount is not None}
     return names <= set(SORTS.values()) | {"requests_kcount", "web_searches_kcount", "storage_searches_kcount"}
 
@@ -42,7 +42,7 @@ def rates_only_ours(info: ModelInfo) -> bool:
     ids=["plain", "cached", "long"],
 )
 def test_every_listed_model_costs_what_the_package_says(ours: Usage, theirs: dict[str, int]):
-    """All of its text models, asked by the address of their host, to the nano."""
+    """All text models are compared to the package's own result, to the nano."""
     compared = 0
     for provider, info in listed_models():
         prices = info.get_prices(NOW)
@@ -68,7 +68,7 @@ def test_every_listed_model_costs_what_the_package_says(ours: Usage, theirs: dic
     ],
 )
 def test_a_model_is_found_by_the_address_of_its_host(endpoint: str, model: str, dollars: str):
-    """A base address or a call's, a name with or without its date."""
+    """The endpoint may be a base URL or that of a call, the name with or without its date."""
     price = listed_price(endpoint, model, NOW)
     assert price is not None
     found = cost_of(Usage(1000, 100), price)
@@ -81,12 +81,12 @@ def test_a_model_is_found_by_the_address_of_its_host(endpoint: str, model: str, 
     ("endpoint", "model"), [("http://127.0.0.1:9/v1", "gpt-4o"), (OPENAI, "my-own"), ("", "gpt-4o")]
 )
 def test_another_host_or_model_is_unknown(endpoint: str, model: str):
-    """The price of a name elsewhere is nobody's price here."""
+    """A listed price applies only at the host that it is listed for."""
     assert listed_price(endpoint, model, NOW) is None
 
 
 def test_a_price_is_that_of_its_day():
-    """What a call of last year cost is not what one costs now."""
+    """A price that changed is found by the day of the call."""
     moved = [
         info
         for _, info in listed_models()
@@ -96,7 +96,7 @@ def test_a_price_is_that_of_its_day():
 
 
 def test_the_packages_own_example():
-    """As its documentation has it: a call of GPT-4o by the provider's id."""
+    """This is the example of the package's documentation: GPT-4o, found by the provider's id."""
     said = calc_price(ListedUsage(input_tokens=1000, output_tokens=100), model_ref="gpt-4o", provider_id="openai")
     price = listed_price(OPENAI, "gpt-4o", NOW)
     assert price is not None

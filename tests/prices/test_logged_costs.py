@@ -1,4 +1,4 @@
-"""What requests cost stands in their rows, and in the sums of their hour and day, once."""
+"""The cost of a request is in its log row, and once in the sums of its hour and day."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COUNTED = Usage(1000, 100, cached_tokens=400)
 
 @pytest.fixture
 def priced(demo: None) -> None:
-    """A provider whose model an administrator has priced in yuan, and one that a list prices in dollars."""
+    """Create a model that an administrator priced in yuan, and one with a list price in dollars."""
     own = Provider.objects.create(name="own", endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
     price = {"currency": "CNY", "input": 2, "output": 8, "cacheRead": 0.5}
     Service.objects.create(service_id="own", name="own", provider=own, model="m", price=price)
@@ -41,14 +41,14 @@ def entry(name: str, provider: str = "own", model: str = "m", usage: Usage = COU
 
 
 def test_a_request_costs_what_the_administrator_says(priced: None):
-    """600 at 2, 400 at 0.5 and 100 at 8 yuan a million; the cache saved 400 at 1.5."""
+    """600 tokens at 2, 400 cached at 0.5 and 100 at 8 yuan per million; the cache saved 400 times 1.5."""
     write([entry("r")])
     row = RequestLog.objects.get(pk="r")
     assert (row.cost_nanos, row.saved_nanos, row.currency) == (2_200_000, 600_000, "CNY")
 
 
 def test_else_what_a_list_says_of_that_host(priced: None):
-    """GPT-4o at OpenAI's own address: 2.5, 1.25 from the cache, 10 out."""
+    """GPT-4o at OpenAI's address: 2.5 for input, 1.25 for cached input, 10 for output."""
     write([entry("r", "listed", "gpt-4o")])
     row = RequestLog.objects.get(pk="r")
     assert (row.cost_nanos, row.currency) == (3_000_000, "USD")
@@ -64,7 +64,7 @@ def test_else_what_a_list_says_of_that_host(priced: None):
     ids=["two against one", "the first", "agreed"],
 )
 def test_a_call_costs_what_the_list_that_counts_says(demo: None, endpoint: str, model: str, nanos: int):
-    """By the first list, or by two that agree against it; a cache without a price of its own is read at the input's."""
+    """The first list counts, unless two others agree against it. Without a cache price, cached tokens cost as input."""
     Provider.objects.create(name="listed", endpoint=endpoint, default_model=model, key_source="none")
     snapshot.refresh()
     write([entry("r", "listed", model)])
@@ -76,7 +76,7 @@ def test_a_call_costs_what_the_list_that_counts_says(demo: None, endpoint: str, 
     ("provider", "model", "usage"), [("own", "other", COUNTED), ("own", "m", Usage()), ("nobody", "m", COUNTED)]
 )
 def test_what_nobody_prices_or_counts_is_unknown(priced: None, provider: str, model: str, usage: Usage):
-    """Unknown, which is not nothing."""
+    """An unknown cost is None, not zero."""
     write([entry("r", provider, model, usage)])
     row = RequestLog.objects.get(pk="r")
     assert (row.cost_nanos, row.saved_nanos, row.currency) == (None, None, "")
@@ -84,7 +84,7 @@ def test_what_nobody_prices_or_counts_is_unknown(priced: None, provider: str, mo
 
 
 def test_the_embedded_provider_costs_nothing(demo: None):
-    """It answers in this process; that is known, so none of its requests is without a price."""
+    """Echo runs in this process at no cost, so none of its requests counts as unpriced."""
     write([entry("r", "echo", "echo-text")])
     row = RequestLog.objects.get(pk="r")
     assert (row.cost_nanos, row.currency) == (0, "XXX")
@@ -92,7 +92,7 @@ def test_the_embedded_provider_costs_nothing(demo: None):
 
 
 def test_an_administrators_price_of_the_embedded_provider_counts(demo: None):
-    """Who wants to see budgets at work can give it one."""
+    """A price on the embedded provider demonstrates budgets."""
     price = {"currency": "USD", "input": 1, "output": 1}
     Service.objects.filter(provider__name="echo", model="echo-text").update(price=price)
     snapshot.refresh()
@@ -101,7 +101,7 @@ def test_an_administrators_price_of_the_embedded_provider_counts(demo: None):
 
 
 def test_sums_grow_with_every_batch(priced: None):
-    """Per hour and per day, each currency for itself."""
+    """There is one sum per hour and per day for each currency."""
     write([entry("a"), entry("b"), entry("c", "listed", "gpt-4o")])
     write([entry("d", at=NOON + timedelta(hours=1))])
     hours = UsageSum.objects.filter(span=UsageSum.HOUR, currency="CNY").order_by("start")
@@ -123,22 +123,22 @@ def failed_entry(*attempts: Attempt, answered: bool = True) -> Entry:
 
 
 def silent(provider: str, model: str) -> Attempt:
-    """An attempt that was billed and said nothing."""
+    """Return an attempt that was billed but returned no content."""
     return Attempt(provider, model, "empty_content", tries=(Try(0.0, 5.0, "empty_content", 200, usage=WASTE),))
 
 
 def test_an_attempt_has_its_own_cost(priced: None):
-    """By its own model's price and in its own currency, whether it answered or was only billed."""
+    """Each attempt is priced by its own model and currency, whether it answered or was only billed."""
     write([failed_entry(silent("listed", "gpt-4o"))])
     first, last = AttemptLog.objects.order_by("position")
     assert (first.prompt_tokens, first.completion_tokens) == (500, 10)
-    assert (first.cost_nanos, first.currency) == (1_350_000, "USD")  # 500 at 2.5 and 10 at 10
+    assert (first.cost_nanos, first.currency) == (1_350_000, "USD")  # 500 tokens at 2.5 and 10 at 10.
     assert (last.prompt_tokens, last.cost_nanos, last.currency) == (1000, 2_200_000, "CNY")
     assert RequestLog.objects.get(pk="r").cost_nanos == 2_200_000
 
 
 def test_what_calls_without_an_answer_cost_is_summed_up_where_they_went(priced: None):
-    """It is part of what that provider's model cost, and no request of its own."""
+    """The cost of a failed attempt is added to its provider's model, without counting as another request."""
     write([failed_entry(silent("listed", "gpt-4o"))])
     waste = UsageSum.objects.get(span=UsageSum.DAY, provider="listed")
     assert (waste.requests, waste.prompt_tokens, waste.cost_nanos, waste.fallback_nanos) == (0, 500, *[1_350_000] * 2)
@@ -147,7 +147,7 @@ def test_what_calls_without_an_answer_cost_is_summed_up_where_they_went(priced: 
 
 
 def test_a_candidate_that_answers_the_second_time_has_both_calls(priced: None):
-    """Its attempt costs what both did, the request what the answer did."""
+    """The attempt's cost is that of both calls, the request's that of the call that answered."""
     tries = (Try(0.0, 5.0, "empty_content", 200, usage=WASTE), Try(9.0, 5.0, "ok"))
     facts = RequestFacts("r", NOON, "v1", usage=COUNTED)
     write([entry_of(facts, (Attempt("own", "m", "ok", tries=tries),))])
@@ -157,7 +157,7 @@ def test_a_candidate_that_answers_the_second_time_has_both_calls(priced: None):
 
 
 def test_a_request_that_nobody_answered_was_paid_for_all_the_same(priced: None):
-    """Its row has no cost, its attempts and the sums do; those without a price are counted once, under one name."""
+    """The row has no cost, but attempts and sums do. Unpriced ones are counted once, under one name."""
     write([failed_entry(silent("own", "m"), silent("nobody", "m"), silent("nobody", "n"), answered=False)])
     assert RequestLog.objects.get(pk="r").cost_nanos is None
     days = UsageSum.objects.filter(span=UsageSum.DAY)
@@ -169,7 +169,7 @@ def test_a_request_that_nobody_answered_was_paid_for_all_the_same(priced: None):
 
 
 def test_what_is_written_twice_is_counted_once(priced: None):
-    """Entries that waited on disk may be there already."""
+    """Spooled entries may have been written already."""
     rows = rows_of([entry("a"), entry("b")])
     write_missing(rows)
     write_missing(rows)
@@ -177,7 +177,7 @@ def test_what_is_written_twice_is_counted_once(priced: None):
 
 
 def test_rows_that_an_earlier_version_left_on_disk_are_taken(priced: None, tmp_path: Path):
-    """They say nothing of costs."""
+    """Rows of a version without cost columns are written without a cost."""
     spool = Spool(tmp_path / "spool")
     new = {"cost_nanos", "saved_nanos", "currency"}
     spool.append([({k: v for k, v in row.items() if k not in new}, tries) for row, tries in rows_of([entry("a")])])
@@ -188,12 +188,12 @@ def test_rows_that_an_earlier_version_left_on_disk_are_taken(priced: None, tmp_p
 
 @override_settings(TIME_ZONE="Asia/Shanghai")
 def test_a_day_is_the_installations():
-    """It begins at midnight where the administrators are."""
+    """A day begins at midnight in the installation's time zone."""
     assert day_of(datetime(2026, 11, 20, 17, tzinfo=UTC)) == datetime(2026, 11, 20, 16, tzinfo=UTC)
 
 
 def test_a_sum_that_is_full_takes_no_request_from_the_log(priced: None):
-    """It stops growing; a number that its column cannot hold would cost the whole batch."""
+    """The sum stops growing; a number too large for its column would fail the whole batch."""
     write([entry("a")])
     UsageSum.objects.update(cost_nanos=2**63 - 1, saved_nanos=2**63 - 1)
     write([entry("b")])

@@ -1,4 +1,4 @@
-"""A price as an administrator writes it."""
+"""Prices as administrators enter them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ GOOD = {"currency": "CNY", "input": 2, "output": 8, "cacheRead": 0.4}
 
 
 def test_amounts_per_million_tokens_become_rates():
-    """In millionths of the currency's unit."""
+    """Rates are in millionths of the currency's unit."""
     rates = Rates(input=2_000_000, output=8_000_000, cache_read=400_000)
     assert price_of(GOOD) == Price("CNY", (Tier(0, rates),))
     assert check_price(GOOD) == ()
@@ -32,19 +32,19 @@ def test_amounts_per_million_tokens_become_rates():
     ],
 )
 def test_what_is_wrong_is_named_with_its_place(data: Any, field: str, constraint: str):
-    """And then there is no price, rather than a wrong one."""
+    """An invalid price is ignored rather than used in part."""
     (problem,) = check_price(data)
     assert (problem.field, problem.constraint, problem.severity) == (field, constraint, "error")
     assert not isinstance(data, dict) or price_of(data) is None
 
 
 def test_an_unknown_field_is_only_a_warning():
-    """The price stands without it."""
+    """The price is used without the field."""
     (problem,) = check_price({**GOOD, "discount": 0.5})
     assert (problem.field, problem.severity) == ("price.discount", "warning")
     assert price_of({**GOOD, "discount": 0.5}) == price_of(GOOD)
 
 
 def test_no_price_is_no_problem():
-    """An empty object says nothing."""
+    """An empty object is no price."""
     assert (check_price({}), price_of({})) == ((), None)

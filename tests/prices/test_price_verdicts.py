@@ -1,4 +1,4 @@
-"""What several lists together say that a model costs: who counts, and what is contested."""
+"""How the prices of several lists are compared: which one counts, and which are contested."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from capabilities.core.providers.catalogue.price_verdicts import find_contested,
 
 
 def stated(source: str, *tiers: tuple[int, dict[str, str]], currency: str = "USD") -> Price:
-    """A list's price: where each tier begins, and its amounts as people write them."""
+    """Return a list's price from the threshold of each tier and its amounts as decimal texts."""
     rates = [(above, {sort: rate_of(Decimal(each)) for sort, each in amounts.items()}) for above, amounts in tiers]
     return Price(currency, tuple(Tier(above, Rates(**each)) for above, each in rates), source)
 
@@ -56,7 +56,7 @@ def flat(source: str, **amounts: str) -> Price:
 def test_the_first_list_counts_unless_only_others_are_confirmed(
     prices: list[Price], verdict: str, contested: set[str], counts: str
 ) -> None:
-    """A sort of tokens that only one list names is no difference."""
+    """A sort of tokens that only one list prices is not a contradiction."""
     found = weigh_prices(prices)
     assert found is not None
     assert (judge_price(found).value, find_contested(found), found.source) == (verdict, contested, counts)
@@ -64,7 +64,7 @@ def test_the_first_list_counts_unless_only_others_are_confirmed(
 
 
 def test_tiers_are_compared_by_their_amounts_not_by_where_they_begin() -> None:
-    """models.dev has one word for each of them, "over 200k"; a list without a tier says nothing of it."""
+    """Models.dev only has "over 200k" for a tier, and a list without a tier does not contradict one."""
     long = stated("a", (0, {"input": "2"}), (272_000, {"input": "4"}))
     same = stated("b", (0, {"input": "2"}), (200_000, {"input": "4"}))
     other = stated("c", (0, {"input": "2"}), (200_000, {"input": "5"}))
@@ -73,14 +73,14 @@ def test_tiers_are_compared_by_their_amounts_not_by_where_they_begin() -> None:
 
 
 def test_amounts_in_two_currencies_never_agree() -> None:
-    """2 yuan are not 2 dollars, and nothing is converted."""
+    """Two yuan are not two dollars, and currencies are not converted."""
     found = weigh_prices([flat("a", input="2"), stated("b", (0, {"input": "2"}), currency="CNY")])
     assert found is not None
     assert judge_price(found) is FactVerdict.CONTESTED
 
 
 def test_no_list_is_no_price_and_the_administrators_is_never_contested() -> None:
-    """Theirs has no source."""
+    """An administrator's price has no source."""
     assert weigh_prices([]) is None
     assert judge_price(flat("", input="2")) is FactVerdict.ADMINISTRATOR
 
@@ -95,7 +95,7 @@ PRICES = st.builds(
 
 @given(st.lists(PRICES, min_size=1, max_size=4).flatmap(lambda each: st.tuples(st.just(each), st.permutations(each))))
 def test_the_verdict_does_not_depend_on_the_order_of_the_lists(pair: tuple[list[object], list[object]]) -> None:
-    """Only which of several that confirm one another comes first does."""
+    """Only the choice among lists that confirm one another depends on their order."""
     found = [weigh_prices([Price("USD", tiers, "list") for tiers in tierses]) for tierses in pair]  # type: ignore[arg-type]
     assert found[0] is not None
     assert found[1] is not None
@@ -109,7 +109,7 @@ def litellm(name: str, host: str = "openai", **facts: object) -> dict[str, objec
 
 @given(st.decimals("0.001", "600", places=3), st.decimals("0.001", "600", places=3), st.decimals(0, 60, places=3))
 def test_a_price_per_token_is_the_price_of_a_million(reads: Decimal, writes: Decimal, cached: Decimal) -> None:
-    """LiteLLM writes the one, models.dev the other, both as binary fractions."""
+    """LiteLLM has prices per token, models.dev per million, both as binary floating-point numbers."""
     one = litellm(
         "m",
         input_cost_per_token=float(reads) / 1e6,
@@ -123,7 +123,7 @@ def test_a_price_per_token_is_the_price_of_a_million(reads: Decimal, writes: Dec
 
 
 def test_what_can_be_no_price_is_none() -> None:
-    """A zero where nothing is known, an amount below zero or without end, a model that is not paid by its tokens."""
+    """Zeros without meaning, negative or excessive amounts and models not billed by tokens have no price."""
     models = {
         **litellm("free", input_cost_per_token=0.0, output_cost_per_token=0),
         **litellm("embedder", mode="embedding", input_cost_per_token=1e-7, output_cost_per_token=0.0),
@@ -144,7 +144,7 @@ def test_what_can_be_no_price_is_none() -> None:
 
 
 def test_prices_are_kept_by_the_host_that_bills_in_dollars() -> None:
-    """Under the name it calls the model; two that differ under one name are none, addresses in China have none."""
+    """Keys are the host's model names. Names with two prices are left out, as are addresses in China."""
     one, two = (Tier(0, Rates(1, 2)),), (Tier(0, Rates(3, 4)),)
     rows = [
         ("mistral", "mistral/Open-Bear", one),
@@ -162,7 +162,7 @@ def test_prices_are_kept_by_the_host_that_bills_in_dollars() -> None:
 
 
 def test_a_row_of_the_file_is_its_prices_again() -> None:
-    """Also where a source is silent, and with tiers."""
+    """Encoding and decoding keep tiers and sources without a price."""
     first = (Tier(0, Rates(2_500_000, 10_000_000, None, 1)), Tier(200_000, Rates(5_000_000)))
     second = (Tier(0, Rates(75_000, 300_000)),)
     rows = encode_prices([{"p": {"a": first}}, {"p": {"a": second, "b": second}}])

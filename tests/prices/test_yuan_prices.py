@@ -1,4 +1,4 @@
-"""Yuan at hosts in China: by the day, by the length of what is read, and at the address in China alone."""
+"""Prices in yuan apply by day, by length of the input, and only at addresses in China."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BEIJING = "https://dashscope.aliyuncs.com/compatible-mode/v1"
 
 @pytest.mark.parametrize(("count", "yuan"), [(32_000, "0.08"), (32_001, "0.128004"), (200_000, "1.4")])
 def test_a_longer_request_costs_its_tier(count: int, yuan: str):
-    """Qwen3-Max: 2.5, 4 and 7 yuan a million, for all tokens of the request."""
+    """Qwen3-Max costs 2.5, 4 or 7 yuan per million, for all tokens of the request."""
     price = yuan_price(BEIJING, "qwen3-max", NOW)
     assert price is not None
     cost = cost_of(Usage(count, 0), price)
@@ -38,7 +38,6 @@ def test_elsewhere_and_for_others_it_says_nothing(endpoint: str, model: str):
 
 
 def test_a_price_has_source_and_day():
-    """As it is shown."""
     price = yuan_price(BEIJING, "Qwen3-Max", NOW)
     assert price is not None
     assert price.source.startswith("https://")
