@@ -1,4 +1,4 @@
-"""A model that sees, one that does not, and the route along which the first describes for the second; over the lab."""
+"""Models and routes over the fault lab: one model that sees, one that does not, and the route that describes files."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def describing_lab(
     policy: str = POLICY,
     retries: int | None = None,
 ) -> Iterator[Lab]:
-    """The lab's `seer` on the route `describe`, `blind` on the route `blind`, and both of them on `both`.
+    """Run the lab with `seer` on the route `describe`, `blind` on the route `blind` and both on `both`.
 
-    Each speaks the protocol of its name; what the process learns of them is forgotten again. `retries` are the
-    describer's: where one more try shows nothing new, none needs to be waited for.
+    Each speaks the protocol of its name, and the process starts and ends with an empty run context. `retries` are
+    the describer's: set it to 0 where waiting for a retry shows nothing new.
     """
     with Lab({"seer": f"say:{WORDS}", **(script or {})}) as lab:
         for name, protocol in (("seer", seer), ("blind", blind)):
@@ -52,7 +52,6 @@ def describing_lab(
 
 
 def add_model(lab: Lab, name: str, protocol: str, reads: list[str]) -> None:
-    """A provider of the lab with one model service."""
     at = lab.url(protocol, name)
     provider = Provider.objects.create(
         name=name, endpoint=at, default_model="lab", protocol=protocol, key_source="none"
@@ -64,16 +63,15 @@ def add_model(lab: Lab, name: str, protocol: str, reads: list[str]) -> None:
 
 
 def add_route(task_type: str, *providers: str, **more: Any) -> None:
-    """A route along models of the lab."""
     chain = tuple(CandidateSpec(name) for name in providers)
     save_route_as(SYSTEM, None, RouteSpec(task_type, chain, **more))
 
 
 def bodies_to(lab: Lab, name: str) -> list[Any]:
-    """What a model of the lab was sent, in order."""
+    """Return the bodies that a model of the lab received, in order."""
     return [each.json for each in lab.requests if each.name == name]
 
 
 def text_of(body: Any) -> str:
-    """All of a request as one text, in which words can be looked for."""
+    """Return the whole request as one text to search in."""
     return json.dumps(body, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""What describing takes counts against the limits of the agent that asked, and is refused where they say so."""
+"""Descriptions count against the limits of the calling agent and are skipped where these leave no room."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def ask(key: str) -> Any:
 
 
 def test_both_calls_are_counted(key: str) -> None:
-    """The tokens of the describer and those of the answer, together; the next turn's are the answer's alone."""
+    """The tokens of describer and answer are added up. Later, with the description cached, only the answer's count."""
     limit(tokensPerDay=1_000_000)
     with describing_lab():
         row = logged(ask(key).headers["x-request-id"])
@@ -57,7 +57,7 @@ def test_both_calls_are_counted(key: str) -> None:
 
 
 def test_a_budget_without_room_for_it_leaves_the_facts(key: str) -> None:
-    """Enough for the answer and not for a description: nobody describes, the call is answered, the log says why."""
+    """If tokens suffice for the answer alone, the file is not described, the call is answered, and the log says why."""
     limit(tokensPerDay=5_000)
     with describing_lab() as lab:
         answer = ask(key)
@@ -69,7 +69,7 @@ def test_a_budget_without_room_for_it_leaves_the_facts(key: str) -> None:
 
 
 def test_what_agents_send_by_the_api_is_described_and_counted(text_agent: AgentProgram) -> None:
-    """`/llm/send` walks the same way."""
+    """`/llm/send` describes files and counts their tokens like the chat API."""
     limit(tokensPerDay=1_000_000)
     with describing_lab():
         ref = text_agent.stored("dot.png", PNG, "image/png")["ref"]
@@ -87,7 +87,7 @@ def test_what_agents_send_by_the_api_is_described_and_counted(text_agent: AgentP
 
 
 def test_a_person_s_request_is_simulated_with_what_is_known_and_asks_when_sent_for_real(admin: Client) -> None:
-    """Simulating shows the place of the words and asks nobody; sending asks; simulating again shows the words."""
+    """A simulation shows a placeholder and calls no describer. After a real call, simulations show its text."""
     with describing_lab() as lab:
         row = store_bytes(SYSTEM, PNG, filename="dot.png")
         asked = {"task": "blind", "sim-message": "What is it?", "sim-artifact": row.pk, "sim-language": "en"}

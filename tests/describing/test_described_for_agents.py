@@ -1,4 +1,6 @@
-"""get_artifact and /messages/route have a file described only for who says `describe`, and who may call models."""
+"""get_artifact and /messages/route describe a file only if asked with `describe` and with a key that may call
+models.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,6 @@ def message(ref: str, **more: Any) -> dict[str, Any]:
 
 
 def test_nobody_is_asked_unless_that_is_said(text_agent: AgentProgram) -> None:
-    """The seeds' calls stay what they are."""
     with describing_lab() as lab:
         ref = text_agent.stored("dot.png", PNG)["ref"]
         plain = text_agent.artifact(ref, language="en")
@@ -34,7 +35,7 @@ def test_nobody_is_asked_unless_that_is_said(text_agent: AgentProgram) -> None:
 
 
 def test_get_artifact_gives_the_words_behind_the_facts(text_agent: AgentProgram) -> None:
-    """Quoted, asked for once; the describer's request is in the log."""
+    """The description is quoted after the facts and requested once; the describer's call is in the log."""
     with describing_lab() as lab:
         ref = text_agent.stored("dot.png", PNG)["ref"]
         facts = text_agent.artifact(ref, language="en")["content"]
@@ -48,7 +49,7 @@ def test_get_artifact_gives_the_words_behind_the_facts(text_agent: AgentProgram)
 
 
 def test_a_message_gives_the_words_behind_the_block(text_agent: AgentProgram) -> None:
-    """In the description, and in what the model gets."""
+    """The description is in `textDescription` and in `processedContent`."""
     with describing_lab():
         ref = text_agent.stored("dot.png", PNG)["ref"]
         routed = text_agent.post("/messages/route", message(ref, describe=True)).json()
@@ -57,7 +58,7 @@ def test_a_message_gives_the_words_behind_the_block(text_agent: AgentProgram) ->
 
 
 def test_what_a_service_reads_is_not_described(vision_agent: AgentProgram) -> None:
-    """It gets the file."""
+    """A service that reads images gets the file."""
     with describing_lab() as lab:
         ref = vision_agent.stored("dot.png", PNG)["ref"]
         assert vision_agent.get(f"/artifacts/{ref}", describe="true").json()["routing"] == "image_url"
@@ -66,7 +67,7 @@ def test_what_a_service_reads_is_not_described(vision_agent: AgentProgram) -> No
 
 
 def test_a_describer_that_fails_is_told_and_asked_again(text_agent: AgentProgram) -> None:
-    """The facts with a warning; nothing of the failure is kept, since no conversation goes on from it."""
+    """The facts carry a warning, and the failure is not cached, since no conversation depends on it."""
     with describing_lab({"seer": ["http_422", f"say:{WORDS}"]}):
         ref = text_agent.stored("dot.png", PNG)["ref"]
         failed = text_agent.get(f"/artifacts/{ref}", describe="true").json()
@@ -77,13 +78,13 @@ def test_a_describer_that_fails_is_told_and_asked_again(text_agent: AgentProgram
 
 
 def test_without_a_route_for_it_nobody_can_be_asked(text_agent: AgentProgram) -> None:
-    """Told as a warning."""
+    """The answer carries the warning `no_describer`."""
     ref = text_agent.stored("dot.png", PNG)["ref"]
     assert text_agent.get(f"/artifacts/{ref}", describe="true").json()["warnings"] == ["no_describer"]
 
 
 def test_a_key_that_may_not_call_models_is_refused(caller: Callable[..., AgentProgram]) -> None:
-    """It would cost what its administrator did not allow."""
+    """Describing would call a model, which the key's scopes do not allow."""
     reader = caller("text-agent", "artifacts:read", "artifacts:write")
     ref = reader.stored("dot.png", PNG)["ref"]
     answers = [
@@ -94,7 +95,7 @@ def test_a_key_that_may_not_call_models_is_refused(caller: Callable[..., AgentPr
 
 
 def test_an_agent_that_may_not_use_the_route_gets_the_facts(text_agent: AgentProgram) -> None:
-    """Its limits name the routes that it may use."""
+    """The agent's limits name the routes that it may use, and `describe` is not among them."""
     row = Agent.objects.get(agent_id="text-agent")
     row.limits = {"models": ["task:planning"]}
     save_agent(SYSTEM, row)

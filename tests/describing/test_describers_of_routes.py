@@ -1,4 +1,4 @@
-"""A describer has to see, however it is chosen, and has no describer of its own; what changes later is a warning."""
+"""A describer must read files and has no describer itself; if it stops reading them later, that is a warning."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def sentences(refusal: InvalidError) -> str:
 
 
 def test_a_describer_that_sees_nothing_is_refused(demo: None) -> None:
-    """Once files are to be described, the route for it needs a model that reads some."""
+    """Where a policy describes files, the route for it needs a model that reads images, audio, video or files."""
     set_content_policy(SYSTEM, POLICY)
     with pytest.raises(InvalidError) as refusal:
         save_route_as(SYSTEM, None, RouteSpec("describe", (BLIND,)))
@@ -40,27 +40,26 @@ def test_a_describer_that_sees_nothing_is_refused(demo: None) -> None:
 
 
 def test_a_route_that_chooses_a_describer_that_sees_nothing_is_refused(demo: None) -> None:
-    """In whichever order the two are saved."""
+    """This holds in whichever order the two routes are saved."""
     save_route_as(SYSTEM, None, RouteSpec("describe", (BLIND,)))
     with pytest.raises(InvalidError):
         save_route_as(SYSTEM, None, RouteSpec("other", (BLIND,), content={"policy": POLICY}))
 
 
 def test_a_route_of_that_name_is_left_alone_where_nothing_is_described(demo: None) -> None:
-    """It may be there for anything, as long as no policy has files described."""
+    """A route named `describe` may serve any purpose as long as no policy describes files."""
     save_route_as(SYSTEM, None, RouteSpec("describe", (BLIND,)))
     save_route(SYSTEM, TaskRoute.objects.get(task_type="describe"))
 
 
 def test_a_describer_has_no_describer(demo: None) -> None:
-    """It would ask itself."""
     with pytest.raises(InvalidError) as refusal:
         save_route_as(SYSTEM, None, RouteSpec("describe", (SEER,), content={"policy": POLICY}))
     assert "describes files for other routes" in sentences(refusal.value)
 
 
 def file_of(*models: str, policy: str = "") -> str:
-    """A routing file whose route `describe` has these models of echo, and which has files described."""
+    """Return a routing file with these models of echo on the route `describe` and this policy on `default`."""
     fallback = [f"echo/{each}" for each in models[1:]]
     routes = {
         "default": {"provider": "echo", **({"content": {"policy": policy}} if policy else {})},
@@ -70,7 +69,7 @@ def file_of(*models: str, policy: str = "") -> str:
 
 
 def test_an_import_that_chooses_a_describer_that_sees_nothing_is_refused(demo: None) -> None:
-    """By the same sentence; the dry run says it, too, and nothing is written."""
+    """The preview and the import name the same problem, and nothing is written."""
     before = Revision.objects.count()
     text = file_of("echo-text", policy=POLICY)
     (problem,) = [each for each in preview_import([text]).imported.problems if each.severity == "error"]
@@ -83,7 +82,7 @@ def test_an_import_that_chooses_a_describer_that_sees_nothing_is_refused(demo: N
 
 
 def test_the_installations_policy_and_a_services_are_held_to_it_too(demo: None) -> None:
-    """Whichever of them is the first to have files described; and the API by the same check."""
+    """The check also covers the installation's policy, a service's own and the administrators' API."""
     save_route_as(SYSTEM, None, RouteSpec(DESCRIBE_ROUTE, (BLIND,)))
     with pytest.raises(InvalidError):
         set_content_policy(SYSTEM, POLICY)
@@ -100,7 +99,7 @@ def test_the_installations_policy_and_a_services_are_held_to_it_too(demo: None) 
 
 
 def blind_the_describer() -> None:
-    """Its model reads no pictures any more, as a probe may find."""
+    """Let the describer's model read no images any more, as a probe may find."""
     set_content_policy(SYSTEM, POLICY)
     save_route_as(SYSTEM, None, RouteSpec(DESCRIBE_ROUTE, (SEER,)))
     set_capabilities(SYSTEM, {Service.objects.get(model="echo-vision"): {("input", "vision"): False}})
@@ -109,7 +108,7 @@ def blind_the_describer() -> None:
 def test_a_describer_that_sees_no_more_is_a_warning_and_stops_no_other_change(
     demo: None, admin: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """On the pages of routes, in `check_config` and in `doctor`; both still say that all is well."""
+    """The warning is shown on the route pages, in `check_config` and in `doctor`; both commands still succeed."""
     blind_the_describer()
     save_route_as(SYSTEM, None, RouteSpec("other", (BLIND,)))
     for page in ("/routes/", "/routes/default/"):
@@ -125,6 +124,6 @@ def test_a_describer_that_sees_no_more_is_a_warning_and_stops_no_other_change(
 
 
 def test_what_a_model_reads_may_be_told_by_the_next_file(demo: None) -> None:
-    """A routing file comes before its models' services: it is warned of, and taken."""
+    """A routing file may be imported before its models' capabilities are known, so the import only warns."""
     applied = import_configuration(SYSTEM, [file_of("not-told-yet", policy=POLICY)])
     assert "warning" in {each.severity for each in applied.preview.imported.problems}

@@ -1,4 +1,4 @@
-"""A file that a candidate cannot read is described by another model before it is called, over real sockets."""
+"""A file that a candidate cannot read is described by another model first, over real sockets."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ FAULTS = (
 
 SLOW = ("silent", "drip")
 OTHERS = sorted(name for name, one in SCENARIOS.items() if one.plain and "openai" in one.needs and name not in FAULTS)
-"""What else the lab can do to a call that is not streamed; in OpenAI's bytes."""
+"""All other plain faults of the lab, played in OpenAI's protocol."""
 
 
 def picture(colour: str) -> dict[str, Any]:
-    """Another picture than the one that is sent otherwise."""
+    """Return an image that differs from the default one."""
     made = io.BytesIO()
     Image.new("RGB", (2, 2), colour).save(made, "PNG")
     return image("data:image/png;base64," + base64.b64encode(made.getvalue()).decode())
@@ -51,13 +51,13 @@ def ask(key: str, *content: Any, model: str = "task:blind", **more: Any) -> Any:
 
 
 def words_in(body: Any) -> str:
-    """What the user's message of an OpenAI request says."""
+    """Return the text of the last message of an OpenAI request."""
     content = body["messages"][-1]["content"]
     return content if isinstance(content, str) else "\n".join(part["text"] for part in content)
 
 
 def test_a_blind_candidate_gets_the_words_marked_and_fenced(key: str) -> None:
-    """The description's lines, whose words they are, the words, and the reference; the header says who spoke."""
+    """The order is: facts, a line that names the describer, its text, the reference. A header says so, too."""
     with describing_lab() as lab:
         answer = ask(key)
         (asked,), (got,) = bodies_to(lab, "seer"), bodies_to(lab, "blind")
@@ -73,7 +73,7 @@ def test_a_blind_candidate_gets_the_words_marked_and_fenced(key: str) -> None:
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_every_protocol_describes_and_is_told(key: str, protocol: str, stream: bool) -> None:
-    """Whichever the describer speaks, and whichever the one that gets its words."""
+    """Describer and candidate speak different protocols; each protocol is tried on both sides, plain and streamed."""
     other = PROTOCOLS[(PROTOCOLS.index(protocol) + 1) % len(PROTOCOLS)]
     with describing_lab(seer=protocol, blind=other) as lab:
         answer = ask(key, stream=stream)
@@ -87,7 +87,7 @@ def test_every_protocol_describes_and_is_told(key: str, protocol: str, stream: b
 @pytest.mark.parametrize("scenario", FAULTS)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_describer_that_fails_fails_no_call(key: str, protocol: str, scenario: str, stream: bool) -> None:
-    """The candidate gets the facts and the reference, the header says so, and the answer comes."""
+    """The candidate gets the facts and the reference, the header reports the failure, and the call is answered."""
     retries = None if protocol == "openai" and not stream else 0
     with describing_lab({"seer": scenario}, seer=protocol, retries=retries) as lab:
         answer = ask(key, stream=stream)
@@ -102,7 +102,8 @@ def test_a_describer_that_fails_fails_no_call(key: str, protocol: str, scenario:
 def test_every_other_fault_of_a_describer_fails_no_call(
     key: str, scenario: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor does one that says nothing, or too little at a time, until the time for it is over."""
+    """Other faults do not fail the call either, nor does a describer that is silent or too slow."""
+    # Both play until a timeout, so the describer's is shortened.
     if scenario in SLOW:
         monkeypatch.setattr(describing, "MAX_SECONDS", 0.5)
     with describing_lab({"seer": scenario}, retries=0) as lab:
@@ -113,7 +114,7 @@ def test_every_other_fault_of_a_describer_fails_no_call(
 
 
 def test_a_seeing_candidate_later_in_the_chain_still_gets_the_picture(key: str) -> None:
-    """Per candidate: the words for the one that cannot see, the picture for the next, which can."""
+    """The candidate that cannot see gets the description, the next one the image itself."""
     with describing_lab({"blind": "http_529"}) as lab:
         answer = ask(key, model="task:both")
         described, native = bodies_to(lab, "seer")
@@ -124,7 +125,7 @@ def test_a_seeing_candidate_later_in_the_chain_still_gets_the_picture(key: str) 
 
 
 def test_who_is_not_reached_costs_nothing(key: str) -> None:
-    """The first candidate sees, so nobody describes for the second."""
+    """If the first candidate sees, nothing is described for the second."""
     with describing_lab() as lab:
         add_route("seeing", "seer", "blind", content={"policy": POLICY})
         answer = ask(key, model="task:seeing")
@@ -134,7 +135,7 @@ def test_who_is_not_reached_costs_nothing(key: str) -> None:
 
 @pytest.mark.parametrize("outcome", [f"say:{WORDS}", "http_500"], ids=["words", "failure"])
 def test_the_next_turn_costs_nothing_and_begins_the_same(key: str, outcome: str) -> None:
-    """Whatever came of it first stays for this conversation, though the describer would do better now."""
+    """A conversation keeps its first outcome, description or failure, even if the describer has recovered meanwhile."""
     turn = [{"role": "user", "content": [LOOK, image()]}]
     later = [*turn, {"role": "assistant", "content": "I see."}, {"role": "user", "content": "And now?"}]
     body = {"model": "task:blind", "language": "en"}
@@ -151,7 +152,7 @@ FAILED, BY_MODEL = "image=described:describer_failed", "image=described:by_model
 
 
 def test_another_conversation_asks_anew_after_a_failure_and_its_words_heal_who_was_told_nothing_yet(key: str) -> None:
-    """A failure holds where it was told; a conversation that begins alike has the words as soon as there are any."""
+    """A failure is kept for its own conversation. Another one asks again, and both use the description it gets."""
     other = {"type": "text", "text": "Tell me about this."}
     with describing_lab({"seer": ["http_500"] * 3 + [f"say:{WORDS}"]}):
         outcomes = [ask(key, *content).headers["x-routing-adaptation"] for content in ((), (other, image()), ())]
@@ -159,12 +160,12 @@ def test_another_conversation_asks_anew_after_a_failure_and_its_words_heal_who_w
 
 
 def answer_in(reply: Any) -> dict[str, Any]:
-    """What the model said, as a client sends it back."""
+    """Return the model's answer as the assistant's message of the next turn."""
     return {"role": "assistant", "content": reply.json()["choices"][0]["message"]["content"]}
 
 
 def talk(key: str, body: Any) -> tuple[str, dict[str, Any]]:
-    """How the picture was delivered, and the answer to send back, whole or streamed; on an event loop of its own."""
+    """Send a request on an event loop of its own; return how the image was delivered and the assistant's message."""
     data = json.dumps(body).encode()
     call = Call([data], headers(key, len(data)))
 
@@ -191,7 +192,7 @@ def talk(key: str, body: Any) -> tuple[str, dict[str, Any]]:
 def test_who_continues_after_a_failure_reads_the_same_beginning_whatever_healed_meanwhile(
     key: str, stream: bool
 ) -> None:
-    """Another that begins word for word alike asks again after the cooldown and has words from then on."""
+    """A conversation with the same beginning asks again after the cooldown and gets the description from then on."""
     turn = [{"role": "user", "content": [LOOK, image()]}]
     follow_up = {"role": "user", "content": "And now?"}
     body = {"model": "task:blind", "language": "en", "stream": stream}
@@ -216,7 +217,7 @@ def test_who_continues_after_a_failure_reads_the_same_beginning_whatever_healed_
 
 
 def test_a_failure_that_an_earlier_message_tells_holds_for_the_file_sent_again(key: str) -> None:
-    """One message would say that there is no description, and the next would have it."""
+    """Otherwise one message would say that there is no description, and the next would contain it."""
     turn = [{"role": "user", "content": [LOOK, image()]}]
     with describing_lab({"seer": ["http_500", f"say:{WORDS}"]}, retries=0):
         first = post(key, {"model": "task:blind", "language": "en", "messages": turn})
@@ -227,7 +228,7 @@ def test_a_failure_that_an_earlier_message_tells_holds_for_the_file_sent_again(k
 
 
 def test_another_conversation_shares_the_words(key: str) -> None:
-    """The same content, describer, prompt and language are asked for once."""
+    """Equal content, describer, prompt and language are described once."""
     with describing_lab() as lab:
         ask(key)
         ask(key, {"type": "text", "text": "Tell me about this."}, image())
@@ -236,7 +237,7 @@ def test_another_conversation_shares_the_words(key: str) -> None:
 
 
 def test_the_question_goes_along_where_the_policy_says_so(key: str) -> None:
-    """Quoted; another question about the same picture is another description."""
+    """The question is quoted, and another question about the same image needs another description."""
     with describing_lab(policy=f"{POLICY}+question") as lab:
         ask(key)
         ask(key, {"type": "text", "text": "Which colour?"}, image())
@@ -246,7 +247,7 @@ def test_the_question_goes_along_where_the_policy_says_so(key: str) -> None:
 
 
 def test_several_files_are_described_and_equal_ones_once(key: str) -> None:
-    """Each has its own words."""
+    """Each file has its own description, and equal files share one."""
     with describing_lab() as lab:
         answer = ask(key, LOOK, image(), picture("red"), image())
         assert len(bodies_to(lab, "seer")) == 2
@@ -256,7 +257,7 @@ def test_several_files_are_described_and_equal_ones_once(key: str) -> None:
 
 @pytest.mark.parametrize("gone", ["absent", "disabled"])
 def test_without_its_route_the_rung_is_off(key: str, gone: str) -> None:
-    """A file has its facts, and `default` is never asked instead."""
+    """The file is replaced by its facts, and the route `default` is not used instead."""
     with describing_lab() as lab:
         route = TaskRoute.objects.get(task_type="describe")
         if gone == "absent":
@@ -272,7 +273,7 @@ def test_without_its_route_the_rung_is_off(key: str, gone: str) -> None:
 
 
 def test_the_describer_itself_asks_nobody(key: str) -> None:
-    """What is asked of `task:describe` directly, and cannot be read there, has its facts: nobody describes for it."""
+    """A file that the describer cannot read is replaced by its facts when sent to `task:describe` directly."""
     made = io.BytesIO()
     with wave.open(made, "wb") as file:
         file.setparams((1, 2, 8000, 0, "NONE", ""))
@@ -287,7 +288,7 @@ def test_the_describer_itself_asks_nobody(key: str) -> None:
 
 
 def test_the_describer_s_call_stands_in_the_log(key: str) -> None:
-    """As a request of its own, of the same agent, which the delivery names; with tokens."""
+    """The describer's call is logged as a request of the same agent, linked from the delivery, with its tokens."""
     with describing_lab():
         row = logged(ask(key).headers["x-request-id"])
     (delivery,) = row.attempts.get().deliveries
@@ -301,7 +302,7 @@ def test_the_describer_s_call_stands_in_the_log(key: str) -> None:
 
 
 def test_what_is_kept_holds_no_word_of_the_user(key: str) -> None:
-    """The question is kept as a digest alone."""
+    """The question is stored only as a digest."""
     with describing_lab(policy=f"{POLICY}+question"):
         ask(key)
     (row,) = FileDescription.objects.all()

@@ -1,4 +1,4 @@
-"""Files that give orders, over real sockets: what a describer reads out of them reaches the next model as quotation."""
+"""Instructions in a file, read out by a describer, reach the next model only as a quotation; over real sockets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 def picture_of(name: str) -> dict[str, Any]:
-    """A picture with the words on it."""
+    """Return an image with the words of one hostile file drawn on it."""
     made, buffer = Image.new("RGB", (320, 120), "white"), io.BytesIO()
     ImageDraw.Draw(made).text(
         (4, 4), f"{name}\n{HOSTILE[name][:200]}".encode("ascii", "replace").decode(), fill="black"
@@ -36,7 +36,7 @@ def strings(value: Any) -> Iterator[str]:
 
 @pytest.mark.parametrize("blind", ["openai", "openai-responses", "anthropic", "gemini"])
 def test_orders_reach_the_answering_model_behind_marks_alone(key: str, blind: str) -> None:
-    """All twenty, each read out by the describer word for word; the answering model never gets a file."""
+    """Each hostile text is repeated by the describer word for word; every line of it is quoted, and no file is sent."""
     with describing_lab({"seer": [f"say:{words}" for words in HOSTILE.values()]}, blind=blind) as lab:
         for name in HOSTILE:
             answer = post(key, said(LOOK, picture_of(name), model="task:blind", language="en"))

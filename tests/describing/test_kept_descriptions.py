@@ -1,4 +1,4 @@
-"""What a conversation was told of a file stays: words are shared, a failure heals where it was told none yet."""
+"""Stored descriptions: texts are shared, and a failure is kept for the conversations that were answered with it."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ FAILURE = DescriptionOutcome(describer="seer", fault="http_500")
 
 
 def test_words_are_everybody_s() -> None:
-    """What one conversation paid for another has, too."""
+    """A description paid for by one conversation is used by all."""
     assert keep_description(KEY, "mine", WORDS) == WORDS
     assert find_description(KEY, "yours") == WORDS
 
 
 def test_a_failure_is_its_conversation_s() -> None:
-    """Another conversation was asked nothing yet."""
+    """A failure is not shared with another conversation."""
     assert keep_description(KEY, "mine", FAILURE) == FAILURE
     assert (find_description(KEY, "mine"), find_description(KEY, "yours")) == (FAILURE, None)
 
@@ -49,13 +49,13 @@ def test_a_failure_is_its_conversation_s() -> None:
     ids=lambda change: next(iter(change)),
 )
 def test_every_part_of_the_key_counts(change: dict[str, object]) -> None:
-    """Another file, describer, prompt, language or question is another description."""
+    """Another file, describer, prompt version, language or question needs another description."""
     keep_description(KEY, "mine", WORDS)
     assert find_description(replace(KEY, **change), "mine") is None
 
 
 def test_what_is_used_stays_and_what_is_not_goes() -> None:
-    """As long as requests are kept, counted from the last use."""
+    """A description is kept as long as requests are, counted from its last use."""
     now = datetime.now(UTC)
     for name in ("a", "b"):
         keep_description(replace(KEY, describer=name), "mine", WORDS)
@@ -77,12 +77,12 @@ def test_what_was_said_of_a_file_goes_with_its_bytes() -> None:
 
 
 def age_failures() -> None:
-    """Let the cooldown of every failure be over."""
+    """Backdate all failures, so that their cooldown is over."""
     FileDescription.objects.exclude(fault="").update(created_at=datetime.now(UTC) - ASK_AGAIN)
 
 
 def test_after_a_while_conversations_that_begin_alike_ask_again() -> None:
-    """Not before; and a second failure begins the while anew."""
+    """A failure is kept for its cooldown, which a second failure starts again."""
     for _ in range(2):
         keep_description(KEY, "mine", FAILURE)
         assert find_description(KEY, "mine") == FAILURE
@@ -92,7 +92,7 @@ def test_after_a_while_conversations_that_begin_alike_ask_again() -> None:
 
 
 def test_words_are_used_at_once_where_nothing_else_was_told() -> None:
-    """Though the failure is a moment old."""
+    """A conversation without an answer yet uses a description found elsewhere, without waiting for the cooldown."""
     keep_description(KEY, "mine", FAILURE)
     keep_description(KEY, "yours", WORDS)
     assert find_description(KEY, "mine") == WORDS
@@ -100,7 +100,7 @@ def test_words_are_used_at_once_where_nothing_else_was_told() -> None:
 
 
 class TestWhatWasTold(TestCase):
-    """In any order in which conversations ask, are answered and go on, and describers succeed or fail."""
+    """Whatever the order of calls, answers, follow-ups, successes and failures."""
 
     databases = {"default", "logs"}
 
@@ -110,7 +110,7 @@ class TestWhatWasTold(TestCase):
         )
     )
     def test_a_conversation_never_hears_otherwise(self, steps: list[tuple[int, str]]) -> None:
-        """What it was told when it was answered it is told ever after; three of each begin alike."""
+        """Once answered, a conversation always gets the same outcome, though two others began with the same message."""
         told: dict[int, DescriptionOutcome] = {}
         answered: dict[int, str] = {}
         for number, step in steps:
@@ -129,7 +129,7 @@ class TestWhatWasTold(TestCase):
 
 
 def deliver(opening: str, outcome: DescriptionOutcome, answered: str) -> DescriptionOutcome:
-    """What a request gets, whose describer would say that if it is asked."""
+    """Return the outcome for a request whose describer, if called, yields the given one."""
     stored = find_description(KEY, opening, answered) or keep_description(KEY, opening, outcome, answered)
     if stored.unsettled:
         settle_description(KEY, opening, stored, answered)

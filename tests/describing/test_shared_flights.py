@@ -1,4 +1,4 @@
-"""Two calls at once that want the same description: one asks, both hear it."""
+"""Concurrent calls that need the same description share one request."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def everybody(_: str) -> bool:
 
 
 def test_one_asks_and_both_hear() -> None:
-    """While the first is under way the second waits for it; the next one afterwards asks anew."""
+    """The second call waits for the first one's result; a call after that makes a request of its own."""
 
     async def run() -> tuple[list[str], list[str]]:
         flights, gate, asked = SingleFlight[str](), asyncio.Event(), list[str]()
@@ -39,7 +39,7 @@ def test_one_asks_and_both_hear() -> None:
 
 
 def test_a_caller_that_leaves_lets_the_next_one_ask() -> None:
-    """Who waited for it is told nothing by it, and asks itself."""
+    """If the call that made the request is cancelled, a waiting one makes it again."""
 
     async def run() -> tuple[str, list[str]]:
         flights, gate, asked = SingleFlight[str](), asyncio.Event(), list[str]()
@@ -56,7 +56,7 @@ def test_a_caller_that_leaves_lets_the_next_one_ask() -> None:
 
 
 def test_what_is_one_caller_s_own_is_not_passed_on() -> None:
-    """Its own budget says nothing to another."""
+    """A result that is only valid for one caller, such as a used-up budget, is not shared."""
 
     async def run() -> tuple[list[str], list[str]]:
         flights, gate, asked = SingleFlight[str](), asyncio.Event(), list[str]()
