@@ -1,4 +1,4 @@
-"""One call over a real socket, encoded and decoded by the product's protocols, without the product's driver."""
+"""Make one call over a real socket, encoded and decoded by the protocols but without the upstream driver."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ KEY = "sk-canary-0123456789abcdef"
 
 
 def body_of(request: UpstreamRequest) -> bytes:
-    """The whole body as it goes out."""
     out = b""
     for piece in request.pieces():
         out += b"".join(base64_blocks(piece.blob)) if isinstance(piece, MediaData) else piece
@@ -35,7 +34,7 @@ def body_of(request: UpstreamRequest) -> bytes:
 
 
 def exchange(protocol: str, url: str, model: str, chat: ChatRequest, *, stream: bool) -> Answer | Failure:
-    """What one call comes back with; a stream is put together again."""
+    """Send one request and decode its response; a stream is assembled into an answer."""
     wire = PROTOCOLS[protocol]
     request = wire.encode(chat, Target("lab", url, model, KEY), stream=stream)
     place = urlsplit(request.url)
@@ -56,7 +55,7 @@ def exchange(protocol: str, url: str, model: str, chat: ChatRequest, *, stream: 
 
 
 def gathered(events: list[StreamEvent]) -> Answer | Failure:
-    """The answer that a stream's events add up to, or the failure it ended with."""
+    """Assemble a stream's events into an answer, or return the failure it ended with."""
     text = reasoning = refusal = ""
     thoughts: tuple[ReasoningBlock, ...] = ()
     media: list[Media] = []

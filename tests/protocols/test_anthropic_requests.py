@@ -1,4 +1,4 @@
-"""What an Anthropic request looks like: the rows of the translation table, one by one."""
+"""How requests and answers are translated to and from Anthropic's Messages API."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def text(words: str) -> dict[str, str]:
 
 
 def test_the_smallest_request_names_its_version_and_a_limit() -> None:
-    """max_tokens is required: the request's, else the model's, else 4096."""
+    """`max_tokens` is required: the request's value is sent, else the model's limit, else 4096."""
     request = encode()
     assert request.url == "https://api.anthropic.com/v1/messages"
     assert (request.headers["anthropic-version"], request.headers["x-api-key"]) == ("2023-06-01", "k")
@@ -63,7 +63,7 @@ def test_the_smallest_request_names_its_version_and_a_limit() -> None:
 
 
 def test_leading_system_words_are_the_system_field_and_later_ones_lead_the_next_turn() -> None:
-    """There is no system role within a conversation."""
+    """Anthropic has no system role within a conversation."""
     system = say(Role.SYSTEM, "one"), say(Role.SYSTEM, "two")
     later = say(Role.USER, "hi"), say(Role.ASSISTANT, "yes"), say(Role.SYSTEM, "hurry"), say(Role.USER, "well?")
     request = encode(*system, *later)
@@ -72,7 +72,7 @@ def test_leading_system_words_are_the_system_field_and_later_ones_lead_the_next_
 
 
 def test_a_conversation_begins_with_the_user_and_speakers_take_turns() -> None:
-    """Neighbours of one role are merged, empty text is left out, an opening is put before an assistant."""
+    """Consecutive messages of one role are merged and empty text is left out. A first user turn is added if missing."""
     said = say(Role.ASSISTANT, "I begin"), say(Role.USER, "a"), say(Role.USER, ""), say(Role.USER, "b")
     assert turns(*said) == [
         ("user", [text(".")]),
@@ -83,7 +83,7 @@ def test_a_conversation_begins_with_the_user_and_speakers_take_turns() -> None:
 
 
 def test_tool_results_come_first_in_one_user_turn() -> None:
-    """N results are one user message; ids keep to the allowed letters on both sides."""
+    """All results of a turn are one user message. Ids of calls and results are made to fit Anthropic's pattern."""
     asked = say(Role.ASSISTANT, tool_calls=(CALL, ToolCall("call_1", "look", "not json")))
     results = say(Role.TOOL, "r1", IMAGE, tool_call_id="call.1"), say(Role.TOOL, "r2", tool_call_id="call_1")
     seen = turns(say(Role.USER, "hi"), asked, *results, say(Role.USER, "go on"))
@@ -98,20 +98,20 @@ def test_tool_results_come_first_in_one_user_turn() -> None:
 
 
 def test_a_result_nobody_asked_for_is_told_as_text() -> None:
-    """An orphaned result would be refused as a block."""
+    """A tool result without its call is sent as text, since Anthropic refuses such a block."""
     seen = turns(say(Role.USER, "hi"), say(Role.TOOL, "r", tool_call_id="gone"))
     assert seen == [("user", [text("hi"), text("Tool result: r")])]
 
 
 def test_an_assistant_s_files_move_to_the_next_user_turn() -> None:
-    """Documents in assistant turns are refused."""
+    """Anthropic refuses documents in assistant turns."""
     seen = turns(say(Role.USER, "hi"), say(Role.ASSISTANT, "look", PDF), say(Role.USER, "ok"))
     assert [block["type"] for block in seen[2][1]] == ["document", "text"]
 
 
 @pytest.mark.requirement("MCR-2.1", "MCR-2.5")
 def test_files_are_images_and_documents_with_bare_base64() -> None:
-    """An image and a PDF have slots, audio has none."""
+    """Images and PDFs are sent as base64 without a data URL prefix, or by URL. Audio is replaced by a note in text."""
     _, blocks = turns(say(Role.USER, IMAGE, PDF, AUDIO))[0]
     source = {"type": "base64", "media_type": "image/png", "data": "<3 bytes>"}
     assert blocks[0] == {"type": "image", "source": source}
@@ -134,14 +134,14 @@ def test_files_are_images_and_documents_with_bare_base64() -> None:
     ],
 )
 def test_the_choice_among_tools_has_their_words(chat: dict[str, Any], choice: Any) -> None:
-    """Required is any, a name is a tool, the refusal of parallel calls stands inside."""
+    """`required` becomes `any`, a name becomes `tool`, and `disable_parallel_tool_use` is part of the choice."""
     payload = encode(tools=(Tool("look"),), **chat).payload
     assert payload["tool_choice"] == choice
     assert payload["tools"] == [{"name": "look", "input_schema": {"type": "object", "properties": {}}}]
 
 
 def test_sampling_is_dropped_visibly_unless_the_provider_takes_it() -> None:
-    """Newer models refuse it; where it is taken, temperature is at most 1 and top_p does not stand beside it."""
+    """Newer models refuse sampling parameters. Where a quirk allows them, temperature is at most 1, without `top_p`."""
     dropped = encode(temperature=1.5, top_p=0.5, extra={"seed": 1, "user": "u"})
     assert dropped.dropped_params == ("temperature", "top_p", "seed", "user")
     assert "temperature" not in dropped.payload
@@ -151,13 +151,13 @@ def test_sampling_is_dropped_visibly_unless_the_provider_takes_it() -> None:
 
 
 def test_stops_of_white_space_alone_are_left_out() -> None:
-    """They would be refused."""
+    """Anthropic refuses stop sequences that consist of white space."""
     request = encode(stop=("END", "\n"))
     assert (request.payload["stop_sequences"], request.dropped_params) == (["END"], ("stop",))
 
 
 def test_a_schema_is_closed_all_the_way_down() -> None:
-    """Every object says additionalProperties false; properties may be named anything."""
+    """Every object of a schema gets `additionalProperties: false`; a property may be named `type`."""
     schema = {"type": "object", "properties": {"type": {"type": "string"}, "a": {"anyOf": [{"type": "object"}]}}}
     shape = {"type": "json_schema", "json_schema": {"schema": schema}}
     sent = encode(response_format=shape).payload["output_config"]["format"]["schema"]
@@ -167,7 +167,7 @@ def test_a_schema_is_closed_all_the_way_down() -> None:
 
 
 def test_json_without_a_schema_is_asked_for_in_words() -> None:
-    """There is no mode for it."""
+    """Anthropic has no JSON mode, so the system prompt asks for JSON."""
     assert "JSON" in encode(response_format={"type": "json_object"}).payload["system"]
 
 
@@ -188,7 +188,7 @@ def test_json_without_a_schema_is_asked_for_in_words() -> None:
     ],
 )
 def test_an_effort_is_said_in_the_words_of_the_model(model: str, effort: str, expected: dict[str, Any]) -> None:
-    """Adaptive thought with an effort, a number of tokens before 4.6, an effort alone where the model is unknown."""
+    """Models with adaptive thinking get an effort, models before 4.6 a token budget, unknown ones the effort alone."""
     target = Target("p", "https://api.anthropic.com/v1", model, "k")
     request = PROTOCOLS["anthropic"].encode(
         ChatRequest((say(Role.USER, "hi"),), extra={"reasoning_effort": effort}), target, stream=False
@@ -206,7 +206,7 @@ def test_an_effort_is_said_in_the_words_of_the_model(model: str, effort: str, ex
     ],
 )
 def test_an_effort_that_cannot_be_kept_is_dropped_visibly(chat: dict[str, Any]) -> None:
-    """Thoughts in a number of tokens need room below the limit, and no tool that must be called."""
+    """A thinking budget needs room below `max_tokens` and excludes a forced tool call."""
     target = Target("p", "https://api.anthropic.com/v1", "claude-haiku-4-5", "k")
     asked = ChatRequest((say(Role.USER, "hi"),), extra={"reasoning_effort": "high"}, **chat)
     request = PROTOCOLS["anthropic"].encode(asked, target, stream=False)
@@ -214,7 +214,7 @@ def test_an_effort_that_cannot_be_kept_is_dropped_visibly(chat: dict[str, Any]) 
 
 
 def test_thoughts_begun_by_another_model_are_not_asked_for_in_the_middle_of_a_round() -> None:
-    """A model that counts its thoughts wants the round's first turn to begin with a signed one."""
+    """A model with thinking budgets requires the first turn of a tool round to begin with a signed thinking block."""
     talk = say(Role.USER, "hi"), say(Role.ASSISTANT, tool_calls=(CALL,)), say(Role.TOOL, "1", tool_call_id="call.1")
     target = Target("p", "https://api.anthropic.com/v1", "claude-haiku-4-5", "k")
     for extra in ({"reasoning_effort": "high"}, {"thinking": {"type": "enabled", "budget_tokens": 2000}}):
@@ -241,7 +241,7 @@ def test_thoughts_begun_by_another_model_are_not_asked_for_in_the_middle_of_a_ro
     ],
 )
 def test_a_callers_own_thinking_is_said_as_the_model_takes_it(model, own, effort, sent) -> None:
-    """A program writes it for the model it believes to ask; nothing of it counts as lost, nor the effort beside it."""
+    """A caller's `thinking` is translated to the form that the routed model accepts and not reported as dropped."""
     extra = {"thinking": own, **({"reasoning_effort": effort} if effort else {})}
     target = Target("p", "https://api.anthropic.com/v1", model, "k")
     asked = ChatRequest((say(Role.USER, "hi"),), extra=extra)
@@ -252,7 +252,7 @@ def test_a_callers_own_thinking_is_said_as_the_model_takes_it(model, own, effort
 
 
 def test_a_callers_own_thinking_goes_as_it_came_and_sampling_steps_aside() -> None:
-    """Temperature is refused beside thoughts; the limit makes room for them."""
+    """Anthropic refuses temperature together with thinking, and `max_tokens` has to exceed the thinking budget."""
     own = {"type": "enabled", "budget_tokens": 6000}
     request = encode(temperature=0.5, extra={"thinking": own}, quirks={"sampling": True})
     assert (request.payload["thinking"], request.dropped_params) == (own, ("temperature",))
@@ -260,7 +260,7 @@ def test_a_callers_own_thinking_goes_as_it_came_and_sampling_steps_aside() -> No
 
 
 def test_marks_of_a_prefix_are_written_in_system_words_turns_calls_and_tools() -> None:
-    """Five minutes or an hour; a tool's result is marked as a whole, a turn of calls at its last."""
+    """A mark lasts five minutes or an hour. A tool result is marked as a whole, a turn of calls at its last call."""
     hour, plain = CacheMark(3600), CacheMark()
     talk = (
         Message(Role.SYSTEM, (TextPart("rules", hour),)),
@@ -278,7 +278,7 @@ def test_marks_of_a_prefix_are_written_in_system_words_turns_calls_and_tools() -
 
 
 def test_a_fifth_mark_would_be_refused_so_the_last_four_are_kept() -> None:
-    """The prefixes that reach furthest; the caller is told of the others."""
+    """Anthropic allows four cache marks. The last four cover the longest prefixes; earlier ones are reported."""
     marks = [CacheMark(path=f"messages[0].content[{at}].cache_control") for at in range(6)]
     talk = Message(Role.USER, tuple(TextPart(f"part {at}", mark) for at, mark in enumerate(marks)))
     request = encode(talk, inner=tuple(mark.path for mark in marks))
@@ -290,14 +290,14 @@ def test_a_fifth_mark_would_be_refused_so_the_last_four_are_kept() -> None:
 
 
 def test_only_the_tools_that_are_allowed_are_sent() -> None:
-    """There is no list of allowed ones here."""
+    """Anthropic has no list of allowed tools."""
     payload = encode(tools=(Tool("a"), Tool("b")), allowed_tools=("b",), tool_choice="required").payload
     assert [tool["name"] for tool in payload["tools"]] == ["b"]
     assert payload["tool_choice"] == {"type": "any"}
 
 
 def test_free_text_for_a_custom_tool_is_an_object_here() -> None:
-    """The call of a custom tool in the history goes under `input`."""
+    """A custom tool's call in the history is sent with its text under `input`."""
     call = ToolCall("c1", "sql", "select 1", custom=True)
     said = turns(say(Role.USER, "hi"), say(Role.ASSISTANT, tool_calls=(call,)))
     assert said[1][1][0]["input"] == {"input": "select 1"}
@@ -314,7 +314,6 @@ def test_free_text_for_a_custom_tool_is_an_object_here() -> None:
     ],
 )
 def test_reasons_to_stop_are_told_in_openai_s_words(reason: str, word: str) -> None:
-    """Each of the vendor's reasons has one."""
     body = f'{{"content":[{{"type":"text","text":"x"}}],"stop_reason":"{reason}"}}'.encode()
     answer = PROTOCOLS["anthropic"].decode(200, {}, body)
     assert isinstance(answer, Answer)
@@ -322,7 +321,7 @@ def test_reasons_to_stop_are_told_in_openai_s_words(reason: str, word: str) -> N
 
 
 def test_an_answer_without_blocks_is_no_answer() -> None:
-    """Nothing said is empty, no blocks at all is another shape."""
+    """An answer without content is `EMPTY_CONTENT`; a body without the list of blocks is `BAD_SHAPE`."""
     empty = PROTOCOLS["anthropic"].decode(200, {}, b'{"content":[],"stop_reason":"end_turn"}')
     other = PROTOCOLS["anthropic"].decode(200, {}, b'{"status":"ok"}')
     assert isinstance(empty, Failure)
@@ -347,12 +346,12 @@ REFUSE_PREFILL = [
     *("claude-opus-4-8", "claude-sonnet-5", "claude-opus-5-5", "claude-haiku-5-5", "claude-fable-5-1"),
     *("claude-mythos-preview", "gemini-3.5-flash-lite", "google/gemini-3.8-flash", "gemini-flash-latest"),
 ]
-"""Names of models that go on from a last message of the assistant, and of those that answer it with 400."""
+"""Models that continue a last assistant message (a prefill), and models that refuse it with 400."""
 BEGUN = (say(Role.USER, "Write a list."), say(Role.ASSISTANT, "1. Apples\n2."))
 
 
 def ended(protocol: str, model: str, *messages: Message, host: str = "example.com", **chat: Any) -> tuple[bool, bool]:
-    """Whether a user's request to continue is sent, and whether it is said."""
+    """Return whether a user's request to continue was added and whether the prefill is reported as dropped."""
     request = PROTOCOLS[protocol].encode(
         ChatRequest(messages or BEGUN, **chat), Target("p", f"https://{host}/v1", model, "k"), stream=False
     )
@@ -365,12 +364,12 @@ def ended(protocol: str, model: str, *messages: Message, host: str = "example.co
     [*((model, False) for model in TAKE_PREFILL), *((model, True) for model in REFUSE_PREFILL)],
 )
 def test_words_to_go_on_from_end_in_a_form_that_the_model_takes(protocol: str, model: str, refuses: bool) -> None:
-    """Unchanged where the model takes them, else followed by the user, whatever protocol it is asked through."""
+    """A prefill is sent unchanged to models that accept it. For others, a user turn after it asks to continue."""
     assert ended(protocol, model) == (refuses, refuses)
 
 
 def test_a_request_to_continue_follows_the_words_as_a_turn_of_its_own() -> None:
-    """The words stay the assistant's; those of a model that takes them are the last turn."""
+    """The prefill stays an assistant turn; the request to continue is a user turn after it."""
     target = Target("p", "https://api.anthropic.com/v1", "claude-opus-4-8", "k")
     sent = PROTOCOLS["anthropic"].encode(ChatRequest(BEGUN), target, stream=False).elide()["messages"]
     assert sent[-2:] == [
@@ -381,13 +380,13 @@ def test_a_request_to_continue_follows_the_words_as_a_turn_of_its_own() -> None:
 
 
 def test_a_request_to_continue_follows_nothing_but_words() -> None:
-    """Not a user, a tool's result, a call, nor an assistant's empty message."""
+    """Nothing is added after a user message, a tool result, a tool call or an empty assistant message."""
     for last in (say(Role.USER, "hi"), say(Role.ASSISTANT, tool_calls=(CALL,)), say(Role.ASSISTANT, " \n")):
         assert ended("anthropic", "claude-opus-5", BEGUN[0], last) == (False, False)
 
 
 def test_thinking_a_schema_and_mistral_rule_words_to_go_on_from_out() -> None:
-    """A model that takes them otherwise gets the user's request, too."""
+    """With thinking, a response schema or Mistral's API, even a model that accepts a prefill is asked to continue."""
     schema = {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}}}
     assert ended("anthropic", "claude-sonnet-4-5", response_format=schema) == (True, True)
     assert ended("anthropic", "claude-sonnet-4-5", extra={"reasoning_effort": "low"}, max_tokens=9000) == (True, True)

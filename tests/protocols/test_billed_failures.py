@@ -1,4 +1,4 @@
-"""What a provider counts before it fails is billed, so the failure has it: whole, streamed and broken off."""
+"""A failure carries the usage that the provider counted before it, since that is billed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SILENT: dict[str, dict[str, Any]] = {
         "usageMetadata": {"promptTokenCount": 7, "candidatesTokenCount": 3},
     },
 }
-"""An answer of no words in the bytes of each protocol."""
+"""An empty answer with usage, in the bytes of each protocol."""
 CUT: dict[str, list[dict[str, Any]]] = {
     "openai": [
         {"choices": [{"delta": {"content": "one"}}], "usage": {"prompt_tokens": 7, "completion_tokens": 1}},
@@ -40,12 +40,12 @@ CUT: dict[str, list[dict[str, Any]]] = {
         }
     ],
 }
-"""The beginning of a stream that says how much there was so far."""
+"""The beginning of a stream that reports usage early."""
 
 
 @pytest.mark.parametrize("name", SILENT)
 def test_a_whole_answer_without_words_has_its_count(name: str):
-    """The model said nothing, and was paid for it."""
+    """The provider bills an answer without content."""
     failed = PROTOCOLS[name].decode(200, HEADERS, json.dumps(SILENT[name]).encode())
     assert isinstance(failed, Failure)
     assert failed.usage is not None
@@ -54,7 +54,7 @@ def test_a_whole_answer_without_words_has_its_count(name: str):
 
 @pytest.mark.parametrize("name", CUT)
 def test_a_stream_that_is_cut_has_what_was_counted_so_far(name: str):
-    """At least that is billed."""
+    """What was counted before the cut is billed at least."""
     decoder = PROTOCOLS[name].decoder()
     for event in CUT[name]:
         decoder.feed(f"data: {json.dumps(event)}\n\n".encode())
@@ -65,7 +65,7 @@ def test_a_stream_that_is_cut_has_what_was_counted_so_far(name: str):
 
 
 def test_a_response_that_failed_has_its_count():
-    """OpenAI's Responses says it with the state."""
+    """OpenAI's Responses API reports usage with the status `failed`."""
     body = {"status": "failed", "error": {"message": "down"}, "usage": {"input_tokens": 7, "output_tokens": 3}}
     failed = PROTOCOLS["openai-responses"].decode(200, HEADERS, json.dumps(body).encode())
     assert isinstance(failed, Failure)
@@ -73,7 +73,7 @@ def test_a_response_that_failed_has_its_count():
 
 
 def test_a_failure_that_says_nothing_of_tokens_has_no_count():
-    """Unknown is not nothing."""
+    """Usage that was not reported is None, not zero."""
     failed = PROTOCOLS["openai"].decode(200, HEADERS, b'{"choices": []}')
     assert isinstance(failed, Failure)
     assert failed.usage is None

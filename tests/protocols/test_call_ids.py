@@ -1,4 +1,4 @@
-"""Ids of tool calls at hosts that take only their own kind."""
+"""Ids of tool calls for hosts that accept only nine letters and digits."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from capabilities.core.protocols.call_pieces import short_call_id
 
 @given(st.text(max_size=40))
 def test_an_id_becomes_nine_letters_and_digits_and_always_the_same(call_id: str) -> None:
-    """What fits stays as it is, so that shortening twice changes nothing."""
+    """An id that fits is unchanged, so shortening is idempotent."""
     short = short_call_id(call_id)
     assert re.fullmatch("[A-Za-z0-9]{9}", short)
     assert short_call_id(short) == short == short_call_id(call_id)
 
 
 def test_calls_of_one_turn_keep_different_ids() -> None:
-    """Also where they differ only behind the ninth character."""
+    """Ids that differ only after the ninth character stay different."""
     assert len({short_call_id(f"call_abcdefgh{number}") for number in range(1000)}) == 1000

@@ -1,4 +1,4 @@
-"""The embedded provider tells exactly what it received."""
+"""The embedded provider reports exactly what it received."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CHAT = ChatRequest(
 
 
 def test_every_part_of_a_request_is_told() -> None:
-    """Roles, quoted text, files with kind, type, name and bytes, calls, results, tools and parameters."""
+    """The echo lists roles, quoted text, files with kind, type, name and size, calls, results, tools and parameters."""
     said = answer(CHAT, "echo-vision")
     assert isinstance(said, Answer)
     assert said.text.splitlines() == [
@@ -52,7 +52,7 @@ def test_every_part_of_a_request_is_told() -> None:
 
 
 def test_echo_503_always_fails() -> None:
-    """It is there to show a fallback, plain and streamed."""
+    """This model exists to demonstrate a fallback. It fails whole and streamed."""
     (event,) = stream_of(answer(CHAT, "echo-503"))
     failure = answer(CHAT, "echo-503")
     assert event == failure
@@ -62,7 +62,7 @@ def test_echo_503_always_fails() -> None:
 
 @given(st.lists(st.text(max_size=40).map(lambda text: Message(Role.USER, (TextPart(text),))), max_size=4))
 def test_a_stream_adds_up_to_the_answer_and_its_bytes_read_back(messages: list[Message]) -> None:
-    """For any messages, pieces join to the whole, and `reply` is what `decode` and `decoder` read."""
+    """For any messages, the pieces of a stream join to the whole answer, and its bytes decode to the same answer."""
     chat, wire = ChatRequest(tuple(messages)), Echo()
     whole = answer(chat, "echo-text")
     seen = stream_of(answer(chat, "echo-text"))
@@ -76,7 +76,7 @@ def test_a_stream_adds_up_to_the_answer_and_its_bytes_read_back(messages: list[M
 
 
 def test_a_failure_reads_back_too() -> None:
-    """The bytes of echo-503 are an error of status 503."""
+    """The bytes of echo-503 decode to the same failure with status 503."""
     status, body = Echo().reply(CHAT, "echo-503")
     assert status == 503
     assert Echo().decode(status, {}, body) == answer(CHAT, "echo-503")
@@ -84,7 +84,7 @@ def test_a_failure_reads_back_too() -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_the_preview_of_a_request_elides_its_files(model: str) -> None:
-    """The payload is shown like any other's, at echo://local."""
+    """The payload is previewed like that of other providers, with the URL `echo://local`."""
     request = PROTOCOLS["echo"].encode(CHAT, Target("echo", "echo://local", model), stream=False)
     assert request.url == "echo://local"
     shown = request.elide()

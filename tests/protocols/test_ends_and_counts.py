@@ -1,4 +1,4 @@
-"""Why a model stopped and what was counted: each vendor's words and counts come to ours, whole and streamed alike."""
+"""Stop reasons and usage of every vendor are translated to one vocabulary, alike for whole answers and streams."""
 
 from __future__ import annotations
 
@@ -25,12 +25,11 @@ def lab() -> Iterator[Lab]:
 
 
 def play(lab: Lab, protocol: str, step: str, *, stream: bool) -> Answer | Failure:
-    """What comes of a step of the lab, over a real socket."""
+    """Run one step of the lab over a real socket."""
     return exchange(protocol, lab.url(protocol), f"fault:{step}", CHAT, stream=stream)
 
 
 def answer(lab: Lab, protocol: str, step: str, *, stream: bool) -> Answer:
-    """The answer that comes of a step."""
     outcome = play(lab, protocol, step, stream=stream)
     assert isinstance(outcome, Answer), outcome
     return outcome
@@ -42,7 +41,7 @@ def answer(lab: Lab, protocol: str, step: str, *, stream: bool) -> Answer:
 def test_an_answer_that_stops_for_an_unknown_reason_is_not_called_complete(
     lab: Lab, protocol: str, reason: str, stream: bool
 ) -> None:
-    """What was said is kept, `length` says that there may be more, and the vendor's own word goes along."""
+    """The text is kept, `length` says that there may be more, and the vendor's own reason is kept in the details."""
     said = answer(lab, protocol, f"stops:reason={reason}", stream=stream)
     assert (said.text, said.finish_reason, said.details.stop_reason) == ("So far.", "length", reason)
 
@@ -50,7 +49,7 @@ def test_an_answer_that_stops_for_an_unknown_reason_is_not_called_complete(
 @BOTH
 @EACH
 def test_an_unknown_reason_explains_no_silence(lab: Lab, protocol: str, stream: bool) -> None:
-    """Nothing said, for a reason that nobody knows, is no answer: the next candidate is asked."""
+    """An answer without text and with an unknown stop reason is a failure, so the next candidate is called."""
     outcome = play(lab, protocol, "stops:reason=vanished,text=", stream=stream)
     assert isinstance(outcome, Failure)
     assert outcome.fault is Fault.EMPTY_CONTENT
@@ -74,7 +73,7 @@ def test_an_unknown_reason_explains_no_silence(lab: Lab, protocol: str, stream: 
 def test_a_vendor_s_reason_comes_to_openai_s_word(
     lab: Lab, protocol: str, reason: str, word: str, stream: bool
 ) -> None:
-    """And its own word goes along, for it says more."""
+    """The vendor's own reason is kept in the details."""
     said = answer(lab, protocol, f"stops:reason={reason}", stream=stream)
     assert (said.text, said.finish_reason, said.details.stop_reason) == ("So far.", word, reason)
 
@@ -82,7 +81,7 @@ def test_a_vendor_s_reason_comes_to_openai_s_word(
 @BOTH
 @pytest.mark.parametrize("reason", ["MALFORMED_RESPONSE", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE"])
 def test_a_generation_that_failed_is_a_failure(lab: Lab, reason: str, stream: bool) -> None:
-    """It goes to the next candidate, with Gemini's word as its code."""
+    """The run moves on to the next candidate, and Gemini's reason becomes the failure's code."""
     outcome = play(lab, "gemini", f"failed_generation:reason={reason}", stream=stream)
     assert isinstance(outcome, Failure)
     assert (outcome.fault, outcome.code) == (Fault.GENERATION_FAILED, reason)
@@ -90,7 +89,7 @@ def test_a_generation_that_failed_is_a_failure(lab: Lab, reason: str, stream: bo
 
 @pytest.mark.parametrize("reason", ["MALFORMED_RESPONSE", "MALFORMED_FUNCTION_CALL"])
 def test_a_generation_that_fails_after_words_breaks_the_stream(lab: Lab, reason: str) -> None:
-    """What was said stands, and nobody calls it whole."""
+    """The text already streamed cannot be taken back, so the stream ends as broken instead of complete."""
     outcome = play(lab, "gemini", f"stops:reason={reason}", stream=True)
     assert isinstance(outcome, Failure)
     assert outcome.fault is Fault.STREAM_BROKEN
@@ -98,7 +97,7 @@ def test_a_generation_that_fails_after_words_breaks_the_stream(lab: Lab, reason:
 
 @BOTH
 def test_why_a_model_refused_is_its_refusal(lab: Lab, stream: bool) -> None:
-    """Anthropic's explanation is the refusal, what it said before stays, and the category is kept."""
+    """Anthropic's explanation becomes the refusal. The text before it and the refusal's category are kept."""
     said = answer(lab, "anthropic", "recorded:name=refused", stream=stream)
     assert (said.text, said.refusal, said.finish_reason) == ("First", "This could do harm.", "content_filter")
     assert said.details.stop_details == {"type": "refusal", "category": "bio", "explanation": "This could do harm."}
@@ -151,7 +150,7 @@ COUNTED = {
 @BOTH
 @EACH
 def test_every_sort_of_tokens_is_counted(lab: Lab, protocol: str, stream: bool) -> None:
-    """Prompt and completion hold all of them: what Anthropic wrote to its cache, what Gemini's own tools found."""
+    """The prompt total includes what Anthropic wrote to its cache and what Gemini's own tools found."""
     said = answer(lab, protocol, "recorded:name=counts", stream=stream)
     assert (said.text, said.usage) == ("Counted.", COUNTED[protocol])
 
@@ -167,7 +166,7 @@ def test_every_sort_of_tokens_is_counted(lab: Lab, protocol: str, stream: bool) 
     ],
 )
 def test_hosts_that_count_otherwise_are_understood(usage: str, cached: int | None, prompt: int | None) -> None:
-    """DeepSeek's hits and misses, Kimi's own name, and what is no count at all."""
+    """DeepSeek reports cache hits and misses, Kimi has its own field, and values that are no counts are ignored."""
     body = '{"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], "usage": ' + usage + "}"
     said = PROTOCOLS["openai"].decode(200, {}, body.encode())
     assert isinstance(said, Answer)
@@ -176,7 +175,7 @@ def test_hosts_that_count_otherwise_are_understood(usage: str, cached: int | Non
 
 @BOTH
 def test_what_stands_beside_an_answer_comes_along(lab: Lab, stream: bool) -> None:
-    """Service tier and system fingerprint; Anthropic's usual tier is called as OpenAI's."""
+    """Service tier and system fingerprint are kept. Anthropic's standard tier is called `default`, as by OpenAI."""
     openai, anthropic = (answer(lab, each, "recorded:name=counts", stream=stream) for each in ("openai", "anthropic"))
     assert (openai.details.service_tier, openai.details.system_fingerprint) == ("priority", "fp_lab")
     assert (anthropic.details.service_tier, anthropic.details.system_fingerprint) == ("default", None)

@@ -1,4 +1,4 @@
-"""Which fault an error is: one case per rule, in the words providers really use."""
+"""How error responses are classified as faults: one case per rule, in the words that providers use."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ CASES: list[tuple[int, Any, Fault]] = [
 
 @pytest.mark.parametrize(("status", "body", "fault"), CASES)
 def test_an_error_has_one_class(status: int, body: Any, fault: Fault) -> None:
-    """Words first, in the statuses where they count, then the status."""
+    """The message decides first, for statuses where it counts, then the status."""
     failure = fail(status, body)
     assert failure.fault is fault
     assert failure.status == status
@@ -96,7 +96,7 @@ def test_an_error_has_one_class(status: int, body: Any, fault: Fault) -> None:
 FORBIDDEN = (
     "{'type': 'extra_forbidden', 'loc': ('body', 'max_tokens'), 'msg': 'Extra inputs are not permitted', 'input': 5}"
 )
-"""As vLLM and SGLang write it: what their validation found, as Python shows it."""
+"""A validation error of vLLM and SGLang, which is the `repr` of a Python object."""
 PARAMETERS: list[tuple[int, Any, str]] = [
     (400, openai(REFUSED, code="unsupported_parameter", param="max_tokens"), "max_tokens"),
     (400, openai("Unsupported value: 'temperature'", code="unsupported_value", param="temperature"), "temperature"),
@@ -126,7 +126,7 @@ PARAMETERS: list[tuple[int, Any, str]] = [
 
 @pytest.mark.parametrize(("status", "body", "param"), PARAMETERS)
 def test_a_refused_parameter_is_named(status: int, body: Any, param: str) -> None:
-    """So that it can be left out and the call tried once more."""
+    """A named parameter can be left out and the call repeated."""
     failure = fail(status, body)
     assert (failure.fault, failure.param) == (Fault.UNSUPPORTED_PARAMETER, param)
 
@@ -157,13 +157,13 @@ def test_all_parameters_that_a_refusal_names_are_named(sentence: str, names: lis
     ],
 )
 def test_a_refused_value_is_told_from_a_refused_parameter(sentence: str, is_value_only: bool) -> None:
-    """The one may be sent again with another value, the other may not."""
+    """A refused value may be replaced by another; a refused parameter has to be left out."""
     failure = fail(400, openai(f"Unsupported value: {sentence}", code="unsupported_value", param="p"))
     assert (failure.fault, failure.refuses_value_only) == (Fault.UNSUPPORTED_PARAMETER, is_value_only)
 
 
 def test_a_refusal_that_names_nothing_to_leave_out_is_a_plain_400() -> None:
-    """A path into the messages is no parameter."""
+    """A path into the messages is not a parameter that could be left out."""
     body = openai("Unsupported value", code="unsupported_value", param="messages[0].role")
     assert fail(400, body).fault is Fault.HTTP_400
 
@@ -179,7 +179,7 @@ def test_a_refusal_that_names_nothing_to_leave_out_is_a_plain_400() -> None:
     ],
 )
 def test_a_refused_kind_of_content_names_the_capability(message: str, capability: str | None) -> None:
-    """So that the right content is described and nothing else."""
+    """The capability tells which content has to be described instead of sent."""
     assert fail(400, openai(message)).param == capability
 
 
@@ -200,13 +200,13 @@ def test_a_refused_kind_of_content_names_the_capability(message: str, capability
 def test_a_rate_limit_is_told_apart_by_how_long_it_lasts(
     headers: dict[str, str], waits: float | None, fault: Fault
 ) -> None:
-    """Up to five seconds are worth waiting for; a wait that makes no sense is told apart from none."""
+    """Only a `Retry-After` of up to five seconds is worth waiting for. A nonsensical value has a fault of its own."""
     failure = fail(429, openai("slow down"), **headers)
     assert (failure.fault, failure.retry_after) == (fault, waits)
 
 
 def test_a_redirect_is_never_followed_and_says_whereto() -> None:
-    """The address is shown without the secrets in it."""
+    """The failure's message names the target without its secrets."""
     failure = fail(302, b"", Location="http://10.0.0.1/?key=abcdefgh12345")
     assert failure.fault is Fault.REDIRECT
     assert failure.message == "redirected to http://10.0.0.1/?key=…"
@@ -219,7 +219,7 @@ def test_a_redirect_is_never_followed_and_says_whereto() -> None:
     kind=st.text(max_size=20),
 )
 def test_any_response_is_an_answer_or_one_failure(protocol: str, status: int, body: bytes, kind: str) -> None:
-    """No status and no bytes raise; a failure's message is short."""
+    """No status and no bytes raise an exception, and a failure's message is bounded in length."""
     outcome = PROTOCOLS[protocol].decode(status, {"content-type": kind}, body)
     assert isinstance(outcome, Answer | Failure)
     if isinstance(outcome, Failure):
@@ -272,7 +272,7 @@ JSON = st.recursive(
 @pytest.mark.parametrize("protocol", list(VENDORS))
 @given(value=JSON, status=st.sampled_from([200, 400, 429, 500]))
 def test_any_json_is_an_answer_or_one_failure(protocol: str, value: Any, status: int) -> None:
-    """For any JSON made of the protocols' own words, whole and streamed, nothing raises."""
+    """For any JSON made of the protocols' own keys, whole or streamed, decoding does not raise."""
     body = json.dumps(value).encode()
     assert isinstance(PROTOCOLS[protocol].decode(status, {}, body), Answer | Failure)
     decoder = PROTOCOLS[protocol].decoder()
@@ -281,7 +281,6 @@ def test_any_json_is_an_answer_or_one_failure(protocol: str, value: Any, status:
 
 @given(st.integers(100, 999))
 def test_every_status_has_a_fault(status: int) -> None:
-    """The table is complete."""
     assert isinstance(classify_status(status), Fault)
 
 
@@ -305,7 +304,7 @@ def test_every_status_has_a_fault(status: int) -> None:
     ],
 )
 def test_status_200_hides_no_error(body: Any, fault: Fault) -> None:
-    """An error inside counts by its own code."""
+    """An error in the body of a 200 is classified by its own code."""
     outcome = PROTOCOLS["openai"].decode(200, {"content-type": "application/json"}, json.dumps(body).encode())
     assert isinstance(outcome, Failure)
     assert outcome.fault is fault
@@ -325,7 +324,7 @@ def test_status_200_hides_no_error(body: Any, fault: Fault) -> None:
     ],
 )
 def test_an_answer_of_reasoning_or_calls_alone_is_not_empty(message: Any, reason: str) -> None:
-    """Nor is one that stopped for the limit or the filter."""
+    """Reasoning, calls, a refusal, or a stop for the token limit or the content filter make an answer without text."""
     body = {"choices": [{"message": message, "finish_reason": reason}]}
     outcome = PROTOCOLS["openai"].decode(200, {}, json.dumps(body).encode())
     assert isinstance(outcome, Answer)
@@ -340,14 +339,14 @@ def test_an_answer_of_reasoning_or_calls_alone_is_not_empty(message: Any, reason
     ],
 )
 def test_to_announce_a_tool_call_and_make_none_is_to_say_nothing(protocol: str, body: Any) -> None:
-    """Only the token limit and the content filter explain an answer without words."""
+    """Only the token limit and the content filter explain an answer without text; anything else is `EMPTY_CONTENT`."""
     outcome = PROTOCOLS[protocol].decode(200, {}, json.dumps(body).encode())
     assert isinstance(outcome, Failure)
     assert outcome.fault is Fault.EMPTY_CONTENT
 
 
 def test_a_streamed_answer_that_announces_a_tool_call_and_makes_none_is_empty() -> None:
-    """The same, in events."""
+    """A stream that announces a tool call and contains none is `EMPTY_CONTENT`."""
     decoder = PROTOCOLS["openai"].decoder()
     event = {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
     (ending,) = [*decoder.feed(b"data: " + json.dumps(event).encode() + b"\n\n"), *decoder.close()]
@@ -357,5 +356,5 @@ def test_a_streamed_answer_that_announces_a_tool_call_and_makes_none_is_empty() 
 
 @pytest.mark.parametrize("code", [[], {}, ["x"], 1.5, "x", True, None])
 def test_a_code_that_is_no_number_is_an_error_all_the_same(code: Any) -> None:
-    """MiniMax's place of it, with something odd there."""
+    """MiniMax's `status_code` may hold anything; the error's message is still read."""
     assert fail(400, {"base_resp": {"status_code": code, "status_msg": "No."}}).message == "No."

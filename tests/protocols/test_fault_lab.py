@@ -1,4 +1,4 @@
-"""The fault lab does what it says, so that a test which leans on it proves something."""
+"""The fault lab plays its scenarios as described, so that tests can rely on it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 
 
 def post(url: str, body: dict[str, object], timeout: float = 5) -> tuple[int, bytes]:
-    """Status and body of one call."""
     place = urlsplit(url)
     connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=timeout)
     try:
@@ -28,7 +27,7 @@ def post(url: str, body: dict[str, object], timeout: float = 5) -> tuple[int, by
 
 
 def test_a_script_is_played_in_order_and_then_all_is_well() -> None:
-    """Steps of a provider's list come one a request; afterwards the lab answers."""
+    """A provider's list is played one step per request; afterwards the lab answers normally."""
     with Lab({"deepseek": [503, "http_429:retry_after=2", "say:at last"]}) as lab:
         seen = [post(lab.url("openai", "deepseek"), CHAT) for _ in range(4)]
         assert [status for status, _ in seen] == [503, 429, 200, 200]
@@ -37,20 +36,20 @@ def test_a_script_is_played_in_order_and_then_all_is_well() -> None:
 
 
 def test_a_single_step_is_played_for_ever_and_a_model_name_comes_before_it() -> None:
-    """`"ok"` alone never runs out; `fault:http_500` in the request wins over the script."""
+    """A single step is repeated without end; `fault:http_500` as the model takes precedence over the script."""
     with Lab({"lab": "http_503"}) as lab:
         assert [post(lab.url(), CHAT)[0] for _ in range(3)] == [503] * 3
         assert post(lab.url(), {**CHAT, "model": "fault:http_500"})[0] == 500
 
 
 def test_an_unknown_play_is_refused_before_anything_starts() -> None:
-    """A misspelt step is an error of the test, not a healthy answer."""
+    """A misspelt step raises instead of playing a healthy answer."""
     with pytest.raises(ValueError, match="knows no scenario 'http_50'"):
         Lab({"lab": ["http_50"]})
 
 
 def test_what_was_received_is_recorded_with_the_moment_the_caller_left() -> None:
-    """Body, scenario and the time at which the caller closed its socket can be asserted."""
+    """The lab records body, scenario and the time at which the caller closed its socket."""
     with Lab({"lab": "silent"}) as lab:
         with pytest.raises(TimeoutError):
             post(lab.url(), CHAT, timeout=0.1)
@@ -70,7 +69,7 @@ def test_what_was_received_is_recorded_with_the_moment_the_caller_left() -> None
     ],
 )
 def test_broken_connections_are_really_broken(scenario: str, error: type[Exception]) -> None:
-    """A reset arrives as a reset, a short body as a short body."""
+    """A reset is a TCP reset, and a truncated body is shorter than its Content-Length."""
     with Lab({"lab": scenario}) as lab:
         with pytest.raises(error):
             post(lab.url(), CHAT)
@@ -78,7 +77,7 @@ def test_broken_connections_are_really_broken(scenario: str, error: type[Excepti
 
 
 def test_addresses_that_cannot_be_reached_fail_each_in_its_own_way() -> None:
-    """Refused, unanswered and untrusted are three different failures."""
+    """A refused connection, an unanswered one and an untrusted certificate are three different errors."""
     with Lab() as lab:
         with pytest.raises(ConnectionRefusedError):
             post(lab.broken_url("connect_refused"), CHAT)
@@ -92,7 +91,7 @@ def test_addresses_that_cannot_be_reached_fail_each_in_its_own_way() -> None:
 
 
 def test_every_play_says_what_it_does_and_names_its_row() -> None:
-    """The table is complete: each scenario has a meaning, and each one that fails names its row of the fault table."""
+    """Each scenario has a description, and each one that fails names its row of the fault table."""
     for scenario in SCENARIOS.values():
         assert scenario.meaning
         assert scenario.row or (scenario.plain is None and scenario.stream is None), scenario.name

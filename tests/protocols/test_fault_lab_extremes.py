@@ -1,4 +1,4 @@
-"""The plays that need a driver's clock or limits really do what they are named for."""
+"""The lab's scenarios that need a driver's clock or limits do what they are named for."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STREAM = {**CHAT, "stream": True}
 
 
 def opened(lab: Lab, body: dict[str, object], timeout: float = 5) -> http.client.HTTPResponse:
-    """The response of one call, its body unread."""
+    """Send one request and return the response with its body unread."""
     place = urlsplit(lab.url())
     connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=timeout)
     connection.request("POST", f"{place.path}/chat/completions", json.dumps(body))
@@ -25,7 +25,7 @@ def opened(lab: Lab, body: dict[str, object], timeout: float = 5) -> http.client
 
 
 def test_a_bomb_is_small_on_the_wire_and_large_unpacked() -> None:
-    """A few KiB become a megabyte for whoever unpacks without a limit."""
+    """A few KiB decompress to a megabyte, which a client without a limit would hold in memory."""
     with Lab({"lab": "gzip_bomb:bytes=1048576"}) as lab:
         response = opened(lab, CHAT)
         packed = response.read()
@@ -35,20 +35,19 @@ def test_a_bomb_is_small_on_the_wire_and_large_unpacked() -> None:
 
 
 def test_a_packed_answer_is_an_answer() -> None:
-    """`gzip` is no fault."""
+    """The `gzip` scenario is a healthy answer, compressed."""
     with Lab({"lab": "gzip"}) as lab:
         assert json.loads(gzip.decompress(opened(lab, CHAT).read()))["choices"]
 
 
 def test_a_huge_body_is_as_long_as_it_says() -> None:
-    """Megabytes really flow."""
     with Lab({"lab": "huge_body:bytes=1048576"}) as lab:
         assert len(opened(lab, CHAT).read()) > 1024 * 1024
 
 
 @pytest.mark.parametrize("scenario", ["stall", "stall_first", "drip", "comments_forever", "comments_after", "endless"])
 def test_an_open_stream_ends_when_the_caller_goes_and_the_moment_is_known(scenario: str) -> None:
-    """Headers come, then too little for ever; the lab sees the caller leave at once."""
+    """These streams send headers, then too little without end. The lab notices at once that the caller has left."""
     with Lab({"lab": f"{scenario}:seconds=0.01"}) as lab:
         response = opened(lab, STREAM)
         assert response.status == 200
@@ -63,7 +62,6 @@ def test_an_open_stream_ends_when_the_caller_goes_and_the_moment_is_known(scenar
     ("scenario", "error"), [("reset_mid_body", ConnectionResetError), ("truncated_body", http.client.IncompleteRead)]
 )
 def test_a_stream_is_cut_after_content_and_not_ended_in_order(scenario: str, error: type[Exception]) -> None:
-    """Content arrives, then the connection breaks."""
     with Lab({"lab": scenario}) as lab:
         response = opened(lab, STREAM)
         seen: list[bytes] = []
@@ -74,7 +72,7 @@ def test_a_stream_is_cut_after_content_and_not_ended_in_order(scenario: str, err
 
 
 def test_many_requests_at_once_and_one_after_another_on_a_line() -> None:
-    """A line is kept for the next request."""
+    """The lab keeps a connection alive for the next request."""
     with Lab() as lab:
         place = urlsplit(lab.url())
         connection = http.client.HTTPConnection(place.hostname or "", place.port)
@@ -86,7 +84,7 @@ def test_many_requests_at_once_and_one_after_another_on_a_line() -> None:
 
 
 def test_a_body_that_is_not_of_the_protocol_is_refused() -> None:
-    """The lab is no yes-man: what its vendor would refuse it refuses."""
+    """The lab refuses what the vendor it plays would refuse."""
     with Lab() as lab:
         body = {"model": "m", "messages": [{"role": "user", "content": [{"type": "image_url"}]}]}
         assert opened(lab, body).status == 400

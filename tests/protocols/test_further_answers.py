@@ -1,4 +1,4 @@
-"""What hosts of OpenAI's kind answer beside words and functions: probabilities, and calls of custom tools."""
+"""Answers of OpenAI-compatible hosts beyond text and functions: log probabilities, custom tools, stop sequences."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def stream(*choices: dict[str, Any]) -> list[StreamEvent]:
 
 
 def test_probabilities_of_a_whole_answer_are_kept() -> None:
-    """With all that OpenAI says of a token, where a host says less; none where none came."""
+    """Tokens are completed to OpenAI's full shape where a host sends less; without usable tokens there are none."""
     assert whole({"content": "hi"}, logprobs=PROBABLE).logprobs == PROBABLE
     assert whole({"content": "hi"}, logprobs={"content": [{"token": "hi", "logprob": -0.1}]}).logprobs == PROBABLE
     assert whole({"content": "hi"}, logprobs={"content": [{"token": "hi"}, None]}).logprobs is None
@@ -40,7 +40,7 @@ def test_probabilities_of_a_whole_answer_are_kept() -> None:
 
 
 def test_probabilities_of_a_stream_go_with_their_words() -> None:
-    """Also in a chunk of their own."""
+    """Probabilities in a chunk without text are kept, too."""
     said = stream(
         {"delta": {"content": "hi"}, "logprobs": PROBABLE},
         {"logprobs": PROBABLE},
@@ -52,7 +52,7 @@ def test_probabilities_of_a_stream_go_with_their_words() -> None:
 
 
 def test_the_call_of_a_custom_tool_is_free_text_whole_and_streamed() -> None:
-    """It is no function, and its text need not be JSON."""
+    """A custom tool's input is text and need not be JSON."""
     call = {"id": "c1", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}
     assert whole({"content": None, "tool_calls": [call]}).tool_calls == (
         ToolCall("c1", "sql", "select 1", custom=True),
@@ -71,7 +71,7 @@ def test_the_call_of_a_custom_tool_is_free_text_whole_and_streamed() -> None:
 
 @pytest.mark.parametrize("key", ["stop_reason", "matched_stop"])
 def test_the_stop_sequence_that_a_host_names_is_kept(key: str) -> None:
-    """VLLM's and SGLang's names for it; a number is a token's, which no caller asked for."""
+    """`stop_reason` is vLLM's field, `matched_stop` SGLang's. A number is a token id, which no caller asked for."""
     assert whole({"content": "hi"}, **{key: "END"}).details.stop_sequence == "END"
     assert whole({"content": "hi"}, **{key: 2}).details.stop_sequence is None
 
@@ -86,7 +86,7 @@ def test_the_stop_sequence_that_a_host_names_is_kept(key: str) -> None:
     ],
 )
 def test_every_model_reads_that_a_tool_failed(protocol: str, said: str) -> None:
-    """In a field of its own where the protocol has one, else in words."""
+    """The failure goes in a field where the protocol has one, else in the text."""
     call = Message(Role.ASSISTANT, tool_calls=(ToolCall("c1", "look", "{}"),))
     failed = Message(Role.TOOL, (TextPart("no such city"),), tool_call_id="c1", is_error=True)
     chat = ChatRequest((Message(Role.USER, (TextPart("Look"),)), call, failed))

@@ -1,4 +1,4 @@
-"""What a Gemini request looks like: the rows of the translation table, one by one."""
+"""How requests and answers are translated to and from Gemini's API."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ def contents(*messages: Message, **more: Any) -> list[tuple[str, list[Any]]]:
     ],
 )
 def test_the_model_and_the_verb_stand_in_the_url(endpoint: str, stream: bool, url: str) -> None:
-    """A base gets the whole call, a full call the model that is routed to and the verb that is needed; never a key."""
+    """A base URL gets the whole path, a full URL the routed model and the needed verb; the key is never in it."""
     assert encode(at=endpoint, stream=stream).url == url
 
 
 def test_the_smallest_request_has_contents_alone() -> None:
-    """The key is a header, the model in the URL."""
+    """The key is sent in a header and the model in the URL."""
     request = encode()
     assert request.payload == {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
     assert request.headers["x-goog-api-key"] == "k"
 
 
 def test_system_words_are_an_instruction_and_speakers_take_turns() -> None:
-    """Leading ones go into systemInstruction, later ones to the user; the model never begins."""
+    """Leading system messages become `systemInstruction`, later ones user text; the first turn is never the model's."""
     said = say(Role.SYSTEM, "one"), say(Role.ASSISTANT, "yes"), say(Role.SYSTEM, "hurry"), say(Role.USER, "well?")
     request = encode(*said)
     assert request.payload["systemInstruction"] == {"parts": [{"text": "one"}]}
@@ -69,7 +69,7 @@ def test_system_words_are_an_instruction_and_speakers_take_turns() -> None:
 
 
 def test_calls_carry_a_signature_and_results_the_name_of_their_call() -> None:
-    """A call of another vendor's model gets the documented stand-in, once; results are found by their id."""
+    """The first call of another vendor's model gets the documented placeholder. Results are matched by call id."""
     calls = ToolCall("c1", "look", '{"a": 1}'), ToolCall("c2", "hear", "")
     asked = say(Role.ASSISTANT, tool_calls=calls)
     results = say(Role.TOOL, "r1", IMAGE, GIF, tool_call_id="c1"), say(Role.TOOL, "r2", tool_call_id="c2")
@@ -86,7 +86,7 @@ def test_calls_carry_a_signature_and_results_the_name_of_their_call() -> None:
 
 
 def test_parameters_have_their_own_names_and_the_rest_is_dropped_visibly() -> None:
-    """Seed and penalties exist there; logit_bias, user and parallel calls do not."""
+    """Gemini has seed and penalties, but no user id and no switch for parallel calls."""
     request = encode(
         temperature=1.5,
         top_p=0.5,
@@ -108,7 +108,7 @@ def test_parameters_have_their_own_names_and_the_rest_is_dropped_visibly() -> No
 
 
 def test_a_refused_parameter_is_left_out_under_either_name() -> None:
-    """A refusal names it as the vendor does, an administrator as OpenAI does."""
+    """A refusal names a parameter as the vendor does, an administrator as OpenAI does."""
     for name in ("topP", "top_p"):
         request = encode(top_p=0.5, quirks={"drop_params": [name]})
         assert "generationConfig" not in request.payload
@@ -124,7 +124,7 @@ def test_a_refused_parameter_is_left_out_under_either_name() -> None:
     ],
 )
 def test_the_choice_among_tools_has_their_words(chat: dict[str, Any], config: Any) -> None:
-    """Required is ANY, a name is a list of one."""
+    """`required` becomes `ANY`, and a tool's name a list with one entry."""
     payload = encode(tools=(Tool("look", "Looks.", SCHEMA),), **chat).payload
     assert payload["toolConfig"] == {"functionCallingConfig": config}
     declared = payload["tools"][0]["functionDeclarations"][0]
@@ -132,7 +132,7 @@ def test_the_choice_among_tools_has_their_words(chat: dict[str, Any], config: An
 
 
 def test_json_has_its_own_fields_and_beside_tools_it_is_asked_for_in_words() -> None:
-    """Older models refuse both together, so only a provider's word sends both."""
+    """Older models refuse a schema together with tools, so both are sent only if a quirk says so."""
     shape = {"type": "json_schema", "json_schema": {"schema": SCHEMA}}
     options = encode(response_format=shape).payload["generationConfig"]
     assert options["responseMimeType"] == "application/json"
@@ -155,7 +155,7 @@ def test_json_has_its_own_fields_and_beside_tools_it_is_asked_for_in_words() -> 
     ],
 )
 def test_every_file_is_inline_data_or_a_link(kind: Kind, mime: str) -> None:
-    """One slot for all kinds; a web address is fetched by them."""
+    """All kinds of files have one shape; Gemini fetches URLs itself."""
     inline = contents(say(Role.USER, NativePart(kind, mime, blob_of(b"123"))))[0][1]
     assert inline == [{"inlineData": {"mimeType": mime, "data": "<3 bytes>"}}]
     linked = contents(say(Role.USER, NativePart(kind, mime, url="https://h/x")))[0][1]
@@ -163,7 +163,7 @@ def test_every_file_is_inline_data_or_a_link(kind: Kind, mime: str) -> None:
 
 
 def test_an_address_whose_type_nobody_knows_goes_without_one() -> None:
-    """Gemini finds the type out itself; `image/*` is none of its types and would be refused."""
+    """Gemini detects the type of a URL itself and would refuse `image/*`."""
     linked = contents(say(Role.USER, NativePart(Kind.IMAGE, "image/*", url="https://h/cat")))[0][1]
     assert linked == [{"fileData": {"fileUri": "https://h/cat"}}]
 
@@ -184,7 +184,7 @@ def decode(body: str) -> Answer | Failure:
     ],
 )
 def test_what_is_no_answer_has_its_class(body: str, fault: Fault) -> None:
-    """Blocked, broken, empty, elsewhere wrapped: each is its own."""
+    """A blocked prompt, a malformed call, an empty answer and an error in a list have different faults."""
     outcome = decode(body)
     assert isinstance(outcome, Failure)
     assert outcome.fault is fault
@@ -195,14 +195,13 @@ def test_what_is_no_answer_has_its_class(body: str, fault: Fault) -> None:
     [("STOP", "stop"), ("MAX_TOKENS", "length"), ("SAFETY", "content_filter"), ("IMAGE_SAFETY", "content_filter")],
 )
 def test_reasons_to_stop_are_told_in_openai_s_words(reason: str, word: str) -> None:
-    """Each of the vendor's reasons has one."""
     answer = decode(f'{{"candidates":[{{"finishReason":"{reason}","content":{{"parts":[{{"text":"x"}}]}}}}]}}')
     assert isinstance(answer, Answer)
     assert answer.finish_reason == word
 
 
 def test_thinking_is_counted_with_what_the_model_wrote() -> None:
-    """Completion = candidates + thoughts."""
+    """Completion tokens are those of the candidates plus those of the thoughts."""
     usage = '{"promptTokenCount":5,"candidatesTokenCount":3,"thoughtsTokenCount":4,"totalTokenCount":12}'
     answer = decode(f'{{"candidates":[{{"content":{{"parts":[{{"text":"x"}}]}}}}],"usageMetadata":{usage}}}')
     assert isinstance(answer, Answer)
@@ -224,14 +223,14 @@ def test_thinking_is_counted_with_what_the_model_wrote() -> None:
     ],
 )
 def test_an_effort_is_a_level_from_3_on_and_a_number_of_tokens_in_2_5(model: str, effort: str, config: Any) -> None:
-    """Each model gets a word that it knows."""
+    """Every model gets a level or budget that it accepts."""
     chat = ChatRequest((Message(Role.USER, (TextPart("hi"),)),), extra={"reasoning_effort": effort})
     request = PROTOCOLS["gemini"].encode(chat, Target("p", BASE, model), stream=False)
     assert (request.payload["generationConfig"]["thinkingConfig"], request.dropped_params) == (config, ())
 
 
 def test_a_model_that_does_not_think_is_asked_for_no_thoughts_and_the_caller_is_told() -> None:
-    """`none` is what it does anyway."""
+    """The effort `none` is not reported as dropped, since such a model does not think anyway."""
     for effort, dropped in (("high", ("reasoning_effort",)), ("none", ())):
         chat = ChatRequest((Message(Role.USER, (TextPart("hi"),)),), extra={"reasoning_effort": effort})
         request = PROTOCOLS["gemini"].encode(chat, Target("p", BASE, "gemini-2.0-flash"), stream=False)
@@ -240,7 +239,7 @@ def test_a_model_that_does_not_think_is_asked_for_no_thoughts_and_the_caller_is_
 
 @pytest.mark.parametrize(("choice", "mode"), [("required", "ANY"), ("auto", "VALIDATED")])
 def test_the_tools_that_are_allowed_are_named(choice: str, mode: str) -> None:
-    """Names stand beside ANY, or beside VALIDATED where words may be the answer, too."""
+    """Allowed names require the mode `ANY`, or `VALIDATED` where a text answer is possible, too."""
     said = (Message(Role.USER, (TextPart("hi"),)),)
     chat = ChatRequest(said, tools=(Tool("a"), Tool("b")), allowed_tools=("b",), tool_choice=choice)
     request = PROTOCOLS["gemini"].encode(chat, Target("p", BASE, "gemini-3-flash"), stream=False)

@@ -1,4 +1,4 @@
-"""Every protocol against the fault lab over real sockets: what is played is what is understood."""
+"""Every protocol against the fault lab over real sockets."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NEEDS_A_DRIVER = frozenset(
         *MALFORMED,
     ]
 )
-"""Plays whose outcome a driver's clock, limits, unpacking or reading of HTTP decides."""
+"""Scenarios whose outcome depends on the driver's clock, limits, decompression or HTTP parsing."""
 BYTES = [
     (protocol, name, stream)
     for name, scenario in SCENARIOS.items()
@@ -63,7 +63,7 @@ def lab() -> Iterator[Lab]:
 
 @pytest.mark.parametrize(("protocol", "name", "stream"), BYTES)
 def test_every_play_is_understood_as_what_it_is(lab: Lab, protocol: str, name: str, stream: bool) -> None:
-    """The class of the fault table is what the bytes are read as, plain and streamed, after the scenario really ran."""
+    """The decoded fault is the scenario's, plain and streamed. The lab's record shows that the scenario was played."""
     outcome = exchange(protocol, lab.url(protocol), f"fault:{name}", CHAT, stream=stream)
     assert lab.requests[-1].scenario == name
     assert lab.requests[-1].heard.stream is stream
@@ -74,7 +74,7 @@ def test_every_play_is_understood_as_what_it_is(lab: Lab, protocol: str, name: s
 @EACH
 @BOTH
 def test_an_answer_comes_whole(lab: Lab, protocol: str, stream: bool) -> None:
-    """Reasoning, text, usage, model and id arrive, plain and streamed alike."""
+    """Reasoning, text, usage, model and id are the same, whole and streamed."""
     answer = exchange(protocol, lab.url(protocol), "fault:reasoning", CHAT, stream=stream)
     assert isinstance(answer, Answer)
     assert (answer.text, answer.reasoning) == ("You said: hi", "First I think about it. 先想一想。")
@@ -88,7 +88,7 @@ def test_an_answer_comes_whole(lab: Lab, protocol: str, stream: bool) -> None:
 @EACH
 @BOTH
 def test_a_tool_call_comes_whole(lab: Lab, protocol: str, stream: bool) -> None:
-    """Name, id and arguments arrive and the reason to stop is tool_calls."""
+    """Name, id, arguments, signature and the finish reason `tool_calls` are the same, whole and streamed."""
     answer = exchange(protocol, lab.url(protocol), "fault:tool_call", CHAT, stream=stream)
     assert isinstance(answer, Answer)
     (call,) = answer.tool_calls
@@ -116,7 +116,7 @@ def test_a_tool_call_comes_whole(lab: Lab, protocol: str, stream: bool) -> None:
 )
 @pytest.mark.requirement("MCR-2.1", "MCR-2.3", "MCR-2.5", "MCR-P2")
 def test_a_native_file_arrives_with_all_its_bytes(lab: Lab, protocol: str, kind: Kind, mime: str, slot: str) -> None:
-    """A supported part's data is in the model request, byte for byte, in the protocol's own slot."""
+    """The file's bytes are unchanged in the request, in the protocol's own part type."""
     data = bytes(range(256)) * 5 + b"end"
     part = NativePart(kind, mime, blob_of(data), filename="a file")
     chat = ChatRequest((Message(Role.USER, (TextPart("look"), part)),))
@@ -127,7 +127,7 @@ def test_a_native_file_arrives_with_all_its_bytes(lab: Lab, protocol: str, kind:
 
 @EACH
 def test_a_whole_conversation_is_heard_as_it_was_meant(lab: Lab, protocol: str) -> None:
-    """System, history, tool call, tool result, tools, choice, schema and limit arrive in each vendor's own words."""
+    """System prompt, history, call, result, tools, choice and limit are sent in each vendor's own form."""
     call = ToolCall("call/1", "get_weather", '{"city": "Zürich"}')
     tool = Tool("get_weather", "The weather.", {"type": "object", "properties": {"city": {"type": "string"}}})
     chat = ChatRequest(
@@ -156,7 +156,6 @@ def test_a_whole_conversation_is_heard_as_it_was_meant(lab: Lab, protocol: str) 
 
 @EACH
 def test_a_schema_arrives_in_its_own_field(lab: Lab, protocol: str) -> None:
-    """Structured output is asked for in the vendor's own place."""
     schema = {"type": "object", "properties": {"a": {"type": "object", "properties": {}}}}
     shape = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
     chat = ChatRequest(CHAT.messages, response_format=shape)
@@ -169,7 +168,7 @@ def test_a_schema_arrives_in_its_own_field(lab: Lab, protocol: str) -> None:
 
 @EACH
 def test_the_key_goes_in_its_header_and_nowhere_else(lab: Lab, protocol: str) -> None:
-    """Neither URL nor body holds the key."""
+    """Neither the URL nor the body contains the key."""
     exchange(protocol, lab.url(protocol), "m", CHAT, stream=False)
     received = lab.requests[-1]
     assert KEY not in received.path
@@ -178,5 +177,4 @@ def test_the_key_goes_in_its_header_and_nowhere_else(lab: Lab, protocol: str) ->
 
 
 def test_usage_is_unknown_rather_than_zero_when_nobody_counted() -> None:
-    """An absent count is None."""
     assert Usage().prompt_tokens is None

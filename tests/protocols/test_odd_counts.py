@@ -1,4 +1,4 @@
-"""A provider's numbers are read as counts, or not at all: whatever it says, a budget and the log can bear it."""
+"""Providers' token counts are read as bounded whole numbers or as None, so that budgets and the log can hold them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ NUMBERS = st.one_of(
 @pytest.mark.parametrize("name", READERS)
 @given(data=st.data())
 def test_every_count_is_a_whole_number_that_a_column_can_hold(name: str, data: st.DataObject) -> None:
-    """From 0 to a hundred million; what counts nothing is None."""
+    """Every count is None or between 0 and MAX_COUNT, whatever the provider sends."""
     read, totals, details = READERS[name]
     said: dict[str, Any] = {key: data.draw(NUMBERS) for key in totals}
     for part, names in details.items():
@@ -73,18 +73,18 @@ def test_every_count_is_a_whole_number_that_a_column_can_hold(name: str, data: s
     ],
 )
 def test_a_number_is_a_count_or_nothing(said: Any, read: int | None) -> None:
-    """Some hosts count in floats; nothing below zero, no truth and no text is a count."""
+    """Floats are rounded down, since some hosts count in them; negative numbers, booleans and text are no counts."""
     assert count_of(said) == read
 
 
 def test_a_host_that_counts_the_missed_cache_below_zero_refills_nothing() -> None:
-    """DeepSeek's two sorts are summed up, of those that are counts."""
+    """Of DeepSeek's cache hits and misses, only valid counts are added up."""
     usage = openai.usage_of({"prompt_cache_hit_tokens": 64, "prompt_cache_miss_tokens": -(2**70)})
     assert usage.prompt_tokens == 64
 
 
 def test_a_whole_answer_with_numbers_that_lie_is_an_answer() -> None:
-    """Nothing of it is lost for its count."""
+    """An invalid count does not invalidate the answer."""
     choice = {"index": 0, "message": {"role": "assistant", "content": "Here."}, "finish_reason": "stop"}
     usage = {"prompt_tokens": -1_000_000, "completion_tokens": 2**80, "total_tokens": "many"}
     said = PROTOCOLS["openai"].decode(200, {}, json.dumps({"choices": [choice], "usage": usage}).encode())
@@ -94,7 +94,7 @@ def test_a_whole_answer_with_numbers_that_lie_is_an_answer() -> None:
 
 @pytest.mark.parametrize("name", sorted(set(PROTOCOLS) - {"echo"}))
 def test_an_answer_of_many_small_values_is_a_failure_of_who_sent_it(name: str) -> None:
-    """Whole, as an event of a stream, or as an error: not one of its lists is made, and the next candidate is asked."""
+    """Decoding stops before the lists are built: whole, in a stream or as an error, the result is a failure."""
     bomb = b'{"x":[' + b"[]," * 200_000 + b"[]]}"
     whole = PROTOCOLS[name].decode(200, {"content-type": "application/json"}, bomb)
     streamed = list(PROTOCOLS[name].decoder().feed((b"data: " + bomb + b"\n\n") * BAD_EVENTS))
@@ -107,5 +107,5 @@ def test_an_answer_of_many_small_values_is_a_failure_of_who_sent_it(name: str) -
 
 
 def test_a_million_numbers_of_an_embedding_are_read() -> None:
-    """Numbers cost little of what lists do."""
+    """Many numbers count as one value, since they need far less memory than lists."""
     assert len(read_json(b"[" + b"0.25," * 1_000_000 + b"0]")) == 1_000_001

@@ -1,4 +1,4 @@
-"""What an OpenAI request looks like, and how compatibility options turn it into its relatives'."""
+"""How requests are translated to OpenAI's chat completions, and how quirks adapt them to compatible hosts."""
 
 from __future__ import annotations
 
@@ -40,12 +40,11 @@ def encode(*messages: Message, quirks: dict[str, Any] | None = None, at: str = H
 
 
 def content(part: Any, **quirks: Any) -> Any:
-    """The elided shape of one part beside a word."""
+    """Return the elided shape of a part that is sent with a text."""
     return encode(user("see", part), quirks=quirks).elide()["messages"][0]["content"][1]
 
 
 def test_the_smallest_request_has_nothing_but_model_and_messages() -> None:
-    """What nobody asked for is not sent."""
     request = encode()
     assert request.payload == {"model": "some-model", "messages": [{"role": "user", "content": "hi"}]}
     assert (request.method, request.headers["authorization"]) == ("POST", "Bearer key-1")
@@ -62,13 +61,13 @@ def test_the_smallest_request_has_nothing_but_model_and_messages() -> None:
     ],
 )
 def test_the_call_is_appended_unless_it_is_there(endpoint: str, url: str) -> None:
-    """`/v1` is never inserted and a query stays (decision 9)."""
+    """`/v1` is never inserted, and a query string is kept."""
     assert encode(at=endpoint).url == url
 
 
 @pytest.mark.requirement("MMR-P7")
 def test_every_parameter_of_the_caller_is_sent() -> None:
-    """Temperature 0 is a value; what has no field of its own goes along as it came."""
+    """Temperature 0 is sent, and parameters without a field of their own are passed on unchanged."""
     request = encode(temperature=0.0, max_tokens=5, top_p=0.5, stop=("a",), extra={"seed": 7, "model": "other"})
     assert request.payload == {
         "model": "some-model",
@@ -82,7 +81,7 @@ def test_every_parameter_of_the_caller_is_sent() -> None:
 
 
 def test_streams_ask_for_the_count_unless_the_provider_cannot() -> None:
-    """`stream_options` comes with every stream but where `stream_usage` is off."""
+    """Every stream sends `stream_options`, unless the quirk `stream_usage` is off."""
     chat = ChatRequest((user("hi"),))
     with_count = PROTOCOLS["openai"].encode(chat, Target("p", HOST, "m"), stream=True)
     assert with_count.payload["stream_options"] == {"include_usage": True}
@@ -93,7 +92,6 @@ def test_streams_ask_for_the_count_unless_the_provider_cannot() -> None:
 
 @pytest.mark.parametrize("key", [None, "", "NOT_NEEDED"])
 def test_no_key_means_no_header(key: str | None) -> None:
-    """A provider that needs no key gets none."""
     request = PROTOCOLS["openai"].encode(ChatRequest((user("hi"),)), Target("p", HOST, "m", key), stream=False)
     assert "authorization" not in request.headers
 
@@ -118,7 +116,7 @@ def test_no_key_means_no_header(key: str | None) -> None:
     ],
 )
 def test_a_file_takes_its_slot_in_the_provider_s_shape(part: Any, quirks: dict[str, Any], shape: Any) -> None:
-    """The same part, in the way each relative writes it."""
+    """Quirks decide the shape of a part at each compatible host."""
     kind = next(name for name in shape if name != "document_name")
     assert content(part, **quirks) == {"type": kind, **shape}
 
@@ -127,14 +125,14 @@ def test_a_file_takes_its_slot_in_the_provider_s_shape(part: Any, quirks: dict[s
     ("part", "quirks"), [(LINK, {"no_remote_image_urls": True}), (VIDEO, {}), (PDF, {"file_part": "none"})]
 )
 def test_a_file_without_a_slot_is_named_and_never_vanishes(part: Any, quirks: dict[str, Any]) -> None:
-    """Delivery describes such a part before it comes so far; if one comes, a line says so."""
+    """Delivery replaces such a part earlier. If one gets here nevertheless, a text says that it cannot be sent."""
     shape = content(part, **quirks)
     assert shape["type"] == "text"
     assert "cannot be sent here" in shape["text"]
 
 
 def test_media_of_a_tool_follow_in_a_user_message_after_the_run_of_results() -> None:
-    """OpenAI's tool messages hold text only, and nothing may stand between them."""
+    """OpenAI's tool messages hold text only, and no other message may separate results of one turn."""
     asked = Message(Role.ASSISTANT, (), (CALL, ToolCall("call_2", "look", "{}")))
     first = Message(Role.TOOL, (TextPart("here"), IMAGE), tool_call_id="call_1")
     second = Message(Role.TOOL, (TextPart("there"),), tool_call_id="call_2")
@@ -148,7 +146,7 @@ def test_media_of_a_tool_follow_in_a_user_message_after_the_run_of_results() -> 
 
 
 def test_text_alone_is_one_string() -> None:
-    """Some hosts take nothing but a string where all is text."""
+    """Some hosts accept only a string as content where all parts are text."""
     assert encode(user("one", "two")).payload["messages"][0]["content"] == "one\ntwo"
 
 
@@ -161,7 +159,7 @@ def test_text_alone_is_one_string() -> None:
     ],
 )
 def test_system_words_take_the_role_the_provider_knows(role: str, first: Any) -> None:
-    """They always come first and are never lost."""
+    """The system prompt is always first and never dropped."""
     system = Message(Role.SYSTEM, (TextPart("Be brief."),))
     assert encode(system, user("hi"), quirks={"system_role": role}).payload["messages"][0] == first
 
@@ -176,14 +174,14 @@ def test_system_words_take_the_role_the_provider_knows(role: str, first: Any) ->
     ],
 )
 def test_earlier_reasoning_is_kept_emptied_or_dropped(quirks: dict[str, Any], expected: Any) -> None:
-    """DeepSeek wants its reasoning back beside tool calls, OpenAI does not."""
+    """DeepSeek requires its reasoning back beside tool calls, OpenAI does not."""
     said = Message(Role.ASSISTANT, (TextPart("yes"),), reasoning="hm")
     message = encode(user("hi"), said, quirks=quirks).payload["messages"][1]
     assert message == {"role": "assistant", "content": "yes", **expected}
 
 
 def test_calls_and_results_keep_their_ids_and_their_text() -> None:
-    """Arguments stay the text the model wrote; a call without words has content null."""
+    """Arguments are sent as the model wrote them; a message of calls alone has the content null."""
     result = Message(Role.TOOL, (TextPart("done"),), tool_call_id="call_1")
     messages = encode(user("hi"), Message(Role.ASSISTANT, (), (CALL,)), result).payload["messages"]
     function = {"name": "look", "arguments": '{"a": 1}'}
@@ -193,7 +191,7 @@ def test_calls_and_results_keep_their_ids_and_their_text() -> None:
 
 
 def test_a_choice_among_tools_needs_tools() -> None:
-    """Without tools the choice is not sent; a named tool is an object."""
+    """Without tools, `tool_choice` is not sent; a named tool is sent as an object."""
     tool = Tool("look", "Looks.", {"type": "object"}, strict=True)
     payload = encode(tools=(tool,), tool_name="look", parallel_tool_calls=False).payload
     assert payload["tool_choice"] == {"type": "function", "function": {"name": "look"}}
@@ -210,7 +208,7 @@ SHAPE = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": 
     [("json_schema", SHAPE, False), ("json_object", {"type": "json_object"}, True), ("prompt", None, True)],
 )
 def test_json_is_asked_for_in_the_way_the_provider_takes(way: str, sent: Any, asked: bool) -> None:
-    """Where the schema has no field it stands in the system words."""
+    """Without a field for the schema, the schema is part of the system prompt."""
     payload = encode(response_format=SHAPE, quirks={"structured": way}).payload
     assert payload.get("response_format") == sent
     system = [message["content"] for message in payload["messages"] if message["role"] == "system"]
@@ -219,21 +217,21 @@ def test_json_is_asked_for_in_the_way_the_provider_takes(way: str, sent: Any, as
 
 
 def test_refused_parameters_are_left_out_and_named() -> None:
-    """`drop_params` and `sampling` take effect, and the attempt can say so."""
+    """Parameters left out because of `drop_params` or `sampling` are reported."""
     request = encode(temperature=0.3, extra={"seed": 1}, quirks={"drop_params": ["seed"], "sampling": False})
     assert set(request.payload) == {"model", "messages"}
     assert set(request.dropped_params) == {"seed", "temperature"}
 
 
 def test_a_well_known_host_brings_its_ways_and_the_provider_s_own_come_first() -> None:
-    """OpenAI wants max_completion_tokens without anybody saying so; a provider may still say otherwise."""
+    """OpenAI's host implies `max_completion_tokens`; a provider's own quirk overrides it."""
     at = "https://api.openai.com/v1"
     assert encode(at=at, max_tokens=5).payload["max_completion_tokens"] == 5
     assert encode(at=at, max_tokens=5, quirks={"max_tokens_field": "max_tokens"}).payload["max_tokens"] == 5
 
 
 def test_extra_body_and_headers_of_the_provider_come_last() -> None:
-    """Objects are merged, the rest is replaced; a header replaces ours whatever its case."""
+    """Objects of `extra_body` are merged, other values replaced. A provider's header replaces ours in any case."""
     target = Target(
         "p",
         HOST,
@@ -249,7 +247,7 @@ def test_extra_body_and_headers_of_the_provider_come_last() -> None:
 
 
 def test_custom_tools_their_calls_and_allowed_tools_go_as_they_came() -> None:
-    """OpenAI's own words: a grammar, a free text, a list of what may be called."""
+    """Grammars, free text and lists of allowed tools are OpenAI's own and sent unchanged."""
     sql = Tool("sql", "asks", custom={"type": "text"})
     said = user("hi"), Message(Role.ASSISTANT, (), (ToolCall("c1", "sql", "select 1", custom=True),))
     payload = encode(*said, tools=(sql, Tool("look")), allowed_tools=("sql", "look"), tool_choice="required").payload
@@ -274,14 +272,14 @@ def test_custom_tools_their_calls_and_allowed_tools_go_as_they_came() -> None:
     ],
 )
 def test_the_end_of_a_prefix_is_marked_in_the_words_of_the_host(words: str, seconds: int | None, mark: Any) -> None:
-    """Whichever words the caller wrote; no lifetime is shorter than the one asked for, but the longest there is."""
+    """Marks of either vendor are translated. The lifetime is rounded up to what the host offers, or is its longest."""
     said = Message(Role.USER, (TextPart("hi", CacheMark(seconds)),))
     request = encode(said, quirks={"cache_marks": words})
     assert request.payload["messages"][0]["content"] == [{"type": "text", "text": "hi", **mark}]
 
 
 def test_a_host_without_marks_gets_none_and_the_caller_is_told() -> None:
-    """The words stay one text."""
+    """The dropped mark is reported, and the content stays one string."""
     place = "messages[0].content[0].cache_control"
     request = encode(Message(Role.USER, (TextPart("hi", CacheMark(path=place)),)), inner=(place,))
     assert (request.payload["messages"][0]["content"], request.dropped_params) == ("hi", (place,))
@@ -297,7 +295,7 @@ def test_a_host_without_marks_gets_none_and_the_caller_is_told() -> None:
     ],
 )
 def test_what_only_anthropic_takes_is_left_out_by_name(extra, dropped) -> None:
-    """Claude Code says both with every request, and OpenAI would refuse it for either."""
+    """Claude Code sends `thinking` and `metadata` with every request, and OpenAI refuses both."""
     request = encode(extra=extra)
     assert set(request.dropped_params) == dropped
     assert set(extra) - dropped <= set(request.payload)

@@ -1,4 +1,4 @@
-"""What a Responses request looks like, and what is read of answers that are odd."""
+"""How requests are translated to OpenAI's Responses API, and how unusual responses are read."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def read(*events: dict[str, Any]) -> Answer | Failure:
 
 @pytest.mark.parametrize("endpoint", [BASE, f"{BASE}/", f"{BASE}/responses", f"{BASE}/responses/"])
 def test_the_call_is_appended_once_and_tells_the_protocol(endpoint: str) -> None:
-    """An endpoint that ends in the call is used as it is, and speaks this protocol without being told so."""
+    """An endpoint that ends in `/responses` is used unchanged and implies this protocol."""
     assert encode(at=endpoint).url == f"{BASE}/responses"
     assert protocol_of(f"{BASE}/responses") == NAME
 
 
 def test_the_smallest_request_keeps_nothing_and_asks_for_thoughts_to_give_back() -> None:
-    """Stateless: what the model thought comes back encrypted, so that the next turn can show it again."""
+    """Requests are stateless: reasoning is returned encrypted, to be sent back in the next turn."""
     request = encode()
     assert request.payload == {
         "model": "gpt-5.6",
@@ -76,14 +76,14 @@ def test_the_smallest_request_keeps_nothing_and_asks_for_thoughts_to_give_back()
 
 @pytest.mark.parametrize("model", ["gpt-4o", "openai/gpt-4.1-mini", "gpt-5-chat-latest", "chatgpt-4o-latest"])
 def test_models_that_think_nothing_are_not_asked_for_thoughts(model: str) -> None:
-    """They refuse to be asked; so does a host that said so once, or is known to."""
+    """Such models refuse the option. It is also left out by `drop_params` and by a caller's null."""
     assert "include" not in encode(model=model).payload
     assert "include" not in encode(quirks={"drop_params": ["include"]}).payload
     assert "include" not in encode(extra={"include": None}).payload
 
 
 def test_words_calls_and_results_are_items_in_their_order() -> None:
-    """System words stay where they stand; a custom tool's call and its result have items of their own."""
+    """System messages keep their position; calls and results of custom tools have item types of their own."""
     calls = (ToolCall("c1", "look", "{}"), ToolCall("c2", "patch", "*** Begin", custom=True))
     said = items(
         say(Role.SYSTEM, "Be brief."),
@@ -120,7 +120,7 @@ def test_words_calls_and_results_are_items_in_their_order() -> None:
     ],
 )
 def test_an_image_in_a_tools_result_stays_there(way: str, output: Any, after: int) -> None:
-    """What chat completions have no place for; a host that has none either says so in its options."""
+    """A tool result may contain images here, unlike in chat completions. Quirks adapt it to hosts that refuse them."""
     called = say(Role.ASSISTANT, tool_calls=(ToolCall("c1", "look", "{}"),))
     said = items(say(Role.USER, "hi"), called, say(Role.TOOL, IMAGE, tool_call_id="c1"), quirks={"tool_media": way})
     assert said[2]["output"] == output
@@ -128,7 +128,7 @@ def test_an_image_in_a_tools_result_stays_there(way: str, output: Any, after: in
 
 
 def test_tools_are_flat_and_strict_only_where_somebody_says_so() -> None:
-    """Silence means strict here and not in chat completions, so it is said; a grammar stands flat, too."""
+    """An absent `strict` means true here, unlike in chat completions, so it is always sent. Grammars are flat, too."""
     rule = {"syntax": "lark", "definition": "start: WORD"}
     grammar = {"type": "grammar", "grammar": rule}
     payload = encode(tools=(Tool("look", "Looks.", SCHEMA), Tool("patch", custom=grammar)), tool_name="patch").payload
@@ -147,7 +147,7 @@ def test_tools_are_flat_and_strict_only_where_somebody_says_so() -> None:
 
 
 def test_the_form_of_the_answer_is_said_beside_its_length() -> None:
-    """A schema flat, verbosity, effort and summary in their objects, a limit that is never below what is taken."""
+    """The schema is flat, verbosity, effort and summary have objects of their own, and the limit is at least 16."""
     shape = {"type": "json_schema", "json_schema": {"name": "city", "schema": SCHEMA, "strict": True}}
     extra = {"verbosity": "low", "reasoning_effort": "high", "reasoning_summary": "auto", "logprobs": True}
     payload = encode(response_format=shape, extra=extra, max_tokens=5).payload
@@ -167,7 +167,6 @@ def test_the_form_of_the_answer_is_said_beside_its_length() -> None:
 
 
 def test_a_host_that_takes_no_schema_is_asked_in_words() -> None:
-    """As everywhere else."""
     shape = {"type": "json_schema", "json_schema": {"name": "city", "schema": SCHEMA}}
     request = encode(response_format=shape, quirks={"structured": "prompt"})
     assert "text" not in request.payload
@@ -175,7 +174,7 @@ def test_a_host_that_takes_no_schema_is_asked_in_words() -> None:
 
 
 def test_the_end_of_a_prefix_is_marked_on_a_part() -> None:
-    """OpenAI's words for it, on words and files; a model's own turn has no place for one, and that is told."""
+    """Text and files carry OpenAI's mark. An assistant turn cannot, so its mark is reported as dropped."""
     mark = CacheMark(3600, "messages[0].content[0].cache_control")
     quirks = {"cache_marks": "prompt_cache_breakpoint"}
     (said,) = items(say(Role.USER, TextPart("hi", mark)), quirks=quirks)
@@ -204,18 +203,18 @@ def test_the_end_of_a_prefix_is_marked_on_a_part() -> None:
     ],
 )
 def test_a_response_that_is_no_answer_is_its_failure(response: dict[str, Any], fault: Fault) -> None:
-    """By the code it names, else by its state; whole and at the end of a stream alike."""
+    """The error's code decides, else the status, alike for whole responses and the end of a stream."""
     whole = PROTOCOLS[NAME].decode(200, {}, json.dumps(response).encode())
     assert isinstance(whole, Failure)
     assert whole.fault is fault
     ended = read({"type": f"response.{response['status']}", "response": response})
     assert isinstance(ended, Failure)
-    states = ("cancelled", "in_progress")  # no event ends a stream with them
+    states = ("cancelled", "in_progress")  # No event ends a stream with these statuses.
     assert ended.fault is {Fault.BAD_SHAPE: Fault.EMPTY_CONTENT}.get(fault, fault) or response["status"] in states
 
 
 def test_refusals_of_nested_parameters_and_of_thoughts_say_what_to_leave_out() -> None:
-    """`reasoning.effort`, and the sentence with which models refuse to be asked for encrypted thoughts."""
+    """`reasoning.effort` and the refusal of encrypted reasoning both name the parameter to leave out."""
     for message, param in (
         ("Unsupported parameter: 'reasoning.effort' is not supported with this model.", "reasoning.effort"),
         ("Encrypted content is not supported with this model.", "include"),
@@ -227,7 +226,7 @@ def test_refusals_of_nested_parameters_and_of_thoughts_say_what_to_leave_out() -
 
 
 def test_a_host_that_sends_items_in_no_pieces_loses_nothing() -> None:
-    """Words, thoughts and calls that are first seen when their item is at its end, or the whole response is."""
+    """Text, reasoning and calls are read even if they first appear when their item or the response is complete."""
     words = {"type": "message", "content": [{"type": "output_text", "text": "yes"}]}
     thought = {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "hm"}]}
     call = {"type": "function_call", "call_id": "c1", "name": "look", "arguments": '{"a": 1}'}
@@ -242,7 +241,7 @@ def test_a_host_that_sends_items_in_no_pieces_loses_nothing() -> None:
 
 
 def test_each_message_item_is_read_once_however_it_is_sent() -> None:
-    """Whole items, one in pieces and one whole, or pieces that do not say of which item they are."""
+    """A message item is read once, whether it is sent whole, in deltas, or in deltas that do not name their item."""
     items = [{"type": "message", "content": [{"type": "output_text", "text": text}]} for text in ("one ", "two")]
     done = [{"type": "response.output_item.done", "output_index": at, "item": each} for at, each in enumerate(items)]
     end = {"type": "response.completed", "response": {"status": "completed", "output": items}}
@@ -255,7 +254,7 @@ def test_each_message_item_is_read_once_however_it_is_sent() -> None:
 
 
 def test_parts_of_a_summary_are_paragraphs_and_free_text_of_a_tool_streams() -> None:
-    """A second part begins behind an empty line; what a custom tool gets arrives in pieces."""
+    """Parts of a summary are separated by an empty line; the input of a custom tool is streamed in deltas."""
     decoder = PROTOCOLS[NAME].decoder()
     item = {"type": "custom_tool_call", "call_id": "c1", "name": "patch", "input": ""}
     events = [
@@ -278,7 +277,7 @@ def test_parts_of_a_summary_are_paragraphs_and_free_text_of_a_tool_streams() -> 
 
 
 def test_how_probable_words_were_comes_along() -> None:
-    """As a list beside them here, as OpenAI's object in an answer."""
+    """This API sends a list of tokens; the answer holds it in the shape of chat completions."""
     token = {"token": "yes", "logprob": -0.1, "bytes": [1], "top_logprobs": []}
     part = {"type": "output_text", "text": "yes", "logprobs": [token]}
     body = {"status": "completed", "output": [{"type": "message", "content": [part]}]}

@@ -1,4 +1,4 @@
-"""The table of what becomes of each parameter and part: every row is put through every protocol."""
+"""Every row of the parameter table is tried with every protocol."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ MARK = {"type": "ephemeral", "ttl": "1h"}
 
 
 def turn(**more: Any) -> dict[str, Any]:
-    """A request with the model's earlier turn."""
+    """Return a request with an assistant turn between two user turns."""
     assistant = {"role": "assistant", "content": "yes", **more}
     return {
         "model": "m",
@@ -57,7 +57,6 @@ def turn(**more: Any) -> dict[str, Any]:
 
 
 def part(value: dict[str, Any]) -> dict[str, Any]:
-    """A request whose only part is this one."""
     return {"model": "m", "messages": [{"role": "user", "content": [value]}]}
 
 
@@ -214,7 +213,7 @@ SAMPLES: Mapping[str, Sample] = {
     ),
 }
 OUR_OWN = {"model", "messages", "stream", "stream_options"}
-"""What every call has."""
+"""Names in every request, which are no rows of the table."""
 
 
 def read(body: Mapping[str, Any]) -> ChatRequest:
@@ -222,7 +221,7 @@ def read(body: Mapping[str, Any]) -> ChatRequest:
 
 
 def ready(body: Mapping[str, Any], protocol: str) -> Prepared:
-    """The request as a model that reads everything gets it."""
+    """Prepare the request for a model that reads everything."""
     chat = read(body)
     everything = Capabilities(("text", "vision", "audio", "video", "file"), ("text",))
     to = model_endpoint(protocol, TARGETS[protocol], everything)
@@ -232,16 +231,17 @@ def ready(body: Mapping[str, Any], protocol: str) -> Prepared:
 
 
 def test_every_row_has_a_sample():
-    """A row without one would be believed."""
+    """A row without a sample would be shown in the docs but not tested."""
     assert set(PARAMETERS) - OUR_OWN == set(SAMPLES)
 
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
 @pytest.mark.parametrize("name", list(SAMPLES))
 def test_each_protocol_treats_a_parameter_as_the_table_says(name: str, protocol: str):
-    """Mapped and passed change the payload and are not named; dropped changes nothing and is named; refused is 400.
+    """Mapped and passed parameters change the payload and are not reported; dropped ones change nothing and are
+    reported; refused ones are a 400.
 
-    What is returned is never named, whoever gets it.
+    A returned parameter is never reported, whichever model gets it.
     """
     without, with_it, path = SAMPLES[name]
     treatment = PARAMETERS[name].by(protocol)
@@ -253,7 +253,7 @@ def test_each_protocol_treats_a_parameter_as_the_table_says(name: str, protocol:
     base, request = (ready(body, protocol).request for body in (without, with_it))
     new = set(request.dropped_params) - set(base.dropped_params)
     assert new == ({path} if treatment is Treatment.DROPPED else set())
-    if treatment is not Treatment.RETURNED:  # who gets it is shown by tests/protocols/test_thoughts.py
+    if treatment is not Treatment.RETURNED:  # tests/protocols/test_thoughts.py covers returned ones
         assert (json.dumps(request.elide()) == json.dumps(base.elide())) is (treatment is Treatment.DROPPED)
     if treatment is Treatment.PASSED and name in TOP and protocol != "gemini":
         assert request.payload[name] == with_it[name]
@@ -261,7 +261,7 @@ def test_each_protocol_treats_a_parameter_as_the_table_says(name: str, protocol:
 
 @pytest.mark.parametrize("protocol", ["openai-responses", "anthropic", "gemini", "echo"])
 def test_what_no_table_knows_is_dropped_by_name(protocol: str):
-    """Vendors have fields of their own: another vendor gets none of them, and the caller is told."""
+    """A vendor's own fields are not sent to other vendors, and the caller is informed."""
     body = {**turn(mood="good"), "enable_thinking": True}
     body["messages"][0] = {"role": "user", "content": [{"type": "text", "text": "hi", "colour": "red"}]}
     dropped = ready(body, protocol).request.dropped_params
@@ -269,7 +269,7 @@ def test_what_no_table_knows_is_dropped_by_name(protocol: str):
 
 
 def test_an_unknown_parameter_goes_on_to_hosts_of_openais_kind():
-    """They have fields of their own; an unknown field of a message is named."""
+    """Compatible hosts have fields of their own. An unknown field of a message is dropped and reported."""
     request = ready({**turn(mood="good"), "enable_thinking": True}, "openai").request
     assert request.payload["enable_thinking"] is True
     assert request.dropped_params == ("messages[1].mood",)
@@ -277,7 +277,7 @@ def test_an_unknown_parameter_goes_on_to_hosts_of_openais_kind():
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
 def test_values_of_no_sense_are_dropped_or_passed_and_never_break_a_call(protocol: str):
-    """A parameter of the wrong type is its host's to refuse."""
+    """The host decides about a parameter of the wrong type."""
     for name in ("reasoning_effort", "thinking", "modalities", "service_tier", "metadata", "cache_control"):
         for value in ({"a": []}, [{"a": 1}], 5, "x"):
             request = ready({**BASE, name: value}, protocol).request
@@ -295,7 +295,7 @@ def test_values_of_no_sense_are_dropped_or_passed_and_never_break_a_call(protoco
     ],
 )
 def test_what_one_host_has_no_place_for_is_named(quirks: dict[str, Any], body: dict[str, Any], place: str):
-    """Its options decide, not its protocol."""
+    """The host's quirks decide, not its protocol."""
     target = Target("p", "https://llm.example/v1", "m", "k", quirks=quirks)
     everything = Capabilities(("text", "vision", "audio", "video", "file"), ("text",))
     chat = read(body)
@@ -307,7 +307,7 @@ def test_what_one_host_has_no_place_for_is_named(quirks: dict[str, Any], body: d
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
 def test_what_says_nothing_is_not_named(protocol: str):
-    """Null, an empty list and everybody's default are no loss."""
+    """Null, an empty list and the common default are not reported as dropped."""
     quiet = {"logprobs": False, "service_tier": "auto", "store": False, "seed": None, "n": 1, "presence_penalty": 0}
     body = {**turn(annotations=[], audio=None, refusal=None, tool_calls=[CALL], function_call=None), **quiet}
     body["messages"][0] = image(detail="auto")["messages"][0]
@@ -315,7 +315,7 @@ def test_what_says_nothing_is_not_named(protocol: str):
 
 
 def test_names_are_few_short_and_plain():
-    """They stand in a header: twenty at most, ASCII, about a kilobyte, then a count."""
+    """The names are part of a header: at most twenty, ASCII, about a kilobyte, then a count of the rest."""
     names = brief_names([f"messages[{at}].名字" for at in range(30)])
     assert len(names) == MAX_NAMES + 1
     assert (names[0], names[-1]) == ("messages[0].\\u540d\\u5b57", "... and 10 more")
@@ -324,6 +324,6 @@ def test_names_are_few_short_and_plain():
 
 
 def test_the_document_is_what_the_table_says():
-    """`python -m capabilities.core.protocols.parameters docs/compatibility.md` writes it."""
+    """`python -m capabilities.core.protocols.parameters docs/compatibility.md` writes the table."""
     text = DOCUMENT.read_text(encoding="utf-8")
     assert with_table(text) == text

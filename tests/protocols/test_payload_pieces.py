@@ -1,4 +1,4 @@
-"""A body's length is known before a file is read, and it is JSON whatever the caller wrote."""
+"""A body's length is known before its files are read, and the body is valid JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def blob(blocks: list[bytes]) -> Blob:
 
 @given(BLOCKS)
 def test_base64_of_blocks_is_base64_of_the_whole(blocks: list[bytes]) -> None:
-    """Whatever the sizes of the blocks, their base64 joins to that of all bytes, and can be read again."""
+    """Whatever the sizes of the blocks, their base64 joins to that of all bytes, and they can be read repeatedly."""
     whole = blob(blocks)
     expected = base64.b64encode(b"".join(blocks))
     assert b"".join(base64_blocks(whole)) == expected
@@ -49,7 +49,7 @@ def test_the_length_is_that_of_the_body_and_the_body_is_the_payload(
 
 @given(BLOCKS)
 def test_a_preview_names_the_bytes_and_shows_none(blocks: list[bytes]) -> None:
-    """Elided data is its prefix and its size."""
+    """Elided data is shown as its prefix and size."""
     size = sum(map(len, blocks))
     shown = elide({"a": [MediaData(blob(blocks), "data:image/png;base64,")]})
     assert shown == {"a": [f"data:image/png;base64,<{size} bytes>"]}

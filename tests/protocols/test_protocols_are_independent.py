@@ -19,12 +19,12 @@ SHARED = {path.stem for path in FOLDER.glob("*.py")} - {"__init__"}
 
 
 def folder_of(protocol: str) -> Path:
-    """Where its modules are; a folder's name holds no hyphen."""
+    """Return the protocol's folder; hyphens in its name become underscores."""
     return FOLDER / protocol.replace("-", "_")
 
 
 def imported(path: Path) -> set[str]:
-    """The rooms and modules of the folder that a file imports, by their first name below it."""
+    """Return the names of the subpackages and modules of the protocols package that a file imports."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{PACKAGE}."):
@@ -45,13 +45,13 @@ def test_a_protocol_knows_no_other(vendor: str) -> None:
 
 @pytest.mark.parametrize("vendor", list(PROTOCOLS))
 def test_a_protocol_has_its_modules(vendor: str) -> None:
-    """Requests, whole answers and streamed ones stand apart."""
+    """Requests, whole answers and streams have modules of their own."""
     modules = {path.stem for path in folder_of(vendor).glob("*.py")}
     assert modules >= {"requests", "replies", "stream"}
 
 
 def test_what_they_share_knows_none_of_them() -> None:
-    """Shared pieces stand below the vendors."""
+    """The shared modules import no vendor's package."""
     assert "stream" in SHARED
     for name in SHARED:
         assert not imported(FOLDER / f"{name}.py") & {folder_of(each).name for each in PROTOCOLS}, name
@@ -60,7 +60,7 @@ def test_what_they_share_knows_none_of_them() -> None:
 @pytest.mark.parametrize("name", list(PROTOCOLS))
 @pytest.mark.parametrize("stream", [False, True])
 def test_encoding_the_same_request_twice_gives_the_same_bytes(name: str, stream: bool) -> None:
-    """What is previewed is what is sent: nothing random, no clock, and the request is left as it was."""
+    """A preview equals what is sent: encoding uses no clock and no randomness and does not change the request."""
     target = Target("p", "https://llm.example/v1", "m", "k")
     first, second = (PROTOCOLS[name].encode(CHAT, target, stream=stream) for _ in range(2))
     assert (first.url, first.elide(), first.content_length) == (second.url, second.elide(), second.content_length)
@@ -69,7 +69,7 @@ def test_encoding_the_same_request_twice_gives_the_same_bytes(name: str, stream:
 
 @pytest.mark.parametrize("name", list(VENDORS))
 def test_a_stream_of_nothing_is_empty(name: str) -> None:
-    """No byte at all is a failure that says so."""
+    """A stream without bytes is the failure `STREAM_EMPTY`."""
     (event,) = PROTOCOLS[name].decoder().close()
     assert not isinstance(event, Finish)
     assert isinstance(event, Failure)

@@ -1,4 +1,4 @@
-"""How long a provider asks to be left alone: seconds, a date, milliseconds, or nonsense."""
+"""Retry-After headers with seconds, dates, milliseconds or invalid values."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def dated(seconds: float) -> str:
     ],
 )
 def test_each_form_of_a_wait_is_read(headers: dict[str, str], expected: float | None) -> None:
-    """Milliseconds before seconds before a date, which counts from the response's own Date; the rest is no wait."""
+    """Milliseconds are preferred to seconds. A date counts from the response's own Date. Anything else is None."""
     assert retry_after(headers, NOW) == expected
 
 
@@ -51,6 +51,6 @@ HEADER = st.text(max_size=40) | st.floats().map(str) | st.integers().map(str) | 
 
 @given(st.dictionaries(st.sampled_from(["retry-after", "Retry-After", "retry-after-ms", "date"]), HEADER), st.floats())
 def test_any_header_gives_a_sane_wait_or_none(headers: dict[str, str], now: float) -> None:
-    """For any header texts and any clock the wait is none, or within 0 … a day."""
+    """For any header texts and any clock, the wait is None or between 0 and a day."""
     waits = retry_after(headers, now)
     assert waits is None or 0 <= waits <= MAX_SECONDS

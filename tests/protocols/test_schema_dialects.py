@@ -1,4 +1,6 @@
-"""JSON Schemas in each vendor's dialect: what it lacks stands in descriptions and is named."""
+"""JSON Schemas are translated to each vendor's dialect; unsupported constraints become descriptions and are
+reported.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ CLOSED = {"additionalProperties": False}
 
 
 def obj(required: bool = True, **properties: Any) -> dict[str, Any]:
-    """An object of these properties, closed."""
+    """Return a closed object schema with these properties."""
     needed = {"required": list(properties)} if required else {}
     return {"type": "object", "properties": properties, **needed, **CLOSED}
 
@@ -46,7 +48,7 @@ def obj(required: bool = True, **properties: Any) -> dict[str, Any]:
 NODE = {**obj(next={"$ref": "#/$defs/Node"}, required=False)}
 CYCLE = {**obj(head={"$ref": "#/$defs/Node"}), "$defs": {"Node": NODE}}
 RING = {**CYCLE, "$defs": {"Node": {**NODE, "required": ["next"]}}}
-"""A circle of required properties."""
+"""A reference cycle of required properties."""
 EITHER: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}
 EITHER |= {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}
 
@@ -117,7 +119,7 @@ EITHER |= {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}
 def test_a_dialect_gets_what_it_takes_and_the_rest_in_words(
     dialect: Dialect, given: dict[str, Any], sent: dict[str, Any], lost: str
 ) -> None:
-    """The table: what is lost is named by its place, and what is taken is the caller's own object."""
+    """Unsupported keywords are reported by path. A schema that needs no change is returned as the same object."""
     fitted, places = fit_schema(given, dialect, "s")
     assert fitted == sent
     assert places == ((f"s.{lost}",) if lost else ())
@@ -127,7 +129,7 @@ def test_a_dialect_gets_what_it_takes_and_the_rest_in_words(
 
 @pytest.mark.parametrize("dialect", [CLAUDE_HELD, OPENAI_STRICT, GEMINI_ANSWER, GEMINI_TOOL])
 def test_words_beside_a_reference_go_with_what_it_names(dialect: Dialect) -> None:
-    """A lone reference stays; one with a description, as pydantic writes it, is replaced by what it names."""
+    """A lone reference is kept; one with a description, as pydantic writes it, is replaced by its definition."""
     defs = {"City": obj(name={"type": "string"})}
     schema = {**obj(a={"$ref": "#/$defs/City"}, b={"$ref": "#/$defs/City", "description": "Home."}), "$defs": defs}
     fitted, lost = fit_schema(schema, dialect)
@@ -137,7 +139,7 @@ def test_words_beside_a_reference_go_with_what_it_names(dialect: Dialect) -> Non
 
 
 def test_a_reference_in_a_circle_keeps_the_words_beside_it() -> None:
-    """Replacing it would never end, so it stands in an alternative of its own."""
+    """Resolving a recursive reference would never end, so it is put into an `anyOf` beside its description."""
     node = obj(required=False, next={"$ref": "#/$defs/Node", "description": "The next."})
     fitted, lost = fit_schema({**obj(head={"$ref": "#/$defs/Node"}), "$defs": {"Node": node}}, GEMINI_ANSWER)
     inner = fitted["$defs"]["Node"]["properties"]["next"]
@@ -147,7 +149,7 @@ def test_a_reference_in_a_circle_keeps_the_words_beside_it() -> None:
 
 
 def test_all_of_one_thing_is_that_thing() -> None:
-    """What several say of different things is said in one schema."""
+    """An `allOf` of several object schemas is merged into one."""
     schema = {"allOf": [obj(a={"type": "string"}), {"$ref": "#/$defs/B"}], "$defs": {"B": obj(b={"type": "null"})}}
     fitted, lost = fit_schema(schema, GEMINI_ANSWER)
     assert set(fitted["properties"]) == {"a", "b"} == set(fitted["required"])
@@ -171,13 +173,13 @@ def test_all_of_one_thing_is_that_thing() -> None:
     ],
 )
 def test_what_a_dialect_cannot_hold_is_refused_here_and_not_by_the_vendor(dialect: Dialect, schema: Any) -> None:
-    """So that the caller of `fit_schema` asks without it."""
+    """`fit_schema` raises, so that its caller can leave the schema out."""
     with pytest.raises(UnfitSchemaError):
         fit_schema(schema, dialect)
 
 
 def test_references_that_double_at_each_step_are_bounded() -> None:
-    """Thirty definitions that name the next one twice would be a thousand million schemas."""
+    """Thirty definitions that refer to the next one twice would expand to a billion schemas."""
     step = {at: {"$ref": f"#/$defs/d{at + 1}", "title": "x"} for at in range(30)}
     defs: dict[str, Any] = {f"d{at}": obj(a=each, b=each) for at, each in step.items()}
     defs["d30"] = {"type": "string"}
@@ -226,7 +228,7 @@ SCHEMAS = st.recursive(BOUNDS, _wider, max_leaves=6)
 
 
 def schemas_in(schema: Any) -> Iterator[Mapping[str, Any]]:
-    """A schema and those within it."""
+    """Yield a schema and all its subschemas."""
     if isinstance(schema, list):
         for item in schema:
             yield from schemas_in(item)
@@ -244,7 +246,7 @@ def schemas_in(schema: Any) -> Iterator[Mapping[str, Any]]:
 @pytest.mark.parametrize("dialect", ALL.values(), ids=list(ALL))
 @given(schema=SCHEMAS)
 def test_any_schema_speaks_the_dialect_afterwards(dialect: Dialect, schema: dict[str, Any]) -> None:
-    """Only its keywords, the same a second time, the same bytes each time, and each moved constraint in words."""
+    """The result has only supported keywords, is stable when repeated, and describes each moved constraint."""
     before = json.dumps(schema)
     try:
         fitted, lost = fit_schema(schema, dialect)
@@ -278,7 +280,7 @@ AT = "response_format.json_schema"
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
 def test_what_moved_is_named_for_answers_and_strict_tools(protocol: str) -> None:
-    """By its place in the request, so that `x-routing-dropped` says it."""
+    """The place in the request is reported in `x-routing-dropped`."""
     tool = Tool("look", "", LIMITED, strict=True)
     request = encode(protocol, response_format=asked(LIMITED, strict=True))
     assert f"{AT}.schema.properties.n.minLength" in request.dropped_params
@@ -289,7 +291,7 @@ def test_what_moved_is_named_for_answers_and_strict_tools(protocol: str) -> None
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses"])
 def test_other_hosts_and_what_is_not_strict_keep_the_schema(protocol: str) -> None:
-    """They take more, and an OpenAI host takes every keyword where strict is not asked."""
+    """Other hosts take more keywords, and OpenAI takes all of them unless the schema is strict."""
     for request in (
         encode(protocol, "https://llm.example/v1", response_format=asked(LIMITED, strict=True)),
         encode(protocol, response_format=asked(LIMITED)),
@@ -301,7 +303,7 @@ def test_other_hosts_and_what_is_not_strict_keep_the_schema(protocol: str) -> No
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses"])
 def test_a_schema_that_strict_cannot_hold_goes_without_strict(protocol: str) -> None:
-    """Its optional properties stay optional."""
+    """Strict would require all properties, so `strict` is dropped and the optional ones stay optional."""
     loose = obj(required=False, a={"type": "string", "minLength": 1})
     tool = Tool("look", "", loose, strict=True)
     request = encode(protocol, response_format=asked(loose, strict=True), tools=(tool,))
@@ -312,7 +314,7 @@ def test_a_schema_that_strict_cannot_hold_goes_without_strict(protocol: str) -> 
 
 @pytest.mark.parametrize("protocol", ["anthropic", "gemini"])
 def test_a_schema_that_a_vendor_cannot_hold_is_asked_for_in_words(protocol: str) -> None:
-    """A circle of required properties: whole in the system's words, and said."""
+    """For a cycle of required properties, the whole schema goes into the system prompt, and that is reported."""
     request = encode(protocol, response_format=asked(RING))
     written = json.dumps(request.elide())
     assert request.dropped_params == (f"{AT}.strict",)
@@ -325,14 +327,14 @@ def test_a_schema_that_a_vendor_cannot_hold_is_asked_for_in_words(protocol: str)
 @pytest.mark.parametrize("structured", ["json_object", "prompt"])
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
 def test_a_schema_in_words_stays_whole(protocol: str, structured: str) -> None:
-    """Words have no dialect."""
+    """A schema in the prompt needs no dialect."""
     request = encode(protocol, quirks={"structured": structured}, response_format=asked(LIMITED, strict=True))
     assert request.dropped_params == ()
     assert json.dumps(json.dumps(LIMITED))[1:-1] in json.dumps(request.elide())
 
 
 def test_beside_tools_a_schema_for_gemini_stays_whole_in_words() -> None:
-    """There it has no field."""
+    """Gemini has no field for a schema beside tools."""
     request = encode("gemini", response_format=asked(LIMITED), tools=(Tool("look", "", LIMITED),))
     assert request.dropped_params == ()
     assert json.dumps(json.dumps(LIMITED))[1:-1] in json.dumps(request.elide())

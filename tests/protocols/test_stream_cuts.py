@@ -1,4 +1,4 @@
-"""Streams are read the same wherever the network cuts them, and end in exactly one way."""
+"""Streams are decoded alike wherever the network splits them, and end in exactly one way."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ SAID = [
 
 
 def played(protocol: str, blocks: list[bytes]) -> list[StreamEvent]:
-    """All events of a stream that came in these blocks."""
+    """Return all events of a stream that arrives in these blocks."""
     decoder = PROTOCOLS[protocol].decoder()
     events = [event for block in blocks for event in decoder.feed(block)]
     return [*events, *decoder.close()]
 
 
 def cut(data: bytes, places: list[int]) -> list[bytes]:
-    """The bytes cut at these places."""
+    """Split the bytes at these positions."""
     edges = [0, *sorted(place % (len(data) + 1) for place in places), len(data)]
     return [data[start:end] for start, end in itertools.pairwise(edges)]
 
@@ -40,7 +40,7 @@ def cut(data: bytes, places: list[int]) -> list[bytes]:
 @pytest.mark.parametrize("ends", [b"\n", b"\r\n", b"\r"])
 @given(said=st.sampled_from(SAID), places=st.lists(st.integers(0, 10_000), max_size=12))
 def test_cuts_change_nothing(protocol: str, ends: bytes, said: ReplyText, places: list[int]) -> None:
-    """For any cuts and each kind of line end, the events add up to the same answer."""
+    """For any splits and each kind of line end, the events add up to the same answer."""
     data = b"".join(VENDORS[protocol].frames(said, "m").all()).replace(b"\n", ends)
     answer = gathered(played(protocol, cut(data, places)))
     assert isinstance(answer, Answer)
@@ -53,7 +53,7 @@ def test_cuts_change_nothing(protocol: str, ends: bytes, said: ReplyText, places
 
 @EACH
 def test_every_single_cut_changes_nothing(protocol: str) -> None:
-    """Each of the places where one cut can fall gives the same answer as none."""
+    """The stream is split once, at each possible position in turn."""
     data = b"".join(VENDORS[protocol].frames(SAID[0], "m").all())
     whole = gathered(played(protocol, [data]))
     assert all(gathered(played(protocol, [data[:at], data[at:]])) == whole for at in range(len(data)))
@@ -63,7 +63,7 @@ def test_every_single_cut_changes_nothing(protocol: str) -> None:
 @given(length=st.integers(0, 10_000))
 @example(length=0)
 def test_a_stream_cut_short_is_never_taken_for_whole(protocol: str, length: int) -> None:
-    """Whatever is missing at the end, the result is an answer with all its words or one failure, never fewer words."""
+    """If the end is missing, the result is the whole text or one failure, never a shorter answer."""
     frames = VENDORS[protocol].frames(SAID[0], "m")
     data = b"".join(frames.all())
     events = played(protocol, [data[: length % len(data)]])
@@ -79,7 +79,7 @@ def test_a_stream_cut_short_is_never_taken_for_whole(protocol: str, length: int)
 @EACH
 @given(blocks=st.lists(st.binary(max_size=40), max_size=6))
 def test_any_bytes_end_in_one_outcome(protocol: str, blocks: list[bytes]) -> None:
-    """No bytes raise; there is one end, and nothing after it."""
+    """No bytes raise, and the last event is the only end event."""
     events = played(protocol, blocks)
     assert isinstance(events[-1], Finish | Failure)
     assert sum(isinstance(event, Finish | Failure) for event in events) == 1
@@ -94,14 +94,14 @@ def test_any_bytes_end_in_one_outcome(protocol: str, blocks: list[bytes]) -> Non
     )
 )
 def test_any_events_end_in_one_outcome(protocol: str, lines: list[str]) -> None:
-    """Well-framed nonsense is skipped, counted, or one failure."""
+    """Well-formed events without meaning are skipped, counted or end in one failure."""
     events = played(protocol, ["".join(f"{line}\n\n" for line in lines).encode()])
     assert sum(isinstance(event, Finish | Failure) for event in events) == 1
 
 
 @EACH
 def test_malformed_events_are_skipped_and_the_third_breaks_the_stream(protocol: str) -> None:
-    """Two are forgiven and counted; with the third the stream is broken."""
+    """Two malformed events are skipped and counted."""
     vendor = VENDORS[protocol]
     frames, bad = vendor.frames(SAID[0], "m"), vendor.bad_events()
     decoder = PROTOCOLS[protocol].decoder()
@@ -115,13 +115,13 @@ def test_malformed_events_are_skipped_and_the_third_breaks_the_stream(protocol: 
 
 @EACH
 def test_keep_alive_comments_give_no_event(protocol: str) -> None:
-    """A comment is life on the line and nothing else."""
+    """Keep-alive comments are ignored by the decoder."""
     assert PROTOCOLS[protocol].decoder().feed(b": PROCESSING\n\n: ping\n\n") == []
 
 
 @EACH
 def test_the_end_is_told_once_and_nothing_after_it_counts(protocol: str) -> None:
-    """After Finish neither more bytes nor close give anything."""
+    """After Finish, neither more bytes nor `close` yield events."""
     data = b"".join(VENDORS[protocol].frames(SAID[0], "m").all())
     decoder = PROTOCOLS[protocol].decoder()
     assert isinstance(decoder.feed(data)[-1], Finish)
@@ -131,7 +131,7 @@ def test_the_end_is_told_once_and_nothing_after_it_counts(protocol: str) -> None
 
 @EACH
 def test_an_error_before_content_has_its_own_class_and_after_it_is_a_broken_stream(protocol: str) -> None:
-    """Before content somebody else may still answer, so the code counts; afterwards only that it broke."""
+    """Before content, the error's code decides, since another candidate may answer. After it, the stream is broken."""
     vendor = VENDORS[protocol]
     frames, event = vendor.frames(SAID[0], "m"), vendor.error_event(429, "rate_limit_error", "slow down")
     early = gathered(played(protocol, [*frames.head, event]))
@@ -144,7 +144,7 @@ def test_an_error_before_content_has_its_own_class_and_after_it_is_a_broken_stre
 
 @EACH
 def test_a_whole_answer_where_a_stream_was_asked_for_is_taken(protocol: str) -> None:
-    """A host that ignores `stream` still answers; its error object is read as one."""
+    """A host may ignore `stream` and answer whole; an error object instead of a stream is read as an error."""
     vendor = VENDORS[protocol]
     body = json.dumps(vendor.plain(SAID[0], "m"), ensure_ascii=False).encode()
     answer = gathered(played(protocol, [body[:20], body[20:]]))
@@ -157,14 +157,14 @@ def test_a_whole_answer_where_a_stream_was_asked_for_is_taken(protocol: str) -> 
 
 @EACH
 def test_a_web_page_is_known_by_its_first_bytes(protocol: str) -> None:
-    """Nobody waits for the end of a page that is no stream."""
+    """The decoder fails at once instead of waiting for the end of the page."""
     (event,) = PROTOCOLS[protocol].decoder().feed(b"<!DOCTYPE html><html>")
     assert isinstance(event, Failure)
     assert event.fault is Fault.BAD_CONTENT_TYPE
 
 
 def test_openai_s_count_after_the_reason_to_stop_is_waited_for() -> None:
-    """The usage chunk comes after finish_reason and belongs to Finish; without `[DONE]` it is enough."""
+    """The usage chunk follows finish_reason and is part of Finish. The stream then ends without `[DONE]`."""
     frames = VENDORS["openai"].frames(ReplyText("hi"), "m")
     decoder = PROTOCOLS["openai"].decoder()
     assert not any(
@@ -176,7 +176,7 @@ def test_openai_s_count_after_the_reason_to_stop_is_waited_for() -> None:
 
 
 def test_a_giant_event_is_too_large() -> None:
-    """An event beyond the limit ends the parser instead of filling memory."""
+    """An event beyond the limit raises instead of filling memory."""
     parser = SseParser(limit=100)
     parser.feed(b"data: " + b"a" * 90)
     with pytest.raises(EventTooLargeError):
@@ -188,7 +188,7 @@ def test_a_giant_event_is_too_large() -> None:
     places=st.lists(st.integers(0, 1000), max_size=6),
 )
 def test_events_come_out_as_they_went_in(events: list[str], places: list[int]) -> None:
-    """For any texts and any cuts, the parser gives the same texts in the same order."""
+    """For any texts and any splits, the parser yields the same texts in the same order."""
     data = "".join(f": note\nid: 7\ndata: {text}\n\n" for text in events).encode()
     parser = SseParser()
     found = [event for block in cut(data, places) for event in parser.feed(block)]
@@ -196,7 +196,6 @@ def test_events_come_out_as_they_went_in(events: list[str], places: list[int]) -
 
 
 def call_piece(index: int | None, identity: str = "", name: str = "", arguments: str = "") -> bytes:
-    """One streamed piece of a tool call, as a host writes it."""
     place = {} if index is None else {"index": index}
     function = {"name": name, "arguments": arguments} if name else {"arguments": arguments}
     piece = {**place, **({"id": identity} if identity else {}), "function": function}
@@ -220,7 +219,7 @@ ENDS = b'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_cal
     ids=["as due", "id and name repeated", "no index", "every index 0", "name late", "interleaved"],
 )
 def test_tool_calls_are_told_apart_whatever_a_host_makes_of_their_index(blocks) -> None:
-    """Two calls come out as two calls with their own arguments."""
+    """Two calls stay two calls with their own arguments, whatever the host does with ids and indexes."""
     answer = gathered(played("openai", [*(call_piece(*block) for block in blocks), ENDS]))
     assert isinstance(answer, Answer)
     assert [(call.id, call.name, call.arguments) for call in answer.tool_calls] == [
@@ -230,7 +229,7 @@ def test_tool_calls_are_told_apart_whatever_a_host_makes_of_their_index(blocks) 
 
 
 def test_a_whole_message_in_one_event_is_an_answer() -> None:
-    """Some hosts stream by sending all of it once, as `message` instead of `delta`."""
+    """Some hosts stream by sending everything once, as `message` instead of `delta`."""
     event = {"choices": [{"index": 0, "message": {"content": "all"}, "finish_reason": "stop"}]}
     answer = gathered(played("openai", [b"data: " + json.dumps(event).encode() + b"\n\n"]))
     assert isinstance(answer, Answer)

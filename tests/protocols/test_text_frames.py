@@ -1,4 +1,4 @@
-"""Words read between what stood around the last ones are those that reading the whole event gives."""
+"""Similar stream events are read by a fast path that only extracts the text; the result equals full parsing."""
 
 from __future__ import annotations
 
@@ -29,12 +29,11 @@ AROUND: st.SearchStrategy[Chunk] = st.dictionaries(
 
 
 def chunk(words: Any, delta: Chunk | None = None, around: Chunk | None = None, **choice: Any) -> Chunk:
-    """A chunk that adds these words."""
     return {**(around or {}), "choices": [{"index": 0, "delta": {**(delta or {}), "content": words}, **choice}]}
 
 
 def played(events: list[str], name: str = "") -> list[StreamEvent]:
-    """What a stream of these events gives, and how it ends; events that have a name are each read whole."""
+    """Return the events of a stream; with an event name, the fast path is not used."""
     decoder = PROTOCOLS["openai"].decoder()
     head = f"event: {name}\n" if name else ""
     data = "".join(f"{head}data: {event}\n\n" for event in events).encode("utf-8", "replace")
@@ -47,7 +46,7 @@ def played(events: list[str], name: str = "") -> list[StreamEvent]:
 @example([("c", True), ("d", True), ("", True), ('"', True)], [({}, {"id": "c"})])
 @example([("a", False)] * 3, [({"role": "assistant"}, {}), ({}, {"usage": {"completion_tokens": 3}})])
 def test_a_stream_is_the_same_with_its_frames_and_without(words: list[tuple[str, bool]], kinds: list[Any]) -> None:
-    """Whatever stands around the words, and however they are written."""
+    """The result is the same whatever surrounds the text, and however it is escaped."""
     events = [
         json.dumps(chunk(said, *kinds[at % len(kinds)]), ensure_ascii=escaped)
         for at, (said, escaped) in enumerate(words)
@@ -59,7 +58,7 @@ def test_a_stream_is_the_same_with_its_frames_and_without(words: list[tuple[str,
     "broken", ["b\x00", 'b"', 'b","content":"c', "b\\", "\\u12"], ids=["control", "quote", "field", "open", "escape"]
 )
 def test_what_is_no_text_between_the_quotation_marks_is_read_whole(broken: str) -> None:
-    """The event is then malformed, or another one, as it would be without a frame before it."""
+    """Such an event is malformed or a different one, with and without a known frame."""
     before, _, after = json.dumps(chunk("a")).partition('"a"')
     reader = PROTOCOLS["openai"].decoder()
     reader.feed(f'data: {before}"a"{after}\n\n'.encode())
@@ -69,7 +68,7 @@ def test_what_is_no_text_between_the_quotation_marks_is_read_whole(broken: str) 
 
 
 def test_words_that_stand_twice_give_no_frame() -> None:
-    """Else the wrong place would be read."""
+    """The text's position would be ambiguous."""
     frame = TextFrame()
     value: Chunk = {"id": "a", "delta": {"content": "a"}}
     frame.learn(json.dumps(value), value, value["delta"], "content")
@@ -77,13 +76,13 @@ def test_words_that_stand_twice_give_no_frame() -> None:
 
 
 def learned(frame: TextFrame, at: int, words: str) -> None:
-    """Has the frame learn from an event with these words, and with something that is its own."""
+    """Let the frame learn from an event with this text and a pad of its own."""
     value: Chunk = {"pad": f"{at:040x}", "delta": {"content": words}}
     frame.learn(json.dumps(value), value, value["delta"], "content")
 
 
 def test_where_no_event_has_a_frame_none_is_looked_for_any_more() -> None:
-    """Who pads each event with something random would have each of them read twice."""
+    """Events that each contain random padding would otherwise be parsed twice without end."""
     patient, spent = TextFrame(), TextFrame()
     for at in range(TRIES - 1):
         learned(patient, at, f"{at:040x}")
@@ -96,7 +95,7 @@ def test_where_no_event_has_a_frame_none_is_looked_for_any_more() -> None:
 
 
 def test_most_chunks_are_read_by_their_words_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a stream of chunks alike one is read whole: nothing else would show it, as the words are the same."""
+    """Of fifty similar chunks, one is parsed as a whole. The resulting text alone would not show this."""
     whole: list[object] = []
 
     def note(data: bytes | str) -> Any:
@@ -110,7 +109,7 @@ def test_most_chunks_are_read_by_their_words_alone(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_chunk_after_the_reason_to_stop_is_read_whole() -> None:
-    """What counts and what ends is told there."""
+    """Usage and the finish reason are in such chunks."""
     reader = PROTOCOLS["openai"].decoder()
     end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
     events = [chunk("a"), chunk("b"), end, chunk("late", around={"usage": {"completion_tokens": 9}})]

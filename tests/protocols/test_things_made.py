@@ -1,4 +1,4 @@
-"""What a model makes beside words, and what its words rest on: read out of each vendor's bytes, whole and streamed."""
+"""Images, audio and citations in answers are read from each vendor's format, whole and streamed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def lab() -> Iterator[Lab]:
 
 
 def answer(lab: Lab, protocol: str, name: str, *, stream: bool) -> Answer:
-    """The answer that a recording comes to, over a real socket."""
+    """Return the answer decoded from one of the lab's recordings, over a real socket."""
     outcome = exchange(protocol, lab.url(protocol), f"fault:recorded:name={name}", CHAT, stream=stream)
     assert isinstance(outcome, Answer), outcome
     return outcome
@@ -36,7 +36,7 @@ def answer(lab: Lab, protocol: str, name: str, *, stream: bool) -> Answer:
 @BOTH
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "gemini"])
 def test_an_image_alone_is_an_answer(lab: Lab, protocol: str, stream: bool) -> None:
-    """OpenRouter's `images` and Gemini's `inlineData`, without a word beside them."""
+    """OpenRouter sends `images`, Gemini `inlineData`; neither needs text beside it."""
     said = answer(lab, protocol, "image", stream=stream)
     (image,) = said.media
     assert (said.text, said.finish_reason) == ("", "stop")
@@ -46,7 +46,7 @@ def test_an_image_alone_is_an_answer(lab: Lab, protocol: str, stream: bool) -> N
 @BOTH
 @MAKERS
 def test_a_sound_alone_is_an_answer(lab: Lab, protocol: str, stream: bool) -> None:
-    """All its bytes, in pieces where it is streamed; OpenAI says what is said in it, too."""
+    """All bytes are read, in pieces from a stream. OpenAI sends a transcript, too."""
     said = answer(lab, protocol, "speech", stream=stream)
     assert b"".join(base64.b64decode(each.data) for each in said.media) == SOUND
     assert {each.kind for each in said.media} == {Kind.AUDIO}
@@ -57,7 +57,7 @@ def test_a_sound_alone_is_an_answer(lab: Lab, protocol: str, stream: bool) -> No
 
 
 def test_what_is_made_shows_no_base64_when_it_is_printed(lab: Lab) -> None:
-    """So that no log and no error can hold it."""
+    """Otherwise, logs and errors could contain the data."""
     said = answer(lab, "openai", "image", stream=False)
     assert said.media[0].data not in repr(said)
 
@@ -65,7 +65,7 @@ def test_what_is_made_shows_no_base64_when_it_is_printed(lab: Lab) -> None:
 @BOTH
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
 def test_words_name_the_pages_that_they_rest_on(lab: Lab, protocol: str, stream: bool) -> None:
-    """As OpenAI writes it, at the characters that rest on them; Gemini counts bytes."""
+    """Citations have OpenAI's form, with the characters that they support. Gemini counts these in bytes."""
     said = answer(lab, protocol, "cited", stream=stream)
     assert said.text == "So: Wien, schön."
     cited = said.annotations[0]
@@ -76,7 +76,7 @@ def test_words_name_the_pages_that_they_rest_on(lab: Lab, protocol: str, stream:
 
 @BOTH
 def test_a_citation_of_a_file_keeps_all_that_is_said_of_it(lab: Lab, stream: bool) -> None:
-    """It has no address, so it is no citation of a page."""
+    """A cited file has no URL, so it is not a citation of a page."""
     cited = answer(lab, "anthropic", "cited", stream=stream).annotations[1]
     assert cited["type"] == "file_citation"
     assert cited["file_citation"].items() >= FILE.items()
@@ -84,7 +84,6 @@ def test_a_citation_of_a_file_keeps_all_that_is_said_of_it(lab: Lab, stream: boo
 
 
 def test_openai_s_own_annotations_are_passed_on_as_they_are(lab: Lab) -> None:
-    """Nothing is added and nothing is lost."""
     assert answer(lab, "openai", "cited", stream=False).annotations == (URL_CITATION,)
 
 
@@ -101,7 +100,7 @@ def test_openai_s_own_annotations_are_passed_on_as_they_are(lab: Lab) -> None:
     ],
 )
 def test_what_is_no_file_is_passed_by(protocol: str, body: str, count: int) -> None:
-    """Addresses are kept and never fetched; sketches of a thought and nonsense are no part of the answer."""
+    """URLs are kept and never fetched. Images within thoughts and malformed values are not part of the answer."""
     part = {"openai": '{"choices":[{"finish_reason":"stop","message":%s}]}'}.get(protocol)
     whole = part or '{"candidates":[{"finishReason":"STOP","content":{"parts":%s}}]}'
     said = PROTOCOLS[protocol].decode(200, {}, whole.replace("%s", body).encode())
@@ -110,7 +109,7 @@ def test_what_is_no_file_is_passed_by(protocol: str, body: str, count: int) -> N
 
 
 def test_a_whole_image_that_comes_instead_of_a_stream_is_one() -> None:
-    """A host that does not stream when asked to loses nothing."""
+    """A host that ignores `stream` loses nothing."""
     body = '{"choices":[{"finish_reason":"stop","message":{"images":[{"image_url":"data:image/png;base64,AA=="}]}}]}'
     decoder = PROTOCOLS["openai"].decoder()
     events = [*decoder.feed(body.encode()), *decoder.close()]
@@ -118,7 +117,7 @@ def test_a_whole_image_that_comes_instead_of_a_stream_is_one() -> None:
 
 
 def test_an_image_is_content_after_which_nobody_else_is_asked() -> None:
-    """An error behind it breaks the stream."""
+    """An error after an image breaks the stream, since no other candidate may be called."""
     chunk = '{"choices":[{"index":0,"delta":{"images":[{"image_url":"data:image/png;base64,AA=="}]}}]}'
     decoder = PROTOCOLS["openai"].decoder()
     events = decoder.feed(f'data: {chunk}\n\ndata: {{"error":{{"message":"boom","code":503}}}}\n\n'.encode())

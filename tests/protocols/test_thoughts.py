@@ -1,4 +1,4 @@
-"""What a model thought goes back to it as it came, in its place, and to nobody else."""
+"""Reasoning is returned unchanged and in its place, and only to the model that wrote it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def read_stream(protocol: str, values: Sequence[Any]) -> Answer:
 
 
 def shown_again(answer: Answer, by: Target, protocol: str, to: Target | None = None, **change: Any) -> Any:
-    """What `to` gets of the answer of `by` in the next turn: blocks, parts, items, or OpenAI's message."""
+    """Return what `to` gets in the next turn of an answer by `by`: blocks, parts, items or OpenAI's message."""
     origin = by.origin(protocol)
     calls = tuple(
         ToolCall(each.id, each.name, each.arguments, each.signature, each.custom, origin) for each in answer.tool_calls
@@ -72,7 +72,7 @@ BLOCKS = [
 
 
 def anthropic_stream(blocks: Sequence[dict[str, Any]]) -> list[Any]:
-    """The events of those blocks, as Anthropic cuts them."""
+    """Return these blocks as a stream of Anthropic's events."""
     events: list[Any] = [{"type": "message_start", "message": {"id": "m", "model": "claude", "usage": {}}}]
     for index, block in enumerate(blocks):
         empty = {**block, **{key: "" for key in ("thinking", "signature", "text") if key in block}}
@@ -102,7 +102,7 @@ def anthropic_stream(blocks: Sequence[dict[str, Any]]) -> list[Any]:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_claude_gets_every_block_of_its_thoughts_again_where_it_stood(stream: bool) -> None:
-    """Several blocks, an encrypted one, and one whose words were left out (`display: omitted`)."""
+    """There are several blocks, an encrypted one, and one whose text was omitted (`display: omitted`)."""
     whole = {"type": "message", "content": BLOCKS, "stop_reason": "tool_use"}
     answer = read_stream("anthropic", anthropic_stream(BLOCKS)) if stream else read_whole("anthropic", whole)
     assert answer.reasoning == "first"
@@ -111,7 +111,7 @@ def test_claude_gets_every_block_of_its_thoughts_again_where_it_stood(stream: bo
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_an_answer_of_thoughts_that_nobody_can_read_is_an_answer(stream: bool) -> None:
-    """Their words are left out, their proof has been paid for."""
+    """The text is omitted, but its signature has been paid for and is needed in the next turn."""
     blocks = [{"type": "thinking", "thinking": "", "signature": "S"}]
     whole = {"type": "message", "content": blocks, "stop_reason": "end_turn"}
     answer = read_stream("anthropic", anthropic_stream(blocks)) if stream else read_whole("anthropic", whole)
@@ -119,7 +119,7 @@ def test_an_answer_of_thoughts_that_nobody_can_read_is_an_answer(stream: bool) -
 
 
 def test_thoughts_without_a_signature_are_not_shown_to_claude() -> None:
-    """It would refuse them."""
+    """Anthropic refuses unsigned thinking."""
     unsigned = [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "yes"}]
     answer = read_whole("anthropic", {"type": "message", "content": unsigned, "stop_reason": "end_turn"})
     assert answer.reasoning == "hm"
@@ -128,7 +128,7 @@ def test_thoughts_without_a_signature_are_not_shown_to_claude() -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_gemini_gets_the_signature_of_its_words_and_of_its_calls_again(stream: bool) -> None:
-    """The last one of a stream comes in a part without words."""
+    """In a stream, the last signature is in a part without text."""
     call = {"functionCall": {"id": "c1", "name": "look", "args": {}}, "thoughtSignature": "S2"}
     parts = [{"text": "Let me "}, {"text": "look."}, {"text": "", "thoughtSignature": "S1"}, call]
 
@@ -146,7 +146,7 @@ def test_gemini_gets_the_signature_of_its_words_and_of_its_calls_again(stream: b
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_google_s_proofs_pass_through_its_openai_interface(stream: bool) -> None:
-    """`extra_content` beside a call and beside the words, whole and streamed."""
+    """`extra_content` is kept on calls and on text, whole and streamed."""
     host = "https://generativelanguage.googleapis.com/v1beta/openai"
     call = {
         "id": "c1",
@@ -187,7 +187,7 @@ DETAILS = [
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_openrouter_gets_its_reasoning_details_again(stream: bool) -> None:
-    """In a stream each comes in pieces: first its words, then its signature."""
+    """In a stream, each detail is sent in pieces: first its text, then its signature."""
     if stream:
         pieces = [
             {**DETAILS[0], "text": "first", "signature": None},
@@ -221,7 +221,7 @@ ITEMS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_reasoning_items_go_back_whole_and_where_they_stood(stream: bool) -> None:
-    """Each with its summary and what only its maker reads, before the words or the call that it led to."""
+    """Each item is sent with summary and encrypted content, before the text or call that followed it."""
     whole = {"status": "completed", "output": ITEMS}
     if stream:
         said = {"type": "response.output_text.delta", "output_index": 1, "delta": "I look."}
@@ -240,7 +240,7 @@ def test_reasoning_items_go_back_whole_and_where_they_stood(stream: bool) -> Non
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
 @pytest.mark.parametrize("other", [{"model": "another"}, {"host": "https://two.example/v1"}])
 def test_nobody_else_gets_them(protocol: str, other: dict[str, str]) -> None:
-    """Another model, or the same one in another provider's name: the words go, the proofs do not."""
+    """Another model, or the same one at another provider, gets the text without the signatures."""
     by, to = target(protocol), target(protocol, **other)
     if "host" in other:
         to = Target("q", by.endpoint, by.model, "k")
@@ -252,7 +252,7 @@ def test_nobody_else_gets_them(protocol: str, other: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("protocol", ["gemini", "openai"])
 def test_google_is_told_that_a_call_was_another_s(protocol: str) -> None:
-    """A call without a proof gets the documented stand-in, through both of its interfaces."""
+    """A call without a signature gets the documented placeholder, through both of Google's APIs."""
     host = "https://generativelanguage.googleapis.com/v1beta" + ("/openai" if protocol == "openai" else "")
     answer = Answer("", (ToolCall("c1", "look", "{}"),))
     assert STAND_IN in json.dumps(shown_again(answer, target(protocol, host=host), protocol))
@@ -261,7 +261,7 @@ def test_google_is_told_that_a_call_was_another_s(protocol: str) -> None:
 
 @pytest.mark.parametrize("host", ["https://api.deepseek.com", "https://api.moonshot.cn/v1"])
 def test_a_turn_with_tools_never_lacks_its_reasoning_where_the_host_insists(host: str) -> None:
-    """DeepSeek and Kimi refuse a call in the history without `reasoning_content`; an empty one will do."""
+    """DeepSeek and Kimi refuse a call in the history without `reasoning_content`; an empty one is accepted."""
     to = target("openai", host=host)
     called = Answer("", (ToolCall("c1", "look", "{}"),))
     assert shown_again(called, to, "openai")["reasoning_content"] == ""
@@ -271,6 +271,5 @@ def test_a_turn_with_tools_never_lacks_its_reasoning_where_the_host_insists(host
 
 
 def test_details_that_are_none_are_passed_over() -> None:
-    """Whatever a caller put there."""
     assert thoughts_of([None, {}, {"type": "reasoning.text"}, {"type": "reasoning.text", "text": 3}, "x"]) == ()
     assert details_of(thoughts_of(DETAILS)) == DETAILS

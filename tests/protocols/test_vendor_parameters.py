@@ -1,7 +1,7 @@
-"""What the vendors' SDKs can say of a request, held against our tables: a name that is new there fails here.
+"""Request fields in the vendors' SDKs are compared with our tables, so that a new field fails a test.
 
-Read from the types of the SDKs that are installed, so that an upgrade of one shows what its vendor has added. A name is
-known by the row it is said by, or by why it is none of ours.
+The fields come from the types of the installed SDKs, so an upgrade shows what a vendor has added. Each field is
+either assigned to a row or listed with the reason why it is not ours.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from routing_admin.gateway.fields import KNOWN_INSIDE, KNOWN_OF, KNOWN_OF_CALL
 
 
 def fields(kind: Any) -> set[str]:
-    """The names in a typed dictionary, or of a model's fields."""
+    """Return the names in a typed dictionary, or of a model's fields."""
     return set(getattr(kind, "model_fields", None) or typing.get_type_hints(kind))
 
 
 class Other(str):
-    """Why a vendor's name is none of ours."""
+    """The reason why a vendor's field is none of ours."""
 
 
 SERVER = Other("a tool that the vendor runs; nobody asks for it through chat completions")
@@ -61,7 +61,7 @@ BASIC = {"role", "content"}
 
 
 def test_every_parameter_of_openais_is_in_the_table():
-    """Those of a whole answer and of a stream."""
+    """This includes the parameters of streams."""
     named = fields(completion_create_params.CompletionCreateParamsBase)
     named |= fields(completion_create_params.CompletionCreateParamsStreaming)
     assert named - set(PARAMETERS) == set()
@@ -71,14 +71,14 @@ def test_every_parameter_of_openais_is_in_the_table():
 
 @pytest.mark.parametrize("role", list(OPENAI_MESSAGES))
 def test_every_field_of_openais_messages_is_read_or_in_the_table(role: str):
-    """By who speaks."""
+    """Each role has fields of its own."""
     known = KNOWN_OF.get(ROLES.get(role, Role.USER), frozenset(BASIC))
     rows = {f"messages[].{name}" for name in fields(OPENAI_MESSAGES[role]) - known}
     assert rows - set(PARAMETERS) == set()
 
 
 def test_every_part_of_openais_is_in_the_table_with_its_fields():
-    """The kinds of parts, what stands in them, and what stands beside it."""
+    """This covers the kinds of parts, the fields in them and those beside them."""
     inside = {
         "image_url": image_part.ImageURL,
         "input_audio": audio_part.InputAudio,
@@ -96,7 +96,7 @@ def test_every_part_of_openais_is_in_the_table_with_its_fields():
 
 
 def test_every_field_of_openais_tools_and_calls_is_read_or_in_the_table():
-    """Functions, tools of free text, their calls, and the choices among them."""
+    """Functions, custom tools, their calls and the tool choices are all covered."""
     assert fields(FunctionDefinition) == {"name", "description", "parameters", "strict"}
     assert fields(custom_tool.Custom) == {"name", "description", "format"}
     assert fields(chat.ChatCompletionFunctionToolParam) == {"type", "function"}
@@ -112,7 +112,7 @@ def test_every_field_of_openais_tools_and_calls_is_read_or_in_the_table():
 
 
 def test_every_effort_of_openais_has_a_word_at_anthropic_and_gemini():
-    """None to max."""
+    """The levels range from `none` to the highest one in the SDK."""
     from openai.types.shared_params import ReasoningEffort
 
     words = {each for each in literals(ReasoningEffort) if each != "none"}
@@ -121,7 +121,7 @@ def test_every_effort_of_openais_has_a_word_at_anthropic_and_gemini():
 
 
 def literals(annotation: Any) -> set[str]:
-    """Every text that a type allows."""
+    """Return every literal string in a type, at any depth."""
     arguments = typing.get_args(annotation)
     return {each for each in arguments if isinstance(each, str)}.union(*(literals(each) for each in arguments))
 
@@ -256,7 +256,7 @@ GEMINI_THINKING: Mapping[str, str] = {
 
 
 def sdk_names() -> list[tuple[str, set[str], Mapping[str, str]]]:
-    """What each SDK can say, and what we know of it."""
+    """Return per protocol the names in the SDK's types and our table of them."""
     blocks: set[str] = set()
     for kind in typing.get_args(content_block_param.ContentBlockParam):
         blocks |= literals(typing.get_type_hints(kind, include_extras=True)["type"])
@@ -278,7 +278,7 @@ def sdk_names() -> list[tuple[str, set[str], Mapping[str, str]]]:
 def test_every_name_of_the_others_is_said_by_a_row_or_known_not_to_be_ours(
     protocol: str, named: set[str], known: Mapping[str, str]
 ):
-    """And what a row says is not dropped there."""
+    """A field assigned to a row is not dropped by its own protocol."""
     assert named - set(known) == set()
     rows = {row for name, row in known.items() if name in named and not isinstance(row, Other)}
     assert rows <= set(PARAMETERS)
@@ -286,6 +286,6 @@ def test_every_name_of_the_others_is_said_by_a_row_or_known_not_to_be_ours(
 
 
 def test_a_name_that_is_new_would_be_seen():
-    """The check is known to bite."""
+    """The comparison detects a planted name."""
     assert {"brand_new"} - set(GEMINI) == {"brand_new"}
     assert isinstance(GEMINI["labels"], Other)

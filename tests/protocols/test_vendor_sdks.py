@@ -1,4 +1,4 @@
-"""The official SDKs take the lab's answers for real and their requests are understood: the fake is no invention."""
+"""The official SDKs accept the lab's answers, and the lab understands their requests."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def gemini_client(lab: Lab) -> genai.Client:
 
 
 def test_the_openai_sdk_reads_answers_tool_calls_and_streams(lab: Lab, openai_client: openai.OpenAI) -> None:
-    """Text, tool call, usage and a stream arrive; image and question are heard."""
+    """Text, tool call, usage and stream are read by the SDK; image and question are read by the lab."""
     parts = [
         {"type": "text", "text": "What is this?"},
         {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{DATA}"}},
@@ -64,7 +64,7 @@ def test_the_openai_sdk_reads_answers_tool_calls_and_streams(lab: Lab, openai_cl
 
 
 def test_the_openai_sdk_reads_responses_and_their_streams(lab: Lab, openai_client: openai.OpenAI) -> None:
-    """Text, thoughts, tool call, usage and a stream arrive as items; a screenshot in a tool's result is heard."""
+    """Text, reasoning, tool call, usage and stream are read as items; the lab reads an image in a tool result."""
     shot = {"type": "input_image", "image_url": f"data:image/png;base64,{DATA}", "detail": "auto"}
     asked: Any = [
         {"type": "message", "role": "user", "content": "What is this?"},
@@ -97,7 +97,7 @@ def test_the_openai_sdk_reads_responses_and_their_streams(lab: Lab, openai_clien
 def test_the_openai_sdk_meets_the_lab_s_faults_as_real_ones(
     openai_client: openai.OpenAI, scenario: str, error: type[Exception]
 ) -> None:
-    """Each fault raises the SDK's own class for it."""
+    """Each fault raises the SDK's own exception for it."""
     with pytest.raises(error):
         openai_client.chat.completions.create(model=f"fault:{scenario}", messages=[{"role": "user", "content": "hi"}])
 
@@ -105,7 +105,7 @@ def test_the_openai_sdk_meets_the_lab_s_faults_as_real_ones(
 def test_the_anthropic_sdk_reads_answers_tool_calls_and_streams(
     lab: Lab, anthropic_client: anthropic.Anthropic
 ) -> None:
-    """Text, thinking, tool call, usage and a stream arrive; image and question are heard."""
+    """Text, thinking, tool call, usage and stream are read by the SDK; image and question are read by the lab."""
     source = {"type": "base64", "media_type": "image/png", "data": DATA}
     content = [{"type": "image", "source": source}, {"type": "text", "text": "What is this?"}]
     create = anthropic_client.messages.create
@@ -129,7 +129,7 @@ def test_the_anthropic_sdk_reads_answers_tool_calls_and_streams(
 
 
 def test_the_anthropic_sdk_meets_the_lab_s_faults_as_real_ones(anthropic_client: anthropic.Anthropic) -> None:
-    """Each fault raises the SDK's own class for it, an error event within a stream too."""
+    """Each fault raises the SDK's own exception for it, also an error event within a stream."""
     asked = {"role": "user", "content": "hi"}
     for scenario, error in (("http_529", anthropic.InternalServerError), ("http_429", anthropic.RateLimitError)):
         with pytest.raises(error):
@@ -142,7 +142,7 @@ def test_the_anthropic_sdk_meets_the_lab_s_faults_as_real_ones(anthropic_client:
 
 
 def test_the_google_sdk_reads_answers_function_calls_and_streams(lab: Lab, gemini_client: genai.Client) -> None:
-    """Text, function call, usage and a stream arrive; image and question are heard."""
+    """Text, function call, usage and stream are read by the SDK; image and question are read by the lab."""
     image = types.Part.from_bytes(data=PNG, mime_type="image/png")
     contents = [types.Content(role="user", parts=[image, types.Part(text="What is this?")])]
     answer = gemini_client.models.generate_content(model="m", contents=contents)  # type: ignore[arg-type]
@@ -158,7 +158,7 @@ def test_the_google_sdk_reads_answers_function_calls_and_streams(lab: Lab, gemin
 
 
 def test_the_google_sdk_meets_the_lab_s_faults_as_real_ones(gemini_client: genai.Client) -> None:
-    """A bad key is a client's error of status 400, an overload a server's."""
+    """An invalid key is a client error with status 400, an overload a server error."""
     with pytest.raises(gemini_errors.ClientError) as refused:
         gemini_client.models.generate_content(model="fault:gemini_bad_key", contents="hi")
     assert refused.value.code == 400

@@ -1,4 +1,4 @@
-"""A vendor's own tools, fields and betas: as they came to that vendor, in words to others, and back unchanged."""
+"""A vendor's own tools, fields and betas reach that vendor and return unchanged; other vendors get a short text."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ KNOWN = {*RUN_BY_VENDOR, *RUN_BY_CALLER, *ON_REQUEST}
 READ = {"text", "image", "document", "search_result", "tool_use", "tool_result", "thinking", "redacted_thinking"}
 READ |= {"message", "reasoning", "function", "custom", "namespace", "item_reference", "compaction_trigger"}
 READ |= {"additional_tools", *("function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output")}
-"""Types that are read by every API here."""
+"""Types that every chat API here reads."""
 URLS = {
     "anthropic": "https://claude.example/v1",
     "openai-responses": "https://gpt.example/v1",
@@ -72,13 +72,13 @@ def words_in(hint: Any) -> set[str]:
 
 @pytest.mark.parametrize("union", [BetaToolUnionParam, BetaContentBlockParam, ToolParam, ResponseInputItemParam])
 def test_every_tool_and_block_that_an_sdk_names_has_a_word_of_the_table(union: Any) -> None:
-    """A new one in a client fails here: someone decides whether it is allowed by default."""
+    """A new type in an SDK fails here, so that its default permission is decided by a person."""
     unknown = {kind: word_of(kind) for kind in types_in(union) - READ if word_of(kind) not in KNOWN}
-    assert unknown in ({}, {"server_tool_use": "server"})  # whose word is that of the tool that it names
+    assert unknown in ({}, {"server_tool_use": "server"})  # This one has the word of the tool that it names.
 
 
 def test_every_tool_of_a_gemini_has_a_word_of_the_table() -> None:
-    """As a field of `Tool`, and as the type that its calls say in a conversation; the same tool has one word."""
+    """A tool has one word, as a field of `Tool` and as the type of its calls in a conversation."""
     tools = {gemini_types.Tool.model_fields[name].alias for name in gemini_types.Tool.model_fields}
     words = {name: word_of_field(str(name)) for name in tools - {"functionDeclarations"}}
     words |= {kind: word_of_field(kind) for kind in gemini_types.ToolType if kind != "TOOL_TYPE_UNSPECIFIED"}
@@ -163,7 +163,7 @@ def test_betas_of_the_header_go_along_in_a_header() -> None:
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "gemini", "anthropic"])
 def test_what_a_candidate_cannot_have_is_left_out_and_said(protocol: str) -> None:
-    """Another API has no words for it, and an administrator may not allow it."""
+    """Another API cannot express it, or an administrator does not allow it."""
     chat = said(tools=[SEARCH, ADD], tool_choice={"type": "tool", "name": "web_search"}, speed="fast", container="c")
     body, prepared = sent(chat, protocol, [])
     assert set(prepared.request.dropped_params) == {"tools[0]", "tool_choice", "speed", "container"}
@@ -191,7 +191,7 @@ def test_openai_gets_its_own_tools_choices_and_wishes_as_they_came() -> None:
 
 
 def test_the_own_fields_of_functions_go_along_too() -> None:
-    """So that tools which are found by a search, or called by a program, are offered as such."""
+    """Tools found by a search or called by a program are then offered as such."""
     added = {"defer_loading": True, "allowed_callers": ["code_execution_20260120"], "input_examples": [{}]}
     chat = said(tools=[SEARCH, {**ADD, **added}])
     body, prepared = sent(chat, "anthropic", ["tool_search", "code_execution"])
@@ -242,7 +242,7 @@ MESSAGE: dict[str, Any] = {
 
 
 def claude_events() -> bytes:
-    """The message as Claude streams it."""
+    """Return the message as Claude streams it."""
     out = [{"type": "message_start", "message": {**MESSAGE, "content": [], "stop_reason": None}}]
     for at, block in enumerate(CONTENT):
         start, deltas = dict(block), []
@@ -264,7 +264,7 @@ def claude_events() -> bytes:
 
 
 def rebuilt(stream: bytes) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """The blocks that a client puts together, and how the message ended."""
+    """Return the blocks that a client assembles, and how the message ended."""
     content: list[dict[str, Any]] = []
     end: dict[str, Any] = {}
     inputs: dict[int, str] = {}
@@ -325,7 +325,7 @@ def test_blocks_of_claudes_own_tools_come_back_unchanged_whole_and_streamed() ->
 
 
 def test_claude_gets_the_blocks_back_and_others_a_short_text() -> None:
-    """The vendor wants its encrypted results again; whoever else is asked reads that there was a search."""
+    """The vendor needs its encrypted results back; other models read that a search was made."""
     turns = [
         {"role": "user", "content": "Where?"},
         {"role": "assistant", "content": CONTENT},
@@ -345,7 +345,7 @@ def test_claude_gets_the_blocks_back_and_others_a_short_text() -> None:
 
 
 def test_who_called_a_tool_comes_back_and_is_taken_back() -> None:
-    """A program of Claude's that called a function goes on with the result alone."""
+    """Claude's own program may call a function; the call's `caller` lets it continue with the result."""
     caller = {"type": "code_execution_20260120", "tool_id": "srvtoolu_1"}
     called = {"type": "tool_use", "id": "t1", "name": "add", "input": {"a": 1}, "caller": caller}
     answer = PROTOCOLS["anthropic"].decode(200, {}, json.dumps({**MESSAGE, "content": [called]}).encode())
@@ -468,7 +468,7 @@ CONFIGURED = {
 
 
 def test_gemini_gets_googles_own_tools_as_they_came() -> None:
-    """Beside functions, too: whether a model takes both is Gemini's to say."""
+    """Functions may be among them: Gemini decides whether a model takes both."""
     function = {"name": "add", "description": "", "parametersJsonSchema": {"type": "object", "properties": {}}}
     chat = generated(tools=[*GOOGLES, {"functionDeclarations": [function]}], toolConfig=CONFIGURED).chat
     body, prepared = sent(chat, "gemini")
@@ -529,7 +529,7 @@ def gemini_body(parts: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
 
 
 def gemini_events() -> bytes:
-    """The answer as Gemini streams it: parts alone and several in a chunk, what it rests on with the last."""
+    """Return the answer as Gemini streams it: one or several parts per chunk, the sources in the last."""
     chunks = [gemini_body(PARTS[:1]), gemini_body(PARTS[1:5]), gemini_body(PARTS[5:])]
     for chunk in chunks:
         del chunk["usageMetadata"]
@@ -538,7 +538,7 @@ def gemini_events() -> bytes:
 
 
 def answered(parts: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
-    """The candidate that a caller of Gemini's API gets for such an answer."""
+    """Return the candidate that a client of Gemini's API gets for these parts."""
     decoded = PROTOCOLS["gemini"].decode(200, {}, json.dumps(gemini_body(parts, finishReason="STOP", **more)).encode())
     assert isinstance(decoded, Answer)
     whole = gemini_json(decoded, generated(), "m", "0123456789ab")
@@ -599,7 +599,7 @@ def test_gemini_gets_the_parts_back_and_others_a_short_text() -> None:
 
 
 def test_the_signature_of_such_a_part_goes_back_to_its_own_model() -> None:
-    """Another Gemini would refuse it; one that never passed through here may be anybody's, and goes along."""
+    """Another Gemini model would refuse it. A signature of unknown origin is passed on."""
     signed = {**LOOKED, "thoughtSignature": "c2lnbmVk"}
     to = model_endpoint("gemini", Target("p", URLS["gemini"], "m", "k"), TEXT_ONLY)
     decoded = PROTOCOLS["gemini"].decode(200, {}, json.dumps(gemini_body([signed, SEEN], finishReason="STOP")).encode())
@@ -623,7 +623,7 @@ def test_what_gemini_says_of_its_sources_is_no_field_of_another_api() -> None:
 
 
 def test_a_gemini_that_uses_a_computer_gets_a_results_fields() -> None:
-    """Elsewhere, and without that tool, they are words."""
+    """For other models, and without that tool, the fields are sent as text."""
     call = {"functionCall": {"id": "f1", "name": "click_at", "args": {"x": 1, "y": 2}}, "thoughtSignature": "c2ln"}
     response = {"url": "https://a.example", "safety_acknowledgement": "true"}
     result = {"functionResponse": {"id": "f1", "name": "click_at", "response": response}}
@@ -635,7 +635,7 @@ def test_a_gemini_that_uses_a_computer_gets_a_results_fields() -> None:
 
 
 def kinds_in(model: type[BaseModel], found: dict[str, set[str]]) -> dict[str, set[str]]:
-    """What each field of a type, and of those in it, holds, in JSON's types."""
+    """Collect the JSON types of each field of a model and of the models in it."""
     for field in model.model_fields.values():
         (plain,) = (each for each in get_args(field.annotation) if each is not type(None))
         (inner,) = get_args(plain) if get_origin(plain) is list else (plain,)
@@ -649,7 +649,7 @@ def kinds_in(model: type[BaseModel], found: dict[str, set[str]]) -> dict[str, se
 
 
 def test_every_field_of_a_geminis_sources_is_known_by_its_type() -> None:
-    """A client refuses the whole answer for one of another type."""
+    """A client refuses a whole answer that has a field of another type."""
     found: dict[str, set[str]] = {}
     for name in ("GroundingMetadata", "UrlContextMetadata", "CitationMetadata"):
         kinds_in(getattr(gemini_types, name), found)
@@ -665,7 +665,7 @@ ODD = st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.just(
 @pytest.mark.filterwarnings("ignore:.* is not a valid:UserWarning")
 @given(where=st.integers(0, 200), odd=ODD)
 def test_a_client_of_geminis_takes_whatever_is_in_them(where: int, odd: Any) -> None:
-    """One value anywhere in the parts and the sources is another one."""
+    """One value anywhere in parts or sources is replaced by an odd one."""
     said = copy.deepcopy({"parts": PARTS, **SOURCES})
     places: list[tuple[Any, Any]] = []
     waiting: list[Any] = [said["parts"], *(said[name] for name in SOURCES)]

@@ -1,6 +1,6 @@
-"""What the vendors' SDKs can say of an answer, held against our tables: a word that is new there fails here.
+"""Values and fields of answers in the vendors' SDKs are compared with our tables, so that a new one fails a test.
 
-Read from the types of the SDKs that are installed, so that an upgrade of one shows what its vendor has added.
+They come from the types of the installed SDKs, so an upgrade shows what a vendor has added.
 """
 
 from __future__ import annotations
@@ -36,23 +36,22 @@ FINISHES = {
 
 
 def literals(annotation: Any) -> set[str]:
-    """Every text that a type allows, however deep it stands."""
+    """Return every literal string in a type, at any depth."""
     arguments = typing.get_args(annotation)
     return {each for each in arguments if isinstance(each, str)}.union(*(literals(each) for each in arguments))
 
 
 def names(model: type[BaseModel]) -> set[str]:
-    """The names of a model's fields on the wire."""
+    """Return the names of a model's fields on the wire."""
     return {field.alias or name for name, field in model.model_fields.items()}
 
 
 def unknown(said: Iterable[str], known: Iterable[str]) -> set[str]:
-    """What an SDK can say and no table knows."""
     return set(said) - set(known)
 
 
 def sdk_finishes() -> list[tuple[str, set[str]]]:
-    """The reasons to stop of each SDK's types, by protocol."""
+    """Return the stop reasons in each SDK's types, by protocol."""
     return [
         ("openai", literals(chat.chat_completion.Choice.model_fields["finish_reason"].annotation)),
         ("openai", literals(chat.chat_completion_chunk.Choice.model_fields["finish_reason"].annotation)),
@@ -64,7 +63,7 @@ def sdk_finishes() -> list[tuple[str, set[str]]]:
 
 
 def sdk_counts() -> list[tuple[str, set[str], set[str]]]:
-    """The names of each SDK's counts, and those that our table for that place knows."""
+    """Return the names of each SDK's counts and those in our table, by protocol."""
     openai, anthropic, gemini = openai_usage, anthropic_usage, gemini_usage
     tokens, read, wrote = responses_usage, response_usage.InputTokensDetails, response_usage.OutputTokensDetails
     prompt, completion = completion_usage.PromptTokensDetails, completion_usage.CompletionTokensDetails
@@ -103,11 +102,11 @@ PARTS: dict[str, tuple[set[str], set[str]]] = {
     "openai choice": ({"index", "message", "delta", "finish_reason", "logprobs"}, set()),
     "openai message": (
         {"content", "refusal", "tool_calls", "audio", "annotations"},
-        {"role", "function_call"},  # we send no `functions` on
+        {"role", "function_call"},  # We never send `functions`.
     ),
     "response": (
         {"id", "model", "output", "usage", "status", "error", "incomplete_details", "service_tier"},
-        {  # what was asked, said again
+        {  # The request, repeated.
             *("access_programs", "image", "input_transformations", "prompt_cache_diagnostics", "tool_usage"),
             *(
                 "object",
@@ -125,12 +124,12 @@ PARTS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "response item": (
         {"message", "reasoning", "function_call", "custom_tool_call", "image_generation_call"},
-        {  # what the provider's own tools did on the way; what they led to are words and citations
+        {  # Steps of the provider's own tools; their results are text and citations.
             *("file_search_call", "web_search_call", "computer_call", "code_interpreter_call", "local_shell_call"),
             *("computer_call_output", "local_shell_call_output", "shell_call", "shell_call_output", "apply_patch_call"),
             *("apply_patch_call_output", "mcp_call", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response"),
             *("tool_search_call", "tool_search_output", "additional_tools", "program", "program_output", "compaction"),
-            *("function_call_output", "custom_tool_call_output"),  # a program's own calls
+            *("function_call_output", "custom_tool_call_output"),  # A program's own calls.
         },
     ),
     "anthropic message": (
@@ -139,7 +138,7 @@ PARTS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "anthropic block": (
         {"text", "thinking", "redacted_thinking", "tool_use"},
-        {  # what the provider's own tools did on the way; what they led to are words and citations
+        {  # Steps of the provider's own tools; their results are text and citations.
             *("server_tool_use", "web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result"),
             *("bash_code_execution_tool_result", "text_editor_code_execution_tool_result"),
             *("tool_search_tool_result", "container_upload"),
@@ -153,23 +152,23 @@ PARTS: dict[str, tuple[set[str], set[str]]] = {
         {"content", "finishReason", "finishMessage", "groundingMetadata", "citationMetadata"},
         {
             *("index", "tokenCount", "safetyRatings", "avgLogprobs", "logprobsResult", "urlContextMetadata"),
-            "continuationToken",  # `CONTINUATION` is told as an answer that is cut
+            "continuationToken",  # `CONTINUATION` is reported as an answer cut short.
         },
     ),
     "gemini part": (
         {"text", "thought", "thoughtSignature", "functionCall", "inlineData", "fileData"},
-        {  # what the provider's own tools did on the way, and what is said of files of a request
+        {  # Steps of the provider's own tools, and metadata of files in the request.
             *("toolCall", "toolResponse", "executableCode", "codeExecutionResult", "functionResponse"),
             *("partMetadata", "videoMetadata", "audioMetadata", "speechMetadata", "documentMetadata"),
             *("spreadsheetMetadata", "mediaResolution", "mediaProcessing", "audioTranscription"),
         },
     ),
 }
-"""The parts of an answer: those that are read, and those that are known and not."""
+"""The parts of an answer: those that are read, and those that are known but not read."""
 
 
 def kinds(annotation: Any) -> set[str]:
-    """What a union calls its members."""
+    """Return the `type` values of a union's members."""
     found: set[str] = set()
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         found = literals(annotation.model_fields["type"].annotation)
@@ -177,7 +176,7 @@ def kinds(annotation: Any) -> set[str]:
 
 
 def sdk_parts() -> list[tuple[str, set[str]]]:
-    """The parts of an answer in each SDK's types."""
+    """Return the parts of an answer in each SDK's types."""
     chunks, ending = chat.chat_completion_chunk, anthropic_types.raw_message_delta_event.Delta
     return [
         *(("openai answer", names(each)) for each in (chat.ChatCompletion, chat.ChatCompletionChunk)),
@@ -195,7 +194,7 @@ def sdk_parts() -> list[tuple[str, set[str]]]:
 
 @pytest.mark.parametrize(("place", "said"), sdk_parts())
 def test_every_part_of_an_sdk_s_answer_is_known(place: str, said: set[str]) -> None:
-    """It is read, or written down here as one that is not."""
+    """A part is either read or listed here as not read."""
     read, unread = PARTS[place]
     assert len(said) > 3
     assert not unknown(said, read | unread)
@@ -203,27 +202,27 @@ def test_every_part_of_an_sdk_s_answer_is_known(place: str, said: set[str]) -> N
 
 @pytest.mark.parametrize(("protocol", "said"), sdk_finishes())
 def test_every_reason_to_stop_of_an_sdk_stands_in_our_table(protocol: str, said: set[str]) -> None:
-    """An upgrade that brings a new one fails here, and names it."""
+    """A new reason in an upgraded SDK fails here."""
     assert len(said) > 4
     assert not unknown(said, FINISHES[protocol])
 
 
 @pytest.mark.parametrize(("protocol", "said", "known"), sdk_counts())
 def test_every_count_of_an_sdk_stands_in_our_table(protocol: str, said: set[str], known: set[str]) -> None:
-    """It is read, or known and left out for a reason that is written down."""
+    """A count is either read or listed with the reason why it is not."""
     assert said, protocol
     assert not unknown(said, known)
 
 
 def test_a_word_that_is_new_would_be_noticed() -> None:
-    """The comparison bites: planted words are the ones it names."""
+    """The comparison detects planted values."""
     assert unknown({"stop", "vanished"}, FINISHES["openai"]) == {"vanished"}
     assert unknown({"STOP", "EVAPORATED"}, FINISHES["gemini"]) == {"EVAPORATED"}
 
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
 def test_no_word_that_we_do_not_know_means_complete(protocol: str) -> None:
-    """Nor does another case of a known one, a number, or a list; tool calls beside it change nothing."""
+    """Other spellings of a known reason, numbers and lists are unknown, too, with or without tool calls."""
     tables = {
         "openai": openai_finish,
         "openai-responses": responses_finish,
