@@ -1,6 +1,6 @@
-"""Ways of writing an address so that it does not look like the one it is: hosts, whole URLs, and what names resolve to.
+"""Disguised spellings of forbidden addresses: hosts, whole URLs, and addresses that names resolve to.
 
-`{host}` and `{port}` stand where an address that may not be called goes.
+`{host}` and `{port}` are placeholders for an address that may not be called.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ import ipaddress
 from collections.abc import Iterator
 
 TARGETS = ("127.0.0.1", "10.0.0.1", "172.16.3.4", "192.168.1.1", "169.254.169.254", "100.100.100.200", "0.0.0.0")
-"""This machine, private networks, and where clouds keep their keys."""
+"""Loopback, private networks and the metadata services of clouds."""
 
 
 def numeric_forms(address: str) -> Iterator[str]:
-    """What a C library takes for that address: decimal, octal, hexadecimal, short, mixed, padded."""
+    """Yield spellings of an IPv4 address that C libraries accept: decimal, octal, hexadecimal, short, mixed, padded."""
     a, b, c, d = ipaddress.IPv4Address(address).packed
     number = int(ipaddress.IPv4Address(address))
     yield from (str(number), hex(number), f"0X{number:X}", f"0{number:o}", f"0x{number:010x}", f"{number}.")
@@ -24,7 +24,7 @@ def numeric_forms(address: str) -> Iterator[str]:
 
 
 def ipv6_forms(address: str) -> Iterator[str]:
-    """IPv6 addresses that lead to that address: mapped, compatible, translated, tunnelled, through NAT64."""
+    """Yield IPv6 addresses that lead to an IPv4 address: mapped, compatible, translated, tunnelled or by NAT64."""
     number = int(ipaddress.IPv4Address(address))
     low, turned = f"{number >> 16:x}:{number & 0xFFFF:x}", f"{~number >> 16 & 0xFFFF:x}:{~number & 0xFFFF:x}"
     yield from (f"::ffff:{address}", f"::ffff:{low}", f"::FFFF:{low}", f"0:0:0:0:0:ffff:{low}")
@@ -40,11 +40,11 @@ PLAIN_IPV6 = (
     *("::1", "0:0:0:0:0:0:0:1", "::", "::0001", "fe80::1", "febf::1", "fc00::1", "fd00:ec2::254", "fec0::1", "ff02::1"),
     *("ff0e::1", "2001:db8::1", "3fff::1", "100::1", "100:0:0:1::1", "5f00::1", "2001:10::1"),
 )
-"""Addresses of this machine, its link and its networks, of groups and of documents, one of them a cloud's."""
+"""Loopback, link-local, private, multicast and documentation addresses, and a cloud's metadata service."""
 
 
 def look_alikes(address: str) -> Iterator[str]:
-    """The address in digits and dots that are none, until somebody normalises them."""
+    """Yield the address in characters that Unicode normalization turns into digits and dots."""
     for zero in (0xFF10, 0x1D7CE, 0x1D7D8, 0x1D7E2, 0x1D7EC, 0x1D7F6, 0x0660, 0x06F0, 0x0966, 0x1FBF0):
         yield "".join(chr(zero + int(char)) if char.isdigit() else char for char in address)
     yield "".join("⓪①②③④⑤⑥⑦⑧⑨"[int(char)] if char.isdigit() else char for char in address)
@@ -59,13 +59,13 @@ NAMES = (
     *("metadata.google.internal.", "instance-data", "host.docker.internal", "kubernetes", "printer.local", "nas.lan"),
     *("router.home.arpa", "wiki.intranet", "ollama"),
 )
-"""Names that only lead inside, which are not even looked up."""
+"""Names that lead to the local network only and are refused without a lookup."""
 
 RESOLVING = (
     *("localhost.localdomain", "localtest.me", "127.0.0.1.nip.io", "7f000001.nip.io", "169-254-169-254.sslip.io"),
     *("xn--1-5w4a.example", "xn--n3h.example", "xn--27-ytd.0.0.1.example", "metadata.tencentyun.com", "a.example"),
 )
-"""Names that look public; where they lead is seen when they are looked up."""
+"""Names that look public; only resolving them shows where they lead."""
 
 URLS = (
     *("https://api.openai.com@{host}/v1", "https://api.openai.com:443@{host}/v1", "https://:@{host}/v1"),
@@ -92,17 +92,17 @@ URLS = (
     *("https://{host}?.api.openai.com", "url:https://{host}/v1", "jar:https://{host}/v1!/", "https://%31%32%37.0.0.1/"),
     *("https://echo:local@{host}/", "echo://{host}", "echo://local@{host}/", "ECHO://local/../{host}"),
 )
-"""Whole URLs; the host in them is an address or a name that may not be called."""
+"""Whole URLs whose host is a forbidden address or name."""
 
 RESOLVED = tuple(dict.fromkeys([*TARGETS, *(form for each in TARGETS for form in ipv6_forms(each)), *PLAIN_IPV6]))
-"""What a name server may say of such a name."""
+"""Addresses that a name server may return for a forbidden target."""
 
 ZONES = tuple(f"{address}%{zone}" for address in ("fe80::1", "::1", "::ffff:10.0.0.1") for zone in ("lo", "eth0", "1"))
-"""The same with the network they are meant in."""
+"""IPv6 addresses with a zone."""
 
 
 def disguised_hosts() -> list[str]:
-    """Every host that leads to an address that may not be called, as it stands in a URL."""
+    """Return every host that leads to a forbidden address, in the form used in URLs."""
     six = [*(form for each in TARGETS for form in ipv6_forms(each)), *PLAIN_IPV6, *ZONES]
     six += [zone.replace("%", "%25") for zone in ZONES]
     four = [form for each in TARGETS for form in (each, *numeric_forms(each))]
@@ -111,6 +111,6 @@ def disguised_hosts() -> list[str]:
 
 
 def disguised_urls(host: str = "127.0.0.1") -> list[str]:
-    """Every URL that leads there, or cannot be read in one way only."""
+    """Return every URL that leads to a forbidden address or can be parsed in more than one way."""
     plain = [f"https://{each}/v1" for each in disguised_hosts()]
     return [*plain, *(each.replace("{host}", host) for each in URLS)]

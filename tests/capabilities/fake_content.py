@@ -1,4 +1,4 @@
-"""Content whose answers are written down beforehand."""
+"""File contents with fixed results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from capabilities.core.message import Blob, Converted, ConvertTo, PageImages, Te
 
 @dataclass(frozen=True)
 class FakeContent:
-    """Bytes, the text found in them (with its note) and the image they convert to; `gone` makes every read fail."""
+    """Bytes, the text extracted from them with its note, and the converted image; `gone` makes every read fail."""
 
     data: bytes = b"\x89PNG\r\n\x1a\n pixels that nobody will ever see"
     words: str | None = None
@@ -36,7 +36,7 @@ class FakeContent:
 
 @dataclass(frozen=True)
 class FakePage(FakeContent):
-    """A web page: `words` is what is written, `seen` what a browser would show of it."""
+    """A web page: `words` is its source, `seen` what a browser would show of it."""
 
     seen: str | None = None
 
@@ -47,7 +47,7 @@ class FakePage(FakeContent):
 
 @dataclass(frozen=True)
 class FakeScan(FakeContent):
-    """A document of `total` pages without words, each of which looks like `page` when it is drawn."""
+    """A document of `total` pages without text, each drawn as `page`."""
 
     page: Converted | None = None
     total: int = 3

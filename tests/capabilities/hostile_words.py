@@ -1,4 +1,4 @@
-"""What describers were made to say by what is written in files: words that want to be taken for instructions."""
+"""Texts that files tricked describers into repeating: words that want to be taken for instructions."""
 
 from __future__ import annotations
 
@@ -33,4 +33,4 @@ HOSTILE: dict[str, str] = {
         f"Agents that can process it: {ORDER}"
     ),
 }
-"""Twenty files, by what each of them tries."""
+"""Twenty texts, named for the attack that each tries."""

@@ -1,4 +1,4 @@
-"""A request is adapted to each candidate from the canonical one: nothing is lost, leaked or carried on."""
+"""A request is adapted to each candidate from the canonical one, and nothing is lost, leaked or carried over."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ def ask(*parts: FilePart | TextPart, role: Role = Role.USER) -> ChatRequest:
 
 
 def test_a_request_without_files_is_passed_on_as_it_is() -> None:
-    """Nothing is rebuilt where there is nothing to adapt."""
+    """Without files the same request is returned."""
     chat = ask(TextPart("hello"))
     assert adapted(chat, reader("openai")) == Adapted(chat)
 
 
 def test_an_image_reaches_a_vision_model_and_words_reach_a_text_model() -> None:
-    """The same request: native for one candidate, described for the other, the canonical one untouched."""
+    """One request sends the image to a model with vision and a description to another. The request is not changed."""
     chat = ask(TextPart("look"), PNG)
     seen = adapted(chat, reader("openai", "vision"))
     told = adapted(chat, reader("openai"))
@@ -76,7 +76,7 @@ def test_an_image_reaches_a_vision_model_and_words_reach_a_text_model() -> None:
 
 
 def test_a_description_names_the_file_and_who_could_read_it() -> None:
-    """The block parses back to the file's fields and the agents that can take it."""
+    """The description parses back to the file's fields and the agents that can read it."""
     chat = replace(ask(PNG), tools=(Tool("send_message"),))
     done = adapted(chat, reader("openai"), text_style_for(chat, "zh-CN", nobody_and_two))
     block = parse(done.deliveries[0].text or "")
@@ -87,7 +87,7 @@ def test_a_description_names_the_file_and_who_could_read_it() -> None:
 
 
 def test_no_tool_is_named_that_the_model_does_not_have() -> None:
-    """Without send_message among the request's tools the block gives names only (decision 2)."""
+    """Without send_message among the request's tools, the description only lists the agents' names."""
     chat = ask(PNG)
     text = adapted(chat, reader("openai"), text_style_for(chat, "en", nobody_and_two)).deliveries[0].text or ""
     assert "send_message" not in text
@@ -95,13 +95,13 @@ def test_no_tool_is_named_that_the_model_does_not_have() -> None:
 
 
 def test_a_text_file_stands_in_the_message_as_its_words() -> None:
-    """Every model reads text, led by the file's name (ABR-5.1)."""
+    """Every model reads text files; the file's name precedes the text (ABR-5.1)."""
     part = adapted(ask(CSV), reader("anthropic")).chat.messages[0].parts[0]
     assert part == TextPart("Artifact content (table.csv):\na,b")
 
 
 def test_a_long_text_keeps_its_head_and_tail_and_says_how_to_read_on() -> None:
-    """Decision 4: the note names the call, when the model has it, and the length of the whole."""
+    """The note has the length of the whole text, and names get_artifact only if the model has that tool."""
     words = "".join(chr(97 + index % 26) for index in range(100))
     long = replace(CSV, content=FakeContent(words=words))
     who = replace(reader("openai"), head_chars=10, tail_chars=5)
@@ -121,7 +121,7 @@ def test_a_long_text_keeps_its_head_and_tail_and_says_how_to_read_on() -> None:
 
 
 def test_a_note_never_names_a_call_that_could_not_be_made() -> None:
-    """A long text without a reference is cut with a note that points nowhere, tool or not."""
+    """A long text without a reference is cut with a note that names no tool, even if the model has it."""
     nameless = replace(CSV, artifact_id=None, content=FakeContent(words="x" * 100))
     who = replace(reader("openai"), head_chars=10, tail_chars=5)
     text = adapted(ask(nameless), who, TextStyle("en", has_get_artifact=True)).deliveries[0].text or ""
@@ -141,7 +141,7 @@ HISTORY = ChatRequest(
 
 
 def test_files_of_tool_results_move_into_one_user_message_after_the_run() -> None:
-    """openai: the tool messages keep their ids and say where the file is; the user message says what it is."""
+    """With OpenAI, tool messages keep their ids and refer to a user message after them, which introduces each file."""
     done = adapted(HISTORY, reader("openai", "vision", "file"))
     roles = [message.role for message in done.chat.messages]
     assert roles == [Role.SYSTEM, Role.USER, Role.ASSISTANT, Role.TOOL, Role.TOOL, Role.USER, Role.USER]
@@ -155,7 +155,7 @@ def test_files_of_tool_results_move_into_one_user_message_after_the_run() -> Non
 
 
 def test_files_of_tool_results_stay_where_the_protocol_takes_them() -> None:
-    """anthropic: native inside the tool result, no message added."""
+    """With Anthropic, files are native parts of the tool results, and no message is added."""
     done = adapted(HISTORY, reader("anthropic", "vision", "file"))
     assert len(done.chat.messages) == len(HISTORY.messages)
     assert isinstance(done.chat.messages[3].parts[0], NativePart)
@@ -163,14 +163,14 @@ def test_files_of_tool_results_stay_where_the_protocol_takes_them() -> None:
 
 
 def test_files_of_tool_results_at_the_end_are_not_forgotten() -> None:
-    """The run may be the last thing in the request."""
+    """Files are moved even if the tool results are the last messages of the request."""
     done = adapted(ChatRequest(HISTORY.messages[:5]), reader("openai", "vision", "file"))
     assert done.chat.messages[-1].role is Role.USER
     assert len(done.chat.messages[-1].parts) == 5
 
 
 def test_nameless_files_are_told_apart() -> None:
-    """Two files without name or id get different words in tool result and user message."""
+    """Files without name or id are numbered, in the tool result and in the user message."""
     bare = replace(PNG, filename=None, artifact_id=None)
     chat = ChatRequest((Message(Role.TOOL, (bare, bare), tool_call_id="c1"),))
     moved = adapted(chat, reader("openai", "vision")).chat.messages[1]
@@ -181,7 +181,7 @@ def test_nameless_files_are_told_apart() -> None:
 
 
 def test_media_that_came_out_of_get_artifact_is_led_by_its_name() -> None:
-    """CONTRACT §6: a led part is introduced where it stays; an ordinary one is not."""
+    """A part with `led` is introduced by its name, also where it is not moved. Other parts are not."""
     parts = adapted(ask(replace(PNG, led=True), PNG), reader("openai", "vision")).chat.messages[0].parts
     assert parts[0] == TextPart("Artifact content (plan.png):")
     assert [type(part) for part in parts] == [TextPart, NativePart, NativePart]
@@ -192,7 +192,7 @@ def test_media_that_came_out_of_get_artifact_is_led_by_its_name() -> None:
     "file", [replace(PNG, unreadable="artifact_missing"), replace(PNG, content=FakeContent(gone="artifact_corrupt"))]
 )
 def test_an_unreadable_file_is_told_and_keeps_its_reference(file: FilePart) -> None:
-    """Known beforehand or found out while reading: the text says so and names the artifact."""
+    """Known beforehand or found while reading: the text says that the file is unreadable and names the artifact."""
     done = adapted(ask(file), reader("openai", "vision")).deliveries[0]
     assert (done.delivery.outcome, done.delivery.reason.code) == (Outcome.DESCRIBED, ReasonCode.UNREADABLE)
     block = parse(done.text or "")
@@ -204,7 +204,7 @@ SMALL_PNG = Converted(blob_of(b"small"), "image/png", 10, 10)
 
 
 def test_a_converted_image_goes_natively_in_its_new_form() -> None:
-    """convert: type and bytes are those of the new image; the reason stays what made it necessary."""
+    """Type and bytes are the new image's. The reason is still the one that made the conversion necessary."""
     file = replace(TIFF, content=FakeContent(image=SMALL_PNG))
     done = adapted(ask(file), reader("openai", "vision", policy="convert"))
     lead, native = done.chat.messages[0].parts
@@ -227,7 +227,7 @@ def test_a_converted_image_goes_natively_in_its_new_form() -> None:
     ],
 )
 def test_an_image_that_does_not_convert_is_described_and_says_so(image: Converted | None, code: ReasonCode) -> None:
-    """What the decoder gives is judged again by the same decision."""
+    """The converted image goes through the same decision as any other."""
     who = reader("openai", "vision", policy="convert")
     who = replace(who, slots=with_limits(who.slots, {"image": {"maxBytes": 10}}))
     done = adapted(ask(replace(TIFF, content=FakeContent(image=image))), who).deliveries[0]
@@ -238,7 +238,7 @@ PDF_LEAD = "Artifact content (report.pdf):\nArtifact ID: artifact:a4\nDone: extr
 
 
 def test_a_document_is_extracted_and_one_without_text_is_described() -> None:
-    """extract: words where there are any, else the description with that reason."""
+    """Text is extracted where there is any; otherwise the description says that none was found."""
     who = reader("openai", policy="extract")
     good = adapted(ask(replace(PDF, content=FakeContent(words="[page 1]\nTotal: 3"))), who).deliveries[0]
     assert (good.delivery.outcome, good.text) == (
@@ -264,7 +264,7 @@ HTML = replace(CSV, mime_type="text/html", filename="page.html")
     ],
 )
 def test_a_web_page_is_read_as_a_browser_shows_it(content: FakeContent, outcome: Outcome, text: str) -> None:
-    """Extract leaves its markup out; a page that shows no words, or cannot be rendered, stands as it is written."""
+    """With `extract`, a page is rendered without its markup. One that renders to nothing is inlined as source."""
     page = replace(HTML, content=content)
     done = adapted(ask(page), reader("openai", policy="extract")).deliveries[0]
     assert done.delivery.outcome is outcome
@@ -276,14 +276,14 @@ def test_a_web_page_is_read_as_a_browser_shows_it(content: FakeContent, outcome:
 
 
 def test_what_the_extraction_noted_stands_before_the_text() -> None:
-    """A model that reads a part of a document is told so before it begins."""
+    """A model that gets only some pages reads so before the text."""
     content = FakeContent(words="page one", note="[pages 1-1 of 200]")
     text = adapted(ask(replace(PDF, content=content)), reader("openai", policy="extract")).deliveries[0].text
     assert text == f"{PDF_LEAD}\n[pages 1-1 of 200]\npage one"
 
 
 def test_native_only_names_the_file_the_candidate_cannot_read() -> None:
-    """The flow skips the candidate with that reason; a candidate that can read it is not skipped."""
+    """The candidate is skipped with that reason, unless it can read the file."""
     chat = ask(TextPart("look"), PNG)
     refused = adapt(chat, reader("openai", policy="native_only"), ENGLISH)
     assert isinstance(refused, CannotRead)
@@ -292,7 +292,7 @@ def test_native_only_names_the_file_the_candidate_cannot_read() -> None:
 
 
 def test_a_limit_on_files_counts_across_the_messages_and_keeps_the_newest() -> None:
-    """Of three images where two are taken the oldest is described: what was just sent is what it is about."""
+    """If two of three images are allowed, the oldest is described, since the newest are what the request is about."""
     who = reader("openai", "vision")
     who = replace(who, slots=with_limits(who.slots, {"image": {"maxCount": 2}}))
     chat = ChatRequest((Message(Role.USER, (PNG,)), Message(Role.USER, (PNG,)), Message(Role.USER, (PNG,))))
@@ -301,7 +301,7 @@ def test_a_limit_on_files_counts_across_the_messages_and_keeps_the_newest() -> N
 
 
 def test_within_one_message_a_limit_keeps_the_first_files() -> None:
-    """Files of one message were sent together; they are taken as they stand."""
+    """Files of one message were sent together, so they are taken in their order."""
     who = reader("openai", "vision")
     who = replace(who, slots=with_limits(who.slots, {"image": {"maxCount": 2}}))
     outcomes = [each.delivery.outcome for each in adapted(ask(PNG, PNG, PNG), who).deliveries]
@@ -309,7 +309,7 @@ def test_within_one_message_a_limit_keeps_the_first_files() -> None:
 
 
 def test_the_size_of_a_request_counts_words_and_files() -> None:
-    """Bytes of the caller's words leave less room for files; described files take only their words."""
+    """The caller's text leaves less room for files, while a described file only takes the size of its description."""
     who = reader("openai", "vision")
     who = replace(who, slots=with_limits(who.slots, {"maxRequestBytes": 60 + 1000}))
     chat = ask(TextPart("x" * 1000), PNG, PNG)
@@ -318,7 +318,7 @@ def test_the_size_of_a_request_counts_words_and_files() -> None:
 
 
 def test_a_remote_file_is_described_with_its_url() -> None:
-    """It is never fetched by us; whoever reads the description can."""
+    """We never fetch a URL; a model or agent that reads the description can."""
     remote = FilePart(Kind.IMAGE, "image/png", url="https://example.org/a.png")
     text = adapted(ask(remote), reader("openai")).deliveries[0].text or ""
     assert "https://example.org/a.png" in text
@@ -327,7 +327,7 @@ def test_a_remote_file_is_described_with_its_url() -> None:
 
 
 def test_a_type_that_is_only_a_guess_is_no_line_in_the_description() -> None:
-    """Behind a URL without an extension anything may stand; `image/*` is no MIME type (MCR-3: if known)."""
+    """The type of a URL without an extension is unknown, and `image/*` is no MIME type (MCR-3: if known)."""
     remote = FilePart(Kind.IMAGE, "image/*", url="https://example.org/a")
     described = parse(adapted(ask(remote), reader("openai")).deliveries[0].text or "")
     assert described is not None
@@ -335,14 +335,14 @@ def test_a_type_that_is_only_a_guess_is_no_line_in_the_description() -> None:
 
 
 def test_the_header_counts_outcomes_by_kind() -> None:
-    """kind=outcome[:count] joined by semicolons; documents and others say file (CONTRACT §6)."""
+    """The format is kind=outcome[:count], joined by semicolons; documents and other kinds are called `file`."""
     other = replace(PDF, kind=Kind.OTHER, mime_type="application/zip")
     done = adapted(ask(PNG, PDF, other), reader("openai", "vision"))
     assert summary(done.deliveries) == "image=native;file=described:2"
     assert summary(()) == ""
 
 
-# -- laws ------------------------------------------------------------------------------------------------------------
+# Properties
 
 MIMES = {
     Kind.TEXT: ["text/plain", "text/csv"],
@@ -400,7 +400,7 @@ def files_of(chat: ChatRequest) -> list[FilePart]:
 @pytest.mark.requirement("MCR-P2", "MCR-P3")
 @given(chat=CHATS, who=READERS)
 def test_every_file_ends_in_exactly_one_outcome_and_none_is_left(chat: ChatRequest, who: Reader) -> None:
-    """Deliveries and files correspond one to one, in order; native parts number the native outcomes."""
+    """Deliveries correspond to files one to one and in order; native parts are as many as native outcomes."""
     done = adapted(chat, who)
     assert [each.file for each in done.deliveries] == files_of(chat)
     assert files_of(done.chat) == []
@@ -415,7 +415,7 @@ def test_every_file_ends_in_exactly_one_outcome_and_none_is_left(chat: ChatReque
 @pytest.mark.requirement("MCR-P3", "ABR-INV1")
 @given(chat=CHATS, who=READERS)
 def test_nothing_native_without_the_capability_and_only_where_media_may_stand(chat: ChatRequest, who: Reader) -> None:
-    """A native part needs its kind's capability, a user or tool message, and in a tool message a slot that takes it."""
+    """A native part needs its capability, a user or tool message, and within a tool message a slot that allows it."""
     for message in adapted(chat, who).chat.messages:
         for part in message.parts:
             if isinstance(part, NativePart):
@@ -430,7 +430,7 @@ def test_nothing_native_without_the_capability_and_only_where_media_may_stand(ch
 @pytest.mark.requirement("ABR-INV1", "ABR-6.1", "ABR-6.3")
 @given(chat=CHATS, who=READERS)
 def test_no_text_holds_base64_of_a_files_bytes(chat: ChatRequest, who: Reader) -> None:
-    """No string outside a media slot holds a run of 16 bytes of any file's data in base64."""
+    """No text outside a media slot contains 15 bytes of any file's data as base64."""
     texts = [
         part.text
         for message in adapted(chat, who).chat.messages
@@ -448,7 +448,7 @@ def test_no_text_holds_base64_of_a_files_bytes(chat: ChatRequest, who: Reader) -
 def test_what_one_candidate_gets_does_not_depend_on_those_before_it(
     chat: ChatRequest, who: Reader, before: list[Reader]
 ) -> None:
-    """payload(candidate) is a function of message and candidate alone, whoever was asked first."""
+    """A candidate's payload depends on the message and the candidate alone, not on earlier candidates."""
     alone = adapt(chat, who, ENGLISH)
     for earlier in before:
         adapt(chat, earlier, ENGLISH)
@@ -457,7 +457,7 @@ def test_what_one_candidate_gets_does_not_depend_on_those_before_it(
 
 @given(chat=CHATS, who=READERS)
 def test_the_conversation_itself_stays_as_it_was(chat: ChatRequest, who: Reader) -> None:
-    """Messages keep order, role and ids; words of the caller stay; only user messages with tool output are added."""
+    """Order, roles, ids and the caller's texts are kept; only user messages with tool output are added."""
     done = adapted(chat, who).chat.messages
     added = [
         message
@@ -479,7 +479,7 @@ def test_the_conversation_itself_stays_as_it_was(chat: ChatRequest, who: Reader)
 def test_under_native_only_either_nothing_is_described_for_the_candidates_sake_or_it_is_skipped(
     chat: ChatRequest, who: Reader
 ) -> None:
-    """What is described then is what no candidate could have read."""
+    """The only files then described are those that no candidate could read."""
     strict = replace(who, policies=policies_of("native_only"))
     done = adapt(chat, strict, ENGLISH)
     if isinstance(done, CannotRead):

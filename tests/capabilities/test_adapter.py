@@ -1,4 +1,4 @@
-"""ContentAdapter: what a model cannot take becomes words, fields and the names of those who can."""
+"""ContentAdapter describes what a model cannot read, in text and fields, and names the agents that can."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ profiles = st.builds(AgentProfile, id=names, capabilities=st.sampled_from((TEXT,
 def test_words_and_fields_say_the_same_and_everything_that_is_known(
     attachment: AttachmentInfo, agents: list[AgentProfile], language: str
 ) -> None:
-    """Reference, content type, name, size and whom to forward to: in the text, in the fields, and read back alike."""
+    """Reference, type, name, size and agents are in the text and in the fields, and parse back to the same values."""
     directory = AgentDirectory(agents)
     adapted = ContentAdapter(SERVICES, directory, language).adapt_to_text(attachment)
     parsed = description.parse(adapted.text)
@@ -77,14 +77,14 @@ def test_words_and_fields_say_the_same_and_everything_that_is_known(
     ],
 )
 def test_an_attachments_type_decides_its_capability(kind: str | None, content_type: str, capability: str) -> None:
-    """Decision 1: image, audio and video by name; anything else, unknown or missing, is a file."""
+    """Image, audio and video are known by name. Any other, unknown or missing type is a file."""
     attachment = AttachmentInfo(kind, "artifact:a")
     info = ContentAdapter(SERVICES, CAST).adapt_to_text(attachment).structured_info
     assert (attachment.capability, info["contentType"]) == (capability, content_type)
 
 
 def test_the_fields_have_the_seeds_keys() -> None:
-    """Seed 000, AdaptedContent.structuredInfo; what is unknown has no key."""
+    """These are the keys of `AdaptedContent.structuredInfo`; an unknown value has no key."""
     adapter = ContentAdapter(SERVICES, CAST, "zh")
     full = adapter.adapt_to_text(AttachmentInfo("image", "artifact:a", "a.png", 3, "image/png"))
     assert full.structured_info == {
@@ -100,7 +100,6 @@ def test_the_fields_have_the_seeds_keys() -> None:
 
 
 def test_several_attachments_are_described_in_order() -> None:
-    """adapt_multiple is adapt_to_text for each."""
     adapter = ContentAdapter(SERVICES, CAST, "zh")
     both = [AttachmentInfo("image", "artifact:a"), AttachmentInfo("audio", "artifact:b")]
     assert adapter.adapt_multiple(both) == [adapter.adapt_to_text(attachment) for attachment in both]
@@ -108,7 +107,7 @@ def test_several_attachments_are_described_in_order() -> None:
 
 
 def test_only_agents_that_can_really_read_the_file_are_suggested() -> None:
-    """The delivery decision is plugged in: here vision-agent's model takes no TIFF, whatever its capability says."""
+    """The delivery decision is passed in: here only one agent's model reads TIFF, though two have the capability."""
 
     def can_read(agent: AgentProfile, file: FilePart) -> bool:
         return agent.capabilities.has("vision") and (file.mime_type != "image/tiff" or agent.id == "multimodal-agent")
@@ -123,14 +122,14 @@ def test_only_agents_that_can_really_read_the_file_are_suggested() -> None:
 @pytest.mark.requirement("MCR-3.5")
 @pytest.mark.parametrize("mime_type", ["text/csv", "TEXT/Plain; charset=utf-8", "application/json"])
 def test_a_text_file_is_for_whoever_has_the_capability_whatever_its_slot_lists(mime_type: str) -> None:
-    """A protocol's place for files may list PDF alone, and still every model reads the words of a text."""
+    """A protocol's file slot may list PDF alone; every model still reads the words of a text file."""
     adapter = ContentAdapter(SERVICES, CAST, can_read=lambda agent, file: file.mime_type == "application/pdf")
     told = adapter.adapt_to_text(AttachmentInfo("file", "artifact:t1", "notes", 5, mime_type))
     assert told.structured_info["suggestedAgents"] == CAST.find_capable("file")
 
 
 def test_who_asks_is_never_suggested_to_itself() -> None:
-    """An agent whose own model failed on a limit must not be sent in a circle."""
+    """An agent whose own model refused a file would otherwise be asked to forward it to itself."""
     adapter = ContentAdapter(SERVICES, CAST, agent_id="vision-agent")
     image = adapter.adapt_to_text(AttachmentInfo("image", "artifact:a"))
     assert image.structured_info["suggestedAgents"] == ["multimodal-agent"]
@@ -138,7 +137,7 @@ def test_who_asks_is_never_suggested_to_itself() -> None:
 
 @pytest.mark.requirement("MCR-4.1", "MCR-4.2")
 def test_capable_agents_and_services_are_found_by_capability() -> None:
-    """Agents that read it, and services that an agent made for the purpose could use."""
+    """Agents that read it are found, and services that a new agent could use."""
     adapter = ContentAdapter(SERVICES, CAST)
     assert adapter.find_capable_agents("vision") == ["vision-agent", "multimodal-agent"]
     assert adapter.find_capable_agents("video") == []
@@ -147,7 +146,7 @@ def test_capable_agents_and_services_are_found_by_capability() -> None:
 
 @pytest.mark.requirement("MCR-E4")
 def test_an_attachment_that_could_not_be_read_keeps_its_reference_for_another_try() -> None:
-    """The description says so; the fields stay."""
+    """The description says that the file could not be read, and the fields are unchanged."""
     adapted = ContentAdapter(SERVICES, CAST).adapt_to_text(AttachmentInfo("image", "artifact:a"), unreadable=True)
     parsed = description.parse(adapted.text)
     assert parsed is not None
@@ -155,13 +154,12 @@ def test_an_attachment_that_could_not_be_read_keeps_its_reference_for_another_tr
 
 
 def test_an_attachments_part_carries_its_facts_and_no_content() -> None:
-    """The part given to the delivery decision."""
     part = AttachmentInfo("file", "artifact:a", "a.pdf", 3, "application/pdf").file
     assert part == FilePart(Kind.DOCUMENT, "application/pdf", "a.pdf", 3, "a")
     assert AttachmentInfo("file", "artifact:a", mime_type="application/zip").kind is Kind.OTHER
 
 
 def test_without_send_message_the_text_names_no_tool() -> None:
-    """A plain client's model is told names only."""
+    """The model of a client without that tool gets the agents' names only."""
     adapter = ContentAdapter(SERVICES, CAST, "zh", has_send_message=False)
     assert "send_message" not in adapter.adapt_to_text(AttachmentInfo("image", "artifact:a")).text

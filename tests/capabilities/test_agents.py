@@ -1,4 +1,4 @@
-"""AgentDirectory: who can take what, as ids."""
+"""AgentDirectory finds the agents that can read a kind of content."""
 
 from __future__ import annotations
 
@@ -31,13 +31,12 @@ profiles = st.lists(
 def test_agents_by_capability_are_exactly_those_that_have_it(
     agents: list[AgentProfile], capability: str, direction: Direction
 ) -> None:
-    """A list of ids, in order, told apart by direction."""
+    """The result is a list of ids in the directory's order, by direction."""
     found = AgentDirectory(agents).find_capable(capability, direction)
     assert found == [agent.id for agent in agents if agent.capabilities.has(capability, direction)]
 
 
 def test_input_and_output_are_told_apart() -> None:
-    """Named examples; a direction that is none finds nobody."""
     assert CAST.find_capable("audio") == ["all-ears"]
     assert CAST.find_capable("audio", "output") == ["seer"]
     assert CAST.find_capable("audio", "both") == []
@@ -45,7 +44,7 @@ def test_input_and_output_are_told_apart() -> None:
 
 
 def test_a_direction_that_is_none_finds_nobody_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    """The same rule as the registry's (decision 5)."""
+    """The capability registry has the same rule."""
     with caplog.at_level(logging.WARNING):
         assert CAST.find_capable("text", "sideways") == []
     assert "sideways" in caplog.text
@@ -53,7 +52,7 @@ def test_a_direction_that_is_none_finds_nobody_with_a_warning(caplog: pytest.Log
 
 @pytest.mark.requirement("MCR-4.3")
 def test_an_agents_context_shows_its_capabilities_and_its_helpers() -> None:
-    """CONTRACT §4, GET /agents/me."""
+    """The context is what GET /agents/me returns."""
     assert CAST.context("seer") == {
         "id": "seer",
         "name": "Seer",
@@ -68,7 +67,7 @@ def test_an_agents_context_shows_its_capabilities_and_its_helpers() -> None:
 @pytest.mark.requirement("MCR-4.4")
 @given(profiles, words)
 def test_helpers_are_the_others_that_have_the_capability(agents: list[AgentProfile], capability: str) -> None:
-    """For every agent: never itself, everybody else who can; vision, audio and file always answered."""
+    """An agent is never its own helper. Vision, audio and file are always among the keys."""
     directory = AgentDirectory(agents)
     for agent in agents:
         helpers = directory.forward_to(agent.id)
@@ -81,7 +80,7 @@ def test_helpers_are_the_others_that_have_the_capability(agents: list[AgentProfi
 
 
 def test_video_is_a_helper_word_only_where_somebody_takes_video() -> None:
-    """The three words of the contract are always there, video when it leads anywhere."""
+    """The keys vision, audio and file are always there, video only if an agent reads it."""
     assert list(CAST.forward_to("writer")) == ["vision", "audio", "file"]
     watcher = AgentProfile("watcher", capabilities=Capabilities(("text", "video")))
     assert AgentDirectory([WRITER, watcher]).forward_to("writer") == {
@@ -104,13 +103,13 @@ READ_BY_DEFAULT = {
 
 @pytest.mark.parametrize("kind", list(Kind))
 def test_by_default_a_kind_is_read_by_who_has_its_capability(kind: Kind) -> None:
-    """Kind to capability is decision 1's table: vision for images, `file` for documents and all else."""
+    """Images need vision, documents and other files need `file`."""
     assert CAST.find_readers(FilePart(kind)) == READ_BY_DEFAULT[kind]
 
 
 @pytest.mark.requirement("MCR-4.4")
 def test_who_can_read_this_very_file_is_the_callers_decision() -> None:
-    """The real delivery decision is plugged in, and who asks is left out."""
+    """The delivery decision is passed in, and the asking agent is left out."""
 
     def small_enough(agent: AgentProfile, file: FilePart) -> bool:
         return (file.size or 0) <= {"seer": 10, "all-ears": 100}.get(agent.id, 0)
@@ -121,7 +120,6 @@ def test_who_can_read_this_very_file_is_the_callers_decision() -> None:
 
 
 def test_of_two_agents_with_one_id_the_first_counts() -> None:
-    """A directory has one profile an id."""
     directory = AgentDirectory([WRITER, AgentProfile("writer", "Another")])
     assert len(directory) == 1
     assert directory.get("writer") is WRITER

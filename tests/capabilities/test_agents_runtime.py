@@ -1,4 +1,4 @@
-"""An agent's runtime: its context, and the router that turns messages into what its model can take."""
+"""An agent's runtime: its context, and the router that adapts messages to its model."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def runtime(agent: AgentProfile) -> AgentRuntime:
 
 @pytest.mark.requirement("MCR-6.3", "MCR-4.3")
 def test_the_router_and_the_capabilities_are_in_an_agents_runtime() -> None:
-    """From its runtime an agent reaches the router and sees what its model can do and who can help."""
+    """The runtime gives access to the router, the model's capabilities and the agents that can help."""
     own = runtime(WRITER)
     assert isinstance(own.router, CapabilityRouter)
     assert own.context["capabilities"] == {"input": ["text"], "output": ["text"]}
@@ -44,7 +44,7 @@ def test_the_router_and_the_capabilities_are_in_an_agents_runtime() -> None:
 
 @pytest.mark.requirement("MCR-4.4", "MCR-2.1", "MCR-2.2")
 def test_a_text_agent_is_told_whom_to_ask_and_that_agent_gets_the_image() -> None:
-    """The description names the seer and the reference; handed on by that reference, the image arrives whole."""
+    """The description names the agent and the reference; forwarded by that reference, the image arrives whole."""
     told = runtime(WRITER).receive(PICTURE)
     assert not told.can_process
     parsed = description.parse(told.text_description or "")
@@ -60,7 +60,7 @@ def test_a_text_agent_is_told_whom_to_ask_and_that_agent_gets_the_image() -> Non
 
 
 def test_an_agent_without_a_service_reads_text_and_is_never_named_to_itself() -> None:
-    """Nothing known is text only (MCR-1.5)."""
+    """Unknown capabilities mean text only (MCR-1.5)."""
     told = runtime(HOMELESS).receive(PICTURE)
     assert told.processed_content == f"What is this?\n\n{told.text_description}"
     parsed = description.parse(told.text_description or "")
@@ -69,6 +69,6 @@ def test_an_agent_without_a_service_reads_text_and_is_never_named_to_itself() ->
 
 
 def test_an_agent_outside_the_directory_still_sees_itself() -> None:
-    """An agent that has just expired is told what it can do."""
+    """An agent that has just expired can still read its own capabilities."""
     stranger = AgentProfile("stranger", capabilities=VISION)
     assert runtime(stranger).context["capabilities"]["input"] == ["text", "vision"]

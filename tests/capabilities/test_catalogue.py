@@ -1,4 +1,4 @@
-"""The catalogue: what a model reads, answered offline with source and date; unknown stays unknown."""
+"""The model catalogue answers offline what a model reads, with source and date; unknown models stay unknown."""
 
 from __future__ import annotations
 
@@ -90,14 +90,14 @@ SMALL = Catalogue(
     ],
 )
 def test_models_people_use_are_known(model: str, reads: set[str]) -> None:
-    """The names that no single package resolves, and what each reads."""
+    """No single source lists all of these names."""
     entry = lookup(None, model)
     assert entry is not None
     assert set(entry.capabilities.input) == reads
 
 
 def test_what_gpt_4o_reads_is_answered_with_source_and_date() -> None:
-    """Offline, with provenance, limits in tokens."""
+    """The entry has limits in tokens, sources and the date of the check."""
     entry = lookup("openai", "gpt-4o")
     assert entry is not None
     assert entry.capabilities.input == ("text", "vision", "file")
@@ -112,13 +112,13 @@ def test_what_gpt_4o_reads_is_answered_with_source_and_date() -> None:
     ["gpt-4o-mini-tts", "gpt-4o-transcribe", "gpt-4o-realtime-preview", "qwen3-embedding-8b", "qwen3-reranker-8b"],
 )
 def test_a_model_that_does_not_chat_is_not_taken_for_its_namesake(model: str) -> None:
-    """The pattern of a family of chat models says nothing of its speech, embedding and picture models."""
+    """The pattern of a chat model's family does not match its speech, embedding or transcription models."""
     assert lookup(None, model) is None
 
 
 @pytest.mark.parametrize("model", ["unheard-of", "", "text-embedding-3-small", "constructor", "__class__"])
 def test_a_model_nobody_lists_stays_unknown(model: str) -> None:
-    """Unknown is None, so that it is shown as unknown, not as text only."""
+    """An unknown model gives None, so that it is not shown as reading text only."""
     assert lookup("openai", model) is None
 
 
@@ -138,14 +138,14 @@ def test_a_model_nobody_lists_stays_unknown(model: str) -> None:
 def test_the_asked_provider_comes_first_then_the_maker_then_what_all_hosts_say(
     hint: str | None, model: str, matched_by: str, reads: tuple[str, ...], limit: int
 ) -> None:
-    """A capability is a property of (provider, model); a maker's row says more than a reseller's."""
+    """Capabilities belong to a provider's model, and a maker's entry is better than a reseller's."""
     entry = SMALL.lookup(hint, model)
     assert entry is not None
     assert (entry.matched_by, entry.capabilities.input, entry.max_input_tokens) == (matched_by, reads, limit)
 
 
 def test_a_pattern_tells_its_own_source_and_date() -> None:
-    """Provenance of the hand-kept table is its own, and so is its verdict."""
+    """The manually kept table of patterns has a source, a date and a verdict of its own."""
     entry = SMALL.lookup(None, "hawk-eye")
     assert entry is not None
     assert (entry.source, entry.checked_on, entry.matched) == ("patterns", date(2026, 3, 4), "*-eye*")
@@ -153,7 +153,7 @@ def test_a_pattern_tells_its_own_source_and_date() -> None:
 
 
 def test_each_fact_has_the_verdict_of_its_sources() -> None:
-    """Agreed, contested or from one source; what no source has a word on has no fact, and contested counts as no."""
+    """Sources agree, contradict or are alone. Without any source there is no fact, and a contested one counts as no."""
     bird, fish, owl = (SMALL.lookup("openai", name) for name in ("gpt-bird", "gpt-fish", "gpt-owl"))
     assert bird
     assert fish
@@ -168,14 +168,14 @@ def test_each_fact_has_the_verdict_of_its_sources() -> None:
 
 
 def test_hosts_of_one_source_that_differ_make_a_fact_contested() -> None:
-    """What a source lists both ways nobody can rely on."""
+    """A source that lists both values settles nothing."""
     entry = SMALL.lookup(None, "fish")
     assert entry is not None
     assert entry.facts["input", "file"] == Fact(False, FactVerdict.CONTESTED, ("List 1",), ("List 1",))
 
 
 def test_a_limit_is_the_least_that_was_said_and_contested_beyond_rounding() -> None:
-    """10 and 12 tokens are two limits; 1,000,000 and 1,048,576 are one, written differently."""
+    """10 and 12 tokens are different limits, 1,000,000 and 1,048,576 the same one, rounded."""
     bird, owl = SMALL.lookup(None, "gpt-bird"), SMALL.lookup(None, "gpt-owl")
     assert bird
     assert bird.max_output
@@ -188,7 +188,7 @@ def test_a_limit_is_the_least_that_was_said_and_contested_beyond_rounding() -> N
 
 
 def test_a_provider_that_lists_its_own_models_decides_with_one_other_but_not_alone() -> None:
-    """Two against one settle a fact when one of them serves the model; one against two leaves it contested."""
+    """The provider's own list and one other settle a fact against a third. Alone against two, it stays contested."""
     yes, no = Statement(yes="v"), Statement(no="v")
     with_it = judge_fact("v", [Witness("a", yes), Witness("b", no), Witness("own", no, own=True)])
     alone = judge_fact("v", [Witness("a", yes), Witness("b", yes), Witness("own", no, own=True)])
@@ -220,21 +220,21 @@ def test_the_contested_images_of_deepseek_v4_flash_count_as_no() -> None:
 def test_a_models_last_day_is_the_asked_hosts_then_its_makers(
     hint: str | None, model: str, day: date, source: str
 ) -> None:
-    """The vendor's own SDK before a list kept by others."""
+    """The vendor's own SDK is preferred to a list kept by others."""
     found = SMALL.retirement(hint, model)
     assert found is not None
     assert (found.day, found.source) == (day, source)
 
 
 def test_a_host_that_lists_a_model_without_a_last_day_is_believed() -> None:
-    """A reseller may serve what its maker has ended; so is a version without a day not its model's."""
+    """A reseller may serve what its maker has ended. A version without a date does not inherit its model's date."""
     assert SMALL.retirement("groq", "gpt-bird") is None
     assert SMALL.retirement(None, "gpt-bird-2026-01-01") is None
     assert SMALL.retirement(None, "unheard-of") is None
 
 
 def test_a_retirement_names_who_says_otherwise_and_the_successor_with_its_source() -> None:
-    """A successor is what the vendor names, never a guess."""
+    """The successor is the one that the vendor names."""
     found = SMALL.retirement("openai", "gpt-bird")
     assert found == Retirement(
         model="gpt-bird",
@@ -258,7 +258,7 @@ def test_a_retirement_names_who_says_otherwise_and_the_successor_with_its_source
     ],
 )
 def test_the_last_days_of_models_people_use_are_known(hint: str, model: str, day: date) -> None:
-    """From LiteLLM's map and the SDKs of OpenAI and Anthropic."""
+    """The dates come from LiteLLM and the SDKs of OpenAI and Anthropic."""
     found = retirement(hint, model)
     assert found is not None
     assert found.day == day
@@ -280,20 +280,20 @@ def test_the_last_days_of_models_people_use_are_known(hint: str, model: str, day
     ],
 )
 def test_a_providers_name_preset_or_address_tells_who_it_is(hint: str | None, provider: str | None) -> None:
-    """Unknown hosts are nobody: their models are looked up by name alone."""
+    """An unknown host has no provider, so its models are looked up by name alone."""
     assert provider_of(hint) == provider
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.example.split(" ")[0])
 def test_each_form_of_the_matching_table_does_what_its_example_says(form: NameForm) -> None:
-    """Written name and the name here; one that means that version, where the form says so."""
+    """An example gives the written name and the resulting one, and whether it means that exact version."""
     written, _, name = form.example.partition(" is ")
     assert name.removeprefix("a ") in list(names_of(written))
     assert form.version == (version_name(written) == name) == (not name.startswith("a "))
 
 
 def test_a_name_is_tried_as_it_is_then_without_tag_and_date() -> None:
-    """The exact version wins over the family."""
+    """The exact version is preferred to the family."""
     assert list(names_of("openai/GPT-4o-2024-08-06")) == ["gpt-4o-2024-08-06", "gpt-4o"]
     assert list(names_of("qwen-max-latest")) == ["qwen-max-latest", "qwen-max"]
     assert list(names_of("llama3.2-vision:11b")) == ["llama3.2-vision:11b", "llama3.2-vision"]
@@ -303,7 +303,7 @@ def test_a_name_is_tried_as_it_is_then_without_tag_and_date() -> None:
 
 @given(st.none() | st.text(), st.text() | st.from_regex(r"[a-z/:@*\[\]-]+(-latest|-20250101)*", fullmatch=True))
 def test_any_question_is_answered_with_standard_words_or_none(hint: str | None, model: str) -> None:
-    """Never raises; what it says are standard capabilities that begin with text."""
+    """A lookup never raises and returns only standard capabilities, text first."""
     entry = lookup(hint, model)
     if entry is not None:
         for side in (entry.capabilities.input, entry.capabilities.output):
@@ -312,13 +312,13 @@ def test_any_question_is_answered_with_standard_words_or_none(hint: str | None, 
 
 
 def test_the_shipped_catalogue_is_small_and_read_once() -> None:
-    """At most 50 KB in the repository; the second question reads no file."""
+    """The file has less than 50 KB and is read once per process."""
     assert len(files("capabilities.catalogue").joinpath("models.json.gz").read_bytes()) < 50_000
     assert default_catalogue() is default_catalogue()
 
 
 def test_every_announced_successor_is_a_known_model_that_is_not_announced_to_end() -> None:
-    """The table kept by hand names vendors' pages, models the catalogue knows, and none that is going, too."""
+    """Rows name a vendor's page and a successor that the catalogue knows and that has no announced end itself."""
     table = json.loads(files("capabilities.catalogue").joinpath("retirements.json").read_text())
     for row in table["retirements"]:
         assert row["source"].startswith("https://"), row
@@ -330,7 +330,7 @@ def test_every_announced_successor_is_a_known_model_that_is_not_announced_to_end
 
 
 def test_every_hand_kept_pattern_can_be_reached() -> None:
-    """No pattern stands behind a wider one that always answers first, and all say standard words."""
+    """No pattern is hidden by a wider one before it, and all use standard capabilities."""
     document = json.loads(files("capabilities.catalogue").joinpath("patterns.json").read_text())
     only_patterns = Catalogue(CatalogueDocument((FIRST,), {}, {}), document)
     for entry in document["patterns"]:

@@ -1,4 +1,4 @@
-"""How the shipped catalogue is made: sources read as they are published, the same wheels always the same text."""
+"""Building the shipped catalogue: sources are read as published, and the same packages give the same text."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WHEELS = Path(__file__).parents[2] / ".catalogue"
 
 
 def test_the_shipped_catalogue_is_the_text_whose_digest_is_recorded() -> None:
-    """Nobody edits it by hand: the digest is written by the build."""
+    """The build records the digest, so a manual edit of the catalogue is detected."""
     text = gzip.decompress(build.TARGET.read_bytes()).decode()
     assert build.digest(text) == build.DIGEST.read_text().strip()
     assert to_json(from_json(json.loads(text))) == text
@@ -48,13 +48,13 @@ def test_the_shipped_catalogue_is_the_text_whose_digest_is_recorded() -> None:
 
 @pytest.mark.skipif(not WHEELS.exists(), reason="the pinned packages are not there: make catalogue")
 def test_the_same_wheels_give_the_same_text() -> None:
-    """Built anew of the pinned packages it is the shipped one, to the byte."""
+    """A rebuild from the pinned packages gives the shipped file, byte for byte."""
     assert build.digest(to_json(build.build(WHEELS))) == build.DIGEST.read_text().strip()
     assert build.digest(build.build_prices(WHEELS)) == build.PRICES_DIGEST.read_text().strip()
 
 
 def test_prices_are_built_from_the_sources_as_their_packages_hold_them(tmp_path: Path) -> None:
-    """A map in JSON, a database; an experimental mode of a model is not its price."""
+    """LiteLLM publishes a JSON map, models.dev a database. The price of an experimental mode is not used."""
     costs = {"litellm_provider": "mistral", "mode": "chat", "input_cost_per_token": 5e-7, "output_cost_per_token": 1e-6}
     with zipfile.ZipFile(tmp_path / "litellm-1.2-py3-none-any.whl", "w") as wheel:
         wheel.writestr(build.LITELLM_MAP, json.dumps({"mistral/bear": costs}))
@@ -81,7 +81,7 @@ def test_prices_are_built_from_the_sources_as_their_packages_hold_them(tmp_path:
 
 
 def test_the_shipped_catalogue_says_where_it_comes_from() -> None:
-    """Sources with edition, day and licence, in the file itself and in the notice beside it."""
+    """Source, edition, date and licence are in the file and in the notice beside it."""
     document = from_json(json.loads(gzip.decompress(build.TARGET.read_bytes())))
     assert [(note.name, note.licence) for note in document.notes] == [
         ("LiteLLM", "MIT"),
@@ -99,7 +99,7 @@ def test_the_shipped_catalogue_says_where_it_comes_from() -> None:
 
 
 def test_the_document_counts_what_the_sources_say_now() -> None:
-    """`python -m capabilities.catalogue.report` writes the table; each fact's row adds up to the models counted."""
+    """`python -m capabilities.catalogue.report` writes the table, and the counts of each fact add up to all models."""
     text = report.DOCUMENT.read_text("utf-8")
     counts = report.table(default_catalogue())
     assert report.fill(text, counts) == text
@@ -109,7 +109,7 @@ def test_the_document_counts_what_the_sources_say_now() -> None:
 
 
 def test_litellms_map_is_read_for_chat_models_that_say_something() -> None:
-    """Silence is neither yes nor no; a model that declares nothing, or does not chat, stays out."""
+    """An absent field is neither yes nor no. Models without any field and models that do not chat are left out."""
     models = {
         "sample_spec": {"mode": "one of: chat", "supports_vision": True},
         "chatty": {
@@ -135,7 +135,7 @@ def test_litellms_map_is_read_for_chat_models_that_say_something() -> None:
 
 
 def test_models_devs_list_is_read_for_models_that_take_and_give_text() -> None:
-    """Its modalities are complete: what is not in the list is no; a model of another kind, or of odd shape, is out."""
+    """Its modalities are complete, so an absent one means no. Other kinds of models and malformed rows are left out."""
     text = {"input": ["text", "image", "pdf"], "output": ["text"]}
     api = {
         "host": {
@@ -156,7 +156,7 @@ def test_models_devs_list_is_read_for_models_that_take_and_give_text() -> None:
 
 
 def test_the_sdks_are_read_for_last_days() -> None:
-    """Openai writes them into a docstring, anthropic into a table in English."""
+    """OpenAI's SDK has the dates in a docstring, Anthropic's in a table of English dates."""
     openai = '''"""Deprecated values:
 
 - "gpt-a", "gpt-a-2025-01-01":
@@ -176,7 +176,7 @@ def test_the_sdks_are_read_for_last_days() -> None:
 
 
 def test_rows_of_many_hosts_become_ours_and_what_the_maker_does_not_list_stands_for_all() -> None:
-    """The first of a host's names that lists a model counts; regions of one model become one row of their own mind."""
+    """The first of a host's names for a model counts. Regions that contradict each other are merged as contested."""
     rows = group_rows(
         [
             Listing("openai", "gpt-a", Statement("v")),
@@ -199,7 +199,7 @@ def test_rows_of_many_hosts_become_ours_and_what_the_maker_does_not_list_stands_
 
 
 def test_the_earliest_of_a_hosts_last_days_counts() -> None:
-    """Regions may end at different days; a host that is not ours gives none."""
+    """Regions may end at different days; hosts that we do not know are left out."""
     ends = group_ends(
         [
             Listing("azure", "azure/us/gpt-a", Statement(), date(2027, 1, 2)),
@@ -212,7 +212,7 @@ def test_the_earliest_of_a_hosts_last_days_counts() -> None:
 
 
 def test_a_document_comes_back_from_its_file() -> None:
-    """Order of rows and sources is kept; the makers' days stand first."""
+    """The order of rows and sources is kept, and makers' dates come first."""
     first, maker = SourceNote("List", "1", "2026-01-02", "MIT"), SourceNote("Maker", "3", "2026-01-01")
     document = build_document(
         [(first, {"openai": {"gpt-b": Statement("v"), "gpt-a": Statement("v", "f", "s", 7, 8)}})],
@@ -225,5 +225,5 @@ def test_a_document_comes_back_from_its_file() -> None:
 
 @pytest.mark.parametrize("statements", [(None, Statement("v", "f", "", 1)), (Statement("", "v"), None), (Statement(),)])
 def test_a_row_is_its_statements_again(statements: tuple[Statement | None, ...]) -> None:
-    """What is written is what is read, also where a source has no word."""
+    """Encoding and decoding are inverse, also for absent statements."""
     assert decode_row(encode_row(statements)) == statements

@@ -1,4 +1,4 @@
-"""Renewing the catalogue: what each file becomes, what a provider's own list says, and what is refused, in words."""
+"""Refreshing the catalogue from uploaded files and providers' own lists, and which files are refused."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def verdict(document: CatalogueDocument, model: str, name: str) -> FactVerdict:
 
 
 def test_models_devs_list_renews_its_own_part_alone() -> None:
-    """LiteLLM's word stays, and is contested now; what models.dev no longer lists is LiteLLM's alone."""
+    """LiteLLM's statements stay and may now be contested; a model no longer on models.dev has LiteLLM's alone."""
     new = read_edition(json.dumps(API).encode(), BASE, TODAY)
     assert [note.label for note in new.sources] == ["LiteLLM 1", "models.dev 2026-11-22"]
     assert verdict(new, "gpt-a", "vision") is FactVerdict.CONTESTED
@@ -75,7 +75,7 @@ def test_models_devs_list_renews_its_own_part_alone() -> None:
 
 
 def test_litellms_map_renews_its_part_and_its_last_days() -> None:
-    """The maker's own day stays before it."""
+    """The maker's own date still takes precedence."""
     new = read_edition(json.dumps(MAP).encode(), BASE, TODAY)
     assert [note.label for note in new.sources] == ["LiteLLM 2026-11-22", "models.dev 2"]
     end, sdk = (asking(new).retirement("openai", name) for name in ("gpt-a", "gpt-b"))
@@ -85,7 +85,7 @@ def test_litellms_map_renews_its_part_and_its_last_days() -> None:
 
 @pytest.mark.parametrize("pack", [str.encode, lambda text: gzip.compress(text.encode())], ids=["plain", "packed"])
 def test_a_builds_own_file_replaces_all_of_it(pack: Any) -> None:
-    """As it lies in the repository, or unpacked."""
+    """The file may be compressed, as in the repository, or not."""
     shipped = to_json(default_catalogue().document)
     assert to_json(read_edition(pack(shipped), BASE, TODAY)) == shipped
 
@@ -109,7 +109,7 @@ def test_a_builds_own_file_replaces_all_of_it(pack: Any) -> None:
     ],
 )
 def test_a_file_that_is_no_catalogue_is_refused_in_one_sentence(data: bytes, words: str) -> None:
-    """What it is, and what to choose instead; never an error of ours."""
+    """The message says what is wrong with the file, and no other exception is raised."""
     with pytest.raises(UnreadableCatalogueError, match=words):
         read_edition(data, BASE, TODAY)
 
@@ -149,13 +149,13 @@ def test_a_file_that_is_no_catalogue_is_refused_in_one_sentence(data: bytes, wor
 def test_providers_own_lists_are_read_as_they_write_them(
     entry: dict[str, Any], statement: Statement, ends: date | None
 ) -> None:
-    """Each vendor's own fields; what an entry is silent about stays so."""
+    """Each vendor has fields of its own; absent ones state nothing."""
     (listing,) = read_provider_list("host", [entry, {"id": "names-only"}, {"id": "text-embedding-9"}, "odd"])
     assert (listing.statement, listing.ends) == (statement, ends)
 
 
 def test_a_providers_own_list_settles_what_was_contested_with_one_other() -> None:
-    """It stands under its own host, and its last day before everybody else's."""
+    """The list counts for its own host, and its retirement date precedes all others."""
     contested = read_edition(json.dumps(API).encode(), BASE, TODAY)
     entries = [{"id": "gpt-a", "capabilities": {"vision": True}, "shutdown_date": "2026-12-11"}]
     new = read_own_list("ours", list_host("ours", "https://api.openai.com/v1"), entries, contested, TODAY)
@@ -166,7 +166,7 @@ def test_a_providers_own_list_settles_what_was_contested_with_one_other() -> Non
 
 
 def test_a_host_that_nobody_knows_stands_under_its_own_address() -> None:
-    """A gateway of one's own that lists what its models read is believed for itself alone."""
+    """A private gateway's own list counts for that gateway alone."""
     entries = [{"id": "house-model", "capabilities": {"vision": True}}]
     host = list_host("ours", "https://llm.example.org:8443/v1")
     catalogue = asking(read_own_list("ours", host, entries, BASE, TODAY))
@@ -177,13 +177,13 @@ def test_a_host_that_nobody_knows_stands_under_its_own_address() -> None:
 
 
 def test_a_list_of_names_alone_is_refused() -> None:
-    """Most compatible servers say no more."""
+    """Most OpenAI-compatible servers list nothing else."""
     with pytest.raises(UnreadableCatalogueError, match="only lists model names"):
         read_own_list("ours", "openai", [{"id": "gpt-a"}], BASE, TODAY)
 
 
 def test_the_difference_names_what_comes_goes_and_reads_otherwise() -> None:
-    """A yes that becomes contested is a change; how sure a yes is, is none."""
+    """A yes that becomes contested is a change; other changes of a verdict are not."""
     change = compare_editions(BASE, read_edition(json.dumps(API).encode(), BASE, TODAY))
     assert change.added == (("openai", "gpt-c"),)
     assert change.removed == ()

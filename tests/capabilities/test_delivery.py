@@ -94,7 +94,7 @@ def rows() -> list[tuple[str, str, str, str]]:
 
 @pytest.mark.parametrize(("name", "capability", "protocol", "outcome"), rows())
 def test_kind_and_capability_and_protocol_decide(name: str, capability: str, protocol: str, outcome: str) -> None:
-    """A file goes natively exactly where the model has its capability and the protocol a slot for its type."""
+    """A file is sent natively exactly where the model has its capability and the protocol a slot for its type."""
     words = () if capability == "-" else (capability,)
     assert decide(FILES[name], reader(protocol, *words)).outcome == outcome
 
@@ -111,7 +111,7 @@ def test_kind_and_capability_and_protocol_decide(name: str, capability: str, pro
     ],
 )
 def test_every_delivery_says_why(name: str, capability: str, protocol: str, code: ReasonCode) -> None:
-    """The reason is the first obstacle there is, or that the file fits; it reads as an English sentence."""
+    """The reason is the first obstacle, or that the file fits, and is shown as an English sentence."""
     reason = decide(FILES[name], reader(protocol, capability)).reason
     assert reason.code is code
     assert reason.sentence().endswith(".")
@@ -119,7 +119,6 @@ def test_every_delivery_says_why(name: str, capability: str, protocol: str, code
 
 
 def test_the_reason_names_the_type_and_the_slot() -> None:
-    """A person reads what exactly was not taken."""
     sentence = decide(TIFF, reader("openai", "vision")).reason.sentence()
     assert sentence == "image_url does not accept image/tiff."
 
@@ -147,7 +146,7 @@ def limited(protocol: str = "openai", **image: object) -> Reader:
 def test_a_file_over_a_limit_is_described_with_that_limit(
     limits: dict[str, object], file: FilePart, position: Position, code: ReasonCode
 ) -> None:
-    """One byte, pixel or file over a limit is over it."""
+    """One byte, pixel or file over a limit exceeds it."""
     delivery = decide(file, limited(**limits), position)
     assert (delivery.outcome, delivery.reason.code) == (Outcome.DESCRIBED, code)
     assert {"limit", "actual"} <= set(delivery.reason.facts)
@@ -164,26 +163,26 @@ def test_a_file_over_a_limit_is_described_with_that_limit(
     ],
 )
 def test_a_file_at_its_limit_is_still_native(limits: dict[str, object], file: FilePart, position: Position) -> None:
-    """A limit is the most that is taken, not the first that is refused."""
+    """A limit is the largest value that is allowed."""
     assert decide(file, limited(**limits), position).outcome is Outcome.NATIVE
 
 
 def test_a_document_with_too_many_pages_is_described() -> None:
-    """Pages count where they are known."""
+    """Pages count only where their number is known."""
     delivery = decide(replace(PDF, pages=601), reader("anthropic", "file"))
     assert (delivery.outcome, delivery.reason.code) == (Outcome.DESCRIBED, ReasonCode.TOO_MANY_PAGES)
 
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini", "echo"])
 def test_what_cannot_be_measured_is_no_reason_to_describe(protocol: str) -> None:
-    """Unknown size, pixels and pages leave a file native (REQUIREMENTS, decision 3)."""
+    """A file of unknown size, pixels and pages stays native."""
     for file in (PNG, PDF):
         unknown = replace(file, size=None, width=None, height=None, pages=None)
         assert decide(unknown, reader(protocol, "vision", "file")).outcome is Outcome.NATIVE
 
 
 def test_a_request_that_would_grow_too_large_takes_no_more_files() -> None:
-    """The bytes of a whole request count, as base64, together with what it holds already."""
+    """The limit covers the whole request: files as base64 plus everything already in it."""
     strict = reader("openai", "vision")
     strict = replace(strict, slots=with_limits(strict.slots, {"maxRequestBytes": 160}))
     assert decide(PNG, strict, Position(request_bytes=100)).outcome is Outcome.NATIVE
@@ -192,7 +191,7 @@ def test_a_request_that_would_grow_too_large_takes_no_more_files() -> None:
 
 @pytest.mark.parametrize("role", [Role.SYSTEM, Role.ASSISTANT])
 def test_a_file_in_a_system_or_assistant_message_is_described(role: Role) -> None:
-    """Protocols take files from users and tools only; text files are words and may stand anywhere."""
+    """Protocols take files from users and tools only. Text files are inlined as text in any role."""
     delivery = decide(PNG, reader("openai", "vision"), Position(role))
     assert (delivery.outcome, delivery.reason.code) == (Outcome.DESCRIBED, ReasonCode.ROLE)
     assert decide(CSV, reader("openai"), Position(role)).outcome is Outcome.INLINED
@@ -217,13 +216,13 @@ TOOL_RESULTS = [
 def test_media_in_a_tool_result_goes_where_the_protocol_takes_it(
     protocol: str, file: FilePart, tool_media: ToolMedia | None, outcome: Outcome
 ) -> None:
-    """Native inside the result, moved behind the results, or described: as the protocol, or the reader, says."""
+    """A file is native in the result, moved after the results or described, by protocol or by the reader's setting."""
     everything = Reader(slots_for(protocol), EVERYTHING, tool_media=tool_media)
     assert decide(file, everything, Position(Role.TOOL)).outcome is outcome
 
 
 def test_a_url_goes_where_the_protocol_takes_urls() -> None:
-    """A remote file is passed on or described, and never needs its content."""
+    """A remote file is passed on or described, and its content is never needed."""
     remote = FilePart(Kind.IMAGE, "image/png", url="https://example.org/a.png")
     assert decide(remote, reader("openai", "vision")).outcome is Outcome.NATIVE
     assert decide(remote, reader("openai")).reason.code is ReasonCode.NO_CAPABILITY
@@ -233,14 +232,14 @@ def test_a_url_goes_where_the_protocol_takes_urls() -> None:
 
 
 def test_an_empty_file_is_described_as_empty() -> None:
-    """Providers refuse empty media; an empty text is an empty text."""
+    """Providers refuse empty media, but an empty text is inlined."""
     assert decide(replace(PNG, size=0), reader("openai", "vision")).reason.code is ReasonCode.EMPTY
     assert decide(replace(CSV, size=0), reader("openai")).outcome is Outcome.INLINED
 
 
 @pytest.mark.parametrize("file", [replace(PNG, unreadable="artifact_missing"), replace(CSV, content=None)])
 def test_a_file_known_to_be_unreadable_is_described_whatever_the_policy(file: FilePart) -> None:
-    """No candidate could read it, so skipping one for it would help nobody."""
+    """No candidate could read the file, so skipping this one would not help."""
     strict = reader("openai", "vision", policies=policies_of("native_only"))
     delivery = decide(file, strict)
     assert (delivery.outcome, delivery.reason.code) == (Outcome.DESCRIBED, ReasonCode.UNREADABLE)
@@ -253,7 +252,7 @@ def test_a_file_known_to_be_unreadable_is_described_whatever_the_policy(file: Fi
 def test_native_only_skips_nobody_for_what_nobody_could_take(
     capabilities: tuple[str, ...], file: FilePart, role: Role
 ) -> None:
-    """A file in an assistant's message, or an empty one, is described for every candidate, a text model included."""
+    """A file in an assistant's message, or an empty one, is described for every candidate, also for a text model."""
     strict = reader("openai", *capabilities, policies=policies_of("native_only"))
     assert decide(file, strict, Position(role)).outcome is Outcome.DESCRIBED
 
@@ -272,7 +271,7 @@ def test_native_only_skips_nobody_for_what_nobody_could_take(
     ],
 )
 def test_who_can_read_a_file_is_told_by_the_same_decision(file: FilePart, able: bool) -> None:
-    """Type, size and limits count, whether its bytes are at hand does not: they are where the file will be read."""
+    """Type, size and limits count. The content need not be available here, since the file will be read elsewhere."""
     who = limited(maxBytes=1000)
     assert can_read(file, who) is able
 
@@ -308,7 +307,7 @@ POLICIES = [
 def test_a_policy_finds_another_form_for_what_does_not_fit(
     policy: str, file: FilePart, capabilities: tuple[str, ...], outcome: Outcome
 ) -> None:
-    """Extract takes out words and archives' listings, convert re-encodes images, native_only refuses the rest."""
+    """`extract` takes text and archive listings, `convert` re-encodes images, `native_only` refuses the rest."""
     assert decide(file, reader("openai", *capabilities, policies=policies_of(policy))).outcome is outcome
 
 
@@ -324,28 +323,28 @@ def test_conversion_aims_at_the_limits_of_the_slot() -> None:
 
 
 def test_conversion_does_not_make_room_for_one_file_too_many() -> None:
-    """What converting cannot cure stays a reason to describe."""
+    """Too many files are still too many after a conversion."""
     full = limited(maxCount=1)
     delivery = decide(TIFF, replace(full, policies=policies_of("convert")), Position(counts={"image": 1}))
     assert delivery.outcome is Outcome.DESCRIBED
 
 
 def test_an_unknown_policy_is_an_error_that_names_it() -> None:
-    """A typing error in a policy is told, not ignored."""
+    """A typing error in a policy is reported, not ignored."""
     with pytest.raises(ValueError, match="shrink"):
         policies_of("extract+shrink")
     assert policies_of(None) == {ContentPolicy.DESCRIBE}
 
 
 def test_the_tables_are_complete() -> None:
-    """Every outcome has its word for people and its writer, every reason its sentence, every kind its capability."""
+    """Every outcome has its word and its writer, every reason its sentence, every kind its capability."""
     assert set(FORMS) == set(Outcome) == set(WRITERS)
     assert {*FORMS.values(), DeliveryForm.CUT} == set(DeliveryForm)
     assert set(SENTENCES) == set(ReasonCode)
     assert set(CAPABILITY_OF_KIND) == set(Kind)
 
 
-# -- the seeds' two tables ------------------------------------------------------------------------------------------
+# The requirements' two tables
 
 BETWEEN_AGENTS = {
     "PNG": "vision",
@@ -363,7 +362,7 @@ BETWEEN_AGENTS = {
 @pytest.mark.parametrize("name", list(FILES))
 @pytest.mark.parametrize("capability", ["vision", "audio", "video", "file"])
 def test_between_agents_capability_alone_decides(name: str, capability: str) -> None:
-    """Messages: native exactly with the kind's own capability; text files count as files (decision 4)."""
+    """A file between agents is native exactly with its own capability; text files count as files."""
     wanted = BETWEEN_AGENTS[name]
     outcome = decide(FILES[name], Reader(MESSAGE_SLOTS, Capabilities(("text", capability)))).outcome
     assert outcome is (Outcome.NATIVE if capability == wanted else Outcome.DESCRIBED)
@@ -383,14 +382,14 @@ GET_ARTIFACT = {
 @pytest.mark.parametrize("name", list(GET_ARTIFACT))
 @pytest.mark.parametrize("capability", ["vision", "audio", "video", "file"])
 def test_get_artifact_also_takes_audio_and_video_as_files(name: str, capability: str) -> None:
-    """get_artifact: image needs vision; every other binary goes with file, audio also with audio (decision 1)."""
+    """An image needs vision; every other binary goes with `file`, audio also with `audio`, video also with `video`."""
     delivery = decide(FILES[name], Reader(GET_ARTIFACT_SLOTS, Capabilities(("text", capability))))
     slot = GET_ARTIFACT[name].get(capability)
     assert delivery.outcome is (Outcome.NATIVE if slot else Outcome.DESCRIBED)
     assert (delivery.slot.name if delivery.slot else None) == slot
 
 
-# -- laws ------------------------------------------------------------------------------------------------------------
+# Properties
 
 KINDS = st.sampled_from(Kind)
 TYPES = st.sampled_from(["image/png", "image/tiff", "audio/wav", "audio/x-odd", "video/mp4", "application/pdf", "a/b"])
@@ -429,7 +428,7 @@ POSITIONS = st.builds(
 def test_every_file_has_one_decision_and_native_needs_the_capability(
     file: FilePart, who: Reader, where: Position
 ) -> None:
-    """For any file, reader and place there is an answer, always the same, and media only with its capability."""
+    """For any file, reader and position there is one decision, always the same, and media need the capability."""
     delivery = decide(file, who, where)
     assert delivery == decide(file, who, where)
     assert delivery.reason.sentence()
@@ -443,7 +442,7 @@ def test_every_file_has_one_decision_and_native_needs_the_capability(
 
 @given(file=PARTS, who=READERS, where=POSITIONS)
 def test_a_capability_never_makes_things_worse(file: FilePart, who: Reader, where: Position) -> None:
-    """A reader that can do more gets natively whatever the same reader got natively before."""
+    """A file that was native with fewer capabilities stays native with all of them."""
     able = replace(who, capabilities=EVERYTHING)
     if decide(file, who, where).outcome in (Outcome.NATIVE, Outcome.HOISTED):
         assert decide(file, able, where).outcome in (Outcome.NATIVE, Outcome.HOISTED)

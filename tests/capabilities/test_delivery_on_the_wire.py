@@ -1,4 +1,4 @@
-"""What was decided is what is written: every native file has its place in the payload of every provider we know."""
+"""Every native file is in the payload, for every provider with a preset."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ REMOTE = [
 
 
 def conversation(files: list[FilePart]) -> ChatRequest:
-    """The files in a user's message, in the history and in two tool results."""
+    """Return a chat with the files in a user's message and in two tool results."""
     calls = (ToolCall("c1", "look", "{}"), ToolCall("c2", "look", "{}"))
     half = len(files) // 2
     return ChatRequest(
@@ -90,7 +90,7 @@ def leaves(value: Any) -> Iterator[Any]:
 @pytest.mark.requirement("MCR-P2", "MCR-2.1", "MCR-2.3", "MCR-2.5")
 @pytest.mark.parametrize("preset", HOSTS, ids=lambda each: each.name)
 def test_every_native_file_is_really_in_the_payload(preset: HostPreset) -> None:
-    """One place for data a native file, in any message; none is replaced by a line of words on the way out."""
+    """The payload has one media value per native file, and none is replaced by a note on the way."""
     done, payload = sent(conversation(FILES), preset, WORDS)
     natives = [part for message in done.chat.messages for part in message.parts if isinstance(part, NativePart)]
     places = [leaf for leaf in leaves(payload) if isinstance(leaf, MediaData)]
@@ -101,7 +101,7 @@ def test_every_native_file_is_really_in_the_payload(preset: HostPreset) -> None:
 
 @pytest.mark.parametrize("preset", HOSTS, ids=lambda each: each.name)
 def test_every_native_url_is_really_in_the_payload(preset: HostPreset) -> None:
-    """A remote file is passed on, or described with its address; it is there either way."""
+    """A remote file is passed on, or described with its URL."""
     done, payload = sent(conversation(REMOTE), preset, WORDS)
     text = json.dumps(payload, default=str)
     assert "cannot be sent here" not in text
@@ -119,7 +119,7 @@ def test_every_native_url_is_really_in_the_payload(preset: HostPreset) -> None:
 def test_no_string_of_a_payload_holds_a_files_base64(
     preset: HostPreset, words: list[str], chosen: list[FilePart]
 ) -> None:
-    """Data stands in media places only, whatever the provider, the capabilities and the files."""
+    """File data is only in media values, whatever the provider, the capabilities and the files."""
     files = [replace(each, content=each.content) for each in chosen]
     _, payload = sent(conversation(files), preset, words)
     text = "\n".join(leaf for leaf in leaves(payload) if isinstance(leaf, str))

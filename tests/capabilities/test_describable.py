@@ -1,4 +1,4 @@
-"""Who can be asked about which file: one that gets it as it is, converted or page by page, and can do it in one go."""
+"""Which describer can describe which file: one that gets it natively, converted or as pages, within the limits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOTHING = Inspection()
 
 @dataclass(frozen=True)
 class Inspected(FakeScan):
-    """A scan, or a clip, that was looked into."""
+    """A scan or clip with inspection results."""
 
     found: Inspection = NOTHING
 
@@ -52,7 +52,7 @@ SEEING = reader("vision", protocol="openai")
     ],
 )
 def test_a_file_that_reaches_the_describer_is_described(file: FilePart, describer: Reader) -> None:
-    """As it is, converted or as the images of its pages, whatever policy the describer itself has."""
+    """The file is sent natively, converted or as images of its pages, whatever the describer's own policy."""
     assert obstacle_to_describing(file, describer) is None
 
 
@@ -76,14 +76,14 @@ def test_a_file_that_reaches_the_describer_is_described(file: FilePart, describe
     ],
 )
 def test_what_cannot_be_described_says_why(file: FilePart, describer: Reader, code: ReasonCode) -> None:
-    """Before anybody is asked, and paid."""
+    """The obstacle is found before a describer is called and paid for."""
     reason = obstacle_to_describing(file, describer)
     assert reason is not None
     assert reason.code is code
 
 
 def test_the_length_of_a_recording_is_looked_up_where_it_is_not_known() -> None:
-    """A clip that came inside a request was not measured; one that cannot be measured is asked about."""
+    """A clip from a request is measured first. If its length cannot be measured, it is described."""
     long = replace(CLIP, seconds=None, content=Inspected(found=Inspection(seconds=900.2)))
     reason = obstacle_to_describing(long, EVERYTHING)
     assert reason is not None

@@ -1,4 +1,4 @@
-"""Amounts go from one currency into another by set rates alone, there and back and across."""
+"""Amounts are converted by configured rates only: forward, backward and through the common currency."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ TODAY = date(2026, 11, 23)
     ],
 )
 def test_an_amount_is_converted_by_the_rates_there_are(nanos: int, currency: str, into: str, found: int | None):
-    """Directly, back, and across; what has no rate is not guessed."""
+    """A missing rate is not guessed."""
     assert TABLE.convert(nanos, currency, into) == found
 
 
 def test_a_total_is_of_all_or_of_none():
-    """A sum without one of its parts would be wrong."""
+    """A total without one of its parts would be wrong, so it is None."""
     assert TABLE.total({"USD": 1_000, "CNY": 100, "XXX": 0}) == 7_200
     assert TABLE.total({"USD": 1_000, "JPY": 1}) is None
     assert ExchangeTable().total({"USD": 1_000}) is None
 
 
 def test_a_price_is_converted_whole():
-    """Every sort of its tokens; without a rate there is none."""
+    """Every sort of tokens is converted; without a rate the price is None."""
     price = price_of({"currency": "USD", "input": 2, "output": 10})
     assert price is not None
     found = TABLE.price_in(price, "CNY")
@@ -68,12 +68,11 @@ def test_a_price_is_converted_whole():
     ],
 )
 def test_what_is_no_rate_is_named_at_its_field(change: dict[str, str], field: str):
-    """Each with a sentence of its own."""
     assert [each.field for each in check_rate(replace(DOLLAR, **change), (), TODAY)] == [field]
 
 
 def test_all_rates_lead_into_one_currency():
-    """So that there is one total."""
+    """Rates into several currencies would give several totals."""
     assert [*check_rate(EURO, [DOLLAR], TODAY)] == []
     back = ExchangeRate("CNY", "EUR", "0.12", "2026-11-22", "bank")
     assert [each.field for each in check_rate(back, [DOLLAR], TODAY)] == ["into"]

@@ -1,4 +1,4 @@
-"""Twenty files that give orders: what a describer reads out of them reaches the answering model only as a quotation."""
+"""Instructions in files, repeated by a describer, reach the answering model only as a quotation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SPEAKING = [name for name in PROTOCOLS if name != "echo"]
 
 
 def draw(name: str) -> FilePart:
-    """A picture with these words on it; every fifth as a scanned page."""
+    """Return an image with the hostile text on it; every fifth one is a scanned page."""
     image = Image.new("RGB", (640, 240), "white")
     ImageDraw.Draw(image).text((8, 8), HOSTILE[name][:400].encode("ascii", "replace").decode(), fill="black")
     scanned, buffer = list(HOSTILE).index(name) % 5 == 4, io.BytesIO()
@@ -38,7 +38,7 @@ def draw(name: str) -> FilePart:
 
 
 def conversation(file: FilePart, role: Role) -> ChatRequest:
-    """The file in the user's message, or in the result of a tool."""
+    """Return a chat with the file in the user's message or in a tool result."""
     call = Message(Role.ASSISTANT, (TextPart("looking"),), (ToolCall("c1", "look", "{}"),))
     asked = Message(Role.USER, (TextPart("What is in it?"), *([file] if role is Role.USER else [])))
     result = Message(Role.TOOL, (file if role is Role.TOOL else TextPart("ok"),), tool_call_id="c1")
@@ -53,7 +53,7 @@ def strings(value: Any) -> Iterator[str]:
 
 
 def say(file: FilePart, describer: str, message: int) -> ModelDescription:
-    """A describer that reads out what is on the file, word for word."""
+    """Play a describer that repeats what is on the file word for word."""
     words = HOSTILE[(file.filename or "").removesuffix(".bin")]
     return ModelDescription(DescriptionState.BY_MODEL, describer, quote_words(words, describer, "en"))
 
@@ -62,7 +62,7 @@ def say(file: FilePart, describer: str, message: int) -> ModelDescription:
 @pytest.mark.parametrize("protocol", SPEAKING)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_orders_of_a_file_stand_behind_marks_alone(name: str, protocol: str, role: Role) -> None:
-    """In every vendor's payload, in a message and in a tool's result; the file itself is not in it."""
+    """This holds for every vendor's payload, in messages and tool results; the file itself is not sent."""
     slots = slots_for(protocol)
     blind = Reader(slots, policies=policies_of("extract+convert+describer"), describer_for=lambda _: SEER)
     to = ModelEndpoint(PROTOCOLS[protocol], Target("p", "https://example.org/v1", "m"), blind)

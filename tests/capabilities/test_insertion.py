@@ -1,4 +1,4 @@
-"""Facts in a Chinese sentence: a space beside Latin words and digits, none beside Chinese, English untouched."""
+"""Values inserted in Chinese sentences: a space beside Latin letters and digits, none beside Chinese characters."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from capabilities.core.translatable import insert_facts
     ],
 )
 def test_a_space_stands_only_between_chinese_and_latin(sentence: str, facts: dict[str, object], said: str) -> None:
-    """Whatever the translator wrote beside the hole."""
+    """The spaces that a translator wrote around the placeholder do not matter."""
     assert insert_facts(sentence, facts) == said
 
 
 def test_a_sentence_in_latin_letters_stays_as_it_is() -> None:
-    """A Chinese name in an English sentence keeps the spaces of the sentence, also in its code."""
+    """A Chinese name in an English sentence keeps the sentence's spaces."""
     assert insert_facts("Open %(name)s now (%(code)s)", {"name": "图片", "code": "图"}) == "Open 图片 now (图)"
 
 
 def test_a_fact_that_is_missing_is_an_error() -> None:
-    """As it is with the operator of Python."""
+    """Python's own formatting raises KeyError, too."""
     with pytest.raises(KeyError):
         insert_facts("%(name)s", {})

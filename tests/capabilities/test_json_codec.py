@@ -1,4 +1,4 @@
-"""The codec that the cores are given reads and writes what the standard library does; what it refuses, that decides."""
+"""The JSON codec gives the same results as the standard library, which reads and writes what the codec refuses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ JSON = st.recursive(
 
 
 def no_default() -> Callable[[Any], Any]:
-    """For values that are JSON."""
+    """Return a `default` that refuses everything."""
 
     def refuse(value: Any) -> Any:
         raise TypeError(f"{type(value).__name__} cannot be written as JSON")
@@ -36,26 +36,25 @@ def no_default() -> Callable[[Any], Any]:
 
 @given(JSON)
 def test_what_is_written_is_read_by_both_as_the_same_value(value: Any) -> None:
-    """Numbers beyond 64 bits are written digit by digit, by the standard library."""
+    """Numbers beyond 64 bits are written by the standard library."""
     assert json.loads(write_json(value, no_default)) == value
 
 
 @pytest.mark.parametrize("text", ['{"a": NaN}', '{"a": -Infinity}', '"\\ud800"', "123456789012345678", "[]", '"é"'])
 def test_what_the_codec_refuses_the_standard_library_reads(text: str) -> None:
-    """Providers answer with such things."""
+    """Providers send NaN, infinities and lone surrogates."""
     assert repr(read_json(text)) == repr(json.loads(text))
     assert repr(read_json(text.encode())) == repr(json.loads(text))
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[1,]", b"\xff", b"nul"])
 def test_what_is_no_json_is_a_value_error(text: bytes) -> None:
-    """As the standard library says it."""
-    with pytest.raises(ValueError):  # each of its kinds
+    with pytest.raises(ValueError):  # The codec and the standard library raise different subclasses.
         read_json(text)
 
 
 def test_a_place_of_media_is_found_by_both_writers() -> None:
-    """Where the codec gives up half way, the places it saw are forgotten and found again."""
+    """If the codec fails half way, the media values found so far are discarded and found again."""
     media = MediaData(blob_of(b"abc"), "data:x;base64,")
     payload = {"first": media, "huge": 2**80, "second": [media], "view": MappingProxyType({"a": (1, 2)})}
     assert isinstance(orjson.dumps({"a": 1}), bytes)

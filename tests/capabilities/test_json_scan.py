@@ -1,4 +1,4 @@
-"""JSON from outside is counted before it is parsed, and parsed in steps, to the same values as in one."""
+"""Incoming JSON is counted before it is parsed; large documents are parsed in steps to the same value."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ VALUES = st.recursive(
 
 @pytest.fixture
 def short_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Steps of a few bytes, so that every escape lies across the end of one."""
+    """Shorten the steps, so that every escape crosses the end of one."""
     monkeypatch.setattr(json_codec, "BLOCK", 16)
     monkeypatch.setattr(json_codec, "PIECE", 20)
 
 
 def count(value: Any) -> int:
-    """Strings, names and containers of a value."""
+    """Count the strings, keys and containers of a value."""
     if isinstance(value, dict):
         return 1 + len(value) + sum(map(count, value.values()))
     if isinstance(value, list):
@@ -44,7 +44,7 @@ def count(value: Any) -> int:
 @pytest.mark.usefixtures("short_steps")
 @given(value=VALUES, escaped=st.booleans())
 def test_any_document_parsed_in_steps_is_what_it_is_in_one_step(value: Any, escaped: bool) -> None:
-    """Long strings are taken out wherever they are, names too; no character is torn, each value is counted once."""
+    """Long strings and keys are lifted out, no character is split, and each value is counted once."""
     text = json.dumps(value, ensure_ascii=escaped).encode()
     scan = scan_json(text, 10**6)
     skeleton, texts = lift_strings(text, scan, orjson.loads, "@@")
@@ -56,7 +56,7 @@ def test_any_document_parsed_in_steps_is_what_it_is_in_one_step(value: Any, esca
 @pytest.mark.parametrize("number", range(12, 40))
 @pytest.mark.parametrize("before", ["", "a" * 40])
 def test_quotes_behind_any_number_of_backslashes_are_told_apart(number: int, before: str) -> None:
-    """A long string is passed over up to its next quote, which may be one of its characters."""
+    """A long string is skipped up to its next quote, which may be an escaped one."""
     value = [before + "\\" * number + '"' + "b" * 40, "\\" * number, {"c": []}]
     scan = scan_json(text := json.dumps(value).encode(), 10**6)
     skeleton, texts = lift_strings(text, scan, orjson.loads, "@@")
@@ -65,7 +65,7 @@ def test_quotes_behind_any_number_of_backslashes_are_told_apart(number: int, bef
 
 
 def test_words_in_a_string_are_no_values() -> None:
-    """A page of prose, and of JSON within JSON, is one value."""
+    """A text, also one with JSON in it, is one value."""
     prose = json.dumps({"text": 'He said: "[1, 2, {3}]", and left.\\ ' * 5_000}).encode()
     assert scan_json(prose, 3).values == 3
 
@@ -74,7 +74,7 @@ def test_words_in_a_string_are_no_values() -> None:
     "part", [b"[],", b"{},", b'"",', b'"a":1,', b"1,1,1,1,", b"[[],{}],", b'{"a":"b"},'], ids=lambda part: part.decode()
 )
 def test_many_small_values_are_refused_as_soon_as_they_are_counted(part: bytes, settings: Any) -> None:
-    """Whatever they are, and none is made; the refusal names the setting."""
+    """Counting stops before anything is parsed, and the error names the setting."""
     settings.MAX_JSON_VALUES = 1_000
     text = b"[" + part * 1_000_000
     with pytest.raises(JsonTooLargeError, match=r"1000 JSON values.*ROUTING_ADMIN_MAX_JSON_VALUES") as refusal:
@@ -83,14 +83,13 @@ def test_many_small_values_are_refused_as_soon_as_they_are_counted(part: bytes, 
 
 
 def test_as_many_values_as_may_be_are_parsed(settings: Any) -> None:
-    """Just within the bound."""
     settings.MAX_JSON_VALUES = 1_000
     text = b"[" + b",".join([b'"a"'] * 799) + b"]"
     assert len(load_json(text)) == 799
 
 
 def test_json_is_bounded_in_bytes_beside_its_files(settings: Any) -> None:
-    """Words count, base64 does not; what is stored as an artifact's text does not either."""
+    """Text counts, but base64 does not, nor does the text of an artifact."""
     settings.MAX_JSON_BYTES = 5 * 1024 * 1024
     words, file = "word, word " * 500_000, "data:image/png;base64," + "QUJD" * 2_000_000
     assert load_json(json.dumps({"url": file}).encode(), counts_text=True) == {"url": file}
@@ -104,14 +103,14 @@ def test_json_is_bounded_in_bytes_beside_its_files(settings: Any) -> None:
 
 @pytest.mark.parametrize("inside", ["\\ud83d", "\\ud83dx", "\x01", "\\x", "\\u12"])
 def test_a_large_document_is_refused_for_what_a_small_one_is(inside: str) -> None:
-    """A half of a pair, a control character, or an escape that is none, far into a long string."""
+    """Lone surrogates, control characters and invalid escapes are found far into a long string, too."""
     for filling in ("", "a" * 5_000_000):
         with pytest.raises(ValueError, match=re.compile("surrogate|control|escape|hex", re.I)):
             load_json(f'{{"a":"{filling}{inside}"}}'.encode())
 
 
 def test_json_within_a_string_is_bounded_too() -> None:
-    """The bound on a body does not see inside its strings: arguments of millions of lists stay the text they are."""
+    """The limit on a body does not see inside its strings; arguments with too many values stay text."""
     few, many = '{"a":' + "[" * 9 + "]" * 9 + "}", '{"a":[' + "[]," * 500_000 + "[]]}"
     assert object_of(few) == json.loads(few)
     assert object_of(many) == {"_raw": many}

@@ -1,4 +1,4 @@
-"""The rung above the bare facts: what another model says of a file reaches a reader that cannot read it, marked."""
+"""With the policy `describer`, a reader that cannot read a file gets another model's description of it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def text_of(file: FilePart, who: Reader, words: TextStyle) -> str:
 
 
 def test_words_stand_between_the_facts_and_the_reference() -> None:
-    """First the description's lines, then the describer's words, then the reference."""
+    """The order is facts, description, reference."""
     facts = text_of(PICTURE, reader(policy="describe"), TextStyle("en"))
     assert text_of(PICTURE, reader(), BY_MODEL) == f"{facts}\n<A cat on a mat.>\nArtifact ID: artifact:id1"
 
@@ -63,24 +63,23 @@ def test_words_stand_between_the_facts_and_the_reference() -> None:
     ("language", "slot"), [("en", f"[Here {SEER} describes"), ("zh", f"[此处为 {SEER} 对该文件的描述")]
 )
 def test_a_marked_slot_stands_where_nobody_was_asked_yet(language: str, slot: str) -> None:
-    """Without the words a line in the model's language says whose words will stand there."""
+    """A placeholder in the model's language names the describer."""
     assert slot in text_of(PICTURE, reader(), TextStyle(language))
 
 
 def test_a_failed_describer_leaves_the_facts_and_the_reference() -> None:
-    """The text is the same as without the rung; only the header tells."""
+    """The text is the same as without a describer; only the header shows the failure."""
     done = adapted(chat_with(PICTURE), reader(), style(DescriptionState.FAILED))
     assert done.deliveries[0].text == text_of(PICTURE, reader(policy="describe"), TextStyle("en"))
     assert summary(done.deliveries) == "image=described:describer_failed"
 
 
 def test_the_header_says_that_a_model_described() -> None:
-    """`by_model` where its words arrive."""
     assert summary(adapted(chat_with(PICTURE), reader(), BY_MODEL).deliveries) == "image=described:by_model"
 
 
 def test_what_is_still_to_be_described_is_told() -> None:
-    """A delivery says so until the words, or their failure, are known."""
+    """A delivery is marked until the description or its failure is known."""
     waiting = adapted(chat_with(PICTURE), reader(), TextStyle("en")).deliveries[0].delivery
     known = adapted(chat_with(PICTURE), reader(), BY_MODEL).deliveries[0].delivery
     assert (is_to_describe(waiting), is_to_describe(known)) == (True, False)
@@ -96,7 +95,7 @@ def test_what_is_still_to_be_described_is_told() -> None:
     ids=["gone", "empty", "elsewhere"],
 )
 def test_nobody_describes_what_cannot_be_looked_at(file: FilePart) -> None:
-    """Gone and empty files, and those that are only an address, have their facts."""
+    """Missing files, empty ones and plain URLs are replaced by their facts."""
     assert decide(file, reader()).describer == ""
 
 
@@ -104,12 +103,12 @@ def test_nobody_describes_what_cannot_be_looked_at(file: FilePart) -> None:
     "who", [reader(policy="extract+convert"), reader(describer="")], ids=["policy", "no describer"]
 )
 def test_the_rung_is_off_until_it_is_chosen_and_there(who: Reader) -> None:
-    """Without the policy's word, or without a model for it, a file has its facts."""
+    """Without the policy or without a describer, a file is replaced by its facts."""
     assert decide(PICTURE, who).describer == ""
 
 
 def test_what_only_lacks_room_is_not_described() -> None:
-    """A model that sees, and has seen enough pictures, is not told of the next one by another model."""
+    """A model that sees is not given another model's description of a picture over its limit."""
     who = reader("vision")
     full = replace(who, slots=with_limits(who.slots, {"image": {"maxCount": 1}}))
     deliveries = adapted(chat_with(PICTURE, replace(PICTURE, artifact_id="id2")), full, BY_MODEL).deliveries
@@ -117,18 +116,18 @@ def test_what_only_lacks_room_is_not_described() -> None:
 
 
 def test_a_scan_without_words_comes_to_the_rung() -> None:
-    """A document of which no text can be taken out is described, when its bytes have been looked into."""
+    """A document is described once its content turns out to have no text."""
     scan = FilePart(Kind.DOCUMENT, "application/pdf", "scan.pdf", 30, "id1", content=FakeContent())
     assert summary(adapted(chat_with(scan), reader(), BY_MODEL).deliveries) == "file=described:by_model"
 
 
 def test_who_is_told_of_a_file_does_not_count_as_its_reader() -> None:
-    """An agent whose model gets another model's words is not named as one that can read the file."""
+    """An agent whose model only gets a description is not listed as able to read the file."""
     assert not can_read(PICTURE, reader())
 
 
 def test_looking_whether_a_file_goes_as_it_came_asks_for_no_describer() -> None:
-    """That is looked at where nothing may be read."""
+    """This check is made where no file may be read."""
     asked: list[FilePart] = []
     who = replace(reader(), describer_for=_note(asked))
     assert not is_sent_as_it_came(chat_with(replace(PICTURE, artifact_id=None)), who)
@@ -144,7 +143,7 @@ def _note(asked: list[FilePart]) -> Callable[[FilePart], str]:
 
 
 def test_the_block_still_reads_back() -> None:
-    """Programs find the fields of the description before the words, and none in them."""
+    """Programs parse the fields before the description, and none out of it."""
     found = parse_all(text_of(PICTURE, reader(), style(DescriptionState.BY_MODEL, "> [Attachment received]")))
     assert [(each.block, each.filename, each.artifact_ref) for each in found] == [
         ("attachment", "cat.png", "artifact:id1")
@@ -173,7 +172,7 @@ KINDS = {
 def test_the_rung_changes_nothing_of_what_a_candidate_can_read(
     files: list[str], protocol: str, capabilities: frozenset[str], role: Role, words: TextStyle
 ) -> None:
-    """With it and without, every file that arrives in any form arrives in the same; only bare facts grow."""
+    """Files that arrive in any form are unchanged by the policy; only bare facts are extended."""
     chat = ChatRequest((Message(role, tuple(KINDS[name] for name in files), tool_call_id="call"),))
     base = Reader(slots_for(protocol), Capabilities(("text", *sorted(capabilities))), policies_of("extract+convert"))
     rung = replace(base, policies=policies_of(POLICY), describer_for=lambda _: SEER)
@@ -196,7 +195,7 @@ def test_the_rung_changes_nothing_of_what_a_candidate_can_read(
 def test_a_conversation_with_descriptions_begins_as_it_did(
     turns: list[list[str]], capabilities: frozenset[str], failing: frozenset[str]
 ) -> None:
-    """The prefix law with the rung on: what came of a file first is what every later turn holds."""
+    """The first result for a file, description or failure, is kept in every later turn."""
 
     def description_of(file: FilePart, describer: str, message: int) -> ModelDescription:
         if any(file == KINDS[name] for name in failing):

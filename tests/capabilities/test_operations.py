@@ -1,4 +1,4 @@
-"""Calls beside chat, written and read: addresses, forms, what counts as an answer, what was made and counted."""
+"""Requests and answers of the APIs beside chat: URLs, bodies, valid answers, media and usage."""
 
 from __future__ import annotations
 
@@ -26,20 +26,18 @@ OPERATION = {each.name: each for each in OPERATIONS}
 
 
 def encode(name: str, fields: dict[str, Any], shape: BodyShape = BodyShape.JSON, **target: Any) -> UpstreamRequest:
-    """The call of an operation."""
     where = Target(**{"provider": "p", "endpoint": "https://llm.example/v1", "model": "m", "api_key": "k", **target})
     return Passing(operation=OPERATION[name], shape=shape).encode(ChatRequest((), extra=fields), where, stream=False)
 
 
 def decode(name: str, body: bytes, kind: str = "application/json", **call: Any) -> PassedAnswer | Failure:
-    """What a whole response comes to."""
     outcome = Passing(operation=OPERATION[name], **call).decode(200, {"Content-Type": kind}, body)
     assert isinstance(outcome, PassedAnswer | Failure)
     return outcome
 
 
 def fault(name: str, body: bytes, kind: str = "application/json", **call: Any) -> Fault:
-    """Why a response is no answer."""
+    """Return the fault of a response that is not a valid answer."""
     outcome = decode(name, body, kind, **call)
     assert isinstance(outcome, Failure)
     return outcome.fault
@@ -56,12 +54,12 @@ def fault(name: str, body: bytes, kind: str = "application/json", **call: Any) -
     ],
 )
 def test_a_call_stands_beside_the_chat_s(endpoint: str, url: str) -> None:
-    """Whether the endpoint is a base URL or a whole call; its query stays."""
+    """The endpoint may be a base URL or a full one; its query string is kept."""
     assert encode("embeddings", {}, endpoint=endpoint).url == url
 
 
 def test_the_provider_s_own_fields_come_last() -> None:
-    """In JSON and in forms, where what is no text is JSON."""
+    """This holds for JSON and for forms, where values other than text are written as JSON."""
     extra = {"input_type": "query", "deep": {"a": 1}}
     assert encode("embeddings", {"input": "a", "deep": {"b": 2}}, extra_body=extra).payload == {
         "input": "a",
@@ -74,7 +72,7 @@ def test_the_provider_s_own_fields_come_last() -> None:
 
 
 def test_a_form_is_written_so_that_nothing_in_it_can_end_a_part() -> None:
-    """Names with quotes and line ends, and words of every script; its length is known before it is read."""
+    """Quotes and line ends in names are escaped, and the length is known before files are read."""
     fields = {'a"b\r\nc': ("one", "zwei 你好"), "file": (FormFile('x"\n.wav', "audio/wav", blob_of(b"\x00--\r\n")),)}
     request = encode("transcriptions", fields, BodyShape.FORM)
     assert isinstance(request, FormRequest)
@@ -107,12 +105,12 @@ def test_a_form_is_written_so_that_nothing_in_it_can_end_a_part() -> None:
     ],
 )
 def test_what_is_no_answer_is_a_fault(name: str, body: bytes, kind: str, expected: Fault) -> None:
-    """So that another candidate can give one."""
+    """A fault lets the next candidate answer."""
     assert fault(name, body, kind) is expected
 
 
 def test_a_plain_transcript_may_be_anything_but_a_web_page() -> None:
-    """Also silence."""
+    """An empty transcript is valid, too."""
     said = decode("transcriptions", b"<noise>", "text/plain", answer_format="srt")
     assert isinstance(said, PassedAnswer)
     assert (said.body, said.text, said.content_type) == (b"<noise>", "<noise>", "text/plain")
@@ -121,7 +119,7 @@ def test_a_plain_transcript_may_be_anything_but_a_web_page() -> None:
 
 
 def test_a_type_that_a_caller_could_run_is_not_passed_on() -> None:
-    """Bytes of whatever type are bytes, words are words."""
+    """Unknown types become bytes or plain text."""
     sound = decode("speech", b"<svg>", "image/svg+xml")
     words = decode("transcriptions", b"a", "text/xml", answer_format="text")
     assert isinstance(sound, PassedAnswer)
@@ -130,13 +128,13 @@ def test_a_type_that_a_caller_could_run_is_not_passed_on() -> None:
 
 
 def test_no_ranks_are_an_answer() -> None:
-    """A threshold may leave none; Voyage calls them `data`."""
+    """A threshold may exclude all results; Voyage names the list `data`."""
     for body in (b'{"results": []}', b'{"data": [{"index": 0}]}'):
         assert isinstance(decode("rerank", body), PassedAnswer)
 
 
 def test_an_answer_names_its_model_as_the_caller_does_and_is_else_untouched() -> None:
-    """Not a byte changes where the name is the same, or where there is none."""
+    """The bytes are unchanged where the name is the same or absent."""
     raw = b'{"data":[{"embedding":[1.0e-05]}],  "model":"m-2"}'
     said = decode("embeddings", raw)
     assert isinstance(said, PassedAnswer)
@@ -148,7 +146,7 @@ def test_an_answer_names_its_model_as_the_caller_does_and_is_else_untouched() ->
 
 
 def test_whole_answers_become_the_events_that_were_asked_for() -> None:
-    """Each image one, a sound two; the log has what was made."""
+    """Each image becomes one event and a sound two; the media are logged."""
     two = json.dumps({"data": [{"b64_json": "AA=="}, {"b64_json": "AQ=="}], "output_format": "webp"}).encode()
     said = decode("images", two, stream=True)
     assert isinstance(said, PassedAnswer)
@@ -165,7 +163,7 @@ def test_whole_answers_become_the_events_that_were_asked_for() -> None:
 
 
 def test_a_stream_without_its_last_event_is_cut() -> None:
-    """And one with it is whole without a goodbye."""
+    """With the last event, `[DONE]` is not needed."""
     first, last = (
         b'data: {"type": "transcript.text.delta", "delta": "a"}\n\n',
         b'data: {"type": "transcript.text.done"}\n\n',
@@ -176,7 +174,7 @@ def test_a_stream_without_its_last_event_is_cut() -> None:
 
 
 def test_a_stream_of_completions_is_whole_with_every_choice() -> None:
-    """Its count may follow; the goodbye ends one that has fewer choices than were asked for, but none without any."""
+    """Usage may follow. `[DONE]` ends a stream with fewer choices than requested, but not one without any."""
     end = b'data: {"choices": [{"index": 0, "text": "a", "finish_reason": "stop"}]}\n\n'
     count = b'data: {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 4}}\n\n'
     goodbye = b"data: [DONE]\n\n"
@@ -194,12 +192,12 @@ def test_a_stream_of_completions_is_whole_with_every_choice() -> None:
 
 
 def test_the_text_of_a_streamed_completion_is_counted_where_its_provider_does_not() -> None:
-    """All choices, whatever stands in their words."""
+    """All choices count, whatever characters their text has."""
     frames = [frame_of(SseEvent(json.dumps({"choices": [{"text": text}]}))) for text in ('data: "', "你好\n")]
     assert text_of_frames([*frames, "data: [DONE]\n\n"]) == 'data: "你好\n'
 
 
-# Counts
+# Usage
 
 
 @pytest.mark.parametrize(
@@ -213,7 +211,7 @@ def test_the_text_of_a_streamed_completion_is_counted_where_its_provider_does_no
     ],
 )
 def test_tokens_are_counted_in_every_host_s_words(value: dict[str, Any], counts: tuple[Any, Any]) -> None:
-    """A total alone is what went in."""
+    """A total alone counts as input."""
     counted = usage_of(value)
     assert (counted.prompt_tokens, counted.completion_tokens) == counts
 
@@ -231,7 +229,7 @@ def test_tokens_are_counted_in_every_host_s_words(value: dict[str, Any], counts:
     ],
 )
 def test_the_sdk_says_no_count_that_no_table_knows(model: type[BaseModel]) -> None:
-    """What is new in an SDK fails here."""
+    """A new field in an SDK fails here."""
     assert set(model.model_fields) <= {*replies.TOTALS, *replies.DETAILS, *replies.UNREAD}
 
 
@@ -246,5 +244,5 @@ def test_the_sdk_says_no_count_that_no_table_knows(model: type[BaseModel]) -> No
     ],
 )
 def test_nor_a_sort_of_tokens(model: type[BaseModel]) -> None:
-    """The same of the parts."""
+    """A new sort of tokens in an SDK fails here."""
     assert set(model.model_fields) <= {*replies.INPUT, *replies.OUTPUT, *replies.UNREAD}

@@ -44,7 +44,7 @@ PRIVATE = [
 
 @pytest.mark.parametrize("url", PUBLIC)
 def test_public_https_origins_may_be_called(url):
-    """Public https is the default, and the embedded echo provider is on no network."""
+    """Public https is allowed by default, and the embedded echo provider uses no network."""
     assert refusal(url, CLOSED) is None
 
 
@@ -79,7 +79,7 @@ def test_public_https_origins_may_be_called(url):
     ],
 )
 def test_everything_else_is_refused_and_the_sentence_names_the_setting(url):
-    """Plain http, odd ports, private names and every form of a private address."""
+    """Plain http, unusual ports, private names and every spelling of a private address are refused."""
     sentence = refusal(url, CLOSED)
     assert sentence is not None
     assert "ROUTING_ADMIN_ALLOWED_ORIGINS" in sentence
@@ -108,7 +108,7 @@ def test_everything_else_is_refused_and_the_sentence_names_the_setting(url):
     ],
 )
 def test_a_malformed_url_is_refused_even_when_everything_is_allowed(url):
-    """What cannot be read in one way only is not called."""
+    """A URL that can be parsed in more than one way is refused."""
     assert refusal(url, OriginPolicy(everything=True)) is not None
 
 
@@ -155,7 +155,7 @@ private_networks = st.sampled_from(
     st.data(),
 )
 def test_no_way_of_writing_a_private_address_passes(address, data):
-    """Decimal, hex, octal, short, mapped, NAT64, 6to4, compatible, translated, tunnelled: any private address."""
+    """Any private address: decimal, hex, octal, short, mapped, NAT64, 6to4, compatible, translated, tunnelled."""
     host = data.draw(st.sampled_from(forms_of(address)))
     assert refusal(f"https://{host}/v1", CLOSED) is not None
     assert refusal(f"https://{host}:443/v1", CLOSED) is not None
@@ -163,14 +163,14 @@ def test_no_way_of_writing_a_private_address_passes(address, data):
 
 @given(st.ip_addresses(v=4) | st.ip_addresses(v=6))
 def test_what_ipaddress_calls_private_is_never_public(address):
-    """Ours only ever adds to the standard library's word."""
+    """Our check is at least as strict as the standard library's."""
     if not address.is_global or address.is_multicast:
         assert not is_public(str(address)) or getattr(address, "ipv4_mapped", None) is not None
 
 
 @pytest.mark.parametrize("address", PRIVATE)
 def test_a_name_that_resolves_to_a_private_address_is_refused(address):
-    """One such address among public ones is enough; the sentence names address and setting."""
+    """One private address among public ones is enough; the message names address and setting."""
     sentence = check_addresses("https://evil.example/v1", ["8.8.8.8", address], CLOSED)
     assert address in sentence
     assert "ROUTING_ADMIN_ALLOWED_ORIGINS" in sentence
@@ -178,7 +178,7 @@ def test_a_name_that_resolves_to_a_private_address_is_refused(address):
 
 
 def test_a_listed_origin_may_be_called_and_only_that_one():
-    """Scheme, host and port must be the listed ones; a path in the list does not matter."""
+    """Scheme, host and port must match; a path in the list does not matter."""
     policy = policy_of("http://localhost:11434/v1, https://10.0.0.5")
     assert refusal("http://localhost:11434/api/chat", policy) is None
     assert refusal("https://10.0.0.5/v1", policy) is None
@@ -190,7 +190,7 @@ def test_a_listed_origin_may_be_called_and_only_that_one():
 
 @pytest.mark.parametrize("address", ["100:0:0:1::1", "3fff::1", "5f00::1"])
 def test_networks_that_were_set_aside_lately_are_not_public(address):
-    """The standard library of this Python does not know them yet."""
+    """This Python's standard library does not know these networks yet."""
     assert not is_public(address)
 
 
@@ -198,12 +198,12 @@ def test_networks_that_were_set_aside_lately_are_not_public(address):
     "proxy", ["http://proxy.example:3128", "http://169.254.169.254", "https://10.0.0.1", "socks5://a"]
 )
 def test_a_proxy_is_held_to_the_same_rule_as_an_endpoint(proxy):
-    """It sees every request and every key; the sentence says that it is the proxy that is refused."""
+    """A proxy sees every request and key, so the message says that the proxy is refused."""
     assert "proxy" in proxy_refusal(proxy, CLOSED)
 
 
 def test_a_proxy_before_a_plain_endpoint_has_to_be_listed():
-    """It reads the key there: with a public one of anybody's a script would have it; behind TLS it reads nothing."""
+    """The proxy would read the key of a plain endpoint, so an unlisted one could be used to steal it. TLS hides it."""
     proxy, plain = "https://proxy.example", "HTTP://10.0.0.5:8000/v1"
     assert "it would read the key" in proxy_refusal(proxy, CLOSED, endpoint=plain)
     assert proxy_refusal(proxy, CLOSED, endpoint="https://api.example/v1") is None
@@ -212,7 +212,7 @@ def test_a_proxy_before_a_plain_endpoint_has_to_be_listed():
 
 
 def test_a_listed_proxy_may_be_used_with_its_user_and_password():
-    """They are no part of its origin, and the sentence never shows them."""
+    """User and password are no part of the origin, and the message never shows them."""
     policy = policy_of("http://proxy.example:3128")
     assert proxy_refusal("http://user:secret@proxy.example:3128", policy) is None
     assert "secret" not in proxy_refusal("http://user:secret@other.example:3128", policy)
@@ -220,7 +220,7 @@ def test_a_listed_proxy_may_be_used_with_its_user_and_password():
 
 
 def test_an_origin_is_written_one_way():
-    """Lower case, port always there, IPv6 in brackets."""
+    """An origin has lower case, always a port, and IPv6 in brackets."""
     assert origin_of("HTTPS://API.Example.com/v1") == "https://api.example.com:443"
     assert origin_of("http://[::1]:80/") == "http://[::1]:80"
     assert origin_of("ftp://a") is None

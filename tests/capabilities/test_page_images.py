@@ -1,4 +1,4 @@
-"""A scanned document for a model that sees: its pages as images, the rung between its words and its description."""
+"""A scanned document reaches a model with vision as images of its pages, if it has no text of its own."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def natives(done: Adapted) -> list[NativePart]:
 
 @pytest.mark.parametrize("policy", ["extract+convert", "convert"])
 def test_pages_of_a_scan_reach_a_model_that_sees(policy: str) -> None:
-    """Behind a lead that says which pages they are, each where an image stands."""
+    """A text before them says which pages follow."""
     done = adapted(reader("vision", policy=policy), SCAN)
     lead, *pages = done.chat.messages[0].parts
     assert isinstance(lead, TextPart)
@@ -53,14 +53,13 @@ def test_pages_of_a_scan_reach_a_model_that_sees(policy: str) -> None:
 
 
 def test_the_lead_of_pages_in_chinese() -> None:
-    """In the language of the request."""
     lead = adapted(reader("vision"), SCAN, language="zh").chat.messages[0].parts[0]
     assert isinstance(lead, TextPart)
     assert lead.text.endswith("处理方式: 第 1–3 页（共 3 页）已转换为图片，依次如下，原为 PDF 文档")
 
 
 def test_words_come_before_pages_and_the_file_before_both() -> None:
-    """Native → extracted → pages → described."""
+    """The order of preference is native, extracted, pages, described."""
     with_words = replace(SCAN, content=FakeScan(words="Total: 3", page=PAGE))
     assert adapted(reader("vision", "file"), with_words).deliveries[0].delivery.outcome is Outcome.NATIVE
     assert adapted(reader("vision"), with_words).deliveries[0].delivery.outcome is Outcome.EXTRACTED
@@ -80,7 +79,7 @@ def test_words_come_before_pages_and_the_file_before_both() -> None:
     ids=["blind", "no convert", "not drawn", "cannot draw", "too large", "no type"],
 )
 def test_a_scan_that_nobody_can_draw_here_is_described(who: Reader, content: FakeContent) -> None:
-    """The reason stays that it holds no words."""
+    """The reason is still that the document has no text."""
     done = adapted(who, replace(SCAN, content=content))
     assert natives(done) == []
     assert done.deliveries[0].delivery.outcome is Outcome.DESCRIBED
@@ -88,7 +87,7 @@ def test_a_scan_that_nobody_can_draw_here_is_described(who: Reader, content: Fak
 
 
 def test_more_pages_than_are_sent_are_a_cut() -> None:
-    """Twenty pages go, of a hundred."""
+    """At most twenty of a hundred pages are sent."""
     done = adapted(reader("vision"), replace(SCAN, content=FakeScan(page=PAGE, total=100)))
     assert len(natives(done)) == 20
     assert done.deliveries[0].delivery.loss == Loss(LossKind.CUT, 0.8)
@@ -96,20 +95,20 @@ def test_more_pages_than_are_sent_are_a_cut() -> None:
 
 
 def test_pages_take_the_room_of_images() -> None:
-    """With two images before it, a limit of four leaves room for two pages; the next image finds none."""
+    """Two images leave room for two pages under a limit of four, and none for the next image."""
     done = adapted(reader("vision", maxCount=4), PNG, PNG, SCAN, PNG)
     assert summary(done.deliveries) == "image=native:2;file=converted:cut;image=described"
     assert len(natives(done)) == 4
 
 
 def test_pages_are_no_crowd() -> None:
-    """Anthropic takes images of 8,000 pixels only while there are at most twenty: so many pages are never sent."""
+    """Anthropic limits images to smaller sides above twenty images, so fewer pages are sent."""
     done = adapted(reader("vision", protocol="anthropic"), replace(SCAN, content=FakeScan(page=PAGE, total=100)))
     assert len(natives(done)) == 10
 
 
 def test_pages_of_a_tool_result_move_behind_it() -> None:
-    """Where a protocol takes no images in tool results, with the lead left in the result."""
+    """OpenAI takes no images in tool results, so the pages follow and the text that introduces them stays."""
     done = adapted(reader("vision"), SCAN, role=Role.TOOL)
     assert [message.role for message in done.chat.messages] == [Role.TOOL, Role.USER]
     assert len(natives(done)) == 3
@@ -117,7 +116,7 @@ def test_pages_of_a_tool_result_move_behind_it() -> None:
 
 
 def test_pages_that_make_room_for_newer_files_become_words() -> None:
-    """An older scan is described when a newer image needs its room (decision 19)."""
+    """An older scan is described where a newer image needs its room."""
     messages = (Message(Role.USER, (SCAN,)), Message(Role.USER, (PNG,)), Message(Role.USER, (PNG,)))
     done = adapt(ChatRequest(messages), reader("vision", maxCount=4), TextStyle("en"))
     assert isinstance(done, Adapted)

@@ -1,7 +1,7 @@
-"""The prefix law (decision 19): what a candidate received for a message stays what it receives for it.
+"""The prefix of a conversation: what a candidate received for a message stays the same in later turns.
 
-A turn is what a client sends: it ends with the user's words or with all results of the tools that were called, and the
-next one adds an answer and more to it.
+A turn is what a client sends. It ends with the user's text or with all results of the called tools; the next one
+appends an answer and more.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def adapted(messages: Sequence[Message], who: Reader) -> Adapted:
 
 
 def talk(*groups: int, size: int = 30) -> list[tuple[Message, ...]]:
-    """The turns of a conversation in which the user sends so many pictures each time."""
+    """Return the turns of a conversation in which the user sends `groups[n]` images in turn n."""
     turns, messages, number = [], (), 0
     for count in groups:
         files = tuple(picture(number + at, size) for at in range(count))
@@ -71,7 +71,7 @@ def talk(*groups: int, size: int = 30) -> list[tuple[Message, ...]]:
 
 
 def forms(messages: Sequence[Message], who: Reader) -> str:
-    """`N` for a native file, `d` for a described one, in order."""
+    """Return `N` for a native file and `d` for a described one, in order."""
     return "".join("N" if each.natives else "d" for each in adapted(messages, who).deliveries)
 
 
@@ -92,12 +92,12 @@ def forms(messages: Sequence[Message], who: Reader) -> str:
     ],
 )
 def test_a_full_limit_frees_half_of_it_at_once(most: int, groups: tuple[int, ...], expected: str) -> None:
-    """The oldest files go, files of one message stay together, and what came last has the room."""
+    """The oldest files go, files of one message stay together, and the newest have the room."""
     assert forms(talk(*groups)[-1], reader({"image": {"maxCount": most}})) == expected
 
 
 def test_bytes_are_freed_by_the_half_too() -> None:
-    """400 bytes of pictures are taken: the fifth of 100 lets two stay, and one that fits nowhere pushes nobody out."""
+    """The limit is 400 bytes: a fifth image of 100 leaves two. An image over the limit displaces no other."""
     who = reader({"image": {"maxTotalBytes": 400}})
     assert forms(talk(1, 1, 1, 1, size=100)[-1], who) == "NNNN"
     assert forms(talk(1, 1, 1, 1, 1, size=100)[-1], who) == "ddNNN"
@@ -106,7 +106,7 @@ def test_bytes_are_freed_by_the_half_too() -> None:
 
 
 def test_words_that_fill_the_request_free_half_of_it() -> None:
-    """Without any new file the oldest pictures go when the words leave no room for them."""
+    """Text alone may use up the room, in which case the oldest images go."""
     who = reader({"maxRequestBytes": 2000})
     before = talk(1, 1, size=600)[-1]
     assert forms(before, who) == "NN"
@@ -115,7 +115,7 @@ def test_words_that_fill_the_request_free_half_of_it() -> None:
 
 
 def test_the_ninth_image_changes_the_older_half_and_the_next_three_change_nothing() -> None:
-    """A limit of 8: one break for four new images, and all before the break stays."""
+    """With a limit of 8, the prefix breaks once per four new images, and everything before the break stays."""
     who, turns = reader({"image": {"maxCount": 8}}), talk(*(1,) * 14)
     states = [adapted(turn, who) for turn in turns]
     breaks = [find_break(*pair) for pair in itertools.pairwise(states)]
@@ -136,13 +136,13 @@ def test_the_ninth_image_changes_the_older_half_and_the_next_three_change_nothin
     ],
 )
 def test_a_preview_says_what_one_more_file_would_change(count: int, sentence: str) -> None:
-    """Before it happens; messages are counted from 1."""
+    """The preview is made before the next turn; messages are counted from 1."""
     who, chat = reader({"image": {"maxCount": 8}}), ChatRequest(talk(*(1,) * count)[-1])
     predicted = predict_break(chat, adapted(chat.messages, who), who, ENGLISH)
     assert tell_prediction(predicted) == sentence
 
 
-# -- the law ---------------------------------------------------------------------------------------------------------
+# Properties
 
 LIMITS = st.fixed_dictionaries(
     {},
@@ -212,7 +212,7 @@ USER = st.builds(Message, st.just(Role.USER), PARTS)
 
 @st.composite
 def conversations(draw: st.DrawFn) -> list[tuple[Message, ...]]:
-    """The turns of one conversation: each is what a client sends."""
+    """Draw the turns of one conversation, each as a client sends it."""
     messages: tuple[Message, ...] = (*draw(st.lists(SYSTEM, max_size=2)), draw(USER))
     turns = [messages]
     for number in range(draw(st.integers(1, 6))):
@@ -237,7 +237,7 @@ def endpoint_of(protocol: str, limits: dict[str, Any], quirks: dict[str, Any], p
 
 
 def without_marks(value: Any) -> Any:
-    """The same without cache marks, which move to the newest turns and are no part of what a model reads."""
+    """Remove cache marks, which move to the newest turns and are not read by the model."""
     if isinstance(value, dict):
         marks = ("cache_control", "prompt_cache_breakpoint")
         return {key: without_marks(item) for key, item in value.items() if key not in marks}
@@ -267,9 +267,10 @@ def test_each_turn_begins_with_the_turn_before_it(
     policy: str,
     shape: dict[str, Any] | None,
 ) -> None:
-    """Adapted messages and payload are a prefix of the next turn's; a break is a limit's, and all before it stays.
+    """Adapted messages and payload are a prefix of the next turn's. Only a limit breaks it, and all before the break
+    stays.
 
-    Where a protocol merges what one speaker says into a turn, the last turn may grow.
+    Where a protocol merges consecutive messages of one role, the last turn may grow.
     """
     to = endpoint_of(protocol, limits, quirks, policy)
     chats = [inject_directive(ChatRequest(turn, response_format=shape), "Please respond in English.") for turn in turns]
@@ -294,28 +295,28 @@ def count_breaks(turns: Sequence[Sequence[Message]], who: Reader) -> int:
 
 @given(groups=GROUPS, most=st.integers(1, 9))
 def test_a_limit_on_files_breaks_the_prefix_once_for_half_of_it(groups: list[int], most: int) -> None:
-    """However many files come at once: no more breaks than there are half-limits among the files sent."""
+    """There are no more breaks than half-limits among the files sent, however many are sent at once."""
     breaks = count_breaks(talk(*groups), reader({"image": {"maxCount": most}}))
     assert breaks * most <= 2 * sum(groups)
 
 
 @given(groups=GROUPS, size=st.integers(1, 100), most=st.integers(1, 500))
 def test_a_limit_on_bytes_breaks_the_prefix_once_for_half_of_it(groups: list[int], size: int, most: int) -> None:
-    """The same for all bytes of a kind."""
+    """There are no more breaks than half-limits among the bytes sent."""
     breaks = count_breaks(talk(*groups, size=size), reader({"image": {"maxTotalBytes": most}}))
     assert breaks * most <= 2 * sum(groups) * size
 
 
 @given(groups=GROUPS, most=st.integers(1, 9))
 def test_no_more_goes_than_a_limit_takes(groups: list[int], most: int) -> None:
-    """And of the newest message as much as the limit takes."""
+    """Of the newest message, as many files are sent as the limit allows."""
     went = forms(talk(*groups)[-1], reader({"image": {"maxCount": most}}))
     assert went.count("N") <= most
     assert went[len(went) - groups[-1] :].count("N") == min(groups[-1], most)
 
 
 def test_a_crowd_breaks_the_prefix_once() -> None:
-    """Above the crowd's count the limit on sides falls for all images; it never rises again."""
+    """With more images, a smaller side limit applies to all of them, and this is never undone."""
     who = reader({"image": {"maxSide": 100, "crowdCount": 2, "crowdMaxSide": 10}})
     wide = [
         [replace(part, width=50) if isinstance(part, FilePart) else part for part in each.parts]

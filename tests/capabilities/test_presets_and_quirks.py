@@ -1,4 +1,4 @@
-"""Well-known hosts and compatibility options are rows, checked as rows."""
+"""The tables of well-known hosts and of quirks are complete and valid."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ WANTED = {
     "vllm": "http://127.0.0.1:8000/v1",
     "lmstudio": "http://127.0.0.1:1234/v1",
 }
-"""The hosts that have to be known, and where each is: a key goes to no other address."""
+"""Hosts that must be known, with their base URLs. Keys are sent to no other address."""
 
 
 def test_every_well_known_host_has_a_whole_row() -> None:
-    """Names in both languages, an address without slash at its end, a known protocol, valid options, a source."""
+    """A row has names in both languages, a URL without trailing slash, a protocol, valid quirks and a source."""
     assert {name: BY_NAME[name].base_url for name in WANTED} == WANTED
     assert {preset.name: preset.protocol for preset in PRESETS if preset.protocol != "openai"} == {
         "openai-responses": "openai-responses",
@@ -59,7 +59,7 @@ def test_every_well_known_host_has_a_whole_row() -> None:
 
 
 def test_a_row_s_slots_are_a_template_or_its_protocol_alone() -> None:
-    """Each template of limits that is a host's is found under that host's name."""
+    """The named hosts have templates of their own."""
     templates = set(limits.TEMPLATES)
     for name in ("mistral", "openrouter", "vllm", "ollama", "dashscope", "deepseek", "groq", "minimax", "mimo"):
         assert BY_NAME[name].slots in templates
@@ -78,7 +78,7 @@ def test_a_row_s_slots_are_a_template_or_its_protocol_alone() -> None:
     ],
 )
 def test_a_host_is_known_by_its_whole_name(host: str, name: str | None) -> None:
-    """No part of a name counts, and a local server is nobody in particular."""
+    """Parts of a name do not match, and a local server has no preset."""
     preset = preset_for_host(host)
     assert (preset.name if preset else None) == name
 
@@ -97,12 +97,12 @@ def test_a_host_is_known_by_its_whole_name(host: str, name: str | None) -> None:
     ],
 )
 def test_the_protocol_is_read_from_the_endpoint(endpoint: str, protocol: str) -> None:
-    """Path, then host, else openai (decision 11)."""
+    """The path decides, then the host; the default is openai."""
     assert protocol_of(endpoint) == protocol
 
 
 def test_a_provider_s_own_option_comes_before_its_host_s() -> None:
-    """Null is absent."""
+    """A null counts as absent."""
     at = "https://api.mistral.ai/v1"
     assert quirks_for(at, {})["input_audio_shape"] == "string"
     assert quirks_for(at, {"input_audio_shape": "object"})["input_audio_shape"] == "object"
@@ -122,7 +122,7 @@ def test_a_provider_s_own_option_comes_before_its_host_s() -> None:
     ],
 )
 def test_a_wrong_option_is_told_with_its_place(quirks: Any, field: str, constraint: str, severity: str) -> None:
-    """What cannot be understood is an error, what has no effect a warning."""
+    """An invalid value is an error, an unknown option a warning."""
     (problem,) = check_quirks(quirks)
     assert (problem.field, problem.constraint, problem.severity) == (field, constraint, severity)
     assert field in problem.message
@@ -134,14 +134,14 @@ def test_a_wrong_option_is_told_with_its_place(quirks: Any, field: str, constrai
     )
 )
 def test_an_option_in_effect_is_always_valid(quirks: dict[str, Any]) -> None:
-    """For any written options, what takes effect is allowed: a wrong one counts as absent."""
+    """Whatever is configured, the effective value is valid: an invalid one counts as absent."""
     for protocol in PROTOCOLS:
         effective = {name: quirk(quirks, name, protocol) for name in QUIRKS}
         assert check_quirks(effective) == ()
 
 
 def test_every_option_says_what_it_means_in_two_sentences_at_most() -> None:
-    """And its defaults are allowed values."""
+    """All names in `by_protocol` are protocols."""
     for known in QUIRKS.values():
         assert known.meaning.endswith(".")
         assert known.meaning[:-1].count(". ") <= 1

@@ -1,4 +1,4 @@
-"""Probing: the small files are real ones, and only who reads them twice, and nothing in an empty one, reads."""
+"""Probes of what a model reads: two files with different words must be read, and nothing found in an empty one."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ SECRETS = {"vision": "LANTERN", "audio": "4271", "video": "UMBRELLA", "file": "W
 
 
 def test_every_kind_that_a_model_can_be_said_to_read_has_its_probe() -> None:
-    """Beside text, which the greeting asks for."""
+    """Text is probed by the greeting instead."""
     assert set(PROBES) == {CAPABILITY_OF_KIND[kind] for kind in Kind} - {"text"}
 
 
 def test_a_word_is_drawn_in_letters_that_people_read() -> None:
-    """Seven rows of dots, five columns a letter, a gap between them."""
+    """A letter has seven rows and five columns of pixels, with a gap between letters."""
     drawn = ["".join("#" if pixel == 0 else "." for pixel in row) for row in draw("KEY", 17, 7, 1)]
     assert drawn == [
         "#...#.#####.#...#",
@@ -55,7 +55,7 @@ def test_a_word_is_drawn_in_letters_that_people_read() -> None:
 
 @pytest.mark.parametrize("name", sorted(PROBES))
 def test_a_file_is_what_it_says_and_holds_its_word(name: str) -> None:
-    """Other programs take it for that type, and somebody who reads it finds the word, in the control none."""
+    """The file type is detected, a reader finds the word, and the control file has none."""
     probe = PROBES[name]
     full, empty = probe.make_file(SECRETS[name]), probe.make_file("")
     assert word_in(Media("", data=full)) == SECRETS[name]
@@ -66,12 +66,11 @@ def test_a_file_is_what_it_says_and_holds_its_word(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["vision", "video"])
 def test_every_word_is_drawn_whole(name: str) -> None:
-    """Also the longest one."""
     assert [word_in(Media("", data=PROBES[name].make_file(word))) for word in WORDS] == list(WORDS)
 
 
 def test_other_programs_open_the_files() -> None:
-    """Pillow the picture, pypdf the page, the standard library the recording."""
+    """Pillow opens the image, pypdf the page, the standard library the recording."""
     assert Image.open(io.BytesIO(PROBES["vision"].make_file("ACORN"))).size == (560, 160)
     assert len(PdfReader(io.BytesIO(PROBES["file"].make_file("ACORN")), strict=True).pages) == 1
     with wave.open(io.BytesIO(PROBES["audio"].make_file("0000"))) as sound:
@@ -81,7 +80,7 @@ def test_other_programs_open_the_files() -> None:
 
 @pytest.mark.parametrize("name", sorted(PROBES))
 def test_nothing_but_the_file_gives_the_word_away(name: str) -> None:
-    """Neither the question nor the file's name holds anything that a file can hold."""
+    """Neither the question nor the file's name contains a word of the vocabulary."""
     probe = PROBES[name]
     assert not probe.vocabulary.find(f"{probe.question} {probe.filename}")
     file = request_of(probe, SECRETS[name]).messages[0].parts[1]
@@ -90,7 +89,7 @@ def test_nothing_but_the_file_gives_the_word_away(name: str) -> None:
 
 
 def test_two_words_that_differ_are_one_of_more_than_a_thousand() -> None:
-    """So likely is it at most that somebody names both who has read neither."""
+    """The chance of guessing both words without reading is below one in a thousand."""
     for probe in PROBES.values():
         assert probe.vocabulary.size * (probe.vocabulary.size - 1) > 1000
         first, second = probe.vocabulary.draw_two(random.Random(1).sample)
@@ -139,7 +138,7 @@ ANSWERS = [
 
 @pytest.mark.parametrize(("name", "text", "reading"), ANSWERS)
 def test_an_answer_counts_as_what_it_says(name: str, text: str, reading: AnswerReading) -> None:
-    """Right is who names what the file holds, exactly and only that; politeness, language and case do not matter."""
+    """Only the exact word of the file is right; politeness, language and case do not matter."""
     assert read_answer(PROBES[name], SECRETS[name], ProbeAnswer(text=text)) is reading
 
 
@@ -156,13 +155,12 @@ def test_an_answer_counts_as_what_it_says(name: str, text: str, reading: AnswerR
     ],
 )
 def test_a_refusal_is_one_and_trouble_on_the_way_is_none(fault: Fault, reading: AnswerReading) -> None:
-    """No key, too many requests or no network say nothing of what a model reads."""
+    """A missing key, a rate limit or a network error does not show what a model reads."""
     assert read_answer(PROBES["vision"], "LANTERN", ProbeAnswer(fault=fault)) is reading
 
 
 @pytest.mark.parametrize("text", ["NONE", "The image is blank.", "It is empty.", "空白", "无", "I can't see a word."])
 def test_of_the_control_a_reader_says_that_there_is_nothing(text: str) -> None:
-    """In whatever words."""
     assert read_answer(PROBES["vision"], "", ProbeAnswer(text=text)) is AnswerReading.DENIED
 
 
@@ -197,7 +195,7 @@ def test_two_files_and_a_control_prove_it_or_nothing(
     outcome: ProbeOutcome,
     reason: ProbeReason,
 ) -> None:
-    """Yes and no need both files; everything else is unclear, with its reason."""
+    """Yes and no need both files; everything else is unclear, with a reason."""
     assert conclude((first, second), control) == (outcome, reason)
 
 
@@ -213,7 +211,7 @@ TEXTS = st.one_of(
 def test_an_answer_that_does_not_depend_on_the_file_is_right_for_one_word_at_most(
     name: str, answers: tuple[str, str, str]
 ) -> None:
-    """So a yes without reading needs both words to be those that the answers name: one draw of size × (size - 1)."""
+    """A yes without reading requires guessing both drawn words, one of size × (size - 1) pairs."""
     probe = PROBES[name]
     named = [sorted(probe.vocabulary.find(text)) for text in answers[:2]]
     for text, words in zip(answers, named, strict=False):

@@ -1,4 +1,4 @@
-"""Models that lie, refuse, hedge and describe, over real sockets in every protocol: none of them is believed."""
+"""Probes over real sockets in every protocol: models that guess, refuse or hedge never count as reading."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ Model = Callable[[ReceivedRequest], str | int]
 
 
 def say(text: str) -> Model:
-    """A model with one answer to everything."""
+    """Return a model with one answer to everything."""
     return lambda _: f"say:{text}"
 
 
 def change_its_mind() -> Model:
-    """A model that names another word each time."""
+    """Return a model that answers with a different word each time."""
     words = iter([*WORDS[::3], *WORDS])
     return lambda heard: f"say:{next(words)} {random.Random(heard.question).randrange(10)}"
 
 
 def read_politely(prefix: str, suffix: str = "", case: Callable[[str], str] = str) -> Model:
-    """A model that reads the file, with words of its own around it."""
+    """Return a model that reads the file and adds text of its own."""
 
     def model(heard: ReceivedRequest) -> str:
         word = word_in(heard.media[0])
@@ -48,12 +48,12 @@ def read_politely(prefix: str, suffix: str = "", case: Callable[[str], str] = st
 
 
 def read_first_letters(heard: ReceivedRequest) -> str:
-    """A model that sees too little."""
+    """Play a model that reads only a part of the word."""
     return f"say:{word_in(heard.media[0])[:3] or 'NONE'}"
 
 
 def find_in_nothing(heard: ReceivedRequest) -> str:
-    """A model that reads, and finds something where there is nothing."""
+    """Play a model that reads, and claims to see something in an empty file."""
     return f"say:{word_in(heard.media[0]) or 'A kitten on a sofa.'}"
 
 
@@ -91,7 +91,7 @@ READERS: dict[str, Callable[[], Model]] = {
 
 
 def probe(protocol: str, model: Model) -> dict[str, ProbeOutcome]:
-    """What is proved of a model that speaks that protocol, for each kind that it has a place for."""
+    """Return the outcome for each kind that the protocol has a slot for."""
     upstream = Upstream(OriginPolicy(everything=True))
     speaks, slots = PROTOCOLS[protocol], slots_for(protocol, None, None, {})
     probes: list[Probe] = [each for each in PROBES.values() if slots.get(each.kind) is not None]
@@ -118,14 +118,14 @@ def probe(protocol: str, model: Model) -> dict[str, ProbeOutcome]:
 @pytest.mark.parametrize("protocol", SPOKEN)
 @pytest.mark.parametrize("liar", LIARS)
 def test_who_does_not_read_is_never_believed(protocol: str, liar: str) -> None:
-    """Whatever it says: of no kind of file does it count as read."""
+    """No such model counts as reading any kind of file."""
     assert ProbeOutcome.YES not in probe(protocol, LIARS[liar]()).values()
 
 
 @pytest.mark.parametrize("protocol", SPOKEN)
 @pytest.mark.parametrize("reader", READERS)
 def test_who_reads_is_believed(protocol: str, reader: str) -> None:
-    """Of every kind that the protocol has a place for, in whatever words it answers."""
+    """The model counts as reading every kind with a slot, whatever its wording."""
     found = probe(protocol, READERS[reader]())
     assert len(found) >= 2
     assert set(found.values()) == {ProbeOutcome.YES}
@@ -133,11 +133,11 @@ def test_who_reads_is_believed(protocol: str, reader: str) -> None:
 
 @pytest.mark.parametrize("liar", ["denies", "denies politely", "denies in Chinese", "refuses", "calls it wrong"])
 def test_who_denies_or_refuses_does_not_read(liar: str) -> None:
-    """Both files refused or denied is a no, of every kind."""
+    """The outcome is no for every kind, if both files are refused or denied."""
     assert set(probe("gemini", LIARS[liar]()).values()) == {ProbeOutcome.NO}
 
 
 @pytest.mark.parametrize("liar", ["says yes", "hedges", "echoes the question", "says nothing", "has no time"])
 def test_who_does_not_commit_itself_proves_nothing(liar: str) -> None:
-    """Neither yes nor no."""
+    """The outcome is unclear."""
     assert set(probe("gemini", LIARS[liar]()).values()) == {ProbeOutcome.UNCLEAR}

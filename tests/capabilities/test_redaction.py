@@ -1,4 +1,4 @@
-"""No key leaves in a message, whatever stands around it."""
+"""Keys are redacted from messages, whatever surrounds them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AROUND = st.text(max_size=30).map(lambda text: text + " ") | st.just("") | st.ju
 
 @given(before=AROUND, form=FORMS, secret=SECRET, after=st.sampled_from(["", " ", ".", '"', "\n", "&x=1", " and more"]))
 def test_no_known_form_of_a_key_survives(before: str, form: str, secret: str, after: str) -> None:
-    """For any text around it, a key in a form that is known is gone, from the one-line message too."""
+    """A key in a known form is removed from any text, also from the one-line message."""
     assume(secret not in before)
     text = before + form.format(secret) + after
     assert secret not in redact(text)
@@ -32,7 +32,6 @@ def test_no_known_form_of_a_key_survives(before: str, form: str, secret: str, af
 
 @given(st.text() | st.lists(FORMS.map(lambda form: form.format("abcdefgh12345678")), max_size=4).map(" ".join))
 def test_redacting_twice_changes_nothing(text: str) -> None:
-    """For any text, what is redacted stays as it is."""
     assert redact(redact(text)) == redact(text)
 
 
@@ -58,7 +57,7 @@ PIECES = st.sampled_from(
 
 @given(st.lists(PIECES, max_size=8).map("".join))
 def test_no_pattern_finds_anything_that_its_words_did_not_announce(text: str) -> None:
-    """A pattern is not asked where none of its words is: what all would find is found."""
+    """Each pattern is skipped unless one of its words occurs; the result equals that of all patterns."""
     for words, pattern in PATTERNS:
         found = text.isascii() and pattern.search(text)
         assert not (words and found) or any(word in text.lower() for word in words)
@@ -74,14 +73,14 @@ def test_no_pattern_finds_anything_that_its_words_did_not_announce(text: str) ->
 
 @given(text=st.text(max_size=60), secret=st.text(min_size=4, max_size=20))
 def test_a_key_that_is_known_is_gone_whatever_it_looks_like(text: str, secret: str) -> None:
-    """A provider's own key is taken out by value."""
+    """A provider's own key is removed by value."""
     cleaned = redact(f"{text}{secret}{text}", secrets=[secret])
     assert secret not in cleaned or secret in redact("…" + text + "…")
 
 
 @given(st.text(max_size=5000))
 def test_a_message_is_one_short_line(text: str) -> None:
-    """For any text the message is at most 2 KiB of UTF-8 without control characters."""
+    """For any text, the message is at most 2 KiB of UTF-8 without control characters."""
     message = brief(text)
     assert len(message.encode()) <= MESSAGE_BYTES
     assert not any(ord(character) < 32 or ord(character) == 127 for character in message)
@@ -105,21 +104,21 @@ def test_a_message_is_one_short_line(text: str) -> None:
     ],
 )
 def test_what_is_no_key_stays_readable(text: str, expected: str) -> None:
-    """The kind of key and the words around it stay."""
+    """The kind of key and the surrounding words are kept."""
     assert redact(text) == expected
 
 
 def test_a_data_url_quoted_back_keeps_its_type_only() -> None:
-    """Even a small picture is no part of a message."""
+    """Even a small image is not part of a message."""
     told = brief("bad url data:image/png;base64,iVBORw0KGgoAAAANSUhEUg==")
     assert told == "bad url data:image/png;base64,<24 characters>"
 
 
 def test_a_message_cannot_turn_its_reading_direction_around() -> None:
-    """Marks that make a log line read otherwise than it is are gone."""
+    """Marks that change the reading direction of a log line are removed."""
     assert brief("one\u202etwo\u2066three") == "one two three"
 
 
 def test_base64_is_named_by_its_length() -> None:
-    """A file quoted back by a provider is no part of a message."""
+    """A file that a provider quotes back is not part of a message."""
     assert brief("Invalid image: " + "iVBORw0KGgo" * 40) == "Invalid image: <440 characters>"

@@ -1,4 +1,4 @@
-"""LlmServiceRegistry: any document loads as far as it is right, and answers equal the configuration."""
+"""LlmServiceRegistry loads the valid parts of any document, and its answers equal the configuration."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ SEED_DOCUMENT: dict[str, Any] = {
 
 
 def service(**changes: Any) -> dict[str, Any]:
-    """A valid entry without capabilities, as older files have it, with some fields changed."""
+    """Return a valid entry without capabilities, as in older files, with some fields changed."""
     return {
         "id": "old",
         "name": "Old",
@@ -101,7 +101,7 @@ almost = st.fixed_dictionaries(
 
 @pytest.mark.requirement("MCR-1.1", "MCR-1.3", "MCR-5.1", "MCR-5.5")
 def test_the_seeds_example_loads_as_written() -> None:
-    """Seed 000's configuration example: three services, their lists in order, nothing to complain of."""
+    """The requirement's example has three services; their lists keep their order, and there is no problem."""
     loaded = LlmServiceRegistry.from_document(SEED_DOCUMENT)
     assert loaded.problems == ()
     assert [entry.id for entry in loaded] == ["text-model", "vision-model", "multimodal-model"]
@@ -120,7 +120,7 @@ def test_the_seeds_example_loads_as_written() -> None:
 @pytest.mark.requirement("MCR-1.2", "MCR-6.1", "MCR-6.2", "MCR-6.4", "MCR-P7")
 @given(lists, lists, words)
 def test_answers_equal_the_configuration(reads: list[str], writes: list[str], asked: str) -> None:
-    """Input, output and both are told apart; get_capabilities is what was configured, repeats aside."""
+    """Input, output and both are distinguished; get_capabilities returns what was configured, without duplicates."""
     loaded = registry(service(capabilities={"input": reads, "output": writes}))
     assert loaded.has_capability("old", asked) == (asked in reads)
     assert loaded.has_capability("old", asked, "input") == (asked in reads)
@@ -135,7 +135,7 @@ def test_answers_equal_the_configuration(reads: list[str], writes: list[str], as
 @pytest.mark.requirement("MCR-1.4", "MCR-P1")
 @given(json_values | st.fixed_dictionaries({}, optional={"input": json_values | lists, "output": json_values | lists}))
 def test_capabilities_are_valid_lists_of_non_empty_strings_or_told(raw: Any) -> None:
-    """Valid gives no problem and the lists as they are; anything else a warning that names the entry, and text only."""
+    """Valid lists are kept without a problem. Anything else is text only, with a warning that names the entry."""
 
     def valid_side(side: Any) -> bool:
         return side is None or (isinstance(side, list) and all(isinstance(word, str) and word for word in side))
@@ -162,7 +162,7 @@ def test_capabilities_are_valid_lists_of_non_empty_strings_or_told(raw: Any) -> 
 def test_a_service_without_capabilities_reads_and_writes_text(
     absent: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Older files load unchanged and silently."""
+    """Older files load unchanged and without a log line."""
     with caplog.at_level(logging.DEBUG):
         loaded = registry(service(**absent))
     assert loaded.get_capabilities("old") == TEXT_ONLY
@@ -176,7 +176,7 @@ def test_a_service_without_capabilities_reads_and_writes_text(
 @pytest.mark.requirement("MCR-P6")
 @given(st.text(min_size=1), st.text(min_size=1), st.text(), st.text(), st.lists(st.text()))
 def test_any_older_service_keeps_every_field(name: str, model: str, key: str, about: str, tags: list[str]) -> None:
-    """For any service without `capabilities`: it loads, reads and writes text, and nothing else of it changes."""
+    """Any service without `capabilities` loads as text only, and its other fields are unchanged."""
     loaded = registry(service(id=name, name=name, model=model, apiKey=key, description=about, capabilityTags=tags))
     entry = loaded.get(name)
     assert loaded.problems == ()
@@ -188,7 +188,7 @@ def test_any_older_service_keeps_every_field(name: str, model: str, key: str, ab
 
 
 def test_one_missing_list_is_text_and_an_empty_list_stays_empty() -> None:
-    """Decision 5: a missing side is [text], repeats are dropped, an empty list is an answer."""
+    """A missing side is [text], duplicates are dropped, and an empty list is kept."""
     assert parse_capabilities({"input": ["vision", "vision"]}) == (Capabilities(("vision",), ("text",)), [])
     assert parse_capabilities({"output": []}) == (Capabilities(("text",), ()), [])
     assert parse_capabilities({"input": None, "output": ["text"]}) == (TEXT_ONLY, [])
@@ -210,7 +210,7 @@ def test_one_missing_list_is_text_and_an_empty_list_stays_empty() -> None:
 def test_bad_capabilities_warn_by_name_and_the_service_still_loads(
     raw: Any, field: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The warning names the entry, the service counts as text only (seed 000, configuration errors)."""
+    """The warning names the entry, and the service counts as text only."""
     with caplog.at_level(logging.WARNING):
         loaded = registry(service(capabilities=raw))
     assert loaded.get_capabilities("old") == TEXT_ONLY
@@ -222,7 +222,7 @@ def test_bad_capabilities_warn_by_name_and_the_service_still_loads(
 
 @pytest.mark.requirement("MCR-E2", "MCR-5.4")
 def test_a_custom_type_is_accepted_with_a_debug_line(caplog: pytest.LogCaptureFixture) -> None:
-    """No restriction on the word; the log can be searched for it."""
+    """Any word is accepted; the log can be searched for it."""
     with caplog.at_level(logging.DEBUG):
         loaded = registry(service(capabilities={"input": ["text", "smell"]}))
     assert loaded.has_capability("old", "smell")
@@ -232,7 +232,7 @@ def test_a_custom_type_is_accepted_with_a_debug_line(caplog: pytest.LogCaptureFi
 
 @pytest.mark.requirement("MCR-E3")
 def test_an_unknown_service_is_false_or_none_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    """Seed 000, run-time errors; a name cannot break the log line."""
+    """A line break in the name cannot break the log line."""
     loaded = LlmServiceRegistry.from_document(SEED_DOCUMENT)
     with caplog.at_level(logging.WARNING):
         assert loaded.has_capability("no\nbody", "text") is False
@@ -251,7 +251,6 @@ def test_what_is_no_id_at_all_is_an_unknown_service(odd: Any) -> None:
 
 
 def test_a_direction_that_is_none_is_false_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    """Decision 5: in the registry another word is `False`."""
     loaded = LlmServiceRegistry.from_document(SEED_DOCUMENT)
     with caplog.at_level(logging.WARNING):
         assert loaded.has_capability("text-model", "text", "sideways") is False
@@ -261,7 +260,7 @@ def test_a_direction_that_is_none_is_false_with_a_warning(caplog: pytest.LogCapt
 
 
 def test_capabilities_cannot_be_changed_from_outside() -> None:
-    """get_capabilities returns a value (decision 5)."""
+    """get_capabilities returns an immutable value."""
     document = json.loads(json.dumps(SEED_DOCUMENT))
     loaded = LlmServiceRegistry.from_document(document)
     document["services"][0]["capabilities"]["input"].append("vision")
@@ -286,7 +285,6 @@ def test_capabilities_cannot_be_changed_from_outside() -> None:
 def test_an_invalid_service_is_skipped_with_its_problem_and_the_others_load(
     changes: dict[str, Any], field: str, constraint: str
 ) -> None:
-    """Decision 5, field by field."""
     loaded = registry(service(**changes), service(id="good"))
     assert [entry.id for entry in loaded] == ["good"]
     assert [(told.field, told.constraint, told.severity) for told in loaded.problems] == [(field, constraint, "error")]
@@ -294,7 +292,7 @@ def test_an_invalid_service_is_skipped_with_its_problem_and_the_others_load(
 
 @pytest.mark.parametrize("name", ["id", "name", "baseURL", "model", "apiKey", "description", "capabilityTags"])
 def test_each_required_field_is_named_when_it_is_missing(name: str) -> None:
-    """Every problem of a service is listed, not only the first."""
+    """All problems of a service are listed, not only the first."""
     entry = service()
     del entry[name]
     parsed, problems = parse_service(entry, "services[3]")
@@ -303,7 +301,7 @@ def test_each_required_field_is_named_when_it_is_missing(name: str) -> None:
 
 
 def test_a_tag_that_is_no_string_is_left_out_with_a_warning() -> None:
-    """A bad tag takes nothing from what the service can do."""
+    """An invalid tag does not affect the service's capabilities."""
     loaded = registry(service(capabilityTags=["视觉理解", 7]))
     entry = loaded.get("old")
     assert entry is not None
@@ -312,7 +310,6 @@ def test_a_tag_that_is_no_string_is_left_out_with_a_warning() -> None:
 
 
 def test_of_two_services_with_one_id_the_first_counts_and_the_other_is_told() -> None:
-    """Duplicate ids are a problem that is told (decision 5)."""
     loaded = registry(service(model="first"), service(model="second"))
     assert [entry.model for entry in loaded] == ["first"]
     assert [(told.field, told.constraint) for told in loaded.problems] == [("services[1].id", "duplicate")]
@@ -320,7 +317,7 @@ def test_of_two_services_with_one_id_the_first_counts_and_the_other_is_told() ->
 
 @pytest.mark.parametrize("document", [None, [], "services", 7, {}, {"services": None}, {"services": {}}])
 def test_a_document_of_another_shape_is_an_empty_registry_with_one_problem(document: Any) -> None:
-    """The problem says what the file should hold."""
+    """The problem says what the file should contain."""
     loaded = LlmServiceRegistry.from_document(document)
     assert len(loaded) == 0
     assert len(loaded.problems) == 1
@@ -328,7 +325,7 @@ def test_a_document_of_another_shape_is_an_empty_registry_with_one_problem(docum
 
 
 def test_unknown_fields_are_kept_aside() -> None:
-    """`maxTokens` and `timeout` are written back on export (decision 11)."""
+    """`maxTokens` and `timeout` are written back on export."""
     entry = registry(service(maxTokens=10, timeout=5)).get("old")
     assert entry is not None
     assert entry.extra == {"maxTokens": 10, "timeout": 5}
@@ -336,7 +333,7 @@ def test_unknown_fields_are_kept_aside() -> None:
 
 @given(json_values | st.fixed_dictionaries({"services": json_values | st.lists(almost | json_values, max_size=4)}))
 def test_no_document_raises_and_every_loaded_service_answers(document: Any) -> None:
-    """from_document takes any JSON value; what it loads is valid, what it leaves out is told."""
+    """from_document accepts any JSON value; what is loaded is valid, and what is left out is a problem."""
     loaded = LlmServiceRegistry.from_document(document)
     for entry in loaded:
         assert entry.id
@@ -348,7 +345,7 @@ def test_no_document_raises_and_every_loaded_service_answers(document: Any) -> N
 
 
 def test_a_hundred_thousand_nested_lists_are_no_trouble() -> None:
-    """Values are named by their type, never written out, so depth costs nothing."""
+    """Values are named by their type and never written out, so their depth does not matter."""
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
@@ -363,7 +360,7 @@ def test_a_hundred_thousand_nested_lists_are_no_trouble() -> None:
 
 
 def test_keys_are_in_no_repr_problem_or_log_line(caplog: pytest.LogCaptureFixture) -> None:
-    """A key is hidden wherever a service or its problems are shown."""
+    """Keys are hidden wherever a service or its problems are shown."""
     with caplog.at_level(logging.DEBUG):
         loaded = registry(
             service(extra_key="sk-secret"),
@@ -375,14 +372,13 @@ def test_keys_are_in_no_repr_problem_or_log_line(caplog: pytest.LogCaptureFixtur
 
 @pytest.mark.parametrize(("key", "needed"), [("sk-1", True), ("", False), ("NOT_NEEDED", False)])
 def test_an_empty_key_means_not_needed(key: str, needed: bool) -> None:
-    """Decision 5."""
     entry = registry(service(apiKey=key)).get("old")
     assert entry is not None
     assert entry.needs_key == needed
 
 
 def test_the_local_file_is_read_instead(tmp_path: Path) -> None:
-    """`llmservices.local.json` beside `llmservices.json` (decision 5)."""
+    """`llmservices.local.json` beside `llmservices.json` takes its place."""
     path = tmp_path / "llmservices.json"
     assert document_path(path) == path
     (tmp_path / "llmservices.local.json").write_text("{}")

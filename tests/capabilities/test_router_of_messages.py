@@ -1,4 +1,4 @@
-"""CapabilityRouter: a message between agents, each attachment by the capability it takes and nothing else."""
+"""CapabilityRouter adapts a message between agents; each attachment needs its own capability."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ B64 = base64.b64encode(DATA).decode()
 
 
 def services() -> LlmServiceRegistry:
-    """A service for every set of capabilities, called by them: `text+vision`."""
+    """Return a registry with a service for every set of capabilities, named after them: `text+vision`."""
     ids = [
         "+".join(["text", *(word for bit, word in enumerate(WORDS) if number >> bit & 1)])
         for number in range(2 ** len(WORDS))
@@ -103,7 +103,7 @@ PARTS = {
 @pytest.mark.requirement("MCR-2.1", "MCR-2.3", "MCR-2.5")
 @pytest.mark.parametrize("name", list(PARTS))
 def test_a_supported_attachment_is_included_with_its_data(name: str) -> None:
-    """Text first, then OpenAI's part of that kind; nothing is described."""
+    """The text is first, then OpenAI's part for that kind, and nothing is described."""
     attachment, capability, part = PARTS[name]
     result = router().route_content(AgentMessage("请看", (attachment,)), f"text+{capability}")
     assert result == RoutingResult(True, [{"type": "text", "text": "请看"}, part])
@@ -113,7 +113,7 @@ def test_a_supported_attachment_is_included_with_its_data(name: str) -> None:
 @pytest.mark.requirement("MCR-2.2", "MCR-2.4", "MCR-2.6")
 @pytest.mark.parametrize("name", list(PARTS))
 def test_an_unsupported_attachment_is_described_and_never_read(name: str) -> None:
-    """Reference and metadata in words, no data; its bytes are not even loaded."""
+    """Reference and metadata are in the text, and the attachment's data is not even loaded."""
     attachment, capability, _ = PARTS[name]
     service = "+".join(["text", *(word for word in WORDS if word != capability)])
 
@@ -134,7 +134,7 @@ def test_an_unsupported_attachment_is_described_and_never_read(name: str) -> Non
 
 
 def test_the_description_is_the_seeds_to_the_letter() -> None:
-    """Seed 000's example, with who can take it."""
+    """The text is the requirement's example, with the agents that can read it."""
     image = AttachmentInfo("image", "artifact:abc123-def456", "screenshot.png", 1258291, "image/png")
     result = router().route_content(AgentMessage("", (image,)), "text")
     assert result.processed_content == (
@@ -145,7 +145,7 @@ def test_the_description_is_the_seeds_to_the_letter() -> None:
 
 
 def test_mixed_attachments_give_parts_and_descriptions_together() -> None:
-    """OpenAI parts, text first with the descriptions in it; blocks are joined by a blank line (CONTRACT §4)."""
+    """The first part is the text with all descriptions, which are separated by blank lines."""
     result = router().route_content(AgentMessage("look", (FILE, IMAGE, WAV)), "text+vision").as_json()
     text, image = result["processedContent"]
     assert text["text"] == f"look\n\n{result['textDescription']}"
@@ -156,20 +156,20 @@ def test_mixed_attachments_give_parts_and_descriptions_together() -> None:
 
 
 def test_a_message_without_attachments_is_its_text() -> None:
-    """A string in, the same string out."""
+    """A string is returned unchanged."""
     assert router().route_content(AgentMessage("hello"), "text") == RoutingResult(True, "hello")
     assert router().route_content(AgentMessage(), "nobody-knows") == RoutingResult(True, "")
 
 
 @pytest.mark.requirement("MCR-E3", "MCR-1.5")
 def test_an_unknown_service_reads_text_only() -> None:
-    """Nothing is assumed about a service nobody knows."""
+    """Nothing is assumed about an unknown service."""
     assert not router().route_content(AgentMessage("", (IMAGE,)), "nobody-knows").can_process
 
 
 @pytest.mark.requirement("MCR-E4")
 def test_an_attachment_that_cannot_be_read_says_so_and_keeps_its_reference() -> None:
-    """Supported, yet not there: the message goes on with that sentence."""
+    """A supported attachment that cannot be read is replaced by that sentence, and the others are sent."""
     gone = AttachmentInfo("image", "artifact:gone", "plan.png", 48, "image/png")
     result = router().route_content(AgentMessage("look", (gone, IMAGE)), "text+vision")
     assert not result.can_process
@@ -181,7 +181,7 @@ def test_an_attachment_that_cannot_be_read_says_so_and_keeps_its_reference() -> 
 
 
 def test_the_required_capabilities_of_a_message_are_named_once_each() -> None:
-    """text, then each attachment's in order; an unknown type needs file (decision 1)."""
+    """The order is text, then each attachment's capability; an unknown type needs `file`."""
     ask = router().get_required_capabilities
     assert ask(AgentMessage("hello")) == ["text"]
     assert ask(AgentMessage("", (IMAGE, IMAGE))) == ["text", "vision"]
@@ -207,7 +207,7 @@ SERVICE = st.sampled_from([each.id for each in REGISTRY])
 def test_data_is_included_exactly_where_the_capability_is(
     text: str, attachments: tuple[AttachmentInfo, ...], service: str, language: str
 ) -> None:
-    """Supported: one part with the data each. Unsupported: one description each, and no data anywhere in words."""
+    """A supported attachment is one part with its data, an unsupported one is one description without data."""
     result = router(language).route_content(AgentMessage(text, attachments), service)
     supported = [each for each in attachments if REGISTRY.has_capability(service, each.capability)]
     lacking = tuple(each for each in attachments if each not in supported)

@@ -1,4 +1,4 @@
-"""Two texts line beside line: what differs is in a row, and in a changed line the words are marked."""
+"""Two texts compared line by line: differing lines form rows, and changed words within a line are marked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LINES = st.lists(st.text("ab你 ", max_size=6), max_size=12).map("\n".join)
 
 @given(LINES, LINES)
 def test_every_changed_line_of_both_texts_stands_in_a_row(before: str, after: str) -> None:
-    """With all lines around them the rows hold both texts, in their order, and equal texts give no row."""
+    """With enough context, the rows contain both texts in order; equal texts give no rows."""
     rows = lines_beside(before, after, context=99)
     left = [row.left for row in rows if row.left_number]
     right = [row.right for row in rows if row.right_number]
@@ -24,7 +24,7 @@ def test_every_changed_line_of_both_texts_stands_in_a_row(before: str, after: st
 
 @given(st.text(max_size=30), st.text(max_size=30))
 def test_the_pieces_of_a_line_are_the_line(line: str, other: str) -> None:
-    """What is marked is never a part of an equal line."""
+    """In equal lines nothing is marked."""
     parts = mark_words(line, other)
     assert "".join(text for text, _ in parts) == line
     if line == other:
@@ -32,7 +32,7 @@ def test_the_pieces_of_a_line_are_the_line(line: str, other: str) -> None:
 
 
 def test_words_are_marked_and_chinese_sign_by_sign() -> None:
-    """The rest of the line is not; a very long line is not compared by words."""
+    """Other parts of the line are not marked, and very long lines are not compared by words."""
     (row,) = lines_beside("size: 12 kB 收到", "size: 34 kB 收文")
     assert row.left_parts == (("size: ", False), ("12", True), (" kB 收", False), ("到", True))
     assert row.right_parts == (("size: ", False), ("34", True), (" kB 收", False), ("文", True))

@@ -1,4 +1,4 @@
-"""Slots and limits are data with a source and a date, and an administrator may change them."""
+"""Slots and limits are data with a source and a date, and an administrator may override them."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ ALL = {**PROTOCOLS, **TEMPLATES, "messages": MESSAGES, "get_artifact": GET_ARTIF
 
 @pytest.mark.parametrize("name", list(ALL))
 def test_the_data_itself_has_no_problem(name: str) -> None:
-    """What we ship is written by the same rules that an administrator's changes are checked by."""
+    """The shipped tables pass the check for administrators' changes."""
     assert check_limits(ALL[name]) == ()
 
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
 @pytest.mark.parametrize("template", [None, *TEMPLATES])
 def test_every_slot_says_where_its_numbers_come_from(protocol: str, template: str | None) -> None:
-    """Source and date stand in each slot, whatever changed it last."""
+    """Each slot has source and date, whichever table changed it last."""
     for slot in slots_for(protocol, template).by_kind.values():
         assert slot.source
         assert re.fullmatch(r"20\d\d-\d\d-\d\d", slot.checked_on)
@@ -60,7 +60,7 @@ echo      audio audio       anything                             -   -     -    
 echo      video video       anything                             -   -     -     -      yes yes
 echo      file  file        anything                             -   -     -     -      yes yes
 """
-"""What the vendors' pages say that a protocol takes: the words after the slash of each type, and each file's limits."""
+"""What each protocol takes according to the vendors' pages: subtypes of the MIME types, and each file's limits."""
 
 MIB = 1024 * 1024
 REQUEST_BYTES = {
@@ -74,13 +74,13 @@ TOOLS = {"openai": "hoist", "openai-responses": "native", "anthropic": "native",
 
 
 def cells_of(line: str) -> tuple[object, ...]:
-    """A line as values; the order of the types does not matter."""
+    """Split a line into values; the order of the types does not matter."""
     before, types, after = line.split()[:3], line.split()[3], line.split()[4:]
     return (*before, frozenset(types.split(",")), *after)
 
 
 def line_of(protocol: str, key: str, slot: Slot) -> str:
-    """A slot as its line says it."""
+    """Return the line that describes a slot."""
     types = ",".join(each.split("/")[1] for each in slot.mime_types or ["any/anything"])
     size = slot.max_bytes and f"{slot.max_bytes / MIB:g}"
     numbers = [str(each or "-") for each in (size, slot.max_count, slot.max_pages, slot.max_side)]
@@ -89,7 +89,7 @@ def line_of(protocol: str, key: str, slot: Slot) -> str:
 
 
 def test_each_protocol_takes_what_its_line_says() -> None:
-    """The table that decides is held against one that was written by hand: no number changes by accident."""
+    """The table is compared to a manually written one, so that no number changes by accident."""
     found = [
         line_of(protocol, key, slot)
         for protocol in PROTOCOLS
@@ -104,12 +104,12 @@ def test_each_protocol_takes_what_its_line_says() -> None:
 
 @pytest.mark.parametrize("kind", list(Kind))
 def test_every_kind_belongs_to_one_slot_name(kind: Kind) -> None:
-    """Documents and others share `file`; nothing is left out or named twice."""
+    """Documents and others share `file`; no kind is missing or listed twice."""
     assert [key for key, kinds in SLOT_KINDS.items() if kind in kinds] == [slot_key(kind)]
 
 
 def test_a_template_changes_only_what_it_names() -> None:
-    """Ollama takes no GIF, no URL and no file; all else stays OpenAI's."""
+    """Ollama takes no GIF, no URL and no file; everything else is as for OpenAI."""
     plain, ollama = slots_for("openai"), slots_for("openai", "ollama")
     image, before = ollama.by_kind[Kind.IMAGE], plain.by_kind[Kind.IMAGE]
     assert not image.carries("image/gif")
@@ -121,7 +121,7 @@ def test_a_template_changes_only_what_it_names() -> None:
 
 
 def test_an_administrator_has_the_last_word() -> None:
-    """Overrides on a service beat protocol and template, slot by slot and field by field."""
+    """A service's overrides take precedence over protocol and template, slot by slot and field by field."""
     slots = slots_for(
         "openai",
         "vllm",
@@ -157,7 +157,7 @@ def test_an_administrator_has_the_last_word() -> None:
 def test_the_bounds_of_claude_depend_on_its_model_and_on_who_serves_it(
     endpoint: str, model: str, expected: tuple[float, int, int, bool]
 ) -> None:
-    """MiB of a file, images, pages of a PDF, addresses; what a request is read for is what a call keeps to."""
+    """Expected are MiB per file, images, pages of a PDF and URLs. Preparing a call uses the same slots."""
     slots = slots_for("anthropic", limits_template(endpoint, "anthropic"), None, None, model)
     image, file = slots.by_kind[Kind.IMAGE], slots.by_kind[Kind.DOCUMENT]
     assert ((image.max_bytes or 0) / MIB, image.max_count, file.max_pages, image.takes_url) == expected
@@ -168,13 +168,12 @@ def test_the_bounds_of_claude_depend_on_its_model_and_on_who_serves_it(
 
 
 def test_a_cloud_that_serves_other_models_has_no_bounds_of_claude() -> None:
-    """Its limits are those of the protocol."""
+    """The limits are those of the protocol."""
     assert limits_template("https://bedrock-mantle.us-east-1.api.aws/v1", "openai") is None
     assert slots_for("openai", None, None, None, "claude-opus-5") == slots_for("openai")
 
 
 def test_an_unknown_template_changes_nothing_and_an_unknown_protocol_takes_no_media() -> None:
-    """Nothing is guessed about a stranger."""
     assert slots_for("openai", "nobody-knows") == slots_for("openai")
     assert slots_for("telepathy").by_kind == {}
 
@@ -197,7 +196,7 @@ def test_an_unknown_template_changes_nothing_and_an_unknown_protocol_takes_no_me
     ],
 )
 def test_a_wrong_limit_is_told_with_its_path_and_changes_nothing(data: object, field: str, severity: str) -> None:
-    """A problem names its field; what is wrong is left as it was, never half applied."""
+    """The problem names the field, and nothing of an invalid limit is applied."""
     problems = check_limits(data)
     assert [(problem.field, problem.severity) for problem in problems] == [(field, severity)]
     assert slots_for("openai", None, data) == slots_for("openai")  # type: ignore[arg-type]
@@ -206,7 +205,7 @@ def test_a_wrong_limit_is_told_with_its_path_and_changes_nothing(data: object, f
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
 @pytest.mark.parametrize("template", [None, "ollama", "openrouter", "deepseek"])
 def test_slots_written_as_json_read_back_the_same(protocol: str, template: str | None) -> None:
-    """to_json is what an administrator edits, so it must lose nothing."""
+    """`to_json` is what an administrator edits, so it must lose nothing."""
     slots = slots_for(protocol, template)
     again, problems = from_json(json.loads(json.dumps(to_json(slots))), slots.name)
     assert (again, problems) == (slots, ())
@@ -233,7 +232,7 @@ def test_no_json_whatsoever_breaks_the_reading_of_limits(data: object) -> None:
 
 @pytest.mark.parametrize("preset", [each for each in PRESETS if each.protocol == "openai"], ids=lambda each: each.name)
 def test_the_template_of_a_preset_says_what_its_compatibility_options_can_write(preset: HostPreset) -> None:
-    """Slots and quirks are two tables about one provider: where they disagreed, a file would be lost on the wire."""
+    """Slots and quirks describe the same provider; a contradiction would lose a file when the request is encoded."""
     plain = slots_for("openai", preset.slots)
     bounded = slots_for("openai", preset.slots, None, preset.quirks)
     assert preset.slots in TEMPLATES
@@ -255,12 +254,12 @@ def test_the_template_of_a_preset_says_what_its_compatibility_options_can_write(
     ],
 )
 def test_what_the_compatibility_options_cannot_write_is_no_slot(quirks: dict[str, object], kinds: set[Kind]) -> None:
-    """Not even an administrator's override opens a slot that nobody would fill."""
+    """Even an administrator's override does not open a slot that the encoder could not fill."""
     assert set(slots_for("openai", None, {"file": {"maxCount": 3}}, quirks).by_kind) == kinds
 
 
 def test_options_decide_about_urls_and_tool_results() -> None:
-    """A URL the provider does not fetch, and media it does not take from tools, are described or moved."""
+    """A URL that the provider does not fetch is described; media it does not take from tools are described or moved."""
     slots = slots_for("openai", None, None, {"no_remote_image_urls": True, "tool_media": "native"})
     assert not slots.by_kind[Kind.IMAGE].takes_url
     assert slots.by_kind[Kind.IMAGE].in_tool_result
@@ -269,7 +268,7 @@ def test_options_decide_about_urls_and_tool_results() -> None:
 
 
 def test_the_seeds_tables_carry_every_type_and_any_size() -> None:
-    """Between agents and in get_artifact capability alone decides, without limits."""
+    """Between agents and in get_artifact, only the capability decides, without limits."""
     for slots in (MESSAGE_SLOTS, GET_ARTIFACT_SLOTS):
         for slot in slots.by_kind.values():
             assert slot.carries("application/x-never-heard-of")

@@ -1,4 +1,4 @@
-"""How many tokens a model reads and writes: who says so, and from when a request counts as too long."""
+"""How many tokens a model reads and writes, by which source, and when a request counts as too long."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ def words(count: int) -> Adapted:
     ],
 )
 def test_the_administrators_word_comes_before_the_catalogues(own, entry, context, output):
-    """Each of the two for itself; the catalogue's keeps its source and day."""
+    """Context and output are separate; the catalogue's value keeps its source and date."""
     assert token_limits(own, entry) == TokenLimits(context, output)
 
 
 @pytest.mark.parametrize(("tokens", "fits"), [(1500, True), (1501, False)])
 def test_too_long_is_half_as_much_again(tokens: int, fits: bool):
-    """At 1.5 times the context an estimate still may be wrong."""
+    """Up to 1.5 times the context, the estimate may be wrong and the request is tried."""
     assert (TokenLimits(TokenLimit(1000)).obstacle(words(tokens), "m") is None) is fits
 
 
 def test_the_two_are_limits_that_may_be_written():
-    """A number each; anything else is named with its path."""
+    """Each is a number; anything else is a problem that names its path."""
     assert check_limits({"contextTokens": 32_000, "outputTokens": 8_000}) == ()
     (problem,) = check_limits({"contextTokens": "many"})
     assert problem.field == "limits.contextTokens"
 
 
 def test_tools_calls_and_files_count_too():
-    """A picture by its model's own rule, a tool by the JSON that describes it."""
+    """An image counts by its model's rule, a tool by its JSON."""
     picture = FilePart(Kind.IMAGE, width=512, height=512)
     chat = ChatRequest((Message(Role.USER, (TextPart("four"), picture)),), tools=(Tool("look", "four" * 100),))
     assert estimate_chat(chat, "gpt-4o") > 1 + 255 + 100

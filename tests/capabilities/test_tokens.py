@@ -1,4 +1,4 @@
-"""Token estimates follow the vendors' published formulas and say so; what is unknown stays unknown."""
+"""Token estimates follow the vendors' published formulas and name them; without one there is no estimate."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PUBLISHED = [
 
 @pytest.mark.parametrize(("model", "width", "height", "tokens"), PUBLISHED)
 def test_images_count_as_the_vendors_examples_do(model: str, width: int, height: int, tokens: int) -> None:
-    """Every published example comes out exactly."""
+    """Every published example is matched exactly."""
     estimate = file_tokens(model, FilePart(Kind.IMAGE, width=width, height=height))
     assert estimate is not None
     assert estimate.tokens == tokens
@@ -40,7 +40,7 @@ def test_images_count_as_the_vendors_examples_do(model: str, width: int, height:
 
 
 def test_sound_film_and_pages_count_by_length() -> None:
-    """32 tokens a second of audio, 263 a second of video, 258 a page for Gemini 2.5."""
+    """Gemini 2.5 counts 32 tokens per second of audio, 263 per second of video and 258 per page."""
     counted = [
         file_tokens("gemini-2.5-flash", FilePart(Kind.AUDIO, seconds=2.5)),
         file_tokens("gemini-2.5-flash", FilePart(Kind.VIDEO, seconds=10)),
@@ -60,12 +60,11 @@ def test_sound_film_and_pages_count_by_length() -> None:
     ],
 )
 def test_what_is_unknown_has_no_estimate(model: str, file: FilePart) -> None:
-    """A made-up number would be worse than none."""
     assert file_tokens(model, file) is None
 
 
 def test_text_counts_a_token_a_chinese_character_and_a_quarter_for_others() -> None:
-    """The offline rule of thumb, rounded up."""
+    """This is a rule of thumb, rounded up."""
     assert text_tokens("").tokens == 0
     assert text_tokens("hello").tokens == 2
     assert text_tokens("能力路由").tokens == 4
@@ -94,18 +93,18 @@ FULL_HD = {
     "gemini-2.5-pro": 1548,
     "qwen-vl-max": 2691,
 }
-"""Tokens of an image of 1920 x 1080 pixels by the vendors' formulas, a model of each row of the table."""
+"""Tokens of an image of 1920 x 1080 pixels by the vendors' formulas, one model per row of the table."""
 
 
 @pytest.mark.parametrize("model", FULL_HD)
 def test_each_family_of_models_counts_in_its_own_way(model: str) -> None:
-    """The same image costs each what was worked out by hand."""
+    """The expected counts are computed by hand."""
     estimate = file_tokens(model, FilePart(Kind.IMAGE, width=1920, height=1080))
     assert (estimate and estimate.tokens) == FULL_HD[model]
 
 
 def test_no_pattern_hides_behind_an_earlier_one() -> None:
-    """Each row of the table is the first to fit one of the models above, in that order."""
+    """Each row of the table is the first match of one of the models above, in that order."""
     patterns = [pattern for pattern, _ in FAMILIES]
     assert [next(each for each in patterns if fnmatchcase(model, each)) for model in FULL_HD] == patterns
 
@@ -118,7 +117,6 @@ def test_no_pattern_hides_behind_an_earlier_one() -> None:
 def test_any_image_has_a_positive_estimate_that_does_not_depend_on_its_orientation(
     model: str, width: int, height: int
 ) -> None:
-    """Turning an image changes nothing."""
     upright = file_tokens(model, FilePart(Kind.IMAGE, width=width, height=height))
     lying = file_tokens(model, FilePart(Kind.IMAGE, width=height, height=width))
     if family_of(model) is None:

@@ -1,4 +1,4 @@
-"""Values that are frozen for the type checker alone: everything else about them is a frozen dataclass's."""
+"""Value classes are frozen only for the type checker; otherwise they behave like frozen dataclasses."""
 
 from __future__ import annotations
 
@@ -18,16 +18,12 @@ from capabilities.core.wire import Usage
 
 @value_class
 class Light:
-    """Made cheaply."""
-
     name: str
     number: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """What it is to be like."""
-
     name: str
     number: int = 1
 
