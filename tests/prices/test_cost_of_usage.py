@@ -26,18 +26,15 @@ SOUNDS = price(input="2.5", output="10", input_audio="40", output_audio="80")
     [
         (Usage(1_000_000, 0), PLAIN, "2.5", "0"),
         (Usage(1000, 100), PLAIN, "0.0035", "0"),
-        (
-            Usage(1000, 100, cached_tokens=500),
-            PLAIN,
-            "0.0035",
-            "0",
-        ),  # Without a rate of their own, cached tokens cost the input rate.
+        # Without a rate of their own, cached tokens cost the input rate.
+        (Usage(1000, 100, cached_tokens=500), PLAIN, "0.0035", "0"),
         (Usage(1000, 100, cached_tokens=800), CACHING, "0.00234", "0.00216"),
         (Usage(1000, 0, cache_write_tokens=1000), CACHING, "0.00375", "-0.00075"),
         (Usage(1000, 0, cache_write_tokens=1000, cache_write_1h_tokens=400), CACHING, "0.00465", "-0.00165"),
         (Usage(1000, 1000, prompt_audio_tokens=200, completion_audio_tokens=500), SOUNDS, "0.055", "0"),
         (Usage(None, 100), PLAIN, "0.001", "0"),
-        (Usage(10, 0, cached_tokens=99), CACHING, "0.000003", "0.000027"),  # A count beyond the total is cut to it.
+        # A count beyond the total is cut to it.
+        (Usage(10, 0, cached_tokens=99), CACHING, "0.000003", "0.000027"),
     ],
 )
 def test_each_sort_of_token_has_its_own_rate(usage: Usage, at: Price, dollars: str, saved: str):
