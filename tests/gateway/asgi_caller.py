@@ -1,4 +1,4 @@
-"""A caller of the ASGI application without a server between, and a provider that is called over a real socket."""
+"""A caller of the ASGI application without a server in between, and a provider behind a real socket."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ CALLED: Sequence[dict[str, Any]] = (
 
 
 class Held(upstream.Provider):
-    """The bench's provider, which also knows `silent`: no answer; and `stall`: a stream that stops after some words.
+    """The bench's provider with four more answers, chosen by the first word of the path.
 
-    `calls` stops after 400 characters of reasoning and 400 of a tool call's arguments, `uncounted` ends there.
-
-    `asked` is set by every request, `closed` when the connection of a request ends before its answer does; `silent` has
-    those that do not answer, until a test lets them `play` another word.
+    `silent` sends nothing, `stall` stops a stream after some text. `calls` stops after 400 characters of reasoning and
+    400 of a tool call's arguments; `uncounted` ends the stream there without usage. `asked` is set by every request,
+    `closed` when the connection of a request is lost. The connections that were not answered are in `silent`; a test
+    can answer them with `play`.
     """
 
     asked: asyncio.Event
@@ -40,12 +40,10 @@ class Held(upstream.Provider):
     silent: list[Held]
 
     def play(self, word: str) -> None:
-        """Answer as the path of that word would."""
         self.path = f"/{word}/".encode()
         self.answer()
 
     def answer(self) -> None:
-        """What this path answers, or nothing of it."""
         self.asked.set()
         word = self.path.split(b"/", 2)[1]
         if word == b"stall":
@@ -62,14 +60,13 @@ class Held(upstream.Provider):
             super().answer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Somebody hung up."""
         super().connection_lost(exc)
         self.closed.set()
 
 
 @dataclass
 class Loopback:
-    """Providers that listen at a socket of this machine, on the running loop and without a task of their own."""
+    """Providers on a local socket, served by the running loop without a task of their own."""
 
     listening: socket.socket
     asked: asyncio.Event = field(default_factory=asyncio.Event)
@@ -78,7 +75,7 @@ class Loopback:
 
     @asynccontextmanager
     async def serve(self) -> AsyncIterator[Loopback]:
-        """Answers as long as that lasts; then our connections are closed."""
+        """Serve until the block ends, then close the upstream connections."""
 
         def protocol() -> Held:
             made = Held()
@@ -95,7 +92,7 @@ class Loopback:
 
 @contextmanager
 def loopback_providers() -> Iterator[Loopback]:
-    """A provider for each word, named by it and doing it. Writes rows, which need a test that may."""
+    """Create one provider for each word of `WORDS`, named by it. Needs write access to the database."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         for word in WORDS:
             endpoint = f"http://127.0.0.1:{listening.getsockname()[1]}/{word}/v1/chat/completions"
@@ -108,7 +105,7 @@ def loopback_providers() -> Iterator[Loopback]:
 
 @dataclass
 class Call:
-    """A call as a server hands it over, in `pieces`; and what was sent for it."""
+    """One request as a server passes it to the application, in `pieces`, with the messages sent in response."""
 
     pieces: Sequence[bytes]
     headers: Sequence[tuple[bytes, bytes]] = ()
@@ -119,11 +116,10 @@ class Call:
     received: int = 0
     left: asyncio.Event = field(default_factory=asyncio.Event)
     begun: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set by the caller's leaving, and by the first bytes of an answer."""
+    """`left` is set by a test when the client disconnects, `begun` by the first bytes of the response."""
 
     @property
     def scope(self) -> dict[str, Any]:
-        """What is known before the body."""
         return {
             "type": "http",
             "method": self.method,
@@ -134,7 +130,7 @@ class Call:
         }
 
     async def receive(self) -> dict[str, Any]:
-        """The next piece of the body; after the last one only the leaving."""
+        """Return the next piece of the body, and after the last one only the disconnect."""
         if self.received < len(self.pieces):
             self.received += 1
             more = self.received < len(self.pieces)
@@ -143,36 +139,31 @@ class Call:
         return {"type": "http.disconnect"}
 
     async def send(self, message: Any) -> None:
-        """Takes a part of the answer."""
         self.sent.append(message)
         if message.get("body"):
             self.begun.set()
 
     async def run(self) -> Call:
-        """The application's work for it, in this task."""
         await application(self.scope, self.receive, self.send)
         return self
 
     @property
     def status(self) -> int:
-        """The answer's."""
         return int(self.sent[0]["status"])
 
     @property
     def answer_headers(self) -> dict[str, str]:
-        """The answer's; none may stand there twice."""
+        """Return the response headers and check that none is sent twice."""
         pairs = [(name.decode(), value.decode()) for name, value in self.sent[0]["headers"]]
         assert len(dict(pairs)) == len(pairs)
         return dict(pairs)
 
     @property
     def answer(self) -> bytes:
-        """The answer's body."""
         return b"".join(message["body"] for message in self.sent[1:])
 
 
 def chat_call(key: str, provider: str, *more: tuple[bytes, bytes], pieces: int = 1, **body: Any) -> Call:
-    """A chat request with that key for the provider of a word, by default in one piece."""
     messages = [{"role": "user", "content": "hello"}]
     data = json.dumps({"model": f"{provider}/{upstream.NAME}", "messages": messages, **body}).encode()
     length = -(-len(data) // pieces)
@@ -181,7 +172,7 @@ def chat_call(key: str, provider: str, *more: tuple[bytes, bytes], pieces: int =
 
 
 def headers(key: str, length: int, more: Iterable[tuple[bytes, bytes]] = ()) -> list[tuple[bytes, bytes]]:
-    """What a client sends; of a name in `more` nothing but that."""
+    """Return a client's usual headers; a name in `more` replaces the usual one."""
     usual = {
         b"host": b"127.0.0.1",
         b"authorization": f"Bearer {key}".encode(),

@@ -1,4 +1,4 @@
-"""Calls to the demo installation and what the log kept of them; who calls stands in tests/cast.py."""
+"""Calls to the demo installation and their log rows. The agents and keys are in tests/cast.py."""
 
 from __future__ import annotations
 
@@ -22,31 +22,27 @@ PNG_URL = "data:image/png;base64," + base64.b64encode(PNG).decode()
 
 
 def post(key: str, body: Any, path: str = "/v1/chat/completions", **headers: str) -> Any:
-    """A call by a synchronous client."""
     data = body if isinstance(body, bytes) else json.dumps(body)
     sent = {"authorization": f"Bearer {key}", **headers} if key else headers
     return Client().post(path, data, content_type="application/json", headers=sent)
 
 
 def said(*content: Any, model: str = "task:planning", **more: Any) -> dict[str, Any]:
-    """A chat request of one user message."""
     parts = content[0] if len(content) == 1 and isinstance(content[0], str) else list(content)
     return {"model": model, "messages": [{"role": "user", "content": parts}], **more}
 
 
 def image(url: str = PNG_URL) -> dict[str, Any]:
-    """An image part."""
     return {"type": "image_url", "image_url": {"url": url}}
 
 
 def logged(request_id: str) -> RequestLog:
-    """The request's row, once the journal is written."""
+    """Return the request's log row after flushing the journal."""
     journal().flush()
     return RequestLog.objects.using("logs").get(pk=request_id)
 
 
 def elsewhere(*statements: str) -> None:
-    """What another process commits to the main database."""
     with other_connection() as other:
         other.execute("BEGIN")
         for each in statements:
@@ -56,7 +52,7 @@ def elsewhere(*statements: str) -> None:
 
 @contextmanager
 def without(*tables: str) -> Iterator[None]:
-    """The database while those tables cannot be read: they are not there, or on PostgreSQL somebody holds them."""
+    """Make these tables unreadable: renamed on SQLite, exclusively locked by another connection on PostgreSQL."""
     if is_postgresql():
         with other_connection() as other:
             other.execute(f"BEGIN; LOCK TABLE {', '.join(tables)} IN ACCESS EXCLUSIVE MODE")

@@ -1,7 +1,7 @@
-"""Our answers through the vendors' own SDKs: their types, strictly, and what puts a stream together there.
+"""Our answers read by the vendors' own SDKs: their types in strict mode and their stream accumulators.
 
-Beside the types: which keys a vendor sends as null. Python's types cannot say that, those for TypeScript can; read from
-openai 6.49 (chat/completions, responses, shared) and @anthropic-ai/sdk 1.13 (messages), 2026-11-24.
+The patterns list the keys that a vendor sends as null. The Python types do not say that, those for TypeScript do; read
+from openai 6.49 (chat/completions, responses, shared) and @anthropic-ai/sdk 1.13 (messages), 2026-11-24.
 """
 
 from __future__ import annotations
@@ -38,11 +38,10 @@ MESSAGES_NULLS = re.compile(
     r"|(content\[\]\.citations\[\]|delta\.citation)\.(title|document_title|file_id)"
 )
 CALLERS = re.compile(r"(response\.|message\.)?(content\[\]\.input|content_block\.input|metadata)\..*")
-"""Places whose values are a caller's or a model's own."""
+"""Places whose values are chosen by the caller or the model."""
 
 
 def nulls_in(value: Json, at: str = "") -> Iterator[str]:
-    """Where a JSON value has null."""
     if value is None:
         yield at.removeprefix(".")
     elif isinstance(value, dict):
@@ -54,13 +53,11 @@ def nulls_in(value: Json, at: str = "") -> Iterator[str]:
 
 
 def check_nulls(value: Json, known: re.Pattern[str]) -> None:
-    """What is null is what the vendor sends as null."""
     found = {at for at in nulls_in(value) if not (known.fullmatch(at) or CALLERS.fullmatch(at))}
     assert not found, (found, value)
 
 
 def events_in(stream: bytes) -> list[tuple[str, Json]]:
-    """Each event's name and its value, but for the goodbye."""
     found = []
     for block in stream.decode().strip().split("\n\n"):
         fields = dict(line.split(": ", 1) for line in block.split("\n"))
@@ -70,7 +67,7 @@ def events_in(stream: bytes) -> list[tuple[str, Json]]:
 
 
 def strictly(kind: Any, value: Json) -> Any:
-    """The value as that type of an SDK. Raises pydantic's `ValidationError`."""
+    """Validate the value as this type of an SDK. Raises pydantic's `ValidationError`."""
     return _adapter(kind).validate_json(json.dumps(value), strict=True)
 
 
@@ -80,7 +77,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def kinds_of(union: Any) -> Mapping[str, Any]:
-    """The members of a union of events by their type."""
+    """Map the members of a union of events by their type."""
     found: dict[str, Any] = {}
     for member in typing.get_args(union):
         if isinstance(member, type) and issubclass(member, BaseModel):
@@ -95,7 +92,6 @@ MESSAGE_EVENTS = kinds_of(anthropic.types.RawMessageStreamEvent)
 
 
 def read_chunks(stream: bytes) -> str:
-    """The words of a streamed completion."""
     state = ChatCompletionStreamState()
     for _, value in events_in(stream):
         check_nulls(value, CHAT_NULLS)
@@ -104,13 +100,13 @@ def read_chunks(stream: bytes) -> str:
         chunk = strictly(openai.types.chat.ChatCompletionChunk, value)
         try:
             state.handle_chunk(chunk)
-        except (openai.ContentFilterFinishReasonError, openai.LengthFinishReasonError):  # how the SDK says it
+        except (openai.ContentFilterFinishReasonError, openai.LengthFinishReasonError):
+            # The SDK raises these for finish reasons that are valid in a stream.
             continue
     return state.current_completion_snapshot.choices[0].message.content or ""
 
 
 def read_response_events(stream: bytes) -> str:
-    """The words of a streamed response."""
     state, words = ResponseStreamState(input_tools=omit, text_format=omit), ""
     for name, value in events_in(stream):
         assert name == value["type"]
@@ -123,20 +119,19 @@ def read_response_events(stream: bytes) -> str:
 
 
 def _without_count(value: Json) -> Json:
-    """The event without its count, which is null as long as the response goes on, and where it failed."""
+    """Drop `usage`, which is null while the response is in progress and when it failed."""
     if value["type"] not in ("response.created", "response.in_progress", "response.failed"):
         return value
     return {**value, "response": {name: each for name, each in value["response"].items() if name != "usage"}}
 
 
 def read_message_events(stream: bytes) -> str:
-    """The words of a streamed message."""
     message = message_of(stream)
     return "".join(block.text for block in message.content if block.type == "text") if message else ""
 
 
 def message_of(stream: bytes) -> Any:
-    """The message that a stream adds up to; None where it broke off."""
+    """Accumulate a stream into its message, None if the stream broke off."""
     snapshot: Any = None
     buffers: dict[int, bytes] = {}
     for name, value in events_in(stream):
@@ -148,7 +143,8 @@ def message_of(stream: bytes) -> Any:
         event = strictly(MESSAGE_EVENTS[name], value)
         try:
             snapshot = accumulate_event(event=event, current_snapshot=snapshot, json_bufs=buffers)
-        except ValueError as error:  # arguments are the model's own words, wrong JSON as well
+        except ValueError as error:
+            # A model may write arguments that are not valid JSON; they are passed on unchanged.
             if "Unable to parse tool parameter JSON" not in str(error):
                 raise
     return snapshot
@@ -156,7 +152,7 @@ def message_of(stream: bytes) -> Any:
 
 @dataclass(frozen=True)
 class SdkApi:
-    """How an SDK reads one API: the type of a whole answer, its nulls, and the words of a stream."""
+    """How an SDK reads one API: the type of a whole answer, its nullable keys, and the text of a stream."""
 
     whole: Any
     nulls: re.Pattern[str]
@@ -171,6 +167,5 @@ SDK_APIS: Mapping[str, SdkApi] = {
 
 
 def check_whole(api: str, value: Json) -> Any:
-    """A whole answer as that API's SDK has it."""
     check_nulls(value, SDK_APIS[api].nulls)
     return strictly(SDK_APIS[api].whole, value)

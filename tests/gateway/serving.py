@@ -1,4 +1,4 @@
-"""A real server in a process of its own, with a data directory of its own, whose providers are the fault lab."""
+"""A real server in its own process with its own data directory, whose providers are the fault lab."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OURS = ("ROUTING_ADMIN_", "LLM_", "DJANGO")
 
 @dataclass(frozen=True)
 class Server:
-    """Where it listens, the key of its text agent, and the lab behind it."""
+    """A running server: its port, the key of its text agent, and the lab behind it."""
 
     port: int
     key: str
@@ -47,29 +47,24 @@ class Server:
 
     @property
     def log(self) -> str:
-        """What it wrote to its log so far."""
         return (self.directory / LOG).read_text()
 
     def get(self, path: str) -> Any:
-        """A GET of the agents' API or of the data plane, as JSON."""
         request = urllib.request.Request(self.url + path, headers={"authorization": f"Bearer {self.key}"})
         with urllib.request.urlopen(request, timeout=10) as response:
             return json.loads(response.read())
 
     def post(self, path: str, body: bytes) -> Any:
-        """A POST of JSON to the agents' API, and its answer."""
         headers = {"authorization": f"Bearer {self.key}", "content-type": "application/json"}
         request = urllib.request.Request(self.url + path, body, headers)
         with urllib.request.urlopen(request, timeout=10) as response:
             return json.loads(response.read())
 
     def timeline(self, request_id: str) -> Any:
-        """The logged request."""
         return self.get(f"/api/v1/requests/{request_id}")
 
 
 def routing(lab: Lab) -> dict[str, Any]:
-    """The demo's routes, and three lab providers with routes along them."""
     demo: dict[str, Any] = json.loads((ROOT / "routing_admin/console/demo/llm-routing.json").read_text())
     demo["providers"] += [
         {"providerName": name, "apiKey": "NOT_NEEDED", "endpoint": lab.url("openai", name), "defaultModel": "lab"}
@@ -93,7 +88,6 @@ def routing(lab: Lab) -> dict[str, Any]:
 
 
 def manage(environment: dict[str, str], *words: str) -> str:
-    """The output of a management command."""
     done = subprocess.run(
         [sys.executable, "manage.py", *words], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120
     )
@@ -117,7 +111,7 @@ json.dump(found, sys.stdout)
 
 
 def manage_all(environment: dict[str, str], *commands: Sequence[str]) -> list[str]:
-    """The outputs of management commands, one after the other in one process: to start one takes a second."""
+    """Run management commands in one process and return their outputs; starting a process takes a second."""
     words = [sys.executable, "-c", MANAGE_ALL, json.dumps(commands)]
     done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
@@ -126,7 +120,7 @@ def manage_all(environment: dict[str, str], *commands: Sequence[str]) -> list[st
 
 
 def bootstrap(environment: dict[str, str], directory: Path) -> None:
-    """A data directory as `bootstrap` makes it; of one with the same settings, made before, it is a copy."""
+    """Fill a data directory as `bootstrap` does, by copying one made before with the same settings where possible."""
     has_own_database = environment.get("DATABASE_URL") != database_of(directory).get("DATABASE_URL")
     if has_own_database or "ROUTING_ADMIN_ARTIFACTS_URL" in environment:
         manage(environment, "bootstrap")
@@ -157,10 +151,10 @@ def served(
     options: Sequence[str] = (),
     prefix: Sequence[str] = (),
 ) -> Iterator[Server]:
-    """The demo, the lab's providers beside it, and a server that listens; `configured` gives the file imported.
+    """Start a server with the demo and the lab's providers; `configured` returns the configuration to import.
 
-    `settings` are variables of its environment without their prefix, `options` those of `serve`; `prefix` is a command
-    that runs it.
+    `settings` are environment variables without their prefix, `options` are those of `serve`, and `prefix` is a command
+    that runs the server.
     """
     with Lab(script) as lab, serving(directory, lab, [configured(lab)], settings, options, prefix) as server:
         yield server
@@ -175,7 +169,7 @@ def serving(
     options: Sequence[str] = (),
     prefix: Sequence[str] = (),
 ) -> Iterator[Server]:
-    """A server that listens, with the demo and then these files imported, in order."""
+    """Start a server with the demo and import these files in order."""
     environment = environment_of(directory, lab) | {f"ROUTING_ADMIN_{name}": value for name, value in settings.items()}
     bootstrap(environment, directory)
     commands = []
@@ -194,7 +188,7 @@ def serving(
 
 
 def environment_of(directory: Path, lab: Lab) -> dict[str, str]:
-    """The settings: a data directory of its own, and the lab as the only private address that may be called."""
+    """Return the environment: its own data directory, and the lab as the only private address that may be called."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
     origin = lab.url("openai").split("/lab")[0]
     settings = {"ROUTING_ADMIN_DATA_DIR": str(directory), "ROUTING_ADMIN_ALLOWED_ORIGINS": origin}
@@ -210,7 +204,7 @@ def listening(
     tries: int = 5,
     prefix: Sequence[str] = (),
 ) -> Server:
-    """The server once it answers to its own key; another port when somebody else took the one that was free."""
+    """Start the server and wait until it accepts its key; try another port if the free one was taken meanwhile."""
     for _ in range(tries):
         port = free_port()
         words = [*prefix, sys.executable, "manage.py", "serve", "--port", str(port), *options]
@@ -225,7 +219,7 @@ def listening(
 
 
 def answers(server: Server) -> bool:
-    """Whether it is this server that listens there, within half a minute."""
+    """Whether this server, not another process on the port, answers within half a minute."""
     until = time.monotonic() + 30
     while time.monotonic() < until and server.process.poll() is None:
         try:
@@ -238,7 +232,6 @@ def answers(server: Server) -> bool:
 
 
 def free_port() -> int:
-    """A port that nobody listens at."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])

@@ -1,4 +1,4 @@
-"""The streams of the three chat APIs read as their clients read them, with the rules of each checked on the way."""
+"""Readers of the streams of each chat API, which check the API's rules for streams on the way."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 Json = dict[str, Any]
 Said = tuple[str, str, list[tuple[str, str, Json]]]
-"""Words, thoughts, and calls with id, name and input."""
+"""Text, reasoning, and calls with id, name and input."""
 
 
 def events_in(stream: bytes) -> Iterator[Json]:
@@ -32,7 +32,7 @@ def read_chat(stream: bytes) -> Said:
 
 
 def read_gemini(stream: bytes) -> Said:
-    """Parts one behind another, a call in one; the last chunk alone says why the model stopped."""
+    """Read consecutive parts with each call whole in one part; only the last chunk has a finish reason."""
     chunks = [json.loads(each.removeprefix(b"data: ")) for each in stream.split(b"\r\n\r\n")[:-1]]
     candidates = [each["candidates"][0] for each in chunks]
     assert ["finishReason" in each for each in candidates] == [False] * (len(candidates) - 1) + [True]
@@ -46,7 +46,7 @@ def read_gemini(stream: bytes) -> Said:
 
 
 def read_messages(stream: bytes) -> Said:
-    """Blocks one behind another, each of one kind, numbered, begun and ended."""
+    """Read numbered blocks that start and stop one after another, each of a single kind."""
     blocks, is_open = list[Json](), False
     fields = {"text": "text_delta", "thinking": "thinking_delta", "tool_use": "input_json_delta"}
     for event in events_in(stream):
@@ -71,7 +71,7 @@ def read_messages(stream: bytes) -> Said:
 
 
 def read_responses(stream: bytes) -> Said:
-    """Items that are added, go on and are done; what is done is what came, and the response has all of them."""
+    """Read items that are added, extended and done. A done item repeats its deltas, and the response has all items."""
     opened: dict[str, str] = {}
     text, reasoning, calls, done = "", "", list[tuple[str, str, Json]](), list[Json]()
     for number, event in enumerate(events_in(stream)):

@@ -1,4 +1,4 @@
-"""An address in a caller's request is passed on or described; we never go there ourselves."""
+"""URLs in a request are passed on or described; the gateway never fetches them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 @pytest.mark.parametrize("agent", ["text-agent", "vision-agent"])
 def test_a_picture_s_address_is_never_fetched_by_us(demo, agent):
-    """However it is written, and whether the model sees pictures or reads of them."""
+    """The gateway opens no connection to an image's URL, however it is written and whether or not the model reads
+    images.
+    """
     key = key_of(agent)
     with socket.create_server(("127.0.0.1", 0)) as trap:
         trap.setblocking(False)

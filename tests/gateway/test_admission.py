@@ -1,4 +1,4 @@
-"""At the door: keys in the wrong place, methods, damaged files, and a start without a developer's packages."""
+"""Keys in the URL, wrong methods, damaged files, and a start without the development packages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ rows = pytest.mark.django_db(databases=["default", "logs"])
 )
 @pytest.mark.parametrize("written", [str, lambda key: quote(key.replace("_", "%5F"), safe="%")])
 def test_a_key_in_the_address_is_refused_and_written_nowhere(key, caplog, path, method, written):
-    """400 whatever the headers say, with the way to send it; neither the answer nor any log holds the key."""
+    """A key in the URL is a 400 that explains the header to use, even beside a valid header. Neither the answer nor any
+    log contains the key.
+    """
     headers = {"authorization": f"Bearer {key}"}
     address = f"{path}?api_key={written(key)}"
     send = getattr(Client(), method)
@@ -54,7 +56,7 @@ def test_a_key_in_the_address_is_refused_and_written_nowhere(key, caplog, path, 
 @rows
 @pytest.mark.parametrize("path", ["/v1/models", "/v1/models/auto", "/v1/files"])
 def test_head_says_what_get_would_without_its_body(key, path):
-    """Where there is something to get: the same status and length; where there is not, 405 names what there is."""
+    """HEAD has the status and the Content-Length of GET, and no body."""
     headers = {"authorization": f"Bearer {key}"}
     whole, head = Client().get(path, headers=headers), Client().head(path, headers=headers)
     assert (head.status_code, head.content) == (200, b"")
@@ -63,7 +65,7 @@ def test_head_says_what_get_would_without_its_body(key, path):
 
 @rows
 def test_a_method_that_is_not_there_names_those_that_are(key):
-    """405 with `Allow`, in OpenAI's shape; for HEAD without a body."""
+    """A wrong method is a 405 with `Allow`."""
     for method in ("get", "put", "head"):
         response = getattr(Client(), method)("/v1/chat/completions", headers={"authorization": f"Bearer {key}"})
         assert (response.status_code, response.headers["Allow"]) == (405, "POST")
@@ -73,7 +75,9 @@ def test_a_method_that_is_not_there_names_those_that_are(key):
 @pytest.mark.both_stores
 @pytest.mark.parametrize("harm", ["remove", "change"])
 def test_damaged_bytes_are_told_to_the_model_and_never_sent(key, harm):
-    """The request is answered; the model that could see learns that the file cannot be read, under its reference."""
+    """The request is answered; a model with vision receives a note with the file's reference instead of the damaged
+    bytes.
+    """
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     if harm == "remove":
         byte_store().delete(row.sha256)
@@ -102,7 +106,7 @@ import routing_admin.asgi
 
 
 def test_the_product_starts_without_a_developers_packages(tmp_path):
-    """The server's application is imported with the packages for tests and types hidden, and without a warning."""
+    """The ASGI application imports without warnings when the packages for tests and types are missing."""
     environment = {"PATH": "/usr/bin:/bin", "ROUTING_ADMIN_DATA_DIR": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", HIDDEN], cwd=ROOT, env=environment, capture_output=True, text=True

@@ -1,4 +1,4 @@
-"""The routes and services that an agent may use: on every plane, under every name that leads there."""
+"""The routes and services that an agent may use are enforced in every API, under every name of them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def error_of(answer: Any) -> tuple[int, str]:
 
 @pytest.mark.parametrize("name", ["task:planning", "planning", "text-model"])
 def test_every_name_of_what_is_allowed_leads_there(key: str, name: str) -> None:
-    """A route by its task type, a service as its id or by its provider and model."""
+    """A route is allowed by its task type, a service by its id or by its provider and model."""
     allow("task:planning", "text-model")
     answer = post(key, said("hello", model=name))
     assert answer.status_code != 403
@@ -52,7 +52,7 @@ def test_every_name_of_what_is_allowed_leads_there(key: str, name: str) -> None:
 )
 @pytest.mark.parametrize("name", ["task:design", "auto", "vision-model", "echo/echo-text", "task:unheard-of"])
 def test_anything_else_is_403_and_says_what_is_allowed(key: str, path: str, more: Any, name: str) -> None:
-    """An unheard-of task goes to the default route, which is not allowed either."""
+    """Other names are a 403. An unknown task uses the default route, which is not allowed either."""
     allow("task:planning", "text-model")
     answer = post(key, said("hello", model=name, **more), path)
     assert answer.status_code == 403
@@ -63,14 +63,14 @@ def test_anything_else_is_403_and_says_what_is_allowed(key: str, path: str, more
 
 @pytest.mark.parametrize("path", ["/v1/responses", "/v1/responses/input_tokens"])
 def test_a_response_is_refused_too(key: str, path: str) -> None:
-    """OpenAI's Responses, made or only counted."""
+    """The Responses API refuses a model that is not allowed, for a response and for its token count."""
     allow("task:planning")
     answer = post(key, {"model": "task:design", "input": "hello"}, path)
     assert error_of(answer) == (403, "model_not_allowed")
 
 
 def test_the_list_of_models_has_what_the_agent_may_use_alone(key: str) -> None:
-    """Everything again once nothing is limited."""
+    """`/v1/models` lists only what the agent may use, and everything once the limit is removed."""
     everything = listed(key)
     allow("task:planning", "text-model")
     assert listed(key) == ["task:planning", "text-model"]
@@ -81,14 +81,14 @@ def test_the_list_of_models_has_what_the_agent_may_use_alone(key: str) -> None:
 
 
 def test_a_fallback_inside_an_allowed_route_needs_no_leave_of_its_own(key: str) -> None:
-    """`design` fails over from echo-503, and none of its candidates is allowed by itself."""
+    """A route that is allowed may fall back to candidates that are not allowed by themselves."""
     allow("task:design")
     answer = post(key, said("hello", model="task:design"))
     assert (answer.status_code, answer.headers["x-routing-attempts"]) == (200, "2")
 
 
 def test_the_agents_api_refuses_other_routes(caller: Callable[..., AgentProgram]) -> None:
-    """For sending as for asking where a request would go."""
+    """Sending and resolving are refused alike."""
     program = caller("text-agent")
     allow("task:planning")
     for path in ("/llm/send", "/llm/resolve"):
@@ -98,7 +98,7 @@ def test_the_agents_api_refuses_other_routes(caller: Callable[..., AgentProgram]
 
 
 def test_an_agent_made_at_run_time_has_its_makers_limits(demo: None) -> None:
-    """Else a program would make itself an agent without any."""
+    """A program cannot escape its limits by creating another agent."""
     key = key_of("text-agent", scopes=["route", "agents:write"])
     put_agent(SYSTEM, "text-agent", "made")
     allow("task:planning")
@@ -107,7 +107,7 @@ def test_an_agent_made_at_run_time_has_its_makers_limits(demo: None) -> None:
 
 
 def test_a_key_of_an_agent_made_at_run_time_is_bound_by_its_makers_limits(demo: None) -> None:
-    """One that is issued for it directly, and of an agent that it made in turn: the names that all allow."""
+    """A key of an agent created at run time may use only the names that the key and all its ancestors allow."""
     allow("task:planning", "text-model")
     put_agent(SYSTEM, "text-agent", "made")
     put_agent(SYSTEM, "made", "made-of-made")
@@ -119,7 +119,7 @@ def test_a_key_of_an_agent_made_at_run_time_is_bound_by_its_makers_limits(demo: 
 
 
 def test_the_page_sets_what_is_allowed_and_history_undoes_it(admin: Client, key: str) -> None:
-    """One name a line; what the page saved is a revision like any other."""
+    """The agent's page takes one name per line, and its change can be undone in the history."""
     form = {"name": "Text", "service": "", "task_type": "planning"}
     answer = admin.post("/agents/text-agent/", {**form, "models": "task:planning\ntext-model", "version": "1"})
     assert answer.status_code == 302
@@ -132,7 +132,7 @@ def test_the_page_sets_what_is_allowed_and_history_undoes_it(admin: Client, key:
 
 
 def test_a_name_that_is_not_there_is_refused_at_its_field(admin: Client, demo: None) -> None:
-    """422, and nothing is saved."""
+    """An unknown name is a 422 and nothing is saved."""
     answer = admin.post("/agents/text-agent/", {"name": "Text", "models": "task:planing", "version": "1"})
     assert answer.status_code == 422
     assert "There is no route or service task:planing." in text_of(answer)

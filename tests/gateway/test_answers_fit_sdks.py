@@ -1,4 +1,4 @@
-"""One property of the chat APIs: whatever a provider says, the vendors' own SDKs take what we make of it."""
+"""Whatever a provider answers, the vendors' own SDKs accept what each chat API makes of it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from tests.lab.response_recordings import RESPONSE_RECORDINGS
 
 ORIGIN = "0123456789ab"
 CALL = ChatCall(ChatRequest((), extra={"thinking": {"type": "enabled", "budget_tokens": 1024}}), "m")
-"""A caller that wants to see what was thought."""
+"""A request that asks for the reasoning."""
 WHOLE: Mapping[str, Callable[[Answer], dict[str, Any]]] = {
     "chat completions": lambda said: completion_json(said, "m", ORIGIN),
     "messages": lambda said: message_json(said, CALL, "m", ORIGIN),
@@ -53,7 +53,7 @@ STREAMED: Mapping[str, Callable[[], AnswerEvents]] = {
     "responses": lambda: ResponseEvents(ResponseHead("m", CALL.chat), ORIGIN),
 }
 FEW = settings(max_examples=max(settings().max_examples // 8, 20))
-"""Each example is read by an SDK."""
+"""Fewer examples, since reading each with an SDK is slow."""
 KNOWN_KINDS = kinds_of(anthropic.types.ContentBlock) | kinds_of(openai.types.responses.ResponseOutputItem)
 each_api = pytest.mark.parametrize("api", SDK_APIS)
 
@@ -67,7 +67,6 @@ def read_whole(protocol: str, body: bytes) -> Answer | Failure:
 
 
 def written(events: AnswerEvents, found: list[StreamEvent]) -> bytes:
-    """The stream as an API writes it; what breaks off is the last."""
     out, kept = b"", list[Media]()
     for each in found:
         if isinstance(each, Delta):
@@ -91,14 +90,14 @@ def decoded(protocol: str, body: bytes) -> list[StreamEvent]:
 
 
 def is_newer(item: VendorItem) -> bool:
-    """Whether a vendor's block or item has a type that its SDK does not know yet; it passes as it is."""
+    """Whether a vendor's block or item has a type that its SDK does not know yet; these pass unchanged."""
     value = item.value
     block = value.get("content_block") or value.get("item") or value
     return block.get("type") not in KNOWN_KINDS and "type" in block and item.name == block["type"]
 
 
 def without_newer(found: list[StreamEvent]) -> list[StreamEvent]:
-    """The events of a stream, without the vendor's own where one of them begins a newer block."""
+    """Drop the vendor's own events from a stream in which one of them begins a newer block."""
     if not any(is_newer(item) for each in found if isinstance(each, Delta) for item in each.vendor):
         return found
     return [each._replace(vendor=()) if isinstance(each, Delta) else each for each in found]
@@ -112,7 +111,7 @@ def sent(events: list[dict[str, Any]]) -> bytes:
 @pytest.mark.parametrize("protocol", VENDORS)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_recorded_answer_is_what_the_sdk_of_each_api_takes(name: str, protocol: str, api: str) -> None:
-    """Whole and streamed, with the same words."""
+    """A recorded answer is valid for the SDK, whole and streamed, with the same text."""
     said = read_whole(protocol, json.dumps(recording(name, protocol).whole).encode())
     assert isinstance(said, Answer)
     check_whole(api, WHOLE[api](said))
@@ -125,7 +124,7 @@ def test_a_recorded_answer_is_what_the_sdk_of_each_api_takes(name: str, protocol
 @FEW
 @given(case=bodies())
 def test_a_whole_answer_with_odd_values_is_what_the_sdk_takes(api: str, case: tuple[str, bytes]) -> None:
-    """Whatever a provider puts anywhere: what reaches a caller has the vendor's shape, or is an error."""
+    """Whatever values a provider sends, the caller receives the vendor's shape or an error."""
     said = read_whole(*case)
     if isinstance(said, Answer):
         said = replace(said, vendor=tuple(item for item in said.vendor if not is_newer(item)))
@@ -136,7 +135,7 @@ def test_a_whole_answer_with_odd_values_is_what_the_sdk_takes(api: str, case: tu
 @FEW
 @given(case=streams())
 def test_a_stream_with_odd_values_is_what_the_sdk_takes(api: str, case: tuple[str, bytes]) -> None:
-    """The same event by event."""
+    """Whatever values a provider streams, every event is valid for the SDK."""
     if stream := written(STREAMED[api](), without_newer(decoded(*case))):
         SDK_APIS[api].read(stream)
 
@@ -148,7 +147,7 @@ def test_a_stream_with_odd_values_is_what_the_sdk_takes(api: str, case: tuple[st
 def test_any_mixture_of_words_thoughts_and_calls_is_what_the_sdk_takes(
     provider: str, api: str, said: tuple[list[Call], list[Step]]
 ) -> None:
-    """The words that were said come out of the SDK's own reader of streams."""
+    """The SDK's own accumulator returns the text that was streamed."""
     calls, steps = said
     steps = [*steps, ("text", 0, "end")]
     protocol, send = PROVIDERS[provider]
@@ -168,7 +167,7 @@ ERRORS = st.builds(
 @FEW
 @given(error=ERRORS)
 def test_an_error_is_what_the_sdk_takes(error: GatewayError) -> None:
-    """Whole; in a stream it is the last event."""
+    """An error is valid for the SDK as a whole answer and as the last event of a stream."""
     chat = body_of(error, "req_1")
     check_nulls(chat, CHAT_NULLS)
     strictly(openai.types.ErrorObject, chat["error"])

@@ -1,4 +1,4 @@
-"""Answers in the words of callers that asked for probabilities, for custom tools, or for functions in the old way."""
+"""Answers for callers that asked for log probabilities, custom tools or the deprecated `functions`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def chunk(event: bytes) -> dict[str, Any]:
 
 
 def test_probabilities_stand_beside_the_words():
-    """Whole and streamed; null where there are none."""
+    """Log probabilities are in the choice, whole and streamed, and null where there are none."""
     assert choice_of(Answer("hi", logprobs=PROBABLE))["logprobs"] == PROBABLE
     assert choice_of(Answer("hi"))["logprobs"] is None
     chunks = Chunks("m")
@@ -35,7 +35,7 @@ def test_probabilities_stand_beside_the_words():
 
 
 def test_a_call_of_a_custom_tool_is_written_as_one():
-    """Its free text stands under `input`."""
+    """The free text of a custom tool's call is its `input`."""
     (call,) = choice_of(Answer(tool_calls=(CUSTOM,), finish_reason="tool_calls"))["message"]["tool_calls"]
     assert call == {"id": "c1", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}
     begun, more = ToolCallDelta(0, "c1", "sql", "sel", custom=True), ToolCallDelta(0, arguments="ect", custom=True)
@@ -48,7 +48,7 @@ def test_a_call_of_a_custom_tool_is_written_as_one():
 
 
 def test_a_caller_that_offered_functions_is_answered_in_their_words():
-    """The first call is `function_call`, and so is the reason to stop."""
+    """Only the first call is returned, as `function_call`, and the finish reason has the same name."""
     choice = choice_of(Answer(tool_calls=CALLS, finish_reason="tool_calls"), old_calls=True)
     assert choice["message"]["function_call"] == {"name": "look", "arguments": '{"a": 1}'}
     assert ("tool_calls" in choice["message"], choice["finish_reason"]) == (False, "function_call")

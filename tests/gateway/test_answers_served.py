@@ -1,4 +1,4 @@
-"""What a model answers beside its words reaches the caller and the log: the official client over real sockets."""
+"""Finish reasons, usage, media and citations reach the caller and the log: the official client over real sockets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ HELLO: Any = [{"role": "user", "content": "hello"}]
 
 
 def configured(lab: Lab) -> dict[str, Any]:
-    """The usual providers, and a route that asks the one that speaks Gemini's protocol first."""
     file = routing(lab)
     file["routing"]["mixed"] = {"provider": "by-gemini", "fallback": ["one"], "retries": 0}
     return file
@@ -36,7 +35,7 @@ def client(server: Server) -> openai.OpenAI:
 
 
 def ask(client: openai.OpenAI, model: str, *, stream: bool) -> tuple[str, list[Any]]:
-    """The id of a request, and the chunks of its answer; a whole one is a single chunk."""
+    """Return the request id and the chunks of the answer; a whole answer is a single chunk."""
     more: Any = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
     with client.chat.completions.with_streaming_response.create(model=model, messages=HELLO, **more) as raw:
         request_id = raw.headers["x-request-id"]
@@ -50,7 +49,7 @@ PROVIDERS = pytest.mark.parametrize("provider", ["one", "by-anthropic", "by-gemi
 @BOTH
 @PROVIDERS
 def test_an_unknown_reason_to_stop_reaches_caller_and_log(client, server, provider, stream):
-    """The caller gets `length` and the vendor's own word; the log has both."""
+    """An unknown finish reason is `length` with the vendor's own word beside it, in the answer and in the log."""
     request_id, chunks = ask(client, f"{provider}/fault:stops:reason=VANISHED", stream=stream)
     (ending,) = [chunk.choices[0] for chunk in chunks if chunk.choices and chunk.choices[0].finish_reason]
     assert (ending.finish_reason, ending.model_extra["native_finish_reason"]) == ("length", "VANISHED")
@@ -59,7 +58,7 @@ def test_an_unknown_reason_to_stop_reaches_caller_and_log(client, server, provid
 
 @BOTH
 def test_a_failed_generation_goes_to_the_next_candidate(client, server, stream):
-    """Gemini says that it failed, another provider answers, and the log says why."""
+    """A generation that Gemini reports as failed moves on to the next candidate, and the log says why."""
     server.lab.play({"by-gemini": ["failed_generation:reason=TOO_MANY_TOOL_CALLS"], "one": ["say:Here."]})
     request_id, chunks = ask(client, "task:mixed", stream=stream)
     said = "".join(
@@ -94,7 +93,7 @@ DETAILS = {
 @BOTH
 @PROVIDERS
 def test_every_sort_of_tokens_reaches_caller_and_log(client, server, provider, stream):
-    """In OpenAI's words where it has one; the log counts the same."""
+    """Usage has OpenAI's names where there is one, and the log has the same counts."""
     request_id, chunks = ask(client, f"{provider}/fault:recorded:name=counts", stream=stream)
     usage = chunks[-1].usage
     assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (140, 30, 170)
@@ -106,7 +105,7 @@ def test_every_sort_of_tokens_reaches_caller_and_log(client, server, provider, s
 
 @BOTH
 def test_tier_and_fingerprint_reach_the_caller(client, server, stream):
-    """Whole, and with the last chunks of a stream."""
+    """The service tier and the fingerprint are in a whole answer and in the last chunk of a stream."""
     request_id, chunks = ask(client, "one/fault:recorded:name=counts", stream=stream)
     assert (chunks[-1].service_tier, chunks[-1].system_fingerprint) == ("priority", "fp_lab")
     answer = server.timeline(request_id)["answer"]
@@ -115,7 +114,7 @@ def test_tier_and_fingerprint_reach_the_caller(client, server, stream):
 
 @BOTH
 def test_why_a_model_refused_reaches_caller_and_log(client, server, stream):
-    """Anthropic's explanation is the message's refusal; its category stands in the log."""
+    """Anthropic's explanation is the message's refusal; its category is in the log."""
     request_id, chunks = ask(client, "by-anthropic/fault:recorded:name=refused", stream=stream)
     parts = [each.choices[0].delta if stream else each.choices[0].message for each in chunks if each.choices]
     assert "".join(part.refusal or "" for part in parts) == "This could do harm."
@@ -126,7 +125,7 @@ MAKERS = pytest.mark.parametrize("provider", ["one", "by-gemini"])
 
 
 def parts_of(chunks: list[Any], name: str) -> list[Any]:
-    """What the messages or deltas of an answer have under a name, in order."""
+    """Return the values that the messages or deltas have under a name, in order."""
     choices = [chunk.choices[0] for chunk in chunks if chunk.choices]
     parts = [choice.message if hasattr(choice, "message") else choice.delta for choice in choices]
     found = (json.loads(part.model_dump_json(exclude_unset=True)).get(name) for part in parts)
@@ -134,7 +133,7 @@ def parts_of(chunks: list[Any], name: str) -> list[Any]:
 
 
 def check_log(server: Server, request_id: str, kept: bytes, *, kind: str) -> None:
-    """The log knows what was made, and holds none of it; nor does the server's own log."""
+    """Check that the request's row describes the media and that neither log contains their bytes."""
     row = server.timeline(request_id)
     (media,) = row["answer"]["media"]
     assert (media["kind"], media["size"], len(row["attempts"])) == (kind, len(kept), 1)
@@ -145,7 +144,7 @@ def check_log(server: Server, request_id: str, kept: bytes, *, kind: str) -> Non
 @BOTH
 @MAKERS
 def test_an_image_comes_back_with_a_reference_under_which_it_is_kept(client, server, provider, stream):
-    """As OpenRouter writes it; the reference is an artifact of the agent that asked, and nobody else is asked."""
+    """An image has OpenRouter's shape and a reference to an artifact of the agent. No other candidate is called."""
     request_id, chunks = ask(client, f"{provider}/fault:recorded:name=image", stream=stream)
     ((image,),) = parts_of(chunks, "images")
     assert image["image_url"]["url"] == f"data:image/png;base64,{b64(PICTURE)}"
@@ -157,7 +156,7 @@ def test_an_image_comes_back_with_a_reference_under_which_it_is_kept(client, ser
 @BOTH
 @MAKERS
 def test_a_large_image_comes_back_whole(client, provider, stream):
-    """An image of some MiB is no answer without end, as one event neither."""
+    """An image of several MiB exceeds no limit of answers or events."""
     _, chunks = ask(client, f"{provider}/fault:recorded:name=large_image", stream=stream)
     ((image,),) = parts_of(chunks, "images")
     assert image["image_url"]["url"] == f"data:image/png;base64,{b64(PHOTO)}"
@@ -167,7 +166,7 @@ def test_a_large_image_comes_back_whole(client, provider, stream):
 @BOTH
 @MAKERS
 def test_a_sound_comes_back_with_a_reference_under_which_all_of_it_is_kept(client, server, provider, stream):
-    """As OpenAI writes it; in a stream the reference comes behind the last piece."""
+    """Audio has OpenAI's shape; in a stream the reference follows the last piece."""
     request_id, chunks = ask(client, f"{provider}/fault:recorded:name=speech", stream=stream)
     pieces = parts_of(chunks, "audio")
     assert b"".join(base64.b64decode(each.get("data", "")) for each in pieces) == SOUND
@@ -182,7 +181,7 @@ def test_a_sound_comes_back_with_a_reference_under_which_all_of_it_is_kept(clien
 
 @BOTH
 def test_what_cannot_be_stored_is_given_out_all_the_same(client, server, stream):
-    """Without a reference, and the log says that there is none."""
+    """An image that cannot be stored is returned without a reference, and the log has none."""
     request_id, chunks = ask(client, "one/fault:recorded:name=broken_image", stream=stream)
     ((image,),) = parts_of(chunks, "images")
     assert (parts_of(chunks, "content"), "artifact" in image) == (["Look:"], False)
@@ -194,7 +193,9 @@ def test_what_cannot_be_stored_is_given_out_all_the_same(client, server, stream)
 @BOTH
 @PROVIDERS
 def test_what_words_rest_on_reaches_the_caller(client, server, provider, stream):
-    """As OpenAI's annotations, wherever the model stands; a file of the request beside them."""
+    """Every vendor's citations are returned as OpenAI's annotations; citations of the request's files are listed
+    separately.
+    """
     request_id, chunks = ask(client, f"{provider}/fault:recorded:name=cited", stream=stream)
     cited = [one for some in parts_of(chunks, "annotations") for one in some]
     assert cited[0]["url_citation"].items() >= {**PAGE, "start_index": 4, "end_index": 16}.items()
@@ -205,7 +206,7 @@ def test_what_words_rest_on_reaches_the_caller(client, server, provider, stream)
 
 
 def test_the_agents_api_names_what_was_made_by_its_reference(client, server):
-    """`/llm/send` gives no data, only where it is."""
+    """`/llm/send` returns references to media and no data."""
     server.lab.play({"by-gemini": ["recorded:name=image"]})
     body = json.dumps({"prompt": "Draw", "taskType": "mixed"}).encode()
     said = server.post("/api/v1/llm/send", body)

@@ -1,4 +1,4 @@
-"""The data plane's application at its edges: lengths, headers, hosts and methods as strange clients send them."""
+"""The ASGI application of /v1 with unusual lengths, headers, hosts and methods."""
 
 from __future__ import annotations
 
@@ -17,25 +17,22 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs
 
 @pytest.fixture
 def loopback(demo: None) -> Iterator[Loopback]:
-    """Providers of this machine."""
     with loopback_providers() as providers:
         yield providers
 
 
 async def answered(loopback: Loopback, call: Call) -> Call:
-    """The call after its answer."""
     async with loopback.serve():
         return await call.run()
 
 
 def code(call: Call) -> str:
-    """The code of an error in OpenAI's shape."""
     return str(json.loads(call.answer)["error"]["code"])
 
 
 @pytest.mark.parametrize("pieces", [1, 2, 4, 41])
 async def test_a_body_may_come_in_any_number_of_pieces(key, loopback, pieces):
-    """What is answered is the same; its length is announced, and its type is meant."""
+    """The answer does not depend on how the body is split, and announces its length and type."""
     call = await answered(loopback, chat_call(key, "plain", pieces=pieces))
     assert (call.status, len(call.pieces)) == (200, pieces)
     assert json.loads(call.answer)["choices"][0]["message"]["content"] == "Hello from the bench."
@@ -45,20 +42,21 @@ async def test_a_body_may_come_in_any_number_of_pieces(key, loopback, pieces):
 
 
 async def test_a_body_may_have_empty_pieces(key, loopback):
-    """The last one most of all: a server that learns of the end late says so with nothing."""
+    """A server that learns of the end late sends an empty last piece."""
     call = chat_call(key, "plain")
     call.pieces = [b"", *call.pieces, b"", b""]
     assert (await answered(loopback, call)).status == 200
 
 
+# The last one is a superscript two, which `str.isdigit` accepts.
 @pytest.mark.parametrize("length", [b"1", b"0", b"99999", b"-5", b"many", b"", b"1" * 30, b"\xb2"])
 async def test_a_length_that_is_not_so_changes_nothing_below_the_limit(key, loopback, length):
-    """What was received counts; what the server let through has its end."""
+    """A wrong Content-Length is ignored below the limit: the received bytes count."""
     assert (await answered(loopback, chat_call(key, "plain", (b"content-length", length)))).status == 200
 
 
 async def test_a_body_whose_announced_length_is_too_large_is_not_read(key):
-    """413 before its first byte, in OpenAI's shape, and the connection is closed."""
+    """A Content-Length above the limit is a 413 before the first byte is read, and the connection is closed."""
     call = chat_call(key, "plain", (b"content-length", str(received_limit(PATH) + 1).encode()))
     await call.run()
     assert (call.status, code(call), call.received) == (413, "too_large", 0)
@@ -66,7 +64,7 @@ async def test_a_body_whose_announced_length_is_too_large_is_not_read(key):
 
 
 async def test_a_body_that_grows_too_large_is_read_no_further(key):
-    """413 by what was received, whatever was announced: the pieces behind the limit stay with the server."""
+    """The received bytes count, whatever length was announced; pieces beyond the limit are not read."""
     block = b" " * (8 * 1024 * 1024)
     needed = received_limit(PATH) // len(block) + 1
     call = Call([block] * (needed + 5), headers(key, 5))
@@ -75,14 +73,14 @@ async def test_a_body_that_grows_too_large_is_read_no_further(key):
 
 
 async def test_a_body_a_little_too_large_is_refused_by_the_call(key, loopback):
-    """What the server lets through beyond the limit is there so that the call can say it in its own words."""
+    """A body slightly above the limit is read so that the call can refuse it with its own error."""
     call = await answered(loopback, Call([b" " * (body_limit(PATH) + 1)], headers(key, 5)))
     assert (call.status, code(call)) == (413, "body_too_large")
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "post"])
 async def test_another_method_is_told_which_one_there_is(method):
-    """405 with `Allow`, in OpenAI's shape and under a request id; nobody is asked for a key."""
+    """A wrong method is a 405 with `Allow` and a request id, and needs no key."""
     call = await Call([b""], headers("none", 0), method=method).run()
     assert (call.status, code(call)) == (405, "method_not_allowed")
     assert call.answer_headers["allow"] == "POST"
@@ -103,39 +101,39 @@ async def test_another_method_is_told_which_one_there_is(method):
     ],
 )
 async def test_the_application_answers_to_its_own_names_alone(key, loopback, host, status):
-    """With or without a port, in any case; what is no name at all is refused like a foreign one."""
+    """A known host is accepted with or without a port, in any case. A malformed host is refused like an unknown one."""
     call = await answered(loopback, chat_call(key, "plain", (b"host", host)))
     assert call.status == status
     assert status == 200 or code(call) == "host_not_allowed"
 
 
 async def test_two_hosts_are_none(key, loopback):
-    """One of them may be ours: which one was meant nobody knows."""
+    """Two Host headers are refused even if one of them is known."""
     call = await answered(loopback, chat_call(key, "plain", (b"host", b"127.0.0.1"), (b"host", b"evil.example")))
     assert (call.status, code(call)) == (400, "host_not_allowed")
 
 
 @pytest.mark.parametrize("name", [b"authorization", b"Authorization", b"AUTHORIZATION"])
 async def test_a_headers_name_may_be_written_in_any_case(key, loopback, name):
-    """Servers write it small, and need not."""
+    """ASGI servers send header names in lower case; the application does not rely on it."""
     call = await answered(loopback, chat_call(key, "plain", (name, f"Bearer {key}".encode())))
     assert call.status == 200
 
 
 async def test_two_keys_are_none(key, loopback):
-    """Nobody guesses which of them was meant, though one is good."""
+    """Two Authorization headers are refused even if one key is valid."""
     good = (b"authorization", f"Bearer {key}".encode())
     assert (await answered(loopback, chat_call(key, "plain", good, (b"authorization", b"Bearer x")))).status == 401
 
 
 async def test_a_header_that_came_twice_counts_as_one_list(key, loopback):
-    """As HTTP has it: what the call does not read does not disturb it."""
+    """A repeated header that the gateway does not read causes no error."""
     assert (await answered(loopback, chat_call(key, "plain", (b"accept", b"a"), (b"accept", b"b")))).status == 200
 
 
 @pytest.mark.parametrize("word", ["my-call.1", "A" * 64])
 async def test_a_request_keeps_the_id_it_came_with(key, loopback, word):
-    """In the answer and in the log."""
+    """The caller's request id is used in the answer and in the log."""
     call = await answered(loopback, chat_call(key, "plain", (b"x-request-id", word.encode())))
     assert call.answer_headers["x-request-id"] == word
     assert await outcome_of(word) == "ok"
@@ -143,7 +141,7 @@ async def test_a_request_keeps_the_id_it_came_with(key, loopback, word):
 
 @pytest.mark.parametrize("words", [[], [b""], [b"two words"], [b"A" * 65], [b"\xe4"], [b"one", b"two"]])
 async def test_a_request_without_a_usable_id_gets_one(key, loopback, words):
-    """None, an empty one, a strange one, two of them."""
+    """A missing, empty, malformed or repeated request id is replaced by a new one."""
     call = await answered(loopback, chat_call(key, "plain", *((b"x-request-id", word) for word in words)))
     made = call.answer_headers["x-request-id"]
     assert made.startswith("req_")
@@ -151,7 +149,6 @@ async def test_a_request_without_a_usable_id_gets_one(key, loopback, words):
 
 
 async def test_a_refusal_carries_its_id_in_header_and_body(loopback):
-    """By which the caller and the log speak of the same call."""
     call = await answered(loopback, chat_call("wrong", "plain", (b"x-request-id", b"refused-1")))
     assert call.status == 401
     assert call.answer_headers["x-request-id"] == "refused-1"
@@ -159,7 +156,7 @@ async def test_a_refusal_carries_its_id_in_header_and_body(loopback):
 
 
 async def test_a_streams_head_says_what_follows(key, loopback):
-    """Events, of no announced length, ended by an empty piece after `[DONE]`."""
+    """A stream has the type of events, no length, and ends with an empty piece after `[DONE]`."""
     call = await answered(loopback, chat_call(key, "stream", stream=True))
     assert call.answer_headers["content-type"] == "text/event-stream"
     assert "content-length" not in call.answer_headers
@@ -168,5 +165,4 @@ async def test_a_streams_head_says_what_follows(key, loopback):
 
 
 async def outcome_of(request_id: str) -> str:
-    """What the log has of that request."""
     return str((await asyncio.to_thread(logged, request_id)).outcome)

@@ -1,4 +1,4 @@
-"""What some programs do otherwise on the way in: packed bodies, byte order marks, headers of keys, ids of files."""
+"""Request variants that some clients send: compressed bodies, byte order marks, other key headers, `file-` ids."""
 
 from __future__ import annotations
 
@@ -21,13 +21,11 @@ QUESTION = json.dumps(said("hello 你好")).encode()
 
 
 def words(response: Any) -> str:
-    """What was answered."""
     assert response.status_code == 200, response.content
     return str(response.json()["choices"][0]["message"]["content"])
 
 
 def code(response: Any) -> tuple[int, str]:
-    """Why a call was refused."""
     return response.status_code, response.json()["error"]["code"]
 
 
@@ -36,7 +34,7 @@ def code(response: Any) -> tuple[int, str]:
     [("gzip", gzip.compress), ("GZIP", gzip.compress), ("deflate", zlib.compress), ("identity", bytes)],
 )
 def test_a_packed_body_is_unpacked(key: str, encoding: str, pack: Any) -> None:
-    """Agents on thin lines pack what they send."""
+    """A gzip or deflate body is decompressed."""
     assert "你好" in words(post(key, pack(QUESTION), **{"content-encoding": encoding}))
 
 
@@ -44,20 +42,20 @@ def test_a_packed_body_is_unpacked(key: str, encoding: str, pack: Any) -> None:
     "path", ["/v1/messages", "/v1/messages/count_tokens", "/v1/responses", "/v1/responses/input_tokens"]
 )
 def test_every_door_unpacks(key: str, path: str) -> None:
-    """Whole calls and counts alike."""
+    """Every chat API and every token count accepts a compressed body."""
     body = {"model": "task:planning", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}], "input": "hi"}
     packed = gzip.compress(json.dumps(body).encode())
     assert post(key, packed, path, **{"content-encoding": "gzip"}).status_code == 200
 
 
 def test_a_body_packed_in_two_members_is_read_whole(key: str) -> None:
-    """As programs write it that pack what they append."""
+    """A gzip body of several members is read whole; some programs compress what they append."""
     packed = gzip.compress(QUESTION[:20]) + gzip.compress(QUESTION[20:])
     assert "你好" in words(post(key, packed, **{"content-encoding": "gzip"}))
 
 
 def test_a_body_that_unfolds_beyond_the_limit_is_refused(key: str) -> None:
-    """It is unpacked as far as the limit and no further."""
+    """Decompression stops at the limit, so a small body that expands beyond it is a 413."""
     bomb = gzip.compress(b" " * (body_limit(PATH) + 1), 1)
     assert len(bomb) < body_limit(PATH) // 100
     refused = post(key, bomb, **{"content-encoding": "gzip"})
@@ -77,25 +75,25 @@ def test_a_body_that_unfolds_beyond_the_limit_is_refused(key: str) -> None:
     ids=["unknown", "twice", "not-packed", "cut-off", "more-behind"],
 )
 def test_what_is_not_packed_as_it_says_is_refused(key: str, encoding: str, body: bytes, status: int, word: str) -> None:
-    """With a sentence, and nothing is asked of a model."""
+    """An unsupported encoding is a 415, a damaged body a 400."""
     assert code(post(key, body, **{"content-encoding": encoding})) == (status, word)
 
 
 def test_a_byte_order_mark_before_a_body_is_passed_over(key: str) -> None:
-    """Some editors and languages put one before every text."""
+    """Some editors and languages put a byte order mark before every text; it is ignored."""
     assert "你好" in words(post(key, b"\xef\xbb\xbf" + QUESTION))
 
 
 @pytest.mark.parametrize("path", ["/v1/models", "/v1/files", "/api/v1/services"])
 def test_a_key_is_read_from_the_header_that_azures_clients_use(key: str, path: str) -> None:
-    """`api-key`, beside `Authorization` and `x-api-key`; a bearer's key comes first."""
+    """A key may be in `api-key`; a bearer key takes precedence."""
     for headers in ({"api-key": key}, {"api-key": key, "x-api-key": ""}, {"api-key": key, "authorization": "Basic x"}):
         assert Client().get(path, headers=headers).status_code == 200
     assert Client().get(path, headers={"api-key": key, "authorization": "Bearer ra_wrong"}).status_code == 401
 
 
 def test_a_file_is_found_by_an_id_in_openais_form(key: str) -> None:
-    """Some programs insist on `file-` before the id of every file; what is stored at OpenAI is not known here."""
+    """Some programs prefix every file id with `file-`. An id of a file stored at OpenAI is unknown here."""
     client, sent = Client(), {"authorization": f"Bearer {key}"}
     fields = {"purpose": "vision", "file": SimpleUploadedFile("a.png", PNG, "image/png")}
     ref = client.post("/v1/files", fields, headers=sent).json()["id"]

@@ -1,4 +1,4 @@
-"""What one call may have: values, messages, parts, tools; the refusal names the bound, and others are served."""
+"""Limits of a call's JSON values, messages, parts and tools. The refusal names the setting; other calls are served."""
 
 from __future__ import annotations
 
@@ -29,24 +29,20 @@ TOOL = {"type": "function", "name": "f", "function": {"name": "f"}, "input_schem
 
 @pytest.fixture
 def loopback(demo: None) -> Iterator[Loopback]:
-    """Providers of this machine."""
     with loopback_providers() as providers:
         yield providers
 
 
 @pytest.fixture
 def importer(caller: Callable[..., AgentProgram]) -> AgentProgram:
-    """An agent that may do whatever has a body."""
     return caller("text-agent", "config:write", "artifacts:write", "artifacts:read", "route")
 
 
 def call_of(path: str, messages: list[Any], **more: Any) -> dict[str, Any]:
-    """A body for that address."""
     return {"model": "task:planning", "max_tokens": 9, CHAT_APIS[path]: messages, **more}
 
 
 def refusal(response: Any) -> tuple[int, str, str]:
-    """Status, code and sentence."""
     error = response.json()["error"]
     return response.status_code, error["code"], error["message"]
 
@@ -54,7 +50,7 @@ def refusal(response: Any) -> tuple[int, str, str]:
 @rows
 @pytest.mark.parametrize("path", [*CHAT_APIS, *COUNTS])
 def test_messages_parts_and_tools_are_bounded_each_by_its_setting(path: str, key: str, settings: Any) -> None:
-    """As many as may be are served; one more is 400 and names the setting. Parts of all messages count."""
+    """The limit itself is accepted; one more is a 400 that names the setting. Parts are counted over all messages."""
     settings.MAX_MESSAGES, settings.MAX_PARTS, settings.MAX_TOOLS = 4, 6, 2
     door = COUNTS.get(path, path)
     part = PART.get(door, {"type": "text", "text": "x"})
@@ -72,7 +68,7 @@ def test_messages_parts_and_tools_are_bounded_each_by_its_setting(path: str, key
 
 @rows
 def test_parts_inside_parts_count(key: str, settings: Any) -> None:
-    """Results of tools have contents of their own, and a message has calls."""
+    """Parts inside a tool result count, and so do the calls of a message."""
     settings.MAX_PARTS = 5
     inner = {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "x"}] * 3}
     calls = [{"id": str(n), "type": "function", "function": {"name": "f", "arguments": "{}"}} for n in range(6)]
@@ -86,7 +82,7 @@ def test_parts_inside_parts_count(key: str, settings: Any) -> None:
 @rows
 @pytest.mark.parametrize("path", [*CHAT_APIS, *COUNTS, "/v1/embeddings"])
 def test_many_small_values_are_refused_packed_and_plain(path: str, key: str) -> None:
-    """73 MiB of lists come as 60 KB of gzip; not one of them is made."""
+    """Millions of empty lists compress to a few KB; the body is refused before any of them is created."""
     text = b'{"model":"task:planning","messages":[],"input":[' + b"[]," * 2_000_000 + b"[]]}"
     for body, more in ((text, {}), (gzip.compress(text), {"content-encoding": "gzip"})):
         status, code, message = refusal(post(key, body, path, **more))
@@ -97,7 +93,7 @@ def test_many_small_values_are_refused_packed_and_plain(path: str, key: str) -> 
 @rows
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
 def test_json_in_arguments_of_tools_counts_together(path: str, key: str) -> None:
-    """No string has more than one may have, but all of them have more than a body."""
+    """Each argument string is within its limit, but together they exceed that of a body."""
     text = json.dumps({"a": [[]] * 15_000})
     calls = [{"id": f"call_{n}", "type": "function", "function": {"name": "f", "arguments": text}} for n in range(9)]
     items = [{"type": "function_call", "call_id": each["id"], "name": "f", "arguments": text} for each in calls]
@@ -109,7 +105,7 @@ def test_json_in_arguments_of_tools_counts_together(path: str, key: str) -> None
 
 @rows
 def test_every_way_in_has_the_bound(importer: AgentProgram) -> None:
-    """The agents' API and the import of a configuration, too."""
+    """The agents' API and the import of a configuration have the same limit."""
     text = b'{"services":[' + b"[]," * 200_000 + b"[]]}"
     for path in ("/messages/route", "/uploads", "/llm/send", "/llm/resolve", "/artifacts", "/config/import"):
         response = importer.post(path, text)
@@ -118,7 +114,7 @@ def test_every_way_in_has_the_bound(importer: AgentProgram) -> None:
 
 @rows
 def test_a_large_body_that_is_no_json_names_no_wrong_place(key: str) -> None:
-    """It is parsed in pieces, each with lines and columns of its own; one that is parsed at once names its place."""
+    """A large body is parsed in pieces, each with its own lines and columns, so its error names no position."""
     for size, sentence in ((200_000, "(line 1, column 200010)"), (5_000_000, "The body is not valid JSON.")):
         status, code, message = refusal(post(key, b'{"x": ["' + b"a" * size + b'",]}'))
         assert (status, code) == (400, "invalid_json")
@@ -127,7 +123,7 @@ def test_a_large_body_that_is_no_json_names_no_wrong_place(key: str) -> None:
 
 @rows
 def test_depth_is_a_setting(key: str, settings: Any) -> None:
-    """Its name is in the refusal."""
+    """JSON that is nested too deeply is refused, and the error names the setting."""
     settings.MAX_JSON_DEPTH = 6
     status, code, message = refusal(post(key, said("x", further=[[[[[[[]]]]]]])))
     assert (status, code) == (400, "invalid_json")
@@ -136,7 +132,9 @@ def test_depth_is_a_setting(key: str, settings: Any) -> None:
 
 @written
 async def test_what_a_packed_body_unfolds_to_counts_as_memory(key: str, loopback: Loopback) -> None:
-    """It is refused before it is there where others hold the memory, and what it held is free afterwards."""
+    """A compressed body reserves memory for its decompressed size: it is refused while others hold the memory, and its
+    reservation is released.
+    """
     text = json.dumps({"model": "plain/x", "messages": [WORD], "user": " " * 5_000_000}).encode()
     packed = gzip.compress(text)
     more = ((b"content-encoding", b"gzip"),)
@@ -155,7 +153,9 @@ async def test_what_a_packed_body_unfolds_to_counts_as_memory(key: str, loopback
 
 @written
 async def test_one_large_body_is_parsed_at_a_time_and_small_ones_pass_by(key: str, loopback: Loopback) -> None:
-    """While another is parsed one of many values waits; a small one does not, nor one of few, as with a picture."""
+    """While one body is parsed, another with many values waits. A small body does not wait, nor does a large one with
+    few values, such as an image.
+    """
     assert parses().take("somebody else")
     large = chat_call(key, "plain", metadata={"words": ["word"] * 50_000})
     async with loopback.serve():
@@ -172,7 +172,7 @@ async def test_one_large_body_is_parsed_at_a_time_and_small_ones_pass_by(key: st
 
 @written
 async def test_many_small_messages_are_computed_beside_the_loop(key: str, loopback: Loopback) -> None:
-    """They take a thread, and one such call at a time: a small call waits for none of them."""
+    """A call with many messages runs in a thread, one at a time, and does not delay small calls."""
     crowded = chat_call(key, "plain", messages=[WORD] * (MANY + 1))
     heavy_work().acquire("somebody else")
     async with loopback.serve():
@@ -187,14 +187,14 @@ async def test_many_small_messages_are_computed_beside_the_loop(key: str, loopba
 
 
 def test_threads_compute_one_large_body_at_a_time() -> None:
-    """Those of the agents' API."""
+    """Threads of the agents' API share the same single slot."""
     assert isinstance(heavy_work(), FairSlots)
     assert heavy_work().slots == 1
 
 
 @rows
 def test_many_wrong_values_are_not_all_told(importer: AgentProgram) -> None:
-    """The first two hundred, and how many more there are."""
+    """An import lists the first two hundred problems and the number of the others."""
     response = importer.post("/config/import", json.dumps({"services": [{"a": 1}] * 1_000}).encode(), dryRun="true")
     details = response.json()["details"]
     assert (response.status_code, len(details)) == (422, 201)

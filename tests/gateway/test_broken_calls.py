@@ -1,4 +1,4 @@
-"""Bodies with one thing wrong, wherever it may stand: refused with its place or taken, never a fault of ours."""
+"""Bodies with one wrong value in any place are refused with that place or accepted, and cause no internal error."""
 
 from __future__ import annotations
 
@@ -145,12 +145,11 @@ GEMINI: dict[str, Any] = {
 
 
 def parse_gemini(body: Any, find: Callable[[str], None]) -> ChatCall:
-    """With what the address adds."""
+    """Parse with the model and the kind of answer, which Gemini's API has in the path."""
     return gemini.parse({**body, "model": "a", "stream": False}, find)
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Every place below the top."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, each in inner:
         yield (*path, key)
@@ -158,7 +157,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def broken(body: dict[str, Any], path: tuple[Any, ...]) -> Iterator[dict[str, Any]]:
-    """The body with each odd value at that place, and without what stands there."""
+    """Yield the body with each odd value at this path, and without the path."""
     for odd in ODD:
         found = copy.deepcopy(body)
         holder_of(found, path)[path[-1]] = copy.deepcopy(odd)
@@ -189,7 +188,7 @@ Parse = Callable[[Any, Callable[[str], None]], ChatCall]
 def test_a_body_with_one_thing_wrong_is_refused_or_taken(
     body: dict[str, Any], parse: Parse, needs_thread: Callable[[Any, int], bool]
 ) -> None:
-    """Whatever stands wherever: at most a refusal that names the field."""
+    """Any refusal names a field."""
     refusals = []
     for path in places(body):
         for each in broken(body, path):

@@ -1,4 +1,4 @@
-"""What a team, a project and each end user may use together, whatever the agent and the key: set, told, undone."""
+"""Budgets of teams, projects and end users, which hold across agents and keys."""
 
 from __future__ import annotations
 
@@ -34,12 +34,11 @@ pytestmark = [
     pytest.mark.usefixtures("patient_calls"),
 ]
 TOKENS, COST = 18, 11 * 10_000 + 7 * 100_000
-"""What the provider counts for each call, and what that costs in nanos: 11 tokens at 10 a million, 7 at 100."""
+"""The provider's usage for each call, and its cost in nanos: 11 tokens at 10 per million, 7 at 100."""
 
 
 @pytest.fixture
 def loopback(demo: None) -> Iterator[Loopback]:
-    """Providers of this machine."""
     with loopback_providers() as providers:
         yield providers
     keeper().stop()
@@ -67,7 +66,9 @@ def code_of(call: Call) -> str:
 
 
 async def test_200_parallel_calls_of_two_agents_pass_none_of_their_budgets(loopback):
-    """A team's money, an agent's tokens and a key's rate hold together; what was not used is free again in all."""
+    """A team's spending limit holds across agents beside an agent's token limit and a key's rate. Unused reservations
+    are released in all of them.
+    """
     await asyncio.to_thread(price_the_provider)
     await asyncio.to_thread(budget, LabelKind.TEAM, "search", moneyPerDay="1.00", currency="USD")
     await asyncio.to_thread(limit, "text-agent", tokensPerDay=10**6, inFlight=150)
@@ -77,6 +78,7 @@ async def test_200_parallel_calls_of_two_agents_pass_none_of_their_budgets(loopb
         calls = await asyncio.gather(*(chat_call(keys[at % 2], "plain", max_tokens=900).run() for at in range(200)))
         done = sum(call.status == 200 for call in calls)
         used = await asyncio.to_thread(find_uses, ["label:team=search", "agent:text-agent"])
+    # 1.00 USD covers eleven calls at their maximum of 900 output tokens at 100 per million.
     assert 11 <= done < 200
     assert used["label:team=search", Meter.MONEY_PER_DAY] == done * COST
     assert used["agent:text-agent", Meter.TOKENS_PER_DAY] % TOKENS == 0
@@ -91,7 +93,9 @@ async def test_200_parallel_calls_of_two_agents_pass_none_of_their_budgets(loopb
 
 @pytest.mark.parametrize("word", ["silent", "stall"])
 async def test_a_call_that_is_cut_gives_all_of_it_back(key, loopback, word):
-    """To its agent, its team and its end user alike; of a stream that is cut what came stays used, in all the same."""
+    """A cancelled call releases its reservations for agent, team and end user; tokens already streamed stay counted in
+    all three.
+    """
     await asyncio.to_thread(limit, "text-agent", tokensPerDay=5000)
     await asyncio.to_thread(budget, LabelKind.TEAM, "search", tokensPerDay=5000)
     await asyncio.to_thread(budget, LabelKind.USER, "text-agent", tokensPerDay=5000)
@@ -110,7 +114,9 @@ async def test_a_call_that_is_cut_gives_all_of_it_back(key, loopback, word):
 
 
 async def test_each_end_user_has_the_same_for_themselves(key, loopback):
-    """One number for everybody; who has used it up is warned first and then refused by name, others go on."""
+    """One limit applies to each end user separately: a user near it receives a warning header and then a 429, others
+    are served. A call without a user has no budget headers.
+    """
     await asyncio.to_thread(budget, LabelKind.USER, "text-agent", tokensPerDay=20)
     async with loopback.serve():
         first = await chat_call(key, "plain", max_tokens=1, user="eve").run()
@@ -125,7 +131,7 @@ async def test_each_end_user_has_the_same_for_themselves(key, loopback):
 
 
 def test_more_end_users_than_can_be_counted_share_one_budget() -> None:
-    """Callers make up names; those that came first stay counted by name."""
+    """Callers choose the names of end users, so beyond a maximum new ones share a counter; known names keep theirs."""
     users = CountedUsers()
     names = [users.name_of("a", f"u{number}") for number in range(MAX_USERS + 2)]
     assert names[-2:] == [OTHERS, OTHERS]
@@ -133,7 +139,7 @@ def test_more_end_users_than_can_be_counted_share_one_budget() -> None:
 
 
 def test_a_budget_is_a_change_like_any_other(demo: None) -> None:
-    """It holds at once, is in History and the audit log, and can be undone."""
+    """A budget applies at once, is in the history and the audit log, and can be undone."""
     key = key_of("text-agent", terms={"project": "atlas"})
     made = budget(LabelKind.PROJECT, "atlas", tokensPerDay=1)
     assert made is not None
@@ -155,7 +161,7 @@ def test_a_budget_is_a_change_like_any_other(demo: None) -> None:
 
 
 def test_a_budget_names_a_limit_and_an_agent_that_is_there(demo: None) -> None:
-    """Anything else is refused."""
+    """A budget without a limit is refused, and so is one for an unknown agent."""
     with pytest.raises(InvalidError):
         budget(LabelKind.TEAM, "search")
     with pytest.raises(InvalidError):
@@ -163,7 +169,7 @@ def test_a_budget_names_a_limit_and_an_agent_that_is_there(demo: None) -> None:
 
 
 def test_the_page_sets_changes_and_removes_budgets(admin: Client, demo: None) -> None:
-    """It teaches where there is none, and shows what is used where there is one."""
+    """The page explains budgets when there are none and shows usage when there are. A wrong form is a 422."""
     assert "No budget yet" in text_of(admin.get("/usage/budgets/"))
     form = {"kind": "team", "name": "search", "tokensPerMonth": "100", "moneyPerDay": "2.5", "currency": "CNY"}
     assert admin.post("/usage/budgets/save/", form).status_code == 302
@@ -178,7 +184,7 @@ def test_the_page_sets_changes_and_removes_budgets(admin: Client, demo: None) ->
 
 
 def test_the_dashboard_names_labels_whose_budgets_run_out(admin: Client, demo: None) -> None:
-    """From 80 % on, with the way to the budgets."""
+    """From 80 % used, the dashboard names the label and links to the budgets."""
     budget(LabelKind.TEAM, "search", tokensPerDay=10_000)
     key = key_of("text-agent", terms={"team": "search"})
     assert "search</a>" not in admin.get("/").content.decode()

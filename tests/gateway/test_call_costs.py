@@ -1,4 +1,4 @@
-"""What a call by a known key does without: rows, threads, tasks of ours; proved by counting, over a real socket."""
+"""A call with a known key uses no rows, no threads and no tasks of ours: counted over a real socket."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ HOUR = 3600.0
 
 @dataclass
 class Costs:
-    """What was done while it counted: rows and threads by who did it, tasks by their coroutine's name."""
+    """What happened while counting: database access and threads by thread name, tasks by their coroutine's name."""
 
     rows: list[str] = field(default_factory=list)
     threads: list[str] = field(default_factory=list)
@@ -44,7 +44,7 @@ class Costs:
     others: list[str] = field(default_factory=list)
 
     def make_task(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], **more: Any) -> Any:
-        """A task as the loop makes it, noted as ours or as somebody else's by the file its code stands in."""
+        """Create a task as the loop does and record whether its code is ours, by the file it is in."""
         file = work.cr_code.co_filename
         ours = file.startswith(ROOT) and "site-packages" not in file
         (self.ours if ours else self.others).append(work.__qualname__)
@@ -53,7 +53,9 @@ class Costs:
 
 @pytest.fixture
 def costs(monkeypatch: pytest.MonkeyPatch) -> Costs:
-    """Counts from now on: cursors of every connection, work for every pool, threads, each turn from one to another."""
+    """Record cursors and connections of every database, work submitted to every pool, started threads, and calls
+    through `sync_to_async`.
+    """
     costs = Costs()
 
     def note(owner: type, name: str, found: list[str]) -> None:
@@ -74,15 +76,15 @@ def costs(monkeypatch: pytest.MonkeyPatch) -> Costs:
 
 @pytest.fixture
 def loopback(demo: None) -> Iterator[Loopback]:
-    """Providers of this machine."""
     with loopback_providers() as providers:
         yield providers
 
 
 async def cost_of(key: str, word: str, costs: Costs, **body: Any) -> Call:
-    """A call after one that made the key known and the connection; again where somebody looked at the stamp meanwhile.
+    """Make a call after one that filled the caches; repeat if the snapshot's stamp was read meanwhile.
 
-    A look is due every second, whoever calls: it is not the call's. Neither is a share of a limit that comes late.
+    The stamp is read every second whichever call is running, so it is no cost of this call. Neither is a share of a
+    limit that arrives late.
     """
     loop = asyncio.get_running_loop()
     for _ in range(TRIES):
@@ -106,9 +108,8 @@ async def cost_of(key: str, word: str, costs: Costs, **body: Any) -> Call:
 async def test_a_call_by_a_known_key_asks_no_rows_enters_no_thread_and_makes_no_task(
     key, loopback, costs, monkeypatch, word, stream, watch_after, watches
 ):
-    """But for the watch of a call that takes longer. The client (aiohttp) makes one of its own for the body it sends.
-
-    Python 3.12 and later run that one at once, so that it never meets the loop.
+    """The only task of ours is the disconnect watch of a longer call. aiohttp creates one for the request's body;
+    Python 3.12 and later run it eagerly, so it never reaches the loop.
     """
     monkeypatch.setattr(application, "WATCH_AFTER_SECONDS", watch_after)
     async with loopback.serve():
@@ -124,7 +125,7 @@ async def test_a_call_by_a_known_key_asks_no_rows_enters_no_thread_and_makes_no_
 async def test_a_call_within_its_agents_share_of_a_limit_asks_no_rows_and_no_thread(
     key, loopback, costs, monkeypatch, stream
 ):
-    """What it needs was drawn before; the ledger hears of it later, from a thread beside the calls."""
+    """The reservation is taken from a share held in memory; the `limits` thread updates the ledger later."""
     monkeypatch.setattr(application, "WATCH_AFTER_SECONDS", HOUR)
     await asyncio.to_thread(limit, requestsPerMinute=10**6, tokensPerDay=10**9, inFlight=1000)
     word = "stream" if stream else "plain"
@@ -138,7 +139,6 @@ async def test_a_call_within_its_agents_share_of_a_limit_asks_no_rows_and_no_thr
 
 
 def limit(**most: int) -> None:
-    """Limits of the text agent."""
     row = Agent.objects.get(agent_id="text-agent")
     row.limits = dict(most)
     save_agent(SYSTEM, row)
@@ -146,7 +146,7 @@ def limit(**most: int) -> None:
 
 @pytest.mark.parametrize(("word", "stream"), [("plain", False), ("stream", True)])
 async def test_what_a_call_held_goes_with_it(key, loopback, word, stream):
-    """Nothing of it knows itself by a detour: ten megabytes would wait for the collector of such things."""
+    """A finished call is freed without the cycle collector; ten megabytes would otherwise wait for it."""
     gc.collect()
     gc.disable()
     try:
@@ -159,12 +159,11 @@ async def test_what_a_call_held_goes_with_it(key, loopback, word, stream):
 
 
 def count_requests() -> int:
-    """How many requests there are in this process, on their way or forgotten."""
     return sum(type(each) in (Dispatch, ChatRequest) for each in gc.get_objects())
 
 
 async def test_the_count_sees_rows_threads_and_tasks(key, loopback, costs):
-    """A call by an unknown key has all that the law above forbids: what counts nothing proves nothing."""
+    """A call with an unknown key uses rows, threads and tasks, which shows that the counters work."""
     loop = asyncio.get_running_loop()
     async with loopback.serve():
         loop.set_task_factory(costs.make_task)

@@ -1,4 +1,4 @@
-"""Callers that leave, or take nothing of their answer: the provider is hung up on, and the log says who left."""
+"""Clients that disconnect or stop reading: the upstream connection is closed, and the log says who ended the call."""
 
 from __future__ import annotations
 
@@ -18,14 +18,11 @@ ID = (b"x-request-id", b"the-call")
 
 @pytest.fixture
 def loopback(demo: None) -> Iterator[Loopback]:
-    """Providers of this machine."""
     with loopback_providers() as providers:
         yield providers
 
 
 async def outcome() -> tuple[str, int, list[str]]:
-    """What the log has of the call: its outcome, its status, what came of each attempt."""
-
     def read() -> tuple[str, int, list[str]]:
         row = logged("the-call")
         return row.outcome, row.status, [attempt.outcome for attempt in row.attempts.all()]
@@ -38,7 +35,7 @@ LEFT = ("client_cancelled", 499, ["client_cancelled"])
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_caller_that_leaves_before_the_answer_ends_the_call(key, loopback, stream):
-    """The provider's connection is closed, the application returns without a word, the log says who left."""
+    """A disconnect before the answer closes the upstream connection, sends nothing and is logged as the client's."""
     call = chat_call(key, "silent", ID, stream=stream)
     async with loopback.serve():
         running = asyncio.create_task(call.run())
@@ -52,7 +49,7 @@ async def test_a_caller_that_leaves_before_the_answer_ends_the_call(key, loopbac
 
 
 async def test_a_caller_that_leaves_within_a_stream_ends_it(key, loopback):
-    """After the first words, too; nothing is sent to whom has left."""
+    """A disconnect after the first content ends the stream, and nothing more is sent."""
     call = chat_call(key, "stall", ID, stream=True)
     async with loopback.serve():
         running = asyncio.create_task(call.run())
@@ -66,7 +63,7 @@ async def test_a_caller_that_leaves_within_a_stream_ends_it(key, loopback):
 
 
 async def test_a_caller_that_left_before_it_was_watched_is_noticed(key, loopback):
-    """Whoever leaves at once, sooner than the watch begins, has left all the same."""
+    """A disconnect before the watch begins ends the call too."""
     call = chat_call(key, "silent", ID)
     call.left.set()
     async with loopback.serve():
@@ -76,7 +73,7 @@ async def test_a_caller_that_left_before_it_was_watched_is_noticed(key, loopback
 
 
 async def test_a_caller_that_leaves_within_its_body_has_not_called(key):
-    """Nothing is answered, nothing is asked of anybody."""
+    """A disconnect before the end of the body sends nothing, to the client or upstream."""
     call = chat_call(key, "plain", pieces=2)
 
     async def leave() -> dict[str, object]:
@@ -88,7 +85,7 @@ async def test_a_caller_that_leaves_within_its_body_has_not_called(key):
 
 
 async def test_a_cancellation_by_the_server_is_no_leaving(key, loopback):
-    """A task that its owner cancels ends as cancelled; the provider is hung up on as well."""
+    """A task cancelled by the server ends as cancelled, and the upstream connection is closed."""
     call = chat_call(key, "silent", ID)
     async with loopback.serve():
         running = asyncio.create_task(call.run())
@@ -101,7 +98,7 @@ async def test_a_cancellation_by_the_server_is_no_leaving(key, loopback):
 
 
 async def test_a_caller_that_takes_nothing_of_its_stream_is_let_go(key, loopback, monkeypatch):
-    """After its time the application gives up, and the provider is hung up on."""
+    """A client that stops reading ends the call after a timeout, and the upstream connection is closed."""
     monkeypatch.setattr(application, "SLOWEST_READER_SECONDS", 0.01)
     call = chat_call(key, "stall", ID, stream=True)
 
@@ -119,7 +116,7 @@ async def test_a_caller_that_takes_nothing_of_its_stream_is_let_go(key, loopback
 
 
 async def test_no_watch_outlives_its_call(key, loopback, monkeypatch):
-    """Answered, failed or left: the only task that is left is the one that asked."""
+    """No disconnect watch is left after an answer, a refusal or a stream."""
     monkeypatch.setattr(application, "WATCH_AFTER_SECONDS", 0.0)
     calls: list[Call] = [chat_call(key, "plain"), chat_call("wrong", "plain"), chat_call(key, "stream", stream=True)]
     async with loopback.serve():

@@ -1,4 +1,4 @@
-"""Plain chat over the data plane: answers, fallback, adaptation, the log."""
+"""Chat completions over /v1: answers, fallback, adaptation, the log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 def test_a_chat_request_is_answered_before_any_provider_key_is_entered(key):
-    """`task:planning` ends in echo, so the demo answers; the headers say who did and after how many attempts."""
+    """`task:planning` ends in echo, so the demo answers without provider keys. The headers name the provider and the
+    number of attempts, and the log contains no text of the request.
+    """
     response = post(key, said("Plan a picnic"))
     assert response.status_code == 200, response.content
     body = response.json()
@@ -29,7 +31,7 @@ def test_a_chat_request_is_answered_before_any_provider_key_is_entered(key):
 
 
 def test_a_fallback_reaches_the_model_that_can_see_the_image(key):
-    """`task:design`: the first candidate fails with 503, the second gets the picture as it is."""
+    """In `task:design` the first candidate fails with 503, and the second receives the image unchanged."""
     response = post(key, said({"type": "text", "text": "What is this?"}, image(), model="task:design"))
     assert response.status_code == 200, response.content
     assert response.headers["x-routing-model"] == "echo-vision"

@@ -1,4 +1,4 @@
-"""What goes wrong in our own code ends an answer in its API's words, and the log calls it ours."""
+"""An error in our own code is reported in the API's shape and logged as an internal error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ID = (b"x-request-id", b"the-call")
 
 
 class UnforeseenError(Exception):
-    """A fault that nobody thought of."""
+    pass
 
 
 def fail(*_: Any, **__: Any) -> Any:
@@ -36,7 +36,6 @@ def loopback(demo: None) -> Iterator[Loopback]:
 
 
 async def answered(key: str, loopback: Loopback, provider: str, *, stream: bool) -> tuple[int, bytes, str, list[str]]:
-    """Status and body of a call, its outcome in the log, and that of each attempt."""
     call = chat_call(key, provider, ID, stream=stream)
     async with loopback.serve():
         await call.run()
@@ -49,7 +48,9 @@ async def answered(key: str, loopback: Loopback, provider: str, *, stream: bool)
 
 
 async def test_a_fault_within_a_stream_is_its_last_event_and_ours(key, loopback, monkeypatch):
-    """Neither the caller's leaving nor an answer: an error event, no `[DONE]`, and the log has our code."""
+    """An exception within a stream is an error event without `[DONE]`; the log records an internal error, not a
+    disconnect.
+    """
     write, written = rendering.Chunks.write_delta, list[Delta]()
 
     def break_later(events: rendering.Chunks, delta: Delta) -> bytes:
@@ -65,7 +66,7 @@ async def test_a_fault_within_a_stream_is_its_last_event_and_ours(key, loopback,
 
 
 async def test_an_answer_that_cannot_be_written_is_none_in_the_log(key, loopback, monkeypatch):
-    """The caller gets 500, so the log does not call it answered."""
+    """An exception while the answer is encoded is a 500 for the caller and for the log."""
     monkeypatch.setattr(rendering, "usage_json", fail)
     status, body, outcome, _ = await answered(key, loopback, "plain", stream=False)
     assert (status, json.loads(body)["error"]["code"], outcome) == (500, "internal_error", "internal_error")
@@ -73,7 +74,9 @@ async def test_an_answer_that_cannot_be_written_is_none_in_the_log(key, loopback
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_an_answer_that_we_cannot_read_leaves_its_candidate(key, loopback, monkeypatch, caplog, stream):
-    """Before any content the next candidate is asked, as after every answer of a wrong shape; our log has the trace."""
+    """An exception while the first content is decoded moves on to the next candidate, like a malformed answer; our log
+    has the traceback.
+    """
     monkeypatch.setattr(openai_stream.ChunkReader, "read", fail)
     monkeypatch.setattr(calls, "mend_outcome", fail)
     status, body, _, attempts = await answered(key, loopback, "stream" if stream else "plain", stream=stream)

@@ -1,4 +1,4 @@
-"""The fault matrix through /v1: each fault, plain and streamed, in each protocol, alone and with a second candidate."""
+"""The fault matrix through /v1: each fault, plain and streamed, in each protocol, with and without a fallback."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from capabilities.core.wire import Fault
 from tests.gateway.fault_cases import ANSWER, CASES, PLANTED_KEY, CaseResult, FaultCase, play_cases
 
 RESENT = frozenset({"reset_before_headers", "close_before_headers", "reset_before_content"})
-"""On a connection that was kept these look like one that was closed meanwhile: the request goes out once more."""
+"""On a kept-alive connection these look like one that was closed while idle, so the request is sent once more."""
 LIMITED = {"wait": "30", "gemini_retry": "34"}
-"""The seconds that the provider named, as the caller is told them."""
+"""The Retry-After that the caller receives for the wait that the provider named, in seconds."""
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> list[CaseResult]:
 
 
 def check(results: list[CaseResult], actual: Callable[[CaseResult], Any], expected: Callable[[FaultCase], Any]) -> None:
-    """What is so of each result is what its case calls for; those that differ are named."""
+    """Compare a value of each result with what its case expects, by the case's name."""
     assert results
     assert {each.case.name: actual(each) for each in results} == {
         each.case.name: expected(each.case) for each in results
@@ -31,22 +31,19 @@ def check(results: list[CaseResult], actual: Callable[[CaseResult], Any], expect
 
 
 def refused(results: list[CaseResult]) -> list[CaseResult]:
-    """The cases in which nobody answers."""
     return [each for each in results if each.case.fault and not each.case.goes_on and not each.case.breaks_off]
 
 
 def answered(results: list[CaseResult]) -> list[CaseResult]:
-    """The cases in which somebody does, to the end."""
     return [each for each in results if each.case.fault is None or each.case.goes_on]
 
 
 def broken_off(results: list[CaseResult]) -> list[CaseResult]:
-    """The streams that end within their answer."""
     return [each for each in results if each.case.breaks_off]
 
 
 def test_the_matrix_holds_every_fault_in_every_way() -> None:
-    """Each fault of a provider, and each of its four ways where it can come about in it."""
+    """The cases include every fault of a provider, and more than 40 of them in each protocol."""
     assert {case.fault for case in CASES} - {None} == {fault.value for fault in Fault} - {Fault.FIRE_DRILL.value}
     plain = {(case.protocol, case.fault) for case in CASES if case.fault and not case.stream}
     for protocol in ("openai", "openai-responses", "anthropic", "gemini"):
@@ -55,7 +52,7 @@ def test_the_matrix_holds_every_fault_in_every_way() -> None:
 
 @pytest.mark.requirement("MMR-P8", "MMR-P9", "MMR-P10")
 def test_a_refused_caller_gets_status_and_code_in_the_shape_of_the_interface(results) -> None:
-    """A plain JSON error also where a stream was asked for, since nothing had begun; never a second try by itself."""
+    """A refusal before any content is a JSON error, for a stream too, and asks the client not to retry."""
 
     def actual(result: CaseResult) -> Any:
         error = result.json["error"]
@@ -69,13 +66,13 @@ def test_a_refused_caller_gets_status_and_code_in_the_shape_of_the_interface(res
 
 
 def test_a_wait_is_passed_on_where_a_provider_named_one_that_makes_sense(results) -> None:
-    """With 429 alone, and never one of ours or a nonsensical one."""
+    """Only a plausible wait that the provider named itself is passed on as Retry-After."""
     check(refused(results), lambda each: each.headers.get("retry-after"), lambda case: LIMITED.get(case.scenario))
 
 
 @pytest.mark.requirement("MMR-P8")
 def test_the_next_candidate_s_answer_arrives_whole(results) -> None:
-    """Every character of it, from a host of another protocol, and the headers say who answered."""
+    """The second candidate's answer arrives complete although its protocol differs; the headers name its provider."""
     went_on = [each for each in results if each.case.goes_on]
 
     def actual(result: CaseResult) -> Any:
@@ -86,13 +83,15 @@ def test_the_next_candidate_s_answer_arrives_whole(results) -> None:
 
 
 def test_what_is_no_fault_asks_nobody_else(results) -> None:
-    """The first candidate's answer comes from it alone."""
+    """Without a fault only the first candidate is called."""
     fine = [each for each in results if each.case.fault is None]
     check(fine, lambda each: each.headers["x-routing-provider"], lambda case: case.name)
 
 
 def test_a_stream_ends_with_a_reason_and_a_goodbye_or_with_an_error_and_neither(results) -> None:
-    """No reader can take half an answer for a whole one."""
+    """A complete stream has one finish reason and ends with `[DONE]`. One that broke off has neither, so that no client
+    takes it for complete.
+    """
 
     def actual(result: CaseResult) -> Any:
         errors = [event["error"]["code"] for event in result.events if "error" in event]
@@ -110,7 +109,7 @@ def test_a_stream_ends_with_a_reason_and_a_goodbye_or_with_an_error_and_neither(
 
 
 def test_no_answer_and_no_log_holds_a_key_or_a_traceback(results) -> None:
-    """Providers that refuse say our key back to us; it is nobody's business."""
+    """A provider's refusal may echo our key; it is redacted in the answer and in the log."""
     for result in results:
         seen = [result.body.decode(), str(result.headers), json.dumps([*result.rows, *result.attempts])]
         assert not [word for word in (PLANTED_KEY, "Traceback", ".py") if any(word in text for text in seen)], result
@@ -119,7 +118,7 @@ def test_no_answer_and_no_log_holds_a_key_or_a_traceback(results) -> None:
 
 
 def test_a_request_is_one_row_and_each_candidate_reached_one_attempt(results) -> None:
-    """The row says what the caller got, the attempts what became of each candidate, in order."""
+    """The request's row has the caller's outcome and status; the attempts have each candidate's outcome, in order."""
 
     def actual(result: CaseResult) -> Any:
         rows = [(row["outcome"], row["status"], row["stream"]) for row in result.rows]
@@ -135,7 +134,9 @@ def test_a_request_is_one_row_and_each_candidate_reached_one_attempt(results) ->
 
 
 def test_a_failing_candidate_is_tried_as_often_as_is_written_down_and_the_log_counts_it(results) -> None:
-    """What the log counts is what the provider got, but for a request that may never have left."""
+    """Each candidate is called as often as expected. The log's count is what the provider received, except for requests
+    that may not have been sent.
+    """
     reached = [each for each in results if each.case.fault]
     check(reached, lambda each: each.attempts[0]["retry_attempts"], lambda case: max(0, case.tries - 1))
     played = [each for each in results if each.asked]

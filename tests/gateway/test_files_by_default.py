@@ -1,4 +1,4 @@
-"""What a file becomes on /v1 where nobody chose a policy: its words, its pages, another form; what is lost is told."""
+"""What a file becomes on /v1 without a policy: text, page images, another form. Every loss is reported."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def picture(name: str, size: tuple[int, int]) -> bytes:
 
 
 def test_the_words_of_a_document_reach_a_text_model_behind_a_lead(key):
-    """Name, reference and what was done come first, then the text; the reference is there to be fetched."""
+    """The extracted text follows a header with the file's name, its reference and what was done."""
     answer = post(key, said(file(pdf("Total: 42"), "bill.pdf", "application/pdf"), model="echo-text"))
     assert answer.headers["x-routing-adaptation"] == "file=extracted"
     words = answer.json()["choices"][0]["message"]["content"]
@@ -45,7 +45,7 @@ def test_the_words_of_a_document_reach_a_text_model_behind_a_lead(key):
 
 
 def test_a_scan_reaches_a_model_that_sees_page_by_page(key):
-    """A document without words, for a model without `file`: its pages are images."""
+    """A document without text becomes page images for a model that reads images but not files."""
     answer = post(key, said(file(pdf("", ""), "scan.pdf", "application/pdf"), model="echo-vision"))
     assert answer.headers["x-routing-adaptation"] == "file=converted"
     assert answer.json()["choices"][0]["message"]["content"].count("- image, image/jpeg") == 2
@@ -55,7 +55,7 @@ def test_a_scan_reaches_a_model_that_sees_page_by_page(key):
 
 
 def test_a_long_text_is_told_to_be_cut(key):
-    """In the header, and in the log with the share that is missing."""
+    """A truncated text is reported in the header, and the log has the missing percentage."""
     answer = post(key, said(file(b"word " * 17_600, "long.txt", "text/plain"), model="echo-text"))
     assert answer.headers["x-routing-adaptation"] == "text=inlined:cut"
     (delivery,) = logged(answer.headers["x-request-id"]).attempts.last().deliveries
@@ -63,7 +63,7 @@ def test_a_long_text_is_told_to_be_cut(key):
 
 
 def test_pages_are_counted_inside_a_request_as_in_the_store(key):
-    """610 pages are 610 pages, so that both ways end in the same delivery."""
+    """An inline document and a stored one have the same page count, so that they are delivered alike."""
     data = pdf(*["x"] * 610)
     inline = count_pages(part_of_bytes(data, "application/pdf", "long.pdf"))
     stored = part_of(store_bytes(SYSTEM, data, filename="long.pdf"))
@@ -71,7 +71,7 @@ def test_pages_are_counted_inside_a_request_as_in_the_store(key):
 
 
 def test_only_a_pdf_of_the_request_is_counted(key):
-    """Neither an artifact, which was measured when it came, nor a picture."""
+    """Pages are not counted for an image, nor for an artifact, which has its count from the upload."""
     dot = part_of_bytes(picture("PNG", (2, 2)), "image/png", None)
     assert count_pages(dot) is dot
     known = FilePart(dot.kind, "application/pdf", pages=3)

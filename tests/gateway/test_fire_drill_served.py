@@ -1,4 +1,4 @@
-"""A fire drill over real sockets, with two workers: nobody calls the provider, and it ends whatever happens."""
+"""A fire drill over real sockets with two workers: the provider is not called, and the drill always ends."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SOON = (
     "FireDrill.objects.update(ends_at=timezone.now() + timedelta(seconds=2)); "
     "Installation.objects.update(version=F('version') + 1)"
 )
-"""A drill that ends by itself before a test grows old."""
+"""Let the running drill end in two seconds."""
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def script(server: Server) -> Server:
-    """The same with an administrator's token."""
     return replace(server, key=shell(server, TOKEN))
 
 
@@ -49,7 +48,7 @@ def shell(server: Server, code: str) -> str:
 
 
 def providers_asked(server: Server) -> list[str]:
-    """Whom twenty calls of the chain reach, each over a connection of its own; each has an answer."""
+    """Return the providers that twenty answered calls of the chain reached, each call over its own connection."""
     server.lab.requests.clear()
     answers = [chat(server, "", "task:chain") for _ in range(CALLS)]
     assert {each.status for each in answers} == {200}
@@ -62,7 +61,9 @@ def logged(server: Server, query: str) -> list[Any]:
 
 
 def test_nobody_calls_the_provider_until_the_drill_ends_by_itself(server: Server, script: Server) -> None:
-    """In both workers, and in those that come after they were killed; then it is called at once, as before."""
+    """A drill holds in both workers and in those that replace killed ones. When it ends by itself, the provider is
+    called again at once.
+    """
     assert providers_asked(server) == ["one"]
     begun = ask(script, "POST", "/api/v1/admin/providers/one/drill", {"seconds": 300})
     assert (begun.status, begun.json["drill"]["seconds"]) == (201, 300)
@@ -97,7 +98,9 @@ def test_nobody_calls_the_provider_until_the_drill_ends_by_itself(server: Server
 def test_a_drill_is_ended_by_a_script_and_a_route_without_another_fails_meanwhile(
     server: Server, script: Server
 ) -> None:
-    """502 with the attempt in words; ended twice is no error, and the provider is called within a second."""
+    """During a drill a route without another candidate is a 502 whose attempt names the drill. Ending it twice is no
+    error, and the provider is called again.
+    """
     assert ask(script, "POST", "/api/v1/admin/providers/three/drill", {}).status == 201
 
     def refused() -> Any:
@@ -115,7 +118,7 @@ def test_a_drill_is_ended_by_a_script_and_a_route_without_another_fails_meanwhil
 
 
 def test_a_drill_that_nobody_could_end_leaves_nothing_behind(server: Server) -> None:
-    """One whose time passed while no process ran is over for the next ones, which say so once."""
+    """A drill that expired while no process was running is over at the next start, and its end is audited once."""
     past = "from django.utils import timezone; from datetime import timedelta; now = timezone.now(); "
     past += "from routing_admin.models import FireDrill; from django.db.models import F; "
     past += "from routing_admin.models import Installation; "

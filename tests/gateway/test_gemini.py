@@ -1,4 +1,4 @@
-"""Gemini's API in this process: what google-genai sends, what is refused, and what clients get."""
+"""Gemini's API in this process: what google-genai sends, what is refused, and what clients receive."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ RECORDED = {
         "thinkingConfig": {"include_thoughts": True, "thinking_budget": 100},
     },
 }
-"""What google-genai 3.4 sends for a call with all of these."""
+"""The body that google-genai 3.4 sends for a call with all of these options."""
 CALLED = {"functionCall": {"id": "c1", "args": {"n": 2}, "name": "double"}}
 
 
@@ -100,7 +100,7 @@ def refusal(body: dict[str, Any]) -> BadRequestError:
 
 
 def test_a_question_is_answered_in_a_candidate(key):
-    """The key comes as `x-goog-api-key`; who answered is in our headers, the row in the log."""
+    """The key may be in `x-goog-api-key`. The answer is a candidate, and our headers name the model."""
     answer = ask(key, said("Plan a picnic", systemInstruction={"parts": {"text": "Be brief."}}))
     body = answer.json()
     candidate = body["candidates"][0]
@@ -113,13 +113,14 @@ def test_a_question_is_answered_in_a_candidate(key):
 
 @pytest.mark.parametrize("headers", ["authorization", "x-api-key", "api-key", "x-goog-api-key"])
 def test_every_header_of_a_key_is_taken(key, headers):
-    """Bearer, too."""
     given = {headers: f"Bearer {key}" if headers == "authorization" else key}
     assert post("", said("hi"), GENERATE.format("echo-text"), **given).status_code == 200
 
 
 def test_a_call_without_a_key_learns_the_header_of_googles_clients():
-    """In Google's shape; a key that is none of ours does not count, and is not repeated, where it is in the address."""
+    """A call without a key is a 401 in Google's shape that names `x-goog-api-key`. A foreign key in the URL is ignored
+    and not repeated.
+    """
     answer = post("", said("hi"), f"{GENERATE.format('echo-text')}?key=AIzaSecret")
     error = answer.json()["error"]
     assert (answer.status_code, error["status"]) == (401, "UNAUTHENTICATED")
@@ -128,7 +129,7 @@ def test_a_call_without_a_key_learns_the_header_of_googles_clients():
 
 
 def test_a_key_in_the_address_is_refused_in_googles_shape(key):
-    """Servers along the way log addresses."""
+    """A key in the URL is refused, since servers along the way log URLs."""
     answer = post("", said("hi"), f"{GENERATE.format('echo-text')}?key={key}")
     assert (answer.status_code, answer.json()["error"]["status"]) == (400, "INVALID_ARGUMENT")
     assert answer.json()["error"]["details"][0]["reason"] == "KEY_IN_URL"
@@ -148,12 +149,12 @@ def test_a_key_in_the_address_is_refused_in_googles_shape(key):
     ],
 )
 def test_another_version_is_served(key, path):
-    """google-genai writes `v1` from its third release on, unless it is told otherwise."""
+    """google-genai uses `v1` from its third release on unless configured otherwise; every version is served."""
     assert ask(key, said("hi"), path=path).json()["modelVersion"] == "echo-text"
 
 
 def test_all_that_the_client_sends_is_read():
-    """The body as google-genai wrote it, with its two spellings."""
+    """Every field of google-genai's body is read, in snake case and camel case."""
     chat = call_of(RECORDED).chat
     assert [(each.role, each.text) for each in chat.messages] == [(Role.SYSTEM, "Be brief."), (Role.USER, "hello")]
     assert (chat.temperature, chat.top_p, chat.max_tokens, chat.stop) == (0.5, 0.9, 9, ("a",))
@@ -203,13 +204,13 @@ def test_all_that_the_client_sends_is_read():
     ],
 )
 def test_what_changes_a_calls_meaning_is_refused_by_name(change, param):
-    """The place as Gemini's API writes it."""
+    """A field that cannot be honoured is refused with its path in Gemini's spelling."""
     assert refusal({**said("hi"), **change}).param == param
 
 
 @pytest.mark.parametrize("model", ["echo-text", "task:planning"])
 def test_several_candidates_are_refused_where_no_route_allows_them(key, model):
-    """By the field's name, in Google's shape; a count of tokens is the same whatever their number."""
+    """Several candidates are a 400 that names the field. Counting tokens accepts any number of them."""
     asked = {**said("hi"), "generation_config": {"candidate_count": 2}}
     answer = ask(key, asked, model)
     error = answer.json()["error"]
@@ -222,7 +223,9 @@ def test_several_candidates_are_refused_where_no_route_allows_them(key, model):
 
 
 def test_what_has_no_place_is_named(key):
-    """Fields of the vendor's own, and fields of parts; Google's own tools and their parts go to a Gemini alone."""
+    """Fields without an equivalent are listed as dropped. Google's own tools and their parts reach only a Gemini
+    model.
+    """
     body = said("hi", {"text": "x", "videoMetadata": {"fps": 1}}, {"executableCode": {"code": "1"}})
     body |= {
         "store": True,
@@ -240,7 +243,7 @@ def test_what_has_no_place_is_named(key):
 
 
 def test_functions_and_the_choice_among_them_are_read():
-    """Declared in either kind of schema; one allowed function that has to be called is named."""
+    """Functions may use either kind of schema; a single allowed function that must be called is selected by name."""
     first = {"name": "a", "parameters": {"type": "OBJECT", "properties": {"n": {"type": "INTEGER", "minItems": "1"}}}}
     second = {
         "name": "b",
@@ -264,7 +267,9 @@ def test_functions_and_the_choice_among_them_are_read():
 
 @pytest.mark.parametrize("names", [[], ["a"]])
 def test_a_gemini_is_asked_to_validate_calls_as_the_caller_asked(names):
-    """With and without names; another vendor's model may call or not, and the log names what it was not asked."""
+    """`VALIDATED` goes to a Gemini model unchanged. Another vendor's model receives `auto`, and the mode is listed as
+    dropped.
+    """
     calling = {"mode": "VALIDATED", **({"allowedFunctionNames": names} if names else {})}
     body = said("hi", tools=[{"functionDeclarations": [{"name": "a"}]}], toolConfig={"functionCallingConfig": calling})
     chat = call_of(body).chat
@@ -277,12 +282,11 @@ def test_a_gemini_is_asked_to_validate_calls_as_the_caller_asked(names):
 
 
 def test_a_mode_without_functions_says_nothing():
-    """Nothing is lost with it, at any vendor's."""
     assert call_of(said("hi", toolConfig={"functionCallingConfig": {"mode": "VALIDATED"}})).chat.extra == {}
 
 
 def test_a_response_without_an_id_answers_the_first_open_call_of_its_name():
-    """Clients of Gemini leave ids out; a failure stays one."""
+    """Clients of Gemini omit ids, so results are matched to calls by name and order; a failure stays a failure."""
     calls = [{"functionCall": {"name": name, "args": {}}} for name in ("a", "b", "a")]
     answers = [
         {"functionResponse": {"name": name, "response": {key: name}}}
@@ -299,7 +303,7 @@ def test_a_response_without_an_id_answers_the_first_open_call_of_its_name():
 
 
 def test_files_are_read_in_each_place_for_them():
-    """Data in either alphabet, an address, a video of its host, a file in a function's response."""
+    """Files are read from inline data in either base64 alphabet, from a URL, and from a function's response."""
     response = {"name": "shot", "response": {}, "parts": [{"inlineData": {"mimeType": "image/png", "data": PICTURE}}]}
     addresses = ["https://example.com/a.pdf", "https://www.youtube.com/watch?v=1"]
     body = said(
@@ -317,7 +321,7 @@ def test_files_are_read_in_each_place_for_them():
 
 
 def test_an_artifact_is_named_by_its_reference_its_id_or_as_a_file(key):
-    """A text model gets its description, whichever way it is named."""
+    """An artifact is found by each form of its id, and a text model receives its text."""
     made = (
         Client()
         .post(
@@ -335,13 +339,12 @@ def test_an_artifact_is_named_by_its_reference_its_id_or_as_a_file(key):
 
 
 def test_a_picture_for_a_text_model_is_described(key):
-    """The same walk as for every API."""
     answer = ask(key, said({"inlineData": {"mimeType": "image/png", "data": PICTURE}}))
     assert answer.headers["x-routing-adaptation"] == "image=described"
 
 
 def test_thoughts_of_every_vendor_come_back_in_a_signature():
-    """As google-genai keeps and returns them: bytes, in the alphabet of URLs."""
+    """Reasoning of any vendor survives in the signature that google-genai returns: bytes in URL-safe base64."""
     thoughts = (
         ReasoningBlock(ThoughtForm.TEXT, "Hm.", "abc=", 0, 0, dialect="anthropic-claude-v1"),
         ReasoningBlock(ThoughtForm.ENCRYPTED, "", "xyz", 2, 0, dialect="google-gemini-v1"),
@@ -361,7 +364,7 @@ def test_thoughts_of_every_vendor_come_back_in_a_signature():
 
 
 def test_a_signature_of_geminis_own_is_kept():
-    """From a conversation that began elsewhere."""
+    """A signature from a conversation that began at Google is kept."""
     parts = [{"text": "a", "thoughtSignature": "cHJvb2Y="}, {**CALLED, "thoughtSignature": "YWJj"}]
     turn = call_of({"contents": [*said("go")["contents"], {"role": "model", "parts": parts}]}).chat.messages[1]
     assert [(each.proof, each.origin) for each in turn.thoughts] == [("cHJvb2Y=", "")]
@@ -369,7 +372,7 @@ def test_a_signature_of_geminis_own_is_kept():
 
 
 def test_words_of_thoughts_appear_where_they_are_asked_for():
-    """Without `includeThoughts` there are none, whole or streamed."""
+    """Without `includeThoughts` there is no reasoning text, whole or streamed."""
     answer = Answer("Yes", reasoning="Hm.")
     for asked in (False, True):
         call = call_of(said("hi", generationConfig={"thinkingConfig": {"includeThoughts": asked}}))
@@ -380,7 +383,7 @@ def test_words_of_thoughts_appear_where_they_are_asked_for():
 
 
 def test_the_count_and_the_reason_are_geminis():
-    """Thoughts are no part of the candidates' tokens; a Gemini's own reason to stop is kept."""
+    """Reasoning tokens are not part of the candidates' tokens, and Gemini's own finish reason is kept."""
     usage = Usage(10, 7, 17, cached_tokens=4, reasoning_tokens=5, tool_tokens=2, prompt_image_tokens=3)
     reasons = [
         ("stop", None),
@@ -407,7 +410,7 @@ def test_the_count_and_the_reason_are_geminis():
 
 
 def test_what_a_model_made_comes_with_its_artifact():
-    """Its data, and where it is stored; a page that words rest on by its bytes."""
+    """Generated media have their data and the artifact's reference. Citations have offsets in bytes."""
     cited = {
         "type": "url_citation",
         "url_citation": {"url": "https://a", "title": "A", "start_index": 0, "end_index": 2},
@@ -421,7 +424,7 @@ def test_what_a_model_made_comes_with_its_artifact():
 
 
 def test_a_call_is_one_part_as_soon_as_it_is_whole():
-    """The second does not wait for the message's end, nor come before the first."""
+    """A function call is written when it is complete, without waiting for the end of the message, and in order."""
     chunks = GeminiChunks(model="m", origin=ORIGIN)
     written = [
         chunks.write_delta(Delta(tool_calls=(ToolCallDelta(0, "c0", "f", '{"a"'),))),
@@ -439,7 +442,7 @@ def test_a_call_is_one_part_as_soon_as_it_is_whole():
 
 
 def test_an_error_is_googles(key):
-    """Its status in a word, our code as the reason, the place as a violation."""
+    """An error has Google's status, our code as its reason, and the field as a violation."""
     unknown = ask(key, said("hi"), "nothing").json()["error"]
     assert (unknown["code"], unknown["status"], unknown["details"][0]["reason"]) == (
         404,
@@ -462,7 +465,7 @@ def test_an_error_is_googles(key):
 
 
 def test_a_geminis_own_reason_to_block_is_kept():
-    """Another vendor's has no word of Google's."""
+    """A block reason of Gemini is kept; another vendor's refusal is `OTHER`."""
     reasons = [
         blocked_json(GatewayError(400, "content_filter", said))["promptFeedback"]["blockReason"]
         for said in ("the prompt was blocked: PROHIBITED_CONTENT", "the prompt was blocked: SAFETY", "Refused.")
@@ -471,7 +474,7 @@ def test_a_geminis_own_reason_to_block_is_kept():
 
 
 def test_models_are_listed_as_gemini_lists_them(key):
-    """At its own address, and at OpenAI's for a client that sends the key as Google's do."""
+    """Models have Gemini's shape at its own path, and at OpenAI's path for a client with Google's key header."""
     headers = {"x-goog-api-key": key}
     listed = Client().get("/v1beta/models", headers=headers).json()["models"]
     assert listed == Client().get("/v1/models", headers=headers).json()["models"]
@@ -489,7 +492,7 @@ def test_models_are_listed_as_gemini_lists_them(key):
 
 
 def test_tokens_are_counted(key):
-    """Of contents alone, or of a whole request."""
+    """Tokens are counted for contents alone and for a whole request."""
     path = "/v1beta/models/{}:countTokens"
     short = ask(key, said("x"), path=path)
     long = ask(key, {"generateContentRequest": said("many words " * 100)}, path=path)
@@ -498,7 +501,7 @@ def test_tokens_are_counted(key):
 
 
 def test_contents_parts_and_functions_are_bounded_each_by_its_setting(key, settings):
-    """Parts of all contents count, those of functions' responses too, and each function that one tool declares."""
+    """Parts count over all contents including functions' responses, and each declared function counts as a tool."""
     settings.MAX_MESSAGES, settings.MAX_PARTS, settings.MAX_TOOLS = 4, 4, 2
     content, three = said("x")["contents"][0], said("x", "y", "z")["contents"][0]
     inside = {"functionResponse": {"name": "f", "response": {}, "parts": [{"text": "x"}] * 4}}
@@ -516,7 +519,6 @@ def test_contents_parts_and_functions_are_bounded_each_by_its_setting(key, setti
 
 
 def test_a_model_that_the_agent_may_not_use_is_refused(key):
-    """By name, as in every API."""
     row = Agent.objects.get(agent_id="text-agent")
     row.limits = {"models": ["task:planning"]}
     row.save()
@@ -525,14 +527,14 @@ def test_a_model_that_the_agent_may_not_use_is_refused(key):
 
 
 def test_labels_and_the_route_are_read(key):
-    """`labels` are Gemini's own; task and language are ours, as in every API."""
+    """`labels` is Gemini's own field; `taskType` and `language` are ours, as in every API."""
     answer = ask(key, said("hi", labels={"team": "red"}, taskType="planning", language="en"), "whatever")
     row = logged(answer.headers["x-request-id"])
     assert (row.task_type, row.team) == ("planning", "red")
 
 
 def test_the_same_key_and_call_are_answered_once(key):
-    """The model is in the address, and a stream has two forms: each is a call of its own."""
+    """The same Idempotency-Key with another model or as a stream is a different call and a 422."""
     stream = "/v1beta/models/{}:streamGenerateContent"
 
     def once(path: str, model: str = "echo-text") -> Any:
@@ -555,7 +557,7 @@ def everything_recorded() -> list[tuple[str, Any]]:
     ("protocol", "recording"), everything_recorded(), ids=lambda each: each if isinstance(each, str) else ""
 )
 def test_any_answer_of_any_protocol_is_accepted_by_googles_types(protocol, recording):
-    """Whole, and every chunk of its stream; the types forbid fields that they do not know."""
+    """Every whole answer and every chunk is valid for google-genai's types, which forbid unknown fields."""
     call = call_of(said("hi", generationConfig={"thinkingConfig": {"includeThoughts": True}}))
     body = json.dumps(recording.whole).encode()
     answer = mend_outcome(PROTOCOLS[protocol].decode(200, {}, body), body)
@@ -576,6 +578,6 @@ def test_any_answer_of_any_protocol_is_accepted_by_googles_types(protocol, recor
 
 
 def test_a_text_part_alone_is_a_turn():
-    """Roles may be left out, one part may be given for a list, and an empty one is words."""
+    """The role may be omitted, and a single part may replace the list."""
     chat = call_of({"contents": {"parts": {"text": "hi"}}}).chat
     assert chat.messages[0].parts == (TextPart("hi"),)

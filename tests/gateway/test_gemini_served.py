@@ -1,4 +1,4 @@
-"""Gemini's API over real sockets, with google-genai, as programs and Google's agents use it."""
+"""Gemini's API over real sockets with google-genai."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def client(server: Server) -> genai.Client:
-    """In the version that it has by itself, which is `v1`."""
+    """Return a client with its default version, `v1`."""
     server.lab.play({})
     return genai.Client(api_key=server.key, http_options={"base_url": server.url})
 
 
+# google-genai sends the docstring as the function's description.
 def double(n: int) -> int:
     """Double a number."""
     return n * 2
@@ -47,7 +48,7 @@ class Answer(BaseModel):
 @pytest.mark.smoke
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 def test_whole_and_streamed_over_each_protocol(client, upstream):
-    """The same words either way; the count comes with both."""
+    """A whole answer and a stream have the same text and the same usage."""
     asked: Any = {"model": f"{upstream}/lab", "contents": "hello", "config": {"system_instruction": "Be brief."}}
     whole = client.models.generate_content(**asked)
     chunks = list(client.models.generate_content_stream(**asked))
@@ -58,7 +59,7 @@ def test_whole_and_streamed_over_each_protocol(client, upstream):
 
 
 def test_the_version_of_googles_other_clients_is_served(server):
-    """Google's agents and the client for JavaScript write `v1beta`."""
+    """Google's agents and its JavaScript client use `v1beta`."""
     client = genai.Client(api_key=server.key, http_options={"base_url": server.url, "api_version": "v1beta"})
     assert client.models.generate_content(model="auto", contents="hello").text
     assert client.models.get(model="auto").name == "models/auto"
@@ -66,7 +67,7 @@ def test_the_version_of_googles_other_clients_is_served(server):
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 def test_a_function_is_called_by_the_client_itself(client, upstream):
-    """google-genai runs it and sends its result; the model answers with words."""
+    """google-genai calls the function and sends its result; the model answers with text."""
     config = types.GenerateContentConfig(tools=[double])
     answer = client.models.generate_content(model=f"{upstream}/fault:capable", contents="double 4", config=config)
     made = [part for turn in answer.automatic_function_calling_history for part in turn.parts]
@@ -77,7 +78,7 @@ def test_a_function_is_called_by_the_client_itself(client, upstream):
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 def test_a_chat_keeps_calls_and_signatures_from_turn_to_turn(client, server, upstream):
-    """Streamed: the call with its signature in one part, then its result."""
+    """A streamed call has its signature in the same part, and the next turn returns both with the result."""
     declared = types.FunctionDeclaration(name="double", parameters_json_schema=TOOL)
     config = types.GenerateContentConfig(tools=[types.Tool(function_declarations=[declared])])
     chat = client.chats.create(model=f"{upstream}/fault:capable", config=config)
@@ -90,7 +91,7 @@ def test_a_chat_keeps_calls_and_signatures_from_turn_to_turn(client, server, ups
 
 
 def test_files_and_forms_reach_a_model(client, server):
-    """A picture, a stored one, and a schema in either of its kinds."""
+    """An inline image, a stored one, and either kind of schema reach the model."""
     stored = httpx.post(
         f"{server.url}/v1/files",
         headers={"authorization": f"Bearer {server.key}"},
@@ -110,7 +111,9 @@ def test_files_and_forms_reach_a_model(client, server):
 
 
 def test_what_only_gemini_knows_reaches_a_gemini(client, server):
-    """Safety settings, the resolution of media, thoughts that are wanted; elsewhere they are named."""
+    """Safety settings, media resolution and reasoning options reach a Gemini model; elsewhere they are listed as
+    dropped.
+    """
     config = types.GenerateContentConfig(
         safety_settings=[types.SafetySetting(category="HARM_CATEGORY_HARASSMENT", threshold="BLOCK_NONE")],
         media_resolution="MEDIA_RESOLUTION_LOW",
@@ -129,7 +132,7 @@ def test_what_only_gemini_knows_reaches_a_gemini(client, server):
 
 
 def test_models_and_counts(client):
-    """Listed by pages, found by name, counted."""
+    """Models are listed in pages and found by name, and tokens are counted."""
     listed = [each.name for each in client.models.list(config={"page_size": 3})]
     assert len(set(listed)) == len(listed) > 6
     assert "models/task:planning" in listed
@@ -138,7 +141,7 @@ def test_models_and_counts(client):
 
 
 def test_a_failure_is_the_clients_error(client):
-    """One that the caller caused, one that it did not, and what it retries by."""
+    """The client raises its own errors with Google's status: for a wrong request, a failed provider, a rate limit."""
     with pytest.raises(errors.ClientError) as unknown:
         client.models.generate_content(model="nothing", contents="hi")
     assert (unknown.value.code, unknown.value.status) == (404, "NOT_FOUND")
@@ -152,7 +155,9 @@ def test_a_failure_is_the_clients_error(client):
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 def test_a_prompt_that_is_blocked_is_an_answer_without_candidates(client, server, upstream):
-    """As Google's API tells it, whole and streamed; elsewhere it is an error, and in the log."""
+    """A blocked prompt is an answer without candidates, whole and streamed, as in Google's API; the log records an
+    error.
+    """
     asked: Any = {"model": f"{upstream}/fault:policy", "contents": "hi"}
     streamed = list(client.models.generate_content_stream(**asked))
     whole = client.models.generate_content(**asked)
@@ -163,7 +168,7 @@ def test_a_prompt_that_is_blocked_is_an_answer_without_candidates(client, server
 
 
 def test_a_stream_that_breaks_raises_in_the_client(client):
-    """After the words that came."""
+    """A stream that breaks off raises after the content received so far."""
     stream = client.models.generate_content_stream(model="one/fault:no_finish", contents="hi")
     assert next(stream).candidates
     with pytest.raises(errors.APIError):
@@ -171,7 +176,7 @@ def test_a_stream_that_breaks_raises_in_the_client(client):
 
 
 def test_a_stream_without_events_is_one_json_list(server):
-    """As Gemini's API answers without `alt=sse`; each element is a response, the last has the reason and the count."""
+    """Without `alt=sse` a stream is one JSON list, whose last element has the finish reason and the usage."""
     path = f"{server.url}/v1beta/models/one/lab:streamGenerateContent"
     headers = {"x-goog-api-key": server.key, "idempotency-key": "list"}
     answer = httpx.post(path, json=HELLO, headers=headers)
@@ -187,7 +192,7 @@ def test_a_stream_without_events_is_one_json_list(server):
 
 
 def test_a_large_body_of_a_stranger_is_refused_in_googles_shape(server):
-    """Before it is read."""
+    """A large body without a valid key is a 401 in Google's shape."""
     answer = httpx.post(f"{server.url}/v1beta/models/one/lab:generateContent", content=json.dumps("x" * 100_000))
     assert (answer.status_code, answer.json()["error"]["status"]) == (401, "UNAUTHENTICATED")
 

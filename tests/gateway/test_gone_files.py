@@ -1,4 +1,4 @@
-"""A file that is gone never ends a conversation (decision 16); an agent learns nothing of another's private files."""
+"""A deleted or expired file never ends a conversation, and an agent learns nothing of another agent's private files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ def kept(owner: str = "text-agent", **more: Any) -> Artifact:
 
 
 def end(row: Artifact, how: str) -> None:
-    """The artifact is deleted, has expired, or was even pruned."""
     if how == "deleted":
         delete_artifacts(SYSTEM, [row.pk])
     elif how == "expired":
@@ -50,7 +49,7 @@ FORMS = {"image_url": as_image, "file_id": as_file, "input_audio": as_audio}
 
 
 def result_of(ref: str) -> dict[str, Any]:
-    """A get_artifact result in the seed's short form, which names its artifact and carries no data."""
+    """Build a `get_artifact` result in the short form, which names the artifact and has no data."""
     about = {"id": ref.removeprefix("artifact:"), "filename": "seen.png", "mimeType": "image/png"}
     return {"contentType": "image", "routing": "image_url", "metadata": about}
 
@@ -73,7 +72,6 @@ def words(response: Any) -> str:
 
 
 def later(parts: list[Any], role: str = "user") -> list[dict[str, Any]]:
-    """A conversation whose first turn holds the parts."""
     return [
         {"role": role, "content": parts},
         {"role": "assistant", "content": "A dot."},
@@ -84,7 +82,7 @@ def later(parts: list[Any], role: str = "user") -> list[dict[str, Any]]:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("how", ["deleted", "expired", "pruned"])
 def test_a_file_in_the_history_never_ends_the_conversation(key, how, form):
-    """However it went and however it is named: the later turn is answered, and the file is described as gone."""
+    """A file of an earlier turn that is gone is described as such, and the turn is answered."""
     row = kept()
     turn = later([{"type": "text", "text": "Look"}, FORMS[form](row.ref)])
     assert "文件处理失败" not in words(ask(key, *turn))
@@ -98,7 +96,7 @@ def test_a_file_in_the_history_never_ends_the_conversation(key, how, form):
 @pytest.mark.parametrize("role", ["system", "developer", "user", "assistant"])
 @pytest.mark.parametrize("ref", [NEVER, ODD, "file-abc123"])
 def test_what_an_earlier_message_names_and_never_was_is_described_too(key, ref, role):
-    """Any role may hold it, and it need not even be a reference; in English where the call asks for it."""
+    """An unknown or malformed reference in an earlier message of any role is described, in the request's language."""
     response = ask(key, *later([{"type": "text", "text": "Look"}, as_file(ref)], role), language="en")
     assert "[File could not be processed: " in words(response)
     assert response.headers["x-routing-adaptation"] == "file=described"
@@ -107,7 +105,7 @@ def test_what_an_earlier_message_names_and_never_was_is_described_too(key, ref, 
 @pytest.mark.parametrize("how", ["deleted", "expired"])
 @pytest.mark.parametrize("form", FORMS)
 def test_a_file_that_is_known_to_have_existed_is_described_in_the_newest_message_as_well(key, how, form):
-    """The log says why: `artifact_missing`."""
+    """The log gives the reason `artifact_missing`."""
     row = kept()
     end(row, how)
     response = post(key, said(FORMS[form](row.ref), model="echo-vision"))
@@ -119,7 +117,9 @@ def test_a_file_that_is_known_to_have_existed_is_described_in_the_newest_message
 @pytest.mark.parametrize(("form", "place"), [("image_url", "image_url.url"), ("file_id", "file.file_id")])
 @pytest.mark.parametrize("ref", [NEVER, ODD])
 def test_only_what_the_newest_user_message_names_and_never_was_is_an_error(key, ref, form, place):
-    """400 with the place, also when tool results and answers stand behind that message."""
+    """An unknown reference in the newest user message is a 400 with its place, even if tool results and answers follow
+    the message.
+    """
     newest = {"role": "user", "content": [{"type": "text", "text": "Look"}, FORMS[form](ref)]}
     for after in ([], tool_turn(kept().ref), [{"role": "assistant", "content": "I"}]):
         response = ask(key, {"role": "user", "content": "Hello"}, newest, *after)
@@ -130,7 +130,9 @@ def test_only_what_the_newest_user_message_names_and_never_was_is_an_error(key, 
 
 @pytest.mark.parametrize("how", ["deleted", "expired", "pruned"])
 def test_a_tool_result_in_the_newest_turn_that_names_something_gone_is_described(key, how):
-    """What a tool said comes from a machine: it may name what never was, and keeps the name it gave it."""
+    """A tool result may name an unknown artifact, since a program wrote it; the file keeps the name that the result
+    gives it.
+    """
     row = kept()
     end(row, how)
     for ref in (row.ref, NEVER):
@@ -148,7 +150,7 @@ def test_without_a_user_message_nothing_is_an_error(key):
 
 @pytest.mark.parametrize("how", ["living", "deleted", "expired"])
 def test_anothers_private_file_is_as_if_it_had_never_been(key, how):
-    """The same status, the same words, whether or not it was ever there: only the id that was asked for differs."""
+    """The answer for another agent's private file is the same as for an unknown id, whether or not the file exists."""
     row = kept("vision-agent", visibility="private")
     if how != "living":
         end(row, how)
@@ -168,14 +170,14 @@ def test_anothers_private_file_is_as_if_it_had_never_been(key, how):
 
 
 def test_ones_own_private_file_is_known_to_have_existed(key):
-    """Its owner is told which file is gone."""
+    """The owner sees the name of the deleted file."""
     row = kept(visibility="private")
     end(row, "deleted")
     assert "[文件处理失败: dot.png]" in words(post(key, said(as_image(row.ref), model="echo-vision")))
 
 
 def test_a_deleted_file_is_gone_at_once_and_back_with_undo(key):
-    """Its bytes are still there for Undo, and no model gets them meanwhile."""
+    """A deleted file's bytes remain for undo, but no model receives them meanwhile."""
     row = kept()
     turn = later([as_image(row.ref)])
     before = ask(key, *turn)

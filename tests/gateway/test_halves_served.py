@@ -1,4 +1,4 @@
-"""Half an emoji from a provider, in every text it has: no API answers with a fault for it, whole or streamed."""
+"""Lone surrogates in any text of a provider never make an API's answer fail, whole or streamed."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from capabilities.core.halves import mend
 from tests.gateway.serving import Server, served
 from tests.gateway.stream_readers import Said, read_chat, read_messages, read_responses
 
+# A surrogate pair arrives as one character, a lone surrogate as U+FFFD.
 CALLED = ("call\ufffd", "f\ufffd", {"x": "\U0001f600", "y": "\ufffd"})
 TEXT, THOUGHT = "So \U0001f600 \ufffd", "hm\ufffd"
 HELLO = [{"role": "user", "content": "hello"}]
@@ -30,7 +31,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def ask(server: Server, path: str, provider: str, *, stream: bool) -> tuple[str, bytes]:
-    """The id of the call, and its answer's body."""
     body = {**APIS[path][0], "model": f"{provider}/fault:recorded:name=halves", "stream": stream}
     headers = {"authorization": f"Bearer {server.key}", "content-type": "application/json"}
     request = urllib.request.Request(server.url + path, json.dumps(body).encode(), headers)
@@ -44,7 +44,9 @@ EACH = pytest.mark.parametrize("provider", ["one", "by-openai-responses", "by-an
 @EACH
 @pytest.mark.parametrize("path", APIS)
 def test_halves_in_a_stream_are_joined_or_replaced(server: Server, path: str, provider: str) -> None:
-    """In words, thoughts, ids, names and arguments; and the log says that it went well."""
+    """Surrogates in text, reasoning, ids, names and arguments are joined to a character where both halves arrive, else
+    replaced.
+    """
     request_id, stream = ask(server, path, provider, stream=True)
     text, thought, calls = APIS[path][1](stream)
     assert (text, thought, mend(calls)) == (TEXT, THOUGHT, [CALLED])
@@ -54,7 +56,7 @@ def test_halves_in_a_stream_are_joined_or_replaced(server: Server, path: str, pr
 @EACH
 @pytest.mark.parametrize("path", APIS)
 def test_halves_in_a_whole_answer_are_joined_or_replaced(server: Server, path: str, provider: str) -> None:
-    """The same texts, in one piece."""
+    """The same texts in a whole answer are joined or replaced alike."""
     request_id, body = ask(server, path, provider, stream=False)
     found = [*texts_in(json.loads(body))]
     for text in (TEXT, THOUGHT, *CALLED[:2]):
@@ -64,7 +66,7 @@ def test_halves_in_a_whole_answer_are_joined_or_replaced(server: Server, path: s
 
 @pytest.mark.parametrize("path", APIS)
 def test_halves_in_an_error_are_replaced(server: Server, path: str) -> None:
-    """The refusal says it, and the log keeps it."""
+    """A surrogate in an upstream error is replaced in the refusal."""
     body = {**APIS[path][0], "model": "one/fault:http_400:message=no \ud83d here"}
     headers = {"authorization": f"Bearer {server.key}", "content-type": "application/json"}
     request = urllib.request.Request(server.url + path, json.dumps(body).encode(), headers)
@@ -74,7 +76,6 @@ def test_halves_in_an_error_are_replaced(server: Server, path: str) -> None:
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """Every text in a JSON value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):

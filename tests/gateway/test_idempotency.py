@@ -1,4 +1,4 @@
-"""`Idempotency-Key`: the same call is answered once, its outcome repeated; another one with the same key is refused."""
+"""`Idempotency-Key`: a repeated call gets the first call's outcome; a different call with the same key is refused."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ def records() -> int:
 
 @pytest.mark.parametrize("path", CHAT_APIS)
 def test_the_same_key_and_body_get_the_same_bytes_at_every_door(key: str, path: str) -> None:
-    """Ids of answers are made anew for each, so equal bytes are the same answer; what is new is said in headers."""
+    """A replay has the original's bytes, and headers that mark it as one. Answers have fresh ids, so equal bytes mean
+    the same answer.
+    """
     first = post(key, CHAT_APIS[path], path, **{"idempotency-key": "once"})
     again = post(key, CHAT_APIS[path], path, **{"idempotency-key": "once"})
     assert (first.status_code, again.status_code) == (200, 200)
@@ -54,13 +56,13 @@ def test_the_same_key_and_body_get_the_same_bytes_at_every_door(key: str, path: 
 
 
 def test_without_the_header_every_call_is_its_own(key: str) -> None:
-    """Nothing is stored."""
+    """Without the header nothing is stored."""
     assert post(key, said("hello")).content != post(key, said("hello")).content
     assert records() == 0
 
 
 def test_the_log_has_a_small_row_for_a_replay(key: str) -> None:
-    """It names the original, counts no tokens, and no provider was asked; the API says the same."""
+    """A replay's row names the original request and has no tokens, provider or attempts."""
     first, again = (post(key, said("hello"), **{"idempotency-key": "k"}) for _ in range(2))
     original, row = logged(first["x-request-id"]), logged(again["x-request-id"])
     assert (row.outcome, row.status, row.agent, row.asked_model) == ("ok", 200, "text-agent", original.asked_model)
@@ -73,7 +75,7 @@ def test_the_log_has_a_small_row_for_a_replay(key: str) -> None:
     ("path", "place"), [("/v1/chat/completions", "error"), ("/v1/responses", "error"), ("/v1/messages", "error")]
 )
 def test_another_body_is_422_in_the_words_of_the_door(key: str, path: str, place: str) -> None:
-    """The sentence names the request that the key belongs to."""
+    """A different body is a 422 in the API's shape that names the request which used the key."""
     first = post(key, CHAT_APIS[path], path, **{"idempotency-key": "k"})
     other = post(key, {**CHAT_APIS[path], "temperature": 0.5}, path, **{"idempotency-key": "k"})
     assert other.status_code == 422
@@ -83,7 +85,6 @@ def test_another_body_is_422_in_the_words_of_the_door(key: str, path: str, place
 
 
 def test_another_door_is_422_too(key: str) -> None:
-    """A key belongs to one call."""
     post(key, CHAT_APIS["/v1/responses"], "/v1/responses", **{"idempotency-key": "k"})
     assert post(key, CHAT_APIS["/v1/responses"], **{"idempotency-key": "k"}).json()["error"]["code"] == (
         "idempotency_key_reused"
@@ -91,14 +92,14 @@ def test_another_door_is_422_too(key: str) -> None:
 
 
 def test_a_strict_call_is_another_call(key: str) -> None:
-    """What one header decides is not answered with the other's outcome."""
+    """A call that differs only in `x-routing-strict` is a different call."""
     post(key, said("hello"), **{"idempotency-key": "k"})
     strict = post(key, said("hello"), **{"idempotency-key": "k", "x-routing-strict": "true"})
     assert strict.status_code == 422
 
 
 def test_each_agent_key_has_its_own_keys(key: str) -> None:
-    """What another agent, or another key of the same one, sent with that word is none of its business."""
+    """The same Idempotency-Key of another agent, or of another key of the same agent, is independent."""
     first = post(key, said("hello"), **{"idempotency-key": "k"})
     for other in (key_of("vision-agent"), key_of("text-agent")):
         answer = post(other, said("hello"), **{"idempotency-key": "k"})
@@ -108,7 +109,7 @@ def test_each_agent_key_has_its_own_keys(key: str) -> None:
 
 @pytest.mark.parametrize("word", ["", "x" * 256, "tab\there", "naïve"])
 def test_a_key_that_is_none_is_400(key: str, word: str) -> None:
-    """1 to 255 printable ASCII characters; a refusal of the key is in the log, and nothing is stored."""
+    """A key has 1 to 255 printable ASCII characters. A refused one is logged, and nothing is stored."""
     answer = post(key, said("hello"), **{"idempotency-key": word})
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, "Idempotency-Key")
     assert "1 to 255" in answer.json()["error"]["message"]
@@ -118,13 +119,13 @@ def test_a_key_that_is_none_is_400(key: str, word: str) -> None:
 
 @pytest.mark.parametrize("word", ["x" * 255, '"8e03978e-40d5-43dd-bc93-6894a57f9324"', "a key with spaces"])
 def test_a_key_is_taken_as_it_comes(key: str, word: str) -> None:
-    """With the quotes that the IETF's draft puts around it, too."""
+    """Quotes, which the IETF draft puts around the key, are part of it."""
     post(key, said("hello"), **{"idempotency-key": word})
     assert post(key, said("hello"), **{"idempotency-key": word})["x-routing-replayed"] == "true"
 
 
 def test_who_may_not_call_learns_nothing_of_keys(key: str) -> None:
-    """401 and 403 come first and are never stored."""
+    """A 401 or a 403 precedes the look-up and is never stored."""
     post(key, said("hello"), **{"idempotency-key": "k"})
     assert post("ra_wrong", said("hello"), **{"idempotency-key": "k"}).status_code == 401
     narrow = key_of("text-agent", scopes=("registry:read",))
@@ -133,7 +134,7 @@ def test_who_may_not_call_learns_nothing_of_keys(key: str) -> None:
 
 
 def test_a_refusal_that_would_be_the_same_again_is_stored(key: str) -> None:
-    """400 rests on the request alone; the log says of the repetition how the first one ended."""
+    """A 400 depends only on the request, so it is stored. The replay is logged with the first outcome."""
     wrong = said("hello", temperature="warm")
     first = post(key, wrong, **{"idempotency-key": "k"})
     again = post(key, wrong, **{"idempotency-key": "k"})
@@ -144,7 +145,7 @@ def test_a_refusal_that_would_be_the_same_again_is_stored(key: str) -> None:
 
 @pytest.mark.parametrize("model", ["echo/echo-503", "nobody"])
 def test_a_refusal_that_may_turn_out_otherwise_is_not_stored(key: str, model: str) -> None:
-    """5xx, and 404 for a name that an administrator may give a meaning: the retry is answered anew."""
+    """A 5xx is not stored, nor is a 404 for a name that an administrator may add later."""
     for _ in range(2):
         answer = post(key, said("hello", model=model), **{"idempotency-key": "k"})
         assert answer.status_code in (502, 503, 404)
@@ -153,7 +154,7 @@ def test_a_refusal_that_may_turn_out_otherwise_is_not_stored(key: str, model: st
 
 
 def test_neither_key_nor_body_nor_answer_can_be_read_in_the_row(key: str) -> None:
-    """What was asked is a digest, what was answered is encrypted; another installation's key opens nothing."""
+    """The request is stored as a digest and the answer encrypted."""
     first = post(key, said("the secret word"), **{"idempotency-key": "order-4711"})
     (row,) = IdempotencyRecord.objects.all()
     columns = " ".join(str(value) for value in (row.digest, row.fingerprint, row.holder, bytes(row.ciphertext)))
@@ -162,7 +163,7 @@ def test_neither_key_nor_body_nor_answer_can_be_read_in_the_row(key: str) -> Non
 
 
 def test_an_outcome_whose_encryption_key_is_gone_is_410(key: str, settings: Any) -> None:
-    """It is not paid for again unasked."""
+    """An outcome that cannot be decrypted is a 410; the call is not made a second time."""
     post(key, said("hello"), **{"idempotency-key": "k"})
     settings.ENCRYPTION_KEYS = ["A" * 43 + "="]
     answer = post(key, said("hello"), **{"idempotency-key": "k"})
@@ -170,7 +171,7 @@ def test_an_outcome_whose_encryption_key_is_gone_is_410(key: str, settings: Any)
 
 
 def test_an_outcome_that_is_too_large_is_not_stored_and_says_so(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The answer itself says it in a header; the repetition is 410 and names the request."""
+    """A header of the answer says that it was not stored. The repeated call is a 410 that names the request."""
     monkeypatch.setattr(outcomes, "OUTCOME_BYTES", 10)
     first = post(key, said("hello"), **{"idempotency-key": "k"})
     assert (first.status_code, first["x-routing-not-stored"]) == (200, "too_large")
@@ -185,7 +186,7 @@ def call(body: bytes, **headers: str) -> HttpCall:
 
 
 def test_how_a_body_travels_is_no_part_of_it() -> None:
-    """Packed or plain, and whatever boundary a form has; another content is another call."""
+    """Neither the content encoding nor a form's boundary is part of the fingerprint; the content is."""
     path, plain = "/v1/chat/completions", fingerprint_of(call(b"{}"), "/v1/chat/completions")
     assert fingerprint_of(call(gzip.compress(b"{}"), content_encoding="gzip"), path) == plain
     assert fingerprint_of(call(b"{ }"), path) != plain
@@ -203,7 +204,7 @@ def claimed(fingerprint: str = "f", request_id: str = "req_1", **later: float) -
 
 
 def test_a_call_whose_process_died_is_taken_over() -> None:
-    """When it has said nothing for a minute; whoever comes back from the dead stores nothing over it."""
+    """A claim that was not renewed for a minute can be taken over; the late process cannot overwrite or release it."""
     dead = claimed()
     assert claimed(seconds=59) == ConflictingCall(ClaimRefusal.RUNNING, "req_1")
     taken = claimed(request_id="req_2", seconds=61)
@@ -218,7 +219,7 @@ def test_a_call_whose_process_died_is_taken_over() -> None:
 
 
 def test_an_outcome_counts_for_a_day() -> None:
-    """Then the key is free again, and whoever claims any key removes what has expired."""
+    """An outcome expires after a day, and every claim removes expired ones."""
     outcomes.store_outcome(claimed(), CallOutcome(200, {"a": "b"}, b"answer"))
     assert isinstance(claimed(hours=23), StoredOutcome)
     assert isinstance(claimed(hours=25), Claim)
@@ -227,7 +228,6 @@ def test_an_outcome_counts_for_a_day() -> None:
 
 
 def test_prune_removes_what_has_expired() -> None:
-    """And nothing before."""
     claimed()
     prune(SYSTEM, NOW + timedelta(hours=23))
     assert records() == 1

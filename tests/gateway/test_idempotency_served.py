@@ -1,4 +1,4 @@
-"""`Idempotency-Key` with the official clients, over real sockets and several processes; a restart forgets nothing."""
+"""`Idempotency-Key` with the official clients over real sockets, several processes and a restart."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def once(word: str) -> dict[str, Any]:
 
 
 def test_openais_client_pays_once(client: openai.OpenAI, server: Server) -> None:
-    """Whatever process takes the call: one request at the provider, the same answer, whole and streamed."""
+    """Whichever worker takes the repeated call, the provider receives one request, whole or streamed."""
     whole = [client.chat.completions.create(model="one/lab", messages=HELLO, **once("whole")) for _ in range(6)]
     assert len({each.id for each in whole}) == 1
     pieces = [
@@ -49,7 +49,9 @@ def test_openais_client_pays_once(client: openai.OpenAI, server: Server) -> None
 
 
 def test_a_client_that_comes_too_early_gets_the_answer_by_itself(client: openai.OpenAI, server: Server) -> None:
-    """It is told 409 and when to come again, which the official client does; the provider is asked once."""
+    """A repeated call during the first is a 409 with Retry-After, which the official client obeys; the provider
+    receives one request.
+    """
     server.lab.play({"one": "delay:seconds=0.5"})
     patient = client.with_options(max_retries=8)
     with ThreadPoolExecutor(4) as threads:
@@ -62,7 +64,7 @@ def test_a_client_that_comes_too_early_gets_the_answer_by_itself(client: openai.
 
 
 def test_anthropics_client_pays_once(server: Server) -> None:
-    """And learns in its own words that a key came with another body."""
+    """A reused key with another body raises the client's own error."""
     server.lab.play({})
     client = anthropic.Anthropic(api_key=server.key, base_url=server.url, max_retries=0)
     asked: Any = {"model": "by-anthropic/lab", "max_tokens": 50, "messages": HELLO}
@@ -73,17 +75,18 @@ def test_anthropics_client_pays_once(server: Server) -> None:
 
 
 def test_a_stream_that_broke_off_is_not_stored(client: openai.OpenAI, server: Server) -> None:
-    """The same key is answered again, once the process that served the broken stream has let go of it."""
+    """A call with the key of a broken stream is made again once the key is released."""
     server.lab.play({"one": ["error_event_mid", "ok"]})
     asked: Any = {"model": "one/lab", "messages": HELLO, "stream": True, **once("broken")}
     with pytest.raises(openai.APIError):
         list(client.chat.completions.create(**asked))
-    again = client.with_options(max_retries=8).chat.completions.create(**asked)  # 409 until the key is released
+    # 409 until the key is released.
+    again = client.with_options(max_retries=8).chat.completions.create(**asked)
     assert [each.choices[0].finish_reason for each in again][-1] == "stop"
 
 
 def test_while_the_log_is_locked_only_calls_with_a_key_are_503(client: openai.OpenAI, server: Server) -> None:
-    """Nobody can say whether such a call was answered before; the same one is answered when somebody can."""
+    """While stored outcomes cannot be read, a call with a key is a 503 with Retry-After; other calls are served."""
     asked: Any = {"model": "one/lab", "messages": HELLO}
     with locked(server.directory / LOG):
         with pytest.raises(openai.InternalServerError) as refused:
@@ -95,7 +98,7 @@ def test_while_the_log_is_locked_only_calls_with_a_key_are_503(client: openai.Op
 
 
 def test_a_restart_forgets_nothing(client: openai.OpenAI, server: Server) -> None:
-    """The outcome stands in the database."""
+    """Outcomes are in the database, so they survive a restart."""
     first = client.chat.completions.create(model="one/lab", messages=HELLO, **once("kept"))
     server.process.terminate()
     server.process.wait(timeout=40)

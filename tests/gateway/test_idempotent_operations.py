@@ -1,4 +1,4 @@
-"""`Idempotency-Key` at the doors beside chat, with the official client: forms, sounds and images are paid for once."""
+"""`Idempotency-Key` in the APIs beside chat, with the official client: forms, audio and images."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ ASKED: dict[str, Ask] = {
         model="one/draw", image=PICTURE, **once(word)
     ),
 }
-"""A call at each of the doors; of a form the client makes the boundary anew each time."""
+"""A call of each API. For forms the client generates a new boundary each time."""
 
 
 @pytest.fixture(scope="module")
@@ -72,13 +72,13 @@ def client(server: Server) -> openai.OpenAI:
 
 
 def test_every_door_beside_chat_is_asked_here() -> None:
-    """One that is added takes the header, too."""
+    """An API that is added must appear in `ASKED`."""
     assert set(ASKED) == set(CHAT_APIS) - {"/v1/chat/completions", "/v1/messages", "/v1/responses"}
 
 
 @pytest.mark.parametrize("path", ASKED)
 def test_the_same_call_is_paid_for_once(client: openai.OpenAI, server: Server, path: str) -> None:
-    """The same bytes and type, and what names the artifacts that were made."""
+    """A replay has the same bytes, type and artifact references, and the provider receives one request."""
     answers = [ASKED[path](client, path) for _ in range(3)]
     first, *others = [getattr(each, "http_response", each) for each in answers]
     assert len(server.lab.requests) == 1
@@ -92,14 +92,13 @@ def test_the_same_call_is_paid_for_once(client: openai.OpenAI, server: Server, p
 
 
 def test_another_file_with_the_same_key_is_422(client: openai.OpenAI) -> None:
-    """Only the boundary of a form may differ."""
+    """A form may differ only in its boundary."""
     ASKED["/v1/audio/transcriptions"](client, "file")
     with pytest.raises(openai.UnprocessableEntityError, match="was used for a different request"):
         client.audio.transcriptions.create(model="one/hear", file=("b.wav", SPOKEN[1]), **once("file"))
 
 
 def test_a_stream_of_events_is_replayed(client: openai.OpenAI, server: Server) -> None:
-    """Event by event, as it came."""
     asked: Any = {"model": "one/draw", "prompt": "x", "stream": True, **once("events")}
     streams = [[each.model_dump() for each in client.images.generate(**asked)] for _ in range(2)]
     assert streams[0] == streams[1]

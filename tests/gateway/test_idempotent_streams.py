@@ -1,4 +1,4 @@
-"""`Idempotency-Key` while calls are running: streams, callers that leave, many calls at once; providers at a socket."""
+"""`Idempotency-Key` while calls are running: streams, disconnecting clients, concurrent calls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def loopback(demo: None) -> Iterator[Loopback]:
 
 
 async def test_a_stream_is_replayed_as_its_stream(key: str, loopback: Loopback) -> None:
-    """Byte for byte, with the type and the headers of a stream."""
+    """A replayed stream has the same bytes and a stream's headers."""
     async with loopback.serve():
         first = await chat_call(key, "stream", KEY, stream=True).run()
         again = await chat_call(key, "stream", KEY, stream=True).run()
@@ -35,7 +35,7 @@ async def test_a_stream_is_replayed_as_its_stream(key: str, loopback: Loopback) 
 
 @pytest.mark.parametrize(("word", "stream"), [("silent", False), ("silent", True), ("stall", True)])
 async def test_a_call_whose_caller_left_is_not_stored(key, loopback, word, stream) -> None:
-    """Before anything came, and in the middle of a stream: the next call with the key is answered anew."""
+    """A disconnect before the answer or within a stream stores nothing."""
     async with loopback.serve():
         call = chat_call(key, word, KEY, stream=stream)
         running = asyncio.create_task(call.run())
@@ -46,7 +46,7 @@ async def test_a_call_whose_caller_left_is_not_stored(key, loopback, word, strea
 
 
 async def test_the_same_key_while_the_first_call_is_running_is_409(key: str, loopback: Loopback) -> None:
-    """With a moment after which to come again, which a client does by itself."""
+    """A repeated call while the first is running is a 409 that asks the client to retry after a second."""
     async with loopback.serve():
         first = chat_call(key, "stall", KEY, stream=True)
         running = asyncio.create_task(first.run())
@@ -60,7 +60,7 @@ async def test_the_same_key_while_the_first_call_is_running_is_409(key: str, loo
 
 
 async def test_of_many_calls_at_once_one_is_made(key: str, loopback: Loopback) -> None:
-    """The others are told to come again, and then get its answer."""
+    """Of concurrent calls with one key a single one is made; the others are a 409 or its replay."""
     async with loopback.serve():
         calls = await asyncio.gather(*(chat_call(key, "plain", KEY).run() for _ in range(8)))
         late = await chat_call(key, "plain", KEY).run()

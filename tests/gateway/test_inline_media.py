@@ -1,4 +1,4 @@
-"""Media that comes inside a request: decoded strictly, never copied for it, read like a stored file."""
+"""Media inside a request: decoded strictly, without a second copy, and read like a stored file."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from routing_admin.gateway.media import PIECE_CHARS, decode_base64, part_of_data
 
 @given(data=st.binary(max_size=200), lead=st.text(max_size=10))
 def test_what_was_encoded_comes_back(data: bytes, lead: str) -> None:
-    """Law: decoding from any place in a longer text gives the bytes that were encoded there."""
+    """Decoding from any offset of a longer text returns the encoded bytes."""
     assert decode_base64(lead + base64.b64encode(data).decode(), "file", len(lead)) == data
 
 
 def test_pieces_meet_without_a_seam() -> None:
-    """Law: a text longer than one piece is decoded as if it were one."""
+    """A text that is decoded in several pieces returns the same bytes."""
     data = bytes(range(256)) * (PIECE_CHARS // 200)
     assert decode_base64(base64.b64encode(data).decode(), "file") == data
 
 
 @pytest.mark.parametrize("wrong", ["QQ==QQ==", "Q", "QQ=", "QQ==" + "A" * PIECE_CHARS, "Q*==", "===="])
 def test_what_is_not_base64_is_refused_with_its_place(wrong: str) -> None:
-    """Law: padding stands at the end and nowhere else, however long the text; the refusal names the field."""
+    """Padding is valid only at the end of the whole text, and the refusal names the field."""
     with pytest.raises(BadRequestError) as refused:
         decode_base64(wrong, "messages[0].content[1].file.data")
     assert refused.value.param == "messages[0].content[1].file.data"
 
 
 def test_decoding_a_large_file_keeps_its_bytes_once() -> None:
-    """Law: beside the text that came in there is one copy of the file and no second one of the text."""
+    """Decoding allocates one copy of the file and no second copy of the text."""
     size = 12 * 1024 * 1024
     url = "data:application/octet-stream;base64," + base64.b64encode(bytes(size)).decode()
     tracemalloc.start()
@@ -47,11 +47,12 @@ def test_decoding_a_large_file_keeps_its_bytes_once() -> None:
     finally:
         tracemalloc.stop()
     assert part.size == size
+    # One copy of the file, and less than half of another.
     assert peak < 1.5 * size
 
 
 def test_a_web_page_inside_a_request_is_read_as_a_browser_shows_it() -> None:
-    """Law: under `extract` an inline page's words arrive, not its marks, as for a stored one."""
+    """Under `extract` an inline page becomes text without markup, like a stored one."""
     page = b"<!doctype html><html><head><title>t</title></head><body><p>Hello <b>there</b></p></body></html>"
     part = part_of_data_url("data:text/html;base64," + base64.b64encode(page).decode(), "file")
     reader = Reader(slots=slots_for("openai"), policies=frozenset({ContentPolicy.EXTRACT}))

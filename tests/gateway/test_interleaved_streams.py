@@ -1,4 +1,4 @@
-"""One property of the four chat APIs: what a model says arrives as the same blocks, however its pieces are mixed."""
+"""In each chat API a stream arrives as the same blocks, however the provider interleaves its pieces."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from tests.gateway.stream_readers import Said, read_chat, read_gemini, read_mess
 
 Json = dict[str, Any]
 Step = tuple[str, int, str]
-"""A piece of an answer: `text` or `reasoning`, or `call` with its number, whose empty first piece is its name.
+"""A piece of an answer: `text`, `reasoning`, or `call` with its number, whose empty first piece carries its name.
 
-Vendors send calls one after another. Here their pieces may be mixed, but those of a call begin no later than those of
-the calls that were named after it.
+Vendors send calls one after another. Here their pieces may be mixed, but the arguments of a call begin no later than
+those of calls named after it.
 """
 Call = tuple[str, Json]
 UNITS = st.lists(st.sampled_from(["a", "é", "中", "\ud83d", "\ude00", "\U0001f680"]), min_size=1, max_size=5).map(
     "".join
 )
-"""Words as a host sends them that cuts by UTF-16 units: half an emoji at an end, or alone."""
+"""Text from a host that cuts by UTF-16 units: surrogate halves at either end, or alone."""
 WORDS = st.text(min_size=1, max_size=6) | UNITS
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=6),
@@ -41,21 +41,20 @@ VALUES = st.recursive(
 
 
 def units_of(text: str) -> str:
-    """The text in UTF-16 units, so that it can be cut between the halves of an emoji."""
+    """Split the text into UTF-16 units, so that it can be cut between surrogates."""
     data = text.encode("utf-16-le", "surrogatepass")
     return "".join(chr(data[at] | data[at + 1] << 8) for at in range(0, len(data), 2))
 
 
 def joined(pieces: Iterable[str]) -> str:
-    """What the pieces add up to: halves joined, lone ones replaced."""
     return "".join(pieces).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 @st.composite
 def answers(draw: st.DrawFn) -> tuple[list[Call], list[Step]]:
-    """Calls, and the pieces of an answer that has them in any order, each call's own pieces in theirs.
+    """Draw calls, and the pieces of an answer in any order that keeps each call's own pieces in sequence.
 
-    A call without input may have no pieces at all, as hosts write it for a tool without parameters.
+    A call without input may have no argument pieces, as some hosts do for tools without parameters.
     """
     inputs = draw(st.lists(st.dictionaries(st.text(max_size=4), VALUES, max_size=3), max_size=3))
     calls = [(f"tool_{number}", each) for number, each in enumerate(inputs)]
@@ -70,7 +69,8 @@ def answers(draw: st.DrawFn) -> tuple[list[Call], list[Step]]:
         tracks.append(track)
     tracks += [[(kind, 0, words)] for kind in ("text", "reasoning") for words in draw(st.lists(WORDS, max_size=4))]
     steps: list[Step] = []
-    waiting: list[int] = []  # calls that are named and have pieces, none of which has come
+    # Calls that are named and whose first piece of arguments is still to come.
+    waiting: list[int] = []
     while tracks := [each for each in tracks if each]:
         ready = [each for each in tracks if each[0][0] != "call" or each[0][1] not in waiting[1:]]
         track = ready[draw(st.integers(0, len(ready) - 1))]
@@ -98,7 +98,7 @@ def openai_chunks(calls: list[Call], steps: list[Step]) -> Iterator[Json]:
 
 
 def openai_late_names(calls: list[Call], steps: list[Step]) -> Iterator[Json]:
-    """The same of a host that names a call in its second piece, where it has one."""
+    """Send the name of a call in its second piece, where it has one, as some hosts do."""
     names: Json = {}
     follows = {number for kind, number, piece in steps if kind == "call" and piece}
     for chunk in openai_chunks(calls, steps):
@@ -165,7 +165,7 @@ def response_events(calls: list[Call], steps: list[Step]) -> Iterator[Json]:
 
 
 def gemini_chunks(calls: list[Call], steps: list[Step]) -> Iterator[Json]:
-    """Gemini has no pieces of calls: each comes where its first one would."""
+    """Send each call whole where its first piece would be, since Gemini has no pieces of calls."""
     for kind, number, piece in steps:
         if kind == "call" and piece:
             continue
@@ -194,7 +194,7 @@ APIS: Mapping[str, tuple[Callable[[], Any], Callable[[bytes], Said]]] = {
 
 
 def served(protocol: str, sent: Iterator[Json], events: Any) -> bytes:
-    """What a provider sent, as an API gives it to its caller."""
+    """Decode what a provider sent and encode it as an API's stream."""
     decoder, out = PROTOCOLS[protocol].decoder(), b""
     found = [each for value in sent for each in decoder.feed(f"data: {json.dumps(value)}\n\n".encode())]
     for each in [*found, *decoder.close()]:
@@ -213,7 +213,7 @@ def served(protocol: str, sent: Iterator[Json], events: Any) -> bytes:
 def test_any_mixture_of_words_thoughts_and_calls_arrives_as_the_same_blocks(
     provider: str, api: str, said: tuple[list[Call], list[Step]]
 ) -> None:
-    """Law: words and thoughts whole and in order, each call once, with its id, its name and all of its input."""
+    """Text and reasoning arrive whole and in order, and each call once with its id, name and complete input."""
     calls, steps = said
     if not any(kind != "reasoning" for kind, _, _ in steps):
         steps = [*steps, ("text", 0, "end")]

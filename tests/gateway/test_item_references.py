@@ -1,4 +1,4 @@
-"""`item_reference`: what an agent was answered is kept for it, bounded, and a later call may refer to it by id."""
+"""`item_reference`: items of an answer are kept for the agent within limits, and a later call refers to them by id."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MORE = {"role": "user", "content": "Go on"}
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing waits, neither in memory from another test nor for another process."""
+    """Clear answers waiting from other tests, and do not wait for other processes."""
     monkeypatch.setattr(kept_answers(), "_waiting", {})
     monkeypatch.setattr(references, "RETRY_DELAYS", ())
 
@@ -48,7 +48,6 @@ def ask(key: str, *items: object, **more: object) -> Any:
 
 
 def answered(key: str, **more: object) -> dict[str, Any]:
-    """The one item of a first answer."""
     answer = ask(key, USER, **more)
     assert answer.status_code == 200, answer.content
     (item,) = answer.json()["output"]
@@ -65,7 +64,7 @@ def words_of(answer: Any) -> str:
 
 @pytest.mark.parametrize("is_written", [False, True])
 def test_a_reference_is_the_item_that_was_answered(key: str, is_written: bool) -> None:
-    """Before the log is written, as it may be in the same process, and from the rows, as in any other."""
+    """A reference is resolved from memory before the rows are written, and from the rows afterwards."""
     item = answered(key)
     if is_written:
         kept_answers().write()
@@ -76,14 +75,16 @@ def test_a_reference_is_the_item_that_was_answered(key: str, is_written: bool) -
 
 
 def test_the_rows_are_written_with_the_log(key: str) -> None:
-    """Behind the answer, encrypted, under a name that says neither agent nor id."""
+    """Rows are written after the answer, encrypted, under a digest that reveals neither agent nor id."""
     answer = ask(key, USER)
     assert not KeptAnswer.objects.exists()
     logged(answer["x-request-id"])
     rows = KeptAnswer.objects.all()
     (item,) = answer.json()["output"]
-    assert len({row.owner for row in rows}) == len(rows) == 2  # the items, and what they answer
+    # One row for the answer's items, one for the input they answer.
+    assert len({row.owner for row in rows}) == len(rows) == 2
     for row in rows:
+        # The id without `msg_` and the two digits of the item names the answer.
         assert item["id"][4:-2] not in row.digest
         assert b"picnic" not in bytes(row.ciphertext)
         assert row.size == len(bytes(row.ciphertext))
@@ -117,7 +118,7 @@ def test_store_false_keeps_nothing_and_the_answer_says_so(key: str) -> None:
     ],
 )
 def test_what_is_not_kept_is_refused_with_a_way_out(key: str, reference: dict[str, str]) -> None:
-    """400 at its place, at once where the id is none; the log has it."""
+    """An unknown id is a 400 at its place whose message suggests `store: false`."""
     answer = ask(key, USER, reference)
     error = answer.json()["error"]
     assert (answer.status_code, error["param"], error["code"]) == (400, "input[1].id", "item_not_found")
@@ -126,7 +127,9 @@ def test_what_is_not_kept_is_refused_with_a_way_out(key: str, reference: dict[st
 
 
 def test_another_agent_does_not_get_the_item(key: str) -> None:
-    """Neither from memory nor from the rows; another key of the same agent does."""
+    """Another agent's reference is refused, from memory and from the rows. Another key of the same agent is
+    accepted.
+    """
     item, other = answered(key), key_of("vision-agent")
     for _ in range(2):
         assert ask(other, USER, reference_to(item)).status_code == 400
@@ -135,7 +138,7 @@ def test_another_agent_does_not_get_the_item(key: str) -> None:
 
 
 def test_an_expired_answer_is_refused_and_its_row_goes(key: str) -> None:
-    """With the next writing, or with `prune`."""
+    """An expired row is removed by the next write or by `prune`."""
     item = answered(key)
     kept_answers().write()
     for remove in (lambda: (answered(key), kept_answers().write()), lambda: prune(SYSTEM, datetime.now(UTC))):
@@ -147,7 +150,7 @@ def test_an_expired_answer_is_refused_and_its_row_goes(key: str) -> None:
 
 
 def test_an_installation_may_keep_nothing(key: str, settings: Any) -> None:
-    """Then `store: true` is refused, too."""
+    """Without kept answers `store: true` is refused."""
     settings.KEEP_ANSWERS = 0
     item = answered(key)
     kept_answers().write()
@@ -158,7 +161,9 @@ def test_an_installation_may_keep_nothing(key: str, settings: Any) -> None:
 
 
 def test_an_item_is_referred_to_once(key: str) -> None:
-    """As OpenAI has it: a thousand references would make a body of a thousand times its size."""
+    """A repeated reference is refused, as at OpenAI: a thousand references would multiply the body's size by a
+    thousand.
+    """
     item = answered(key)
     refused = ask(key, USER, reference_to(item), reference_to(item))
     assert (refused.status_code, refused.json()["error"]["param"]) == (400, "input[2].id")
@@ -180,7 +185,7 @@ def kept_in(call_kept: list[Any]) -> list[Any]:
 
 
 def test_every_item_of_an_answer_is_kept_whole_and_streamed() -> None:
-    """Reasoning with what its model wants back, words, calls: under ids that lead to the answer."""
+    """Reasoning with its signature, text and calls are kept under ids that contain the answer's key."""
     kept: list[Any] = []
     call = parse({"model": "m", "input": "x"}, lambda _: None)
     assert call.is_stored
@@ -198,7 +203,7 @@ def test_every_item_of_an_answer_is_kept_whole_and_streamed() -> None:
 
 
 def test_items_of_openais_own_tools_are_referred_to_by_openais_ids(key: str) -> None:
-    """A search, a run of code, an approval that is asked for: they keep their ids, and mean the newest of that id."""
+    """Items of OpenAI's own tools keep their ids, and a reference resolves to the newest item with its id."""
     answer = PROTOCOLS["openai-responses"].decode(200, {}, json.dumps(RESPONSE).encode())
     assert isinstance(answer, Answer)
     call = parse({"model": "m", "input": "x"}, lambda _: None)
@@ -219,7 +224,9 @@ def test_items_of_openais_own_tools_are_referred_to_by_openais_ids(key: str) -> 
 
 @pytest.mark.parametrize("how", ["broke", "left"])
 def test_what_came_of_a_stream_that_ended_early_is_kept(how: str) -> None:
-    """Its caller has seen the ids, and continues with them; a call that was cut has no whole arguments."""
+    """The client has seen the ids of complete items and may refer to them. A call that was cut off has incomplete
+    arguments and is not kept.
+    """
     kept: list[Any] = []
     call = ChatCall(parse({"model": "m", "input": "x"}, lambda _: None).chat, "m")
     call.keep = lambda key, items: kept.append((key, items))  # type: ignore[misc]
@@ -235,7 +242,7 @@ def test_what_came_of_a_stream_that_ended_early_is_kept(how: str) -> None:
 
 
 def test_the_bytes_of_an_image_are_not_kept_twice() -> None:
-    """They are an artifact already."""
+    """An image is stored as an artifact already, so the kept item has no data."""
     output = [{"id": "ig_1", "type": "image_generation_call", "result": "AAAA"}]
     assert without_images(output) == [{**output[0], "result": None}]
     assert output[0]["result"] == "AAAA"
@@ -253,7 +260,7 @@ def keys_of(kept: KeptAnswers, agent: str, answers: int) -> list[int]:
 
 
 def test_the_oldest_answers_make_room_for_each_agent_and_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bounds of bytes as they are stored; one agent never takes another's share of its own bound."""
+    """The limits count stored bytes; one agent's answers never displace another's within its own limit."""
     kept = KeptAnswers()
     fill(kept, "one", 1, 10)
     stored = KeptAnswer.objects.get().size
@@ -277,7 +284,7 @@ def test_memory_is_bounded_while_the_database_takes_nothing(monkeypatch: pytest.
 
 
 def test_a_call_resolves_no_more_than_it_might_have_sent(key: str, settings: Any) -> None:
-    """Small references to large answers are as large as these."""
+    """Referenced items count towards the size limit of the request."""
     kept = KeptAnswers()
     fill(kept, "one", 3, 1000)
     with pytest.raises(KeptTooLargeError):
@@ -289,7 +296,7 @@ def test_a_call_resolves_no_more_than_it_might_have_sent(key: str, settings: Any
 
 
 def test_an_answer_that_another_process_is_writing_is_waited_for(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that goes on at once, at another worker, comes before the row."""
+    """A client that continues at once at another worker may be faster than the write, so the look-up is retried."""
     item = answered(key)
     tries: list[object] = []
     find = KeptAnswers.find
@@ -310,7 +317,7 @@ def test_calls_without_references_look_nothing_up(key: str, monkeypatch: pytest.
 
 
 def test_an_id_from_before_the_kept_time_is_refused_at_once(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is looked up for it, so that references of old conversations cost nothing."""
+    """Ids contain their time, so an old one is refused without a look-up."""
     monkeypatch.setattr(references, "run_in_thread", None)
     old = f"msg_{int(time.time()) - 7200:08x}{'0' * 16}00"
     assert ask(key, {"type": "item_reference", "id": old}, MORE).status_code == 400

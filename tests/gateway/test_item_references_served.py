@@ -1,4 +1,4 @@
-"""`item_reference` and `previous_response_id` with OpenAI's client over real sockets, at a server of two workers."""
+"""`item_reference` and `previous_response_id` with OpenAI's client over real sockets and two workers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def conversation(server: Server, upstream: str, *, streamed: bool, by: str = "") -> Any:
-    """What the provider is sent of a tool round whose second call comes on a connection of its own."""
+    """Return the request the provider receives for a tool round whose second call uses a new connection."""
     server.lab.play({})
     asked: dict[str, Any] = {"model": f"{upstream}/fault:capable", "tools": [TOOL], "reasoning": {"effort": "low"}}
     first = [{"role": "user", "content": "double 4"}]
@@ -44,16 +44,16 @@ def conversation(server: Server, upstream: str, *, streamed: bool, by: str = "")
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 @pytest.mark.parametrize("streamed", [False, True])
 def test_references_reach_the_provider_as_the_items_would(server: Server, upstream: str, streamed: bool) -> None:
-    """Reasoning with its proof, words and calls; at either worker, each time."""
+    """Reasoning with its signature, text and calls reach the provider alike, whichever worker answers."""
     sent = conversation(server, upstream, streamed=streamed)
     for by in ("reference", "previous") * 3:
         assert without_ids(conversation(server, upstream, streamed=streamed, by=by)) == without_ids(sent)
 
 
 def without_ids(value: Any) -> Any:
-    """The request without ids of calls, which the lab makes for each, and Gemini's signatures of them.
+    """Drop call ids, which the lab generates for each answer, and Gemini's signatures of calls.
 
-    These are in no item, so that one worker alone knows them.
+    The signatures are in no item, so only the worker that received them knows them.
     """
     if isinstance(value, dict):
         return {

@@ -1,6 +1,6 @@
-"""A stream that waits for its content: begun with comments, ended as its API ends one, whatever the chain does.
+"""A stream that waits for its content begins with comments and ends as its API's streams do, whatever the chain does.
 
-The provider answers when the test lets it, so nothing here depends on how long anything takes.
+The provider answers when the test triggers it, so nothing here depends on timing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ pytestmark = [
     pytest.mark.usefixtures("patient_calls"),
 ]
 SOON = 0.001
-"""Seconds after which the routes here begin a stream."""
+"""Seconds after which a stream of these routes begins."""
 ID = (b"x-request-id", b"the-call")
 HELLO = [{"role": "user", "content": "hello"}]
 BODIES: dict[str, dict[str, Any]] = {
@@ -45,8 +45,8 @@ EACH_API = pytest.mark.parametrize("path", BODIES)
 
 @pytest.fixture
 def loopback(demo: None) -> Iterator[Loopback]:
-    """Providers, and the routes `slow`, whose first candidate answers when it is let and the second at once, `alone`
-    without that one, and `never`, which begins no stream early.
+    """Create providers and routes: `slow` has a first candidate that a test answers and a second that answers at once,
+    `alone` only the first, and `never` does not begin a stream early.
     """
     with loopback_providers() as providers:
         add_route("slow", "silent", "stream", seconds=SOON)
@@ -68,31 +68,29 @@ def call_to(route: str, key: str, *more: tuple[bytes, bytes], path: str = "/v1/c
     data = json.dumps(asked).encode()
     made = chat_call(key, "silent", *more)
     made.pieces, made.path = [data], path
+    # The length was that of the replaced body.
     made.headers = [(name, value) for name, value in made.headers if name != b"content-length"]
     return made
 
 
 async def begin(call: Call) -> asyncio.Task[Call]:
-    """The running call, once its answer has begun."""
     running = asyncio.create_task(call.run())
     await call.begun.wait()
     return running
 
 
 async def play(loopback: Loopback, word: str) -> None:
-    """The provider that was asked last answers, once it was asked."""
     await loopback.asked.wait()
     loopback.silent[-1].play(word)
 
 
 def comments_of(call: Call) -> dict[str, str]:
-    """The headers that came as comments."""
     lines = [line[2:] for line in call.answer.decode().split("\n") if line.startswith(": x-") or "retry" in line[:10]]
     return dict(line.split(": ", 1) for line in lines)
 
 
 def events_of(call: Call) -> list[Any]:
-    """What an SSE reader makes of the answer: the data of its events, pings left out."""
+    """Return the data of the events as an SSE reader sees them, without pings."""
     lines = call.answer.decode().split("\n")
     assert all(not line or line.startswith((":", "data: ", "event: ")) for line in lines)
     data = [json.loads(line[6:]) for line in lines if line.startswith("data: ") and line != "data: [DONE]"]
@@ -105,7 +103,9 @@ async def row_of(name: str = "the-call") -> Any:
 
 @EACH_API
 async def test_a_stream_without_content_begins_with_comments_and_goes_on_as_usual(key, loopback, path):
-    """200 and the headers known by then; the others come as comments of the first event, and the log says so."""
+    """The stream begins with a 200 and the headers known so far. The other headers follow as comments before the first
+    event, and the log records the early start.
+    """
     call, prompt = call_to("alone", key, ID, path=path), call_to("never", key, path=path)
     async with loopback.serve():
         running = await begin(call)
@@ -134,7 +134,7 @@ async def test_a_stream_without_content_begins_with_comments_and_goes_on_as_usua
 
 @EACH_API
 async def test_the_chain_goes_on_behind_the_comments(key, loopback, path):
-    """A candidate that fails after the stream began is left for the next, and the caller sees the answer alone."""
+    """A candidate that fails after the stream began is followed by the next, and the caller sees only the answer."""
     call = call_to("slow", key, ID, path=path)
     async with loopback.serve():
         running = await begin(call)
@@ -148,7 +148,9 @@ async def test_the_chain_goes_on_behind_the_comments(key, loopback, path):
 @pytest.mark.parametrize("word", ["stream", "fail"])
 @pytest.mark.parametrize("form", ["events", "list"])
 async def test_a_stream_of_geminis_begins_with_blank_lines(key, loopback, form, word):
-    """Google's client takes every other line for JSON; in a list white space says nothing, either."""
+    """Google's client parses every non-empty line as JSON, so blank lines are sent instead of comments; in a list they
+    are whitespace.
+    """
     call = call_to("alone", key)
     call.path = "/v1beta/models/task:alone:streamGenerateContent"
     call.query, call.pieces = b"alt=sse" if form == "events" else b"", [json.dumps(GEMINI).encode()]
@@ -166,7 +168,7 @@ async def test_a_stream_of_geminis_begins_with_blank_lines(key, loopback, form, 
 
 @pytest.mark.parametrize("word", ["stream", "fail"])
 async def test_a_list_of_several_candidates_begins_early_and_is_one_list(key, loopback, word):
-    """One failure is that of all, and then the list's only element."""
+    """If one of several candidates fails, the error is the only element of the list."""
     await asyncio.to_thread(TaskRoute.objects.filter(task_type="alone").update, allow_n=True)
     await asyncio.to_thread(snapshot.refresh)
     call = call_to("alone", key)
@@ -203,7 +205,9 @@ ERRORS: dict[str, Callable[[Any], str]] = {
     ],
 )
 async def test_a_chain_that_fails_after_its_stream_began_ends_it_with_an_error_event(key, loopback, path, told):
-    """The last event, without a finish reason or `[DONE]`; what would be headers precedes it. The log has the 200."""
+    """An error event is the last, without a finish reason or `[DONE]`; late headers precede it, and the log has the
+    status 200 that was sent.
+    """
     call = call_to("alone", key, ID, path=path)
     async with loopback.serve():
         running = await begin(call)
@@ -218,7 +222,7 @@ async def test_a_chain_that_fails_after_its_stream_began_ends_it_with_an_error_e
 
 
 async def test_comments_are_repeated_until_content_comes(key, loopback, monkeypatch):
-    """Each is sent by itself, so that a proxy hands it on."""
+    """Each comment is sent by itself, so that a proxy forwards it."""
     monkeypatch.setattr(keep_alive, "REPEAT_SECONDS", SOON)
     call = call_to("alone", key)
     async with loopback.serve():
@@ -233,7 +237,7 @@ async def test_comments_are_repeated_until_content_comes(key, loopback, monkeypa
 
 @pytest.mark.parametrize(("model", "installation"), [("task:never", SOON), ("silent/bench-model", 0)])
 async def test_a_route_and_the_installation_can_leave_a_stream_unbegun(key, loopback, settings, model, installation):
-    """0 is never: status and headers wait for the content, however late it is."""
+    """With 0 seconds a stream never begins before its content."""
     settings.KEEP_ALIVE_SECONDS = installation
     call = call_to("", key, ID, model=model)
     async with loopback.serve():
@@ -246,7 +250,7 @@ async def test_a_route_and_the_installation_can_leave_a_stream_unbegun(key, loop
 
 
 async def test_the_installations_seconds_count_where_a_route_has_none(key, loopback, settings):
-    """Also for a model that is named directly."""
+    """The installation's setting applies to a model that is named directly."""
     settings.KEEP_ALIVE_SECONDS = SOON
     call = call_to("", key, model="silent/bench-model")
     async with loopback.serve():
@@ -257,7 +261,7 @@ async def test_the_installations_seconds_count_where_a_route_has_none(key, loopb
 
 
 async def test_a_caller_that_leaves_a_begun_stream_ends_the_chain(key, loopback):
-    """The provider's connection is closed, no task is left, and the log says who left."""
+    """A disconnect closes the upstream connection, leaves no task, and is logged as the client's."""
     call = call_to("slow", key, ID)
     async with loopback.serve():
         running = await begin(call)
@@ -272,7 +276,7 @@ async def test_a_caller_that_leaves_a_begun_stream_ends_the_chain(key, loopback)
 
 
 async def test_a_begun_stream_that_a_stopping_process_gives_up_is_told(key, loopback):
-    """An error event instead of 503, for the status has gone out."""
+    """A stopping process ends a begun stream with an error event, since the status was sent already."""
     call = call_to("alone", key, ID)
     async with loopback.serve():
         running = await begin(call)
@@ -285,7 +289,7 @@ async def test_a_begun_stream_that_a_stopping_process_gives_up_is_told(key, loop
 
 
 async def test_a_fault_of_ours_in_a_begun_stream_is_an_error_event(key, loopback, monkeypatch):
-    """Also one behind the chain's end, where the answer is prepared."""
+    """An exception while the answer is prepared is an error event too."""
     monkeypatch.setattr("routing_admin.gateway.answers.AnswerStream", lambda *_: 1 / 0)
     call = call_to("alone", key, ID)
     async with loopback.serve():
@@ -298,7 +302,7 @@ async def test_a_fault_of_ours_in_a_begun_stream_is_an_error_event(key, loopback
 
 @pytest.mark.parametrize("word", ["stream", "fail"])
 async def test_a_begun_stream_keeps_its_idempotency_key_only_if_it_came_to_its_end(key, loopback, word):
-    """A replay has the same events, the headers as headers, and no comments; a broken one releases the key."""
+    """A replay has the same events, real headers and no comments. A broken stream releases the key."""
     once = (b"idempotency-key", b"k")
     call = call_to("alone", key, once)
     async with loopback.serve():
@@ -317,7 +321,7 @@ async def test_a_begun_stream_keeps_its_idempotency_key_only_if_it_came_to_its_e
 
 @pytest.mark.parametrize(("word", "tokens"), [("fail", 0), ("stream", None)])
 async def test_a_begun_stream_settles_its_limits_once(key, loopback, word, tokens):
-    """What was reserved for it is free again or counted, as for a stream that was answered at once."""
+    """Reservations are released or counted as for a stream that was answered at once."""
 
     def limit() -> None:
         row = Agent.objects.get(agent_id="text-agent")
@@ -343,7 +347,7 @@ async def test_a_begun_stream_settles_its_limits_once(key, loopback, word, token
 
 
 async def test_a_stream_that_is_answered_in_time_makes_no_task_for_it(key, loopback, settings):
-    """What a call pays for the possibility is a timer of the loop, which is cancelled."""
+    """A call that is answered in time costs a cancelled timer and no task."""
     made: list[int] = []
     loop = asyncio.get_running_loop()
     async with loopback.serve():

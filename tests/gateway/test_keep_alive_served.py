@@ -1,4 +1,4 @@
-"""Keep-alive comments over real sockets: the official clients read on as if there were none, and raise what failed."""
+"""Keep-alive comments over real sockets: the official clients ignore them and raise what fails later."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def gate(server: Server) -> Iterator[threading.Event]:
-    """Until it is set, no provider answers: a client that has its headers has them from a stream begun early."""
+    """Block every provider until the event is set; a client that has its headers earlier has them from a stream begun
+    early.
+    """
     opened = threading.Event()
     server.lab.on_request = lambda _: opened.wait(60) and None
     yield opened
@@ -56,7 +58,7 @@ def claude(server: Server) -> anthropic.Anthropic:
 def test_a_caller_that_leaves_among_the_comments_closes_the_upstream_within_a_second(
     server, client, path, provider, step
 ):
-    """The log says who left, and the next call is answered."""
+    """The disconnect is logged as the client's, and the next call is answered."""
     server.lab.play({})
     body = {"model": f"{provider}/fault:{step}", "stream": True, "max_tokens": 9, "messages": HELLO, "input": "hello"}
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
@@ -83,7 +85,7 @@ NONE = {"one": "http_503", "two": "http_503", "three": "http_503"}
 
 
 def test_the_official_clients_read_a_stream_begun_early(server, gate, client):
-    """Chat, with its fallback behind the comments; the log has when it began and that two were asked."""
+    """A chat stream falls back after the comments; the log has the time of the early start and both attempts."""
     server.lab.play(SECOND)
     stream = client.chat.completions.create(model="task:chain", messages=HELLO, stream=True)
     headers = stream.response.headers
@@ -96,7 +98,7 @@ def test_the_official_clients_read_a_stream_begun_early(server, gate, client):
 
 
 def test_openais_client_reads_a_response_begun_early(server, gate, client):
-    """Every event of a Responses stream, to its completion."""
+    """OpenAI's client reads every event of a Responses stream to its completion."""
     server.lab.play(SECOND)
     stream = client.responses.create(model="task:chain", input="hello", stream=True)
     gate.set()
@@ -105,7 +107,7 @@ def test_openais_client_reads_a_response_begun_early(server, gate, client):
 
 
 def test_anthropics_client_reads_a_message_begun_early(server, gate, claude):
-    """Pings before `message_start` are passed over."""
+    """Anthropic's client ignores pings before `message_start`."""
     server.lab.play(SECOND)
     stream = claude.messages.create(**MESSAGE, stream=True)
     gate.set()
@@ -115,7 +117,9 @@ def test_anthropics_client_reads_a_message_begun_early(server, gate, claude):
 
 
 def test_the_official_clients_raise_what_fails_behind_the_comments(server, gate, client, claude):
-    """As they raise an error event of their vendor; a Responses stream ends with `response.failed`, as OpenAI's do."""
+    """The clients raise an error event as their vendor's; a Responses stream ends with `response.failed`, as OpenAI's
+    do.
+    """
     server.lab.play(NONE)
     chat = client.chat.completions.create(model="task:chain", messages=HELLO, stream=True)
     response = client.responses.create(model="task:chain", input="hello", stream=True)

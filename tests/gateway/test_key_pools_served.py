@@ -1,4 +1,4 @@
-"""Several keys of one provider over real sockets: the upstream judges each call by the key it comes with."""
+"""Several keys of one provider over real sockets, where the upstream answers by the key of each request."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ NAMES = ("main", "two", "three", "four", "five")
 
 
 POOLS = ("dead", "dead-stream", "limited", "limited-stream", "affine", "passing", "refused")
-"""A provider and a route for each test, so that none knows of another's keys."""
+"""A provider and a route for each test, so that the state of their keys is separate."""
 
 
 def pooled(lab: Lab) -> dict[str, Any]:
-    """The demo's routes, and providers with five keys each."""
     found = routing(lab)
     further = [{"name": name, "apiKey": key} for name, key in zip(NAMES[1:], KEYS[1:], strict=True)]
     for name in POOLS:
@@ -46,7 +45,7 @@ def client(server: Server) -> openai.OpenAI:
 
 
 def ask(client: openai.OpenAI, pool: str, words: str, **headers: str) -> str:
-    """The answer's request id; the answer is whole, or the call fails."""
+    """Return the request id of a complete answer."""
     stream = pool.endswith("-stream")
     asked = {"model": f"task:{pool}", "messages": [{"role": "user", "content": words}], "extra_headers": headers}
     made = client.chat.completions.with_raw_response.create(**asked, stream=stream)
@@ -59,16 +58,18 @@ def ask(client: openai.OpenAI, pool: str, words: str, **headers: str) -> str:
 
 
 def keys_used(server: Server) -> list[str]:
-    """The names of the keys that calls came with, in order."""
     return [NAMES[KEYS.index(key_in(received.headers))] for received in server.lab.requests]
 
 
 @pytest.mark.parametrize("pool", ["dead", "dead-stream"])
 def test_of_five_keys_a_dead_one_costs_no_call_and_the_log_names_it(server, client, pool):
-    """Each call is answered at once by the next key; the dead one is asked once, then it rests."""
+    """A refused key is followed by the next key within the same attempt, then it is on cooldown. The log names it and
+    contains no secret.
+    """
     server.lab.play({f"{pool}/{KEYS[2]}": 401})
     requests = [ask(client, pool, f"question {number}") for number in range(20)]
     used = Counter(keys_used(server))
+    # One refusal, and twenty answers by the four other keys.
     assert (used.pop("three"), sorted(used.values())) == (1, [5, 5, 5, 5])
     attempts = [server.timeline(each)["attempts"] for each in requests]
     assert {len(each) for each in attempts} == {1}
@@ -82,7 +83,7 @@ def test_of_five_keys_a_dead_one_costs_no_call_and_the_log_names_it(server, clie
 
 @pytest.mark.parametrize("pool", ["limited", "limited-stream"])
 def test_a_limited_key_is_found_alive_again_by_itself(server, client, pool):
-    """It rests as long as it said, nobody waits for it, and afterwards it takes its turn."""
+    """A rate-limited key is skipped for as long as its answer asked, without waiting, and is used again afterwards."""
     server.lab.play({f"{pool}/{KEYS[1]}": ["http_429:retry_after=1"]})
     for number in range(5):
         ask(client, pool, f"question {number}")
@@ -95,7 +96,7 @@ def test_a_limited_key_is_found_alive_again_by_itself(server, client, pool):
 
 
 def test_a_conversation_stays_with_its_key_by_its_beginning_or_by_its_own_name(server, client):
-    """Its later turns begin alike; a caller that names its conversation may begin as it likes."""
+    """Turns that begin alike use one key, and so do calls with the same `x-routing-affinity`."""
     server.lab.play({})
     for _ in range(4):
         ask(client, "affine", "the same question")
@@ -107,7 +108,7 @@ def test_a_conversation_stays_with_its_key_by_its_beginning_or_by_its_own_name(s
 
 
 def test_what_passes_through_is_no_conversation_and_takes_every_key_in_turn(server, client):
-    """Vectors of the same words, too; a name of its own keeps a caller's calls with one."""
+    """Embeddings rotate through all keys, even for the same text; `x-routing-affinity` keeps them at one."""
     server.lab.play({})
     for _ in range(5):
         client.embeddings.create(model="task:passing", input="hello")
@@ -121,7 +122,7 @@ def test_what_passes_through_is_no_conversation_and_takes_every_key_in_turn(serv
 
 
 def test_when_all_keys_are_refused_it_is_what_it_is_with_one_key(server, client):
-    """502 `upstream_auth` at once, as REQUIREMENTS decision 6 says; the sentence holds no key."""
+    """If every key is refused, the answer is a 502 `upstream_auth` at once and contains no key."""
     server.lab.play({"refused": 401})
     with pytest.raises(openai.APIStatusError) as error:
         ask(client, "refused", "hello")

@@ -1,4 +1,4 @@
-"""What a single key may: less than its agent, never more; issued so or changed later, and undone like any change."""
+"""Limits of a single key, which narrow those of its agent: set when issued, changed later, undone."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def allow(*names: str) -> None:
 
 
 def forbids(key: str) -> bool:
-    """Whether a model that is not the planning route may not be used."""
+    """Whether the key may not use a model outside the planning route."""
     return bool(post(key, said("hi", model="text-model")).status_code == 403)
 
 
@@ -51,7 +51,7 @@ def me(key: str) -> Any:
 
 
 def test_a_key_may_use_what_both_it_and_its_agent_may() -> None:
-    """Its agent's other keys are as free as before; what the agent loses later the key loses, too."""
+    """A key's limits leave the agent's other keys unchanged, and a later limit of the agent applies to the key too."""
     free, narrow = key_of("text-agent"), key_of("text-agent", terms=PLANNING)
     assert [forbids(each) for each in (free, narrow)] == [False, True]
     assert post(narrow, said("hi", model="task:planning")).status_code == 200
@@ -66,7 +66,7 @@ def test_a_key_may_use_what_both_it_and_its_agent_may() -> None:
     ("name", "field"), [("task:design", "The agent cannot use task:design"), ("no-such", "no route or service no-such")]
 )
 def test_a_key_is_never_allowed_more_than_its_agent(name: str, field: str) -> None:
-    """Nor what is not there: refused when it is issued and when it is changed."""
+    """A key cannot be issued or changed to allow an unknown name or one that its agent may not use."""
     allow("task:planning")
     key = row_of(key_of("text-agent"))
     terms = {"limits": {"models": [name]}}
@@ -79,7 +79,7 @@ def test_a_key_is_never_allowed_more_than_its_agent(name: str, field: str) -> No
 
 
 def test_a_keys_requests_are_counted_beside_its_agents() -> None:
-    """The refusal names the key; other keys go on."""
+    """The refusal names the key, and the agent's other keys are served."""
     free, narrow = key_of("text-agent"), key_of("text-agent", terms={"limits": {"tokensPerDay": 30}})
     answers = [post(narrow, said("hi", model="task:planning", max_tokens=20)) for _ in range(3)]
     refused = answers[-1]
@@ -92,7 +92,7 @@ def test_a_keys_requests_are_counted_beside_its_agents() -> None:
 
 
 def test_changing_a_key_holds_at_once_and_can_be_undone() -> None:
-    """As a revision like any other change; the audit log has it; the installation is whole before and after."""
+    """A key's change applies at once, is a revision and an audit event, and can be undone."""
     key = key_of("text-agent")
     made = change_key(SYSTEM, row_of(key), label="night", terms=PLANNING)
     assert forbids(key)
@@ -108,7 +108,9 @@ def test_changing_a_key_holds_at_once_and_can_be_undone() -> None:
 
 
 def test_what_a_key_was_issued_with_outlives_every_restoring() -> None:
-    """Going back to before it was issued takes no limit from it, and its successor has the same."""
+    """Issuing is not a revision: restoring an earlier one keeps the limits a key was issued with, and a rolled key
+    inherits them.
+    """
     before = Revision.objects.order_by("-number").first()
     key = key_of("text-agent", terms=PLANNING)
     assert Revision.objects.order_by("-number").first() == before
@@ -122,7 +124,7 @@ def test_what_a_key_was_issued_with_outlives_every_restoring() -> None:
 
 
 def test_the_page_issues_and_changes_keys_with_limits(admin: Client) -> None:
-    """What is wrong is said at its field; what is used stands beside the key."""
+    """A wrong value is a 422, and the agent's page shows the usage of each key."""
     form = {
         "scopes": ["route"],
         "label": "night",

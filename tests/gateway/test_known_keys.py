@@ -1,4 +1,4 @@
-"""Keys from memory: no query for a key that came in a moment ago, and none that is revoked or expired gets in."""
+"""The cache of authenticated keys: no query for a recent key, and no access for a revoked or expired one."""
 
 from __future__ import annotations
 
@@ -27,14 +27,13 @@ def enters(key: str, **headers: str) -> bool:
 
 
 def test_a_key_that_came_in_before_costs_no_query(key, django_assert_num_queries):
-    """Until something about keys or the configuration changes."""
     assert enters(key)
     with django_assert_num_queries(0):
         assert enters(key)
 
 
 def test_a_revoked_key_stops_with_its_revocation_and_a_new_one_works_at_once(key):
-    """In the process that revokes it at the next call."""
+    """In the process that revokes a key, the next call with it is refused."""
     assert enters(key)
     revoke_key(SYSTEM, AgentKey.objects.get(public_id=key.split("_")[1]))
     assert not enters(key)
@@ -42,7 +41,7 @@ def test_a_revoked_key_stops_with_its_revocation_and_a_new_one_works_at_once(key
 
 
 def test_a_key_revoked_by_another_process_stops_with_the_snapshots_next_look(key):
-    """Its rows and the stamp change behind this process's back; the look that finds the stamp finds the key."""
+    """A change of the stamp in the database invalidates the cached keys at the snapshot's next refresh."""
     assert enters(key)
     AgentKey.objects.update(revoked_at=timezone.now())
     Installation.objects.update(version=F("version") + 1)
@@ -51,7 +50,7 @@ def test_a_key_revoked_by_another_process_stops_with_the_snapshots_next_look(key
 
 
 def test_a_key_expires_at_its_moment_though_it_is_remembered(key):
-    """The moment is remembered with it."""
+    """The expiry is cached with the key and checked for each call."""
     moment = timezone.now()
     AgentKey.objects.update(expires_at=moment + timedelta(hours=1))
     cache, headers = key_cache.KeyCache(snapshot.newest(), now=lambda: moment), {"authorization": f"Bearer {key}"}
@@ -63,7 +62,7 @@ def test_a_key_expires_at_its_moment_though_it_is_remembered(key):
 
 
 def test_refusals_and_the_name_of_another_agent_are_asked_anew(key):
-    """A key does not get in under an agent it may not act for because it came in as itself."""
+    """Refusals are not cached. A cached key may not act for another agent."""
     assert enters(key)
     assert not enters(key, **{"x-agent-id": "vision-agent"})
     assert not enters(key + "x")

@@ -1,4 +1,4 @@
-"""What an agent's limits do to its calls in one process, over real sockets: reserved before, settled after."""
+"""An agent's limits in one process, over real sockets: reserved before a call, settled after it."""
 
 from __future__ import annotations
 
@@ -32,12 +32,11 @@ pytestmark = [
 ]
 
 TOKENS = 18
-"""What the provider counts for each call."""
+"""The provider's usage for each call."""
 
 
 @pytest.fixture
 def loopback(demo: None) -> Iterator[Loopback]:
-    """Providers of this machine."""
     with loopback_providers() as providers:
         yield providers
     keeper().stop()
@@ -67,7 +66,7 @@ async def together(count: int, *calls: Any) -> list[Call]:
 
 
 async def test_200_parallel_calls_never_pass_a_rate(key, loopback):
-    """Exactly as many as may are answered; the others are 429 with the time until the next minute."""
+    """At most the limit is answered per minute. Other calls are a 429 with the seconds until the next minute."""
     await asyncio.to_thread(limit, requestsPerMinute=37)
     async with loopback.serve():
         began = datetime.now(UTC).minute
@@ -87,7 +86,7 @@ async def test_200_parallel_calls_never_pass_a_rate(key, loopback):
 
 
 async def test_200_parallel_calls_never_pass_a_budget(key, loopback):
-    """What they may take is reserved first, so that those let in could take it all."""
+    """Each call reserves its maximum first, so that all accepted calls could use it."""
     await asyncio.to_thread(limit, tokensPerDay=10_000)
     async with loopback.serve():
         calls = await asyncio.gather(*(chat_call(key, "plain", max_tokens=900).run() for _ in range(200)))
@@ -98,7 +97,9 @@ async def test_200_parallel_calls_never_pass_a_budget(key, loopback):
 
 
 async def test_a_budget_that_is_used_up_says_when_it_begins_anew(key, loopback):
-    """In words, as Retry-After and as a header; the log has it; a client is told not to try again by itself."""
+    """The message and Retry-After say when the limit resets; the client is asked not to retry, and the refusal is
+    logged.
+    """
     await asyncio.to_thread(limit, tokensPerMonth=100)
     async with loopback.serve():
         call = await chat_call(key, "plain", (b"x-request-id", b"refused"), max_tokens=101).run()
@@ -114,7 +115,7 @@ async def test_a_budget_that_is_used_up_says_when_it_begins_anew(key, loopback):
 
 
 async def test_a_caller_is_warned_from_80_percent_on(key, loopback):
-    """By a header that names the budget and how much of it is used."""
+    """A header names the limit and the percentage used."""
     await asyncio.to_thread(limit, tokensPerDay=90)
     async with loopback.serve():
         calls = [await chat_call(key, "plain", max_tokens=1).run() for _ in range(4)]
@@ -127,7 +128,7 @@ async def test_a_caller_is_warned_from_80_percent_on(key, loopback):
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_caller_that_leaves_gives_back_what_was_reserved(key, loopback, stream):
-    """Before an answer nothing was used; its place among those under way is free again, too."""
+    """A disconnect before the answer counts no tokens and releases the concurrency slot."""
     await asyncio.to_thread(limit, tokensPerDay=5000, inFlight=1)
     async with loopback.serve():
         call = chat_call(key, "silent", stream=stream)
@@ -140,7 +141,7 @@ async def test_a_caller_that_leaves_gives_back_what_was_reserved(key, loopback, 
 
 
 async def test_a_stream_that_is_cut_counts_as_far_as_it_came(key, loopback):
-    """Neither nothing nor all that was reserved: the question and the words that arrived."""
+    """A stream that was cut off counts the prompt and the text received so far, not its reservation."""
     await asyncio.to_thread(limit, tokensPerDay=5000)
     async with loopback.serve():
         call = chat_call(key, "stall", stream=True)
@@ -153,14 +154,12 @@ async def test_a_stream_that_is_cut_counts_as_far_as_it_came(key, loopback):
 
 
 def several(provider: str) -> None:
-    """Makes the route `several`, which allows several answers, all of them that provider's."""
     route = TaskRoute.objects.create(task_type="several", position=99, retries=0, allow_n=True)
     Candidate.objects.create(route=route, position=1, provider=Provider.objects.get(name=provider), model=NAME)
     snapshot.refresh()
 
 
 async def test_each_of_several_answers_counts(key, loopback):
-    """As a call of its own."""
     await asyncio.to_thread(several, "plain")
     await asyncio.to_thread(limit, tokensPerDay=5000, inFlight=3)
     async with loopback.serve():
@@ -172,7 +171,7 @@ async def test_each_of_several_answers_counts(key, loopback):
 
 
 async def test_several_answers_are_let_in_together_or_not_at_all(key, loopback):
-    """Nobody is asked, and nothing stays reserved."""
+    """If the limit does not allow all of them, no upstream call is made and no reservation remains."""
     await asyncio.to_thread(several, "plain")
     await asyncio.to_thread(limit, tokensPerDay=5000, inFlight=2)
     async with loopback.serve():
@@ -184,7 +183,7 @@ async def test_several_answers_are_let_in_together_or_not_at_all(key, loopback):
 
 @pytest.mark.parametrize(("provider", "stream"), [("silent", False), ("silent", True), ("stall", True)])
 async def test_a_caller_that_leaves_ends_all_answers(key, loopback, provider, stream):
-    """Their places are free again."""
+    """A disconnect ends every answer and releases its concurrency slot."""
     await asyncio.to_thread(several, provider)
     await asyncio.to_thread(limit, tokensPerDay=5000, inFlight=3)
     async with loopback.serve():
@@ -200,7 +199,9 @@ async def test_a_caller_that_leaves_ends_all_answers(key, loopback, provider, st
 
 @pytest.mark.parametrize(("word", "leaves"), [("calls", True), ("uncounted", False)])
 async def test_reasoning_and_tool_calls_count_where_no_provider_counts_them(key, loopback, word, leaves):
-    """Of a stream that is cut and of one that is whole: 100 tokens each, beside the question and the name."""
+    """Without usage from the provider, 400 characters of reasoning and of arguments are estimated at 100 tokens each,
+    in a complete stream and in one that was cut off.
+    """
     await asyncio.to_thread(limit, tokensPerDay=5000)
     async with loopback.serve():
         call = chat_call(key, word, stream=True)
@@ -214,17 +215,18 @@ async def test_reasoning_and_tool_calls_count_where_no_provider_counts_them(key,
 
 
 async def test_a_failing_call_gives_back_what_was_reserved(key, loopback):
-    """But not the request itself, which was made."""
+    """A failed call counts as a request and uses no tokens."""
     await asyncio.to_thread(limit, tokensPerDay=5000, requestsPerMinute=10**6)
     call = chat_call(key, "plain")
     failing = Call([json.dumps({"model": "echo/echo-503", "messages": [{"role": "user", "content": "x"}]}).encode()])
+    # The length was that of another body.
     failing.headers = [(name, value) for name, value in call.headers if name != b"content-length"]
     assert (await failing.run()).status == 502
     assert await used() == {Meter.TOKENS_PER_DAY: 0, Meter.REQUESTS_PER_MINUTE: 1}
 
 
 async def test_so_many_are_under_way_and_no_more(key, loopback):
-    """Another one is 429; when one ends, there is a place."""
+    """A call beyond the concurrency limit is a 429 until another ends."""
     await asyncio.to_thread(limit, inFlight=2)
     async with loopback.serve():
         silent = [chat_call(key, "silent") for _ in range(2)]
@@ -241,7 +243,7 @@ async def test_so_many_are_under_way_and_no_more(key, loopback):
 
 
 async def test_bytes_of_requests_are_counted_as_they_come(key, loopback):
-    """A request that is larger than what is left of the day is refused."""
+    """A request larger than the rest of the daily byte limit is refused."""
     await asyncio.to_thread(limit, bytesPerDay=400)
     async with loopback.serve():
         first = chat_call(key, "plain")
@@ -253,7 +255,7 @@ async def test_bytes_of_requests_are_counted_as_they_come(key, loopback):
 
 
 async def test_an_agent_without_limits_is_counted_nowhere(key, loopback):
-    """No header, no share, no row; others' limits are theirs."""
+    """An agent without limits has no rate limit headers and no rows."""
     await asyncio.to_thread(limit, requestsPerMinute=1)
     other = await asyncio.to_thread(key_of, "vision-agent")
     async with loopback.serve():
@@ -271,11 +273,11 @@ def price_the_provider(**price: Any) -> None:
 
 
 COST = 11 * 10_000 + 7 * 100_000
-"""Of a call in nanos: 11 tokens at 10 a million, 7 at 100."""
+"""The cost of a call in nanos: 11 tokens at 10 per million, 7 at 100."""
 
 
 async def test_200_parallel_calls_never_pass_a_budget_of_money(key, loopback):
-    """By the most that they may cost before, by what they cost after."""
+    """A call reserves its maximum cost and is settled with its actual cost."""
     await asyncio.to_thread(price_the_provider)
     await asyncio.to_thread(limit, moneyPerDay="1.00", currency="USD")
     async with loopback.serve():
@@ -295,7 +297,7 @@ def set_rate() -> None:
 
 
 async def test_money_of_another_currency_counts_by_its_rate(key, loopback):
-    """A budget in yuan is used up by calls priced in dollars, where an administrator set what a dollar is."""
+    """A budget in yuan is used up by calls priced in dollars if an exchange rate is set."""
     await asyncio.to_thread(price_the_provider)
     await asyncio.to_thread(set_rate)
     await asyncio.to_thread(limit, moneyPerMonth="0.000001", currency="CNY")
@@ -305,7 +307,9 @@ async def test_money_of_another_currency_counts_by_its_rate(key, loopback):
 
 
 async def test_money_of_another_currency_and_without_a_price_is_not_counted(key, loopback):
-    """Currencies are never added, and what nobody knows is not made up."""
+    """Without an exchange rate or a price, a call is not counted: currencies are never added, and costs are not
+    guessed.
+    """
     await asyncio.to_thread(limit, moneyPerMonth="0.000001", currency="CNY")
     async with loopback.serve():
         assert (await chat_call(key, "plain").run()).status == 200

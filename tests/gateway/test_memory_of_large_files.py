@@ -1,4 +1,4 @@
-"""A file of 25 MiB goes through a real server, and at no moment does the server hold it thrice (issue 4.10)."""
+"""A file of 25 MiB passes through a real server without three copies of it in memory at any time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(
 
 MIB = 1024 * 1024
 SIZE = 25 * MIB - 64 * 1024
-"""Just below the largest upload, which counts the form around it, too."""
+"""Just below the upload limit, which includes the form around the file."""
 
 BLOCK = bytes((n * 193 + n // 7) % 256 for n in range(64 * 1024))
 EDGE = "part-of-the-form"
@@ -52,7 +52,6 @@ def eye(server: Server, name: str) -> dict[str, Any]:
 
 
 def picture() -> Iterator[bytes]:
-    """A multipart form with an image-like file, block by block."""
     yield (
         f'--{EDGE}\r\nContent-Disposition: form-data; name="file"; filename="large.png"\r\n'
         "Content-Type: image/png\r\n\r\n"
@@ -66,7 +65,6 @@ def picture() -> Iterator[bytes]:
 def ask(
     server: Server, method: str, path: str, body: Any = None, kind: str = "application/json", **more: str
 ) -> tuple[int, bytes]:
-    """The status and the answer; a body that is an iterator goes in pieces."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     headers = {"authorization": f"Bearer {server.key}", "content-type": kind, **more}
     connection.request(method, path, body, headers)
@@ -75,20 +73,19 @@ def ask(
 
 
 def resident(server: Server, field: str) -> int:
-    """Of the server's process in bytes: `VmRSS` now, `VmHWM` the most since `rest`."""
+    """Return the server process's memory in bytes: `VmRSS` now, `VmHWM` the peak since `rest`."""
     found = re.search(rf"^{field}:\s+(\d+) kB", Path(f"/proc/{server.process.pid}/status").read_text(), re.MULTILINE)
     assert found is not None
     return int(found[1]) * 1024
 
 
 def rest(server: Server) -> int:
-    """What the process has now; its peak begins here."""
     Path(f"/proc/{server.process.pid}/clear_refs").write_text("5")
     return resident(server, "VmRSS")
 
 
 def test_a_large_file_is_uploaded_previewed_and_sent_in_blocks(server: Server) -> None:
-    """Upload, preview before every service, three candidates that get its bytes, download: less than one copy each."""
+    """Upload, preview, a call with three candidates and download each take less memory than one copy of the file."""
     kind = f"multipart/form-data; boundary={EDGE}"
     ask(server, "GET", "/v1/models")
     peaks: dict[str, float] = {}
@@ -113,14 +110,12 @@ def test_a_large_file_is_uploaded_previewed_and_sent_in_blocks(server: Server) -
     assert [each.name for each in server.lab.requests] == ["one", "two", "three"]
     assert all(len(each.body) > SIZE * 4 // 3 for each in server.lab.requests)
     assert len(measured("download", "GET", f"/api/v1/artifacts/{made['ref']}/raw")) == made["size"]
+    # In MiB; the file has almost 25.
     assert {name: mib for name, mib in peaks.items() if mib > 20} == {}
 
 
 def test_an_answer_with_a_large_file_in_it_is_sent_in_blocks(server: Server) -> None:
-    """get_artifact and /messages/route answer with its base64, and the server holds some blocks of it.
-
-    The upload comes in pieces and does not say how long it is.
-    """
+    """`get_artifact` and `/messages/route` return the file as base64 in blocks. The upload has no Content-Length."""
     _, stored = ask(server, "POST", "/api/v1/artifacts", picture(), f"multipart/form-data; boundary={EDGE}")
     ref = json.loads(stored)["ref"]
     message = {"text": "", "attachments": [{"type": "image", "artifactRef": ref}]}
@@ -130,7 +125,8 @@ def test_an_answer_with_a_large_file_in_it_is_sent_in_blocks(server: Server) -> 
     }
     peaks = {}
     for name, call in calls.items():
-        before = rest(server)  # anew: what the call before left to the garbage collector is not this one's
+        # Measured for each call, since the one before may have left memory to the garbage collector.
+        before = rest(server)
         status, answer = ask(server, *call)
         peaks[name] = (resident(server, "VmHWM") - before) / MIB
         assert (status, len(answer) > SIZE * 4 // 3) == (200, True)
@@ -138,7 +134,7 @@ def test_an_answer_with_a_large_file_in_it_is_sent_in_blocks(server: Server) -> 
 
 
 def test_ten_answers_at_once_take_some_blocks_each_and_nothing_stays(server: Server) -> None:
-    """Ten agents get a large file at one moment, twice: the peak is that of their blocks, and so is what is kept."""
+    """Twice ten concurrent downloads take a few blocks of memory each, and the memory is released afterwards."""
     _, stored = ask(server, "POST", "/api/v1/artifacts", picture(), f"multipart/form-data; boundary={EDGE}")
     path = f"/api/v1/artifacts/{json.loads(stored)['ref']}?serviceId=eye-one"
     lengths: list[int] = []
@@ -157,5 +153,6 @@ def test_ten_answers_at_once_take_some_blocks_each_and_nothing_stays(server: Ser
         for thread in threads:
             thread.join()
     assert (len(lengths), len(set(lengths)), lengths[0] > SIZE * 4 // 3) == (20, 1, True)
+    # Ten copies of the file would take 250 MiB.
     assert (resident(server, "VmHWM") - before) / MIB < 60
     assert (resident(server, "VmRSS") - before) / MIB < 60

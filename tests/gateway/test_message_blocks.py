@@ -1,4 +1,4 @@
-"""Blocks of Messages beyond words, files and calls: what searches found, and what only Anthropic understands."""
+"""Blocks of the Messages API beyond text, files and calls: search results, and those only Anthropic understands."""
 
 from __future__ import annotations
 
@@ -26,12 +26,11 @@ ENOUGH = {
     "thinking": {"thinking": "hm", "signature": ""},
     "redacted_thinking": {"data": "x"},
 }
-"""What a block needs to be read, by its type."""
+"""The required fields of a block, by its type."""
 OF_A_MODEL = ("tool_use", "thinking", "redacted_thinking")
 
 
 def words_in(hint: object) -> Iterator[str]:
-    """The words that a type allows."""
     for each in get_args(hint):
         yield from [each] if isinstance(each, str) else words_in(each)
 
@@ -47,7 +46,9 @@ KINDS = {word for each in PARAMS for word in words_in(get_type_hints(each)["type
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_every_block_that_anthropic_names_is_read_or_named(kind):
-    """A new one in its client fails here: a conversation that was begun elsewhere goes on, and nothing goes unseen."""
+    """Every block type of Anthropic's client is read or listed by its path, so that a conversation that began elsewhere
+    continues. A new type in the client fails here.
+    """
     roles = ("assistant",) if kind in OF_A_MODEL else ("user",) if kind in ENOUGH else ("user", "assistant")
     for role in roles:
         messages, inner = read({"type": kind, **ENOUGH.get(kind, {})}, role=role)
@@ -56,15 +57,15 @@ def test_every_block_that_anthropic_names_is_read_or_named(kind):
 
 
 THROUGH = {"metadata", "service_tier", "thinking", "cache_control"}
-"""What other vendors have, too, and goes along."""
+"""Parameters that other vendors have too, passed on."""
 
 
 REFUSED = {"thread"}
-"""What would change the meaning of a call if it were left out."""
+"""Omitting these would change the meaning of a call."""
 
 
 def test_every_parameter_that_anthropic_names_is_read_passed_or_named():
-    """So that Claude Code's own, `context_management` among them, are refused by nobody."""
+    """Claude Code sends parameters such as `context_management`; none of them is refused."""
     known = set(get_type_hints(MessageCreateParamsBase))
     assert known == (known & OURS) | THROUGH | (VENDORS_OWN.keys() - {BETA_HEADER}) | {BETAS} | REFUSED
     body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}]}
@@ -75,7 +76,7 @@ def test_every_parameter_that_anthropic_names_is_read_passed_or_named():
 
 
 def test_what_a_search_found_and_which_tools_are_words():
-    """As retrieval and the search for tools give them back in a result."""
+    """Search results and tool references in a tool result become text."""
     found = {"type": "search_result", **ENOUGH["search_result"]}
     result = {
         "type": "tool_result",

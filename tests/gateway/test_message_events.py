@@ -1,4 +1,4 @@
-"""Streams at the door of Messages: what goes out is read by the protocol's own reader as what came in."""
+"""Streams of the Messages API, read by the decoder for Anthropic's protocol."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def read(stream: bytes) -> list[object]:
 
 
 def test_a_stream_of_words_has_anthropics_events():
-    """One start, one block, its pieces, its end, the reason with the count, and the end."""
+    """Text is one block between one start and one end, and the finish reason has the usage."""
     names = [name for name, _ in told(write([Delta("Hel"), Delta("lo")]))]
     assert names == [
         *("message_start", "content_block_start", "content_block_delta", "content_block_delta"),
@@ -53,7 +53,7 @@ def test_a_stream_of_words_has_anthropics_events():
 
 
 def test_thinking_is_signed_by_its_origin_and_stands_before_the_words():
-    """The signature ends its block; the words begin the next."""
+    """The signature, marked with its origin, ends the thinking block; the text begins the next block."""
     events = told(write([Delta(reasoning="hm"), Delta(thoughts=(SIGNED,)), Delta("Yes")]))
     blocks = [value["content_block"]["type"] for name, value in events if name == "content_block_start"]
     deltas = [value["delta"]["type"] for name, value in events if name == "content_block_delta"]
@@ -71,7 +71,7 @@ def kinds_of(stream: bytes) -> list[object]:
 
 
 def test_thinking_that_its_model_does_not_sign_ends_with_a_mark_of_ours():
-    """Clients drop a block whose signature is empty, and lose the reasoning of the turn."""
+    """Clients drop a block with an empty signature, so unsigned reasoning has a signature of ours."""
     events = told(write([Delta(reasoning="hm"), Delta("Yes")]))
     signed = [value["delta"]["signature"] for _, value in events if "signature" in value.get("delta", {})]
     assert signed == [UNSIGNED]
@@ -90,14 +90,14 @@ def test_another_vendors_proof_waits_for_a_block_behind_it(after, kinds):
 
 
 def test_a_stream_without_thinking_has_words_alone():
-    """Neither thinking nor tools were asked for: `content[0]` is the answer."""
+    """A call without thinking and tools has only text, since its client reads `content[0]`."""
     events = MessageEvents("m", ORIGIN, thinks=False)
     said = [Delta(reasoning="hm"), Delta(thoughts=(SIGNED, FOREIGN)), Delta("Yes")]
     assert kinds_of(b"".join(map(events.write_delta, said)) + events.write_finish(Finish("stop"))) == ["text"]
 
 
 def test_calls_beside_each_other_are_told_one_after_the_other():
-    """Pieces of a second call that come between those of the first wait for its end."""
+    """Pieces of a second call are held back until the first has ended."""
     pieces = [
         ToolCallDelta(0, "a", "add", '{"x"'),
         ToolCallDelta(1, "b", "sub", '{"y"'),
@@ -116,7 +116,9 @@ def test_calls_beside_each_other_are_told_one_after_the_other():
 
 @pytest.mark.parametrize("first", [ToolCallDelta(0, "a", "now"), ToolCallDelta(0, "a", "patch", "*** x", custom=True)])
 def test_a_later_call_is_written_when_its_arguments_come(first: ToolCallDelta):
-    """No arguments and free text have no end that could be seen: they end where the next call says something."""
+    """Neither missing arguments nor free text have a visible end, so such a call ends when the next one sends
+    arguments.
+    """
     events = MessageEvents("m")
     second = (ToolCallDelta(1, "b", "sub"), ToolCallDelta(1, arguments='{"y": 2}'))
     begun = b"".join(events.write_delta(Delta(tool_calls=(each,))) for each in (first, *second))
@@ -146,7 +148,7 @@ deltas = st.lists(
 
 @given(said=deltas)
 def test_words_and_thoughts_arrive_whole_and_in_order(said):
-    """Law: whatever comes in which order, the reader of the protocol finds all of it, in blocks that begin and end."""
+    """In any order, the decoder finds all text, reasoning and signatures, and every block that starts also stops."""
     stream = write([*said, Delta("end")])
     found = [event for event in read(stream) if isinstance(event, Delta)]
     assert "".join(each.text for each in found) == "".join(each.text for each in said) + "end"
@@ -159,14 +161,14 @@ def test_words_and_thoughts_arrive_whole_and_in_order(said):
 
 @pytest.mark.parametrize(("word", "reason"), [("stop", "end_turn"), ("length", "max_tokens"), ("odd", "end_turn")])
 def test_the_end_has_its_reason_and_the_count(word, reason):
-    """The words of the vendor; the count stands once, at the end."""
+    """The last event has Anthropic's stop reason and the usage without cached tokens."""
     last = dict(told(write([Delta("x")], Finish(word, Usage(5, 7, cached_tokens=2)))))["message_delta"]
     assert (last["delta"]["stop_reason"], last["delta"]["stop_sequence"]) == (reason, None)
     assert (last["usage"]["input_tokens"], last["usage"]["output_tokens"]) == (3, 7)
 
 
 def test_what_a_model_made_is_words_about_it():
-    """There is no place for an image in a message."""
+    """A message cannot contain a generated image, so it has text that names the artifact."""
     events = MessageEvents("m")
     stream = events.write_media([Media(Kind.IMAGE, "image/png", artifact_id="a1")])
     assert "[image/png artifact:a1]" in stream.decode()
@@ -174,7 +176,7 @@ def test_what_a_model_made_is_words_about_it():
 
 
 def test_a_break_is_an_error_event():
-    """In Anthropic's shape, with our code."""
+    """An error has Anthropic's shape and our code."""
     stream = MessageEvents("m").write_error(GatewayError(502, "stream_broken", "The answer broke off."), "req_1")
     ((name, value),) = told(stream)
     assert (name, value["error"]["type"], value["error"]["code"]) == ("error", "api_error", "stream_broken")

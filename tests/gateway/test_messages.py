@@ -1,4 +1,4 @@
-"""The door of Anthropic's Messages: whole, with tools, thinking, files, errors; what Claude Code sends."""
+"""Anthropic's Messages API in this process: tools, thinking, files, errors, and what Claude Code sends."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def ask(key: str, body: object, path: str = "/v1/messages"):
 
 
 def test_a_question_is_answered_in_a_message(key):
-    """The key comes as `x-api-key`; who answered stands in our headers, the row in the log."""
+    """The key may be in `x-api-key`. The answer is a message, and our headers name the model."""
     answer = ask(key, request("Plan a picnic", system="Be brief."))
     body = answer.json()
     assert (body["type"], body["role"], body["model"]) == ("message", "assistant", "echo-text")
@@ -50,14 +50,16 @@ def test_a_question_is_answered_in_a_message(key):
 
 
 def test_a_picture_for_a_text_model_is_described(key):
-    """The same walk behind this door: one candidate's form, its header, no base64."""
+    """An image is described for a text model, a header says so, and the base64 is not passed on."""
     answer = ask(key, request({"type": "image", "source": PICTURE}))
     assert answer.headers["x-routing-adaptation"] == "image=described"
     assert PICTURE["data"] not in answer.content.decode()
 
 
 def test_results_of_tools_stand_apart_from_what_a_person_says():
-    """A user's message with results and words is several of ours, in order; a failure of a tool stays one."""
+    """A user message with tool results and text becomes several canonical messages in order, and a tool's error stays
+    one.
+    """
     result = {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "42"}], "is_error": True}
     call = {"type": "tool_use", "id": "t1", "name": "add", "input": {"a": 1}}
     body = request("go") | {
@@ -74,7 +76,7 @@ def test_results_of_tools_stand_apart_from_what_a_person_says():
 
 
 def test_a_screenshot_in_a_tool_result_is_a_file():
-    """As coding agents send them."""
+    """An image in a tool result, as coding agents send it, becomes a file part."""
     result = {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "image", "source": PICTURE}]}
     (message,) = call_of(request(result)).chat.messages
     (part,) = message.parts
@@ -91,14 +93,15 @@ def test_a_screenshot_in_a_tool_result_is_a_file():
     ],
 )
 def test_documents_come_as_words_data_or_an_address(source, kind):
-    """With their title as their name."""
     (part,) = call_of(request({"type": "document", "source": source, "title": "a.pdf"})).chat.messages[0].parts
     assert isinstance(part, FilePart)
     assert kind is None or part.kind is kind
 
 
 def test_parameters_have_their_canonical_places():
-    """Stops, tools, the choice among them, effort and the shape of the answer; what nobody maps goes along by name."""
+    """Stop sequences, tools, tool choice, effort and response format are read; parameters without an equivalent keep
+    their names.
+    """
     schema = {"type": "object", "properties": {}}
     tools = [
         {"name": "add", "description": "adds", "input_schema": schema, "cache_control": {"type": "ephemeral"}},
@@ -156,7 +159,6 @@ def test_parameters_have_their_canonical_places():
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_refused_with_its_place(body, param):
-    """One sentence and the path, as at the other door."""
     with pytest.raises(BadRequestError) as refused:
         call_of(body)
     assert refused.value.param == param
@@ -171,7 +173,7 @@ def test_what_is_wrong_is_refused_with_its_place(body, param):
     ],
 )
 def test_errors_are_in_anthropics_shape(key, status, body, kind):
-    """`type: error`, Anthropic's word for its kind, and our code beside it."""
+    """An error has Anthropic's shape and type, and the request id."""
     answer = ask(key if body else "ra_wrong", body or request("x"))
     told = answer.json()
     assert answer.status_code == status
@@ -190,7 +192,7 @@ THOUGHTS = [
 
 @pytest.mark.parametrize("thought", THOUGHTS)
 def test_a_thought_comes_back_as_it_went_out(thought):
-    """Whoever thought it gets it back, with its place, whichever vendor's it is."""
+    """Reasoning of any vendor survives the round trip through a block, with its position and origin."""
     (back,) = thoughts_of_block(block_of_thought(thought, ORIGIN), thought.offset, thought.calls)
     assert (back.form, back.text, back.proof, back.origin) == (thought.form, thought.text, thought.proof, ORIGIN)
     assert (back.offset, back.calls, back.dialect) == (thought.offset, thought.calls, thought.dialect)
@@ -198,12 +200,12 @@ def test_a_thought_comes_back_as_it_went_out(thought):
 
 @pytest.mark.parametrize("data", ["routing:*", "routing:e30=", "routing:W10=", "", "routing:bm90IGpzb24="])
 def test_data_that_somebody_changed_holds_no_thought(data):
-    """It is left out, and fails nothing."""
+    """Altered data is ignored without an error."""
     assert thoughts_of_block({"type": "redacted_thinking", "data": data}, 0, 0) == ()
 
 
 def test_an_answer_has_its_blocks_in_order():
-    """Thinking where it stood, words, what was made, calls; the count without what the cache held."""
+    """Thinking, text and media are in order, and the input tokens exclude cached ones."""
     thought = ReasoningBlock(ThoughtForm.TEXT, "hm", "sig", 0, 0, dialect="anthropic-claude-v1")
     answer = Answer(
         "Hello",
@@ -230,7 +232,7 @@ def list_nulls(value: object, at: str = "") -> list[str]:
 
 
 def test_nothing_but_the_stop_sequence_is_null_in_a_message():
-    """What Anthropic leaves out is left out: `"citations": null` breaks @ai-sdk/anthropic 3."""
+    """Keys that Anthropic omits are omitted: `"citations": null` breaks @ai-sdk/anthropic 3."""
     body = message_json(Answer("x", (ToolCall("t1", "add", "{}"),)), call_of(request("x")), "m", ORIGIN)
     assert list_nulls(body) == [".stop_sequence"]
 
@@ -253,7 +255,7 @@ def test_a_refusal_of_a_category_that_clients_do_not_know_has_none():
 
 @pytest.mark.parametrize(("budget", "effort"), [(1024, "low"), (8192, "medium"), (31999, "high"), ("many", None)])
 def test_a_budget_of_thinking_is_an_effort_for_other_vendors(budget, effort):
-    """The least effort that has so many tokens; one that is said comes before it."""
+    """A thinking budget becomes the lowest effort that covers it; an explicit effort takes precedence."""
     thinking = {"type": "enabled", "budget_tokens": budget}
     assert call_of(request("x", thinking=thinking)).chat.extra.get("reasoning_effort") == effort
     said = request("x", thinking=thinking, output_config={"effort": "max"})
@@ -262,7 +264,7 @@ def test_a_budget_of_thinking_is_an_effort_for_other_vendors(budget, effort):
 
 @pytest.mark.parametrize("model", ["claude-opus-4-6", "claude-haiku-4-5", "another-hosts-model"])
 def test_a_budget_of_thinking_reaches_a_claude_as_it_came(model):
-    """Without an effort that its caller did not ask for."""
+    """A thinking budget reaches Anthropic's protocol unchanged and without a derived effort."""
     thinking = {"type": "enabled", "budget_tokens": 1024}
     target = Target("p", "https://llm.example/v1", model)
     sent = PROTOCOLS["anthropic"].encode(call_of(request("x", thinking=thinking)).chat, target, stream=False)
@@ -271,7 +273,9 @@ def test_a_budget_of_thinking_reaches_a_claude_as_it_came(model):
 
 
 def test_thinking_that_nobody_signed_is_shown_and_not_sent_back():
-    """Reasoning of other vendors is words for the reader."""
+    """Unsigned reasoning of another vendor is returned as text for the reader, and is not sent back as a signed
+    thought.
+    """
     body = message_json(Answer("Hi", reasoning="let me see"), call_of(request("x", thinking=THINK)), "m", ORIGIN)
     assert body["content"][0] == {"type": "thinking", "thinking": "let me see", "signature": "routing:unsigned"}
     turn = request("again") | {"messages": [{"role": "assistant", "content": body["content"]}]}
@@ -293,7 +297,7 @@ TOOL = {"name": "add", "input_schema": {"type": "object"}}
     ],
 )
 def test_thinking_is_shown_where_thinking_or_tools_were_asked_for(asked, kinds):
-    """And never last: Gemini signs at the end, where clients look for the answer."""
+    """Thinking is never the last block: Gemini signs at the end, where clients look for the answer."""
     thought = ReasoningBlock(ThoughtForm.ENCRYPTED, "", "c2ln", 2, 0, dialect="google-gemini-v1")
     answer = Answer("Hi", reasoning="let me see", thoughts=(thought,))
     call = call_of(request("x", **asked))
@@ -312,7 +316,7 @@ def test_a_message_of_nothing_but_another_vendors_proof_is_empty():
 
 
 def test_tokens_are_counted_by_an_estimate_that_says_so(key):
-    """More words are more tokens; a header says that no provider counted."""
+    """The count grows with the text, and a header marks it as an estimate."""
     short = ask(key, request("x"), "/v1/messages/count_tokens")
     long = ask(key, request("many words " * 100, system="Be brief."), "/v1/messages/count_tokens")
     assert long.json()["input_tokens"] > short.json()["input_tokens"] > 0
@@ -334,12 +338,12 @@ def test_tokens_are_counted_by_an_estimate_that_says_so(key):
     ],
 )
 def test_only_what_reads_rows_or_large_files_needs_a_thread(block, threaded):
-    """Words and small pictures are looked at where they are."""
+    """Text and small images are read on the event loop."""
     assert needs_thread(request(block), 1000) is threaded
 
 
 def test_marks_of_a_prefix_and_words_of_the_system_are_kept():
-    """As Claude Code marks them."""
+    """Cache marks in the system prompt are kept, as Claude Code sends them."""
     system = [{"type": "text", "text": "You are", "cache_control": {"type": "ephemeral", "ttl": "1h"}}]
     led, said = call_of(request("x", system=system)).chat.messages
     (part,) = led.parts

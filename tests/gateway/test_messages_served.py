@@ -1,4 +1,4 @@
-"""The door of Messages over real sockets, with Anthropic's own client, as coding agents use it."""
+"""The Messages API over real sockets with Anthropic's own client, as coding agents use it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def client(server: Server) -> anthropic.Anthropic:
 @pytest.mark.smoke
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 def test_whole_and_streamed_over_each_protocol(client, upstream):
-    """The same words either way; the count comes with both."""
+    """A whole answer and a stream have the same text and the same usage."""
     asked = {"model": f"{upstream}/lab", "max_tokens": 50, "messages": HELLO, "system": "Be brief."}
     whole = client.messages.create(**asked)
     with client.messages.stream(**asked) as stream:
@@ -57,7 +57,7 @@ def test_whole_and_streamed_over_each_protocol(client, upstream):
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_tool_is_called_and_its_result_goes_back(client, upstream, streamed):
-    """Two turns: the call with its input, then words about the result."""
+    """The model calls a tool, receives its result and answers."""
     asked = {"model": f"{upstream}/fault:capable", "max_tokens": 50, "tools": [TOOL]}
     first = [{"role": "user", "content": "double 4"}]
     if streamed:
@@ -76,7 +76,7 @@ def test_a_tool_is_called_and_its_result_goes_back(client, upstream, streamed):
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_tool_with_a_name_that_the_vendor_refuses_is_called_by_it(client, server, streamed):
-    """Names with dots, as MCP servers have them, are renamed on the way out and back."""
+    """Names with dots, as MCP servers use them, are replaced in the request and restored in the answer."""
     name = "calculator.numbers/double"
     asked = {"model": "one/fault:capable", "max_tokens": 50, "tools": [{**TOOL, "name": name}]}
     asked["messages"] = [{"role": "user", "content": "double 4"}]
@@ -91,7 +91,7 @@ def test_a_tool_with_a_name_that_the_vendor_refuses_is_called_by_it(client, serv
 
 
 def test_a_screenshot_in_a_tool_result_reaches_a_text_model_as_words(client, server):
-    """The first candidate fails; the second, which only reads, is told of the picture and who can read it."""
+    """After the first candidate fails, the second, a text model, receives a description of the image."""
     server.lab.play({"one": ["http_503"] * 3, "two": "ok"})
     use = {"type": "tool_use", "id": "t1", "name": "double", "input": {"n": 4}}
     shot = {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "image", "source": PICTURE}]}
@@ -107,7 +107,7 @@ def test_a_screenshot_in_a_tool_result_reaches_a_text_model_as_words(client, ser
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 async def test_the_asynchronous_client_does_all_of_it(server, upstream):
-    """Whole, streamed, with a tool, and a count, from an event loop; every answer is strictly of the client's types."""
+    """Whole answers, streams, tools and token counts work from an event loop, in the client's strict types."""
     ours = {"api_key": server.key, "base_url": server.url, "max_retries": 0, "_strict_response_validation": True}
     asked = {"model": f"{upstream}/lab", "max_tokens": 50, "messages": HELLO}
     async with anthropic.AsyncAnthropic(**ours) as client:
@@ -133,7 +133,7 @@ class Doubled(BaseModel):
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 def test_an_answer_is_parsed_by_its_type(client, upstream):
-    """By the schema that the client makes of it."""
+    """An answer follows the schema that the client derives from a type."""
     asked = [{"role": "user", "content": "the number 4"}]
     answer = client.messages.parse(
         model=f"{upstream}/fault:capable", max_tokens=50, messages=asked, output_format=Doubled
@@ -153,7 +153,7 @@ def test_an_answer_is_parsed_by_its_type(client, upstream):
     ],
 )
 def test_the_clients_error_classes(client, step, error, streamed):
-    """An upstream's refusal is the class that the client has for it; a stream that never began is one, too."""
+    """An upstream refusal raises the client's class for its status, for a stream too."""
     with pytest.raises(error) as caught:
         client.messages.create(model=f"one/fault:{step}", max_tokens=5, messages=HELLO, stream=streamed)
     assert caught.value.body["type"] == "error"
@@ -161,14 +161,13 @@ def test_the_clients_error_classes(client, step, error, streamed):
 
 
 def test_a_wrong_key_is_the_clients_authentication_error(server):
-    """Refused before anything is read."""
     stranger = anthropic.Anthropic(api_key="ra_00000000_wrong", base_url=server.url, max_retries=0)
     with pytest.raises(anthropic.AuthenticationError):
         stranger.messages.create(model="auto", max_tokens=5, messages=HELLO)
 
 
 def test_a_stream_that_breaks_is_an_error_of_the_client(client):
-    """No end is made up: the client raises at the error event."""
+    """A stream that breaks off raises at the error event instead of ending normally."""
     with (
         pytest.raises(anthropic.APIStatusError),
         client.messages.stream(model="one/fault:reset_mid_body", max_tokens=5, messages=HELLO) as stream,
@@ -178,7 +177,9 @@ def test_a_stream_that_breaks_is_an_error_of_the_client(client):
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_thinking_goes_back_to_whom_it_came_from(client, server, streamed):
-    """The caller holds a marked signature; its model gets its own back, another one none."""
+    """The caller holds a signature marked with its origin. The model that made it receives its own signature back;
+    another model receives none.
+    """
     asked = {"max_tokens": 3000, "tools": [TOOL], "thinking": {"type": "enabled", "budget_tokens": 2000}}
     mine = {**asked, "model": "by-anthropic/fault:capable"}
     first = [{"role": "user", "content": "double 4"}]
@@ -201,7 +202,7 @@ def test_thinking_goes_back_to_whom_it_came_from(client, server, streamed):
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_an_empty_end_of_turn_after_a_tools_result_is_an_answer(client, server, streamed):
-    """Claude ends a turn so when it has nothing to add; asked anything else, an empty answer is a fault."""
+    """Claude may end a turn without content after a tool result. An empty answer to anything else is a fault."""
     server.lab.play({"by-anthropic": "empty_content"})
     asked = {"model": "by-anthropic/lab", "max_tokens": 50}
     if streamed:
@@ -216,7 +217,9 @@ def test_an_empty_end_of_turn_after_a_tools_result_is_an_answer(client, server, 
 
 
 def test_a_thread_is_refused_so_that_the_client_goes_on_without_one(client, server):
-    """The tool runner of the newest SDK asks for a thread first, and then sends the whole conversation each turn."""
+    """The tool runner of the newest SDK first asks for a thread. Once refused, it sends the whole conversation each
+    turn.
+    """
 
     @anthropic.beta_tool
     def double(n: int) -> str:

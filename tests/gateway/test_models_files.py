@@ -1,4 +1,4 @@
-"""/v1/models, /v1/files, near misses, keys and scopes."""
+"""/v1/models, /v1/files, similar URLs, keys and scopes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def upload(key: str, data: bytes = PNG, name: str = "dot.png", kind: str = "imag
 
 
 def test_every_task_route_and_every_service_is_a_model(key):
-    """With what it reads; each listed name, and each name that works besides, is found alone."""
+    """Every listed name is found by itself, and so are other names that a call may use. An unknown one is a 404."""
     listed = {one["id"]: one for one in get(key, "/v1/models").json()["data"]}
     assert listed["vision-model"]["capabilities"]["input"] == ["text", "vision"]
     assert "task:planning" in listed
@@ -39,7 +39,7 @@ def test_every_task_route_and_every_service_is_a_model(key):
 
 
 def test_anthropics_clients_get_anthropics_list(key):
-    """Each model as their types want it; all on one page, or page by page from either end."""
+    """The list has Anthropic's types, and can be paged in both directions."""
     names = [one["id"] for one in get(key, "/v1/models").json()["data"]]
 
     def ask(path: str) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def test_anthropics_clients_get_anthropics_list(key):
 
 
 def test_a_file_goes_in_is_listed_comes_out_and_goes_away(key):
-    """OpenAI's Files API over artifacts; the id is the artifact's reference."""
+    """OpenAI's Files API stores artifacts; a file's id is the artifact's reference."""
     made = upload(key).json()
     assert made["object"] == "file"
     assert made["id"].startswith("artifact:")
@@ -80,14 +80,14 @@ def test_a_file_goes_in_is_listed_comes_out_and_goes_away(key):
 
 @pytest.mark.parametrize("charset", ["utf-8", "gbk", "nonsense"])
 def test_a_text_file_that_names_its_encoding_is_text(key, charset):
-    """A charset parameter, as every HTTP client writes it, changes nothing of what the file is."""
+    """A charset parameter does not change the type of a file."""
     text = "测试文件".encode("gbk" if charset == "gbk" else "utf-8")
     made = upload(key, text, "notes.txt", f"text/plain; charset={charset}").json()
     assert (made["kind"], made["mime_type"]) == ("text", "text/plain")
 
 
 def test_a_file_of_another_agent_is_read_by_reference_and_deleted_by_its_owner_only(key):
-    """A private one is not there at all."""
+    """A private file of another agent is not found."""
     made, other = upload(key).json(), key_of("vision-agent")
     assert get(other, f"/v1/files/{made['id']}").status_code == 200
     assert get(other, "/v1/files").json()["data"] == []
@@ -100,7 +100,7 @@ def test_a_file_of_another_agent_is_read_by_reference_and_deleted_by_its_owner_o
 
 
 def test_files_come_in_pages(key):
-    """`after` goes on where the last page ended; every file comes exactly once."""
+    """Pages with `after` contain every file exactly once."""
     made = {upload(key, PNG + bytes([number]), f"{number}.png").json()["id"] for number in range(5)}
     seen, after = [], ""
     while True:
@@ -132,7 +132,7 @@ def test_files_come_in_pages(key):
     ],
 )
 def test_a_near_miss_is_told_the_right_address(key, path, word):
-    """404, in the shape of the API it was meant for."""
+    """A URL similar to a known one is a 404 that names the right URL, in the shape of its API."""
     response = post(key, said("hello"), path)
     assert response.status_code == 404
     assert response.headers["Content-Type"] == "application/json"
@@ -141,7 +141,7 @@ def test_a_near_miss_is_told_the_right_address(key, path, word):
 
 
 def test_keys_and_scopes_are_checked_and_a_browsers_session_means_nothing(key, admin):
-    """401 without a good key, 403 without the scope, both in OpenAI's shape."""
+    """A missing or wrong key is a 401, a missing scope a 403, and a session cookie is ignored."""
     reader = key_of("text-agent", scopes=["registry:read"])
     for given, status in (("", 401), ("ra_wrong", 401), (reader, 403)):
         for response in (post(given, said("hello")), get(given, "/v1/models"), upload(given)):
@@ -152,13 +152,12 @@ def test_keys_and_scopes_are_checked_and_a_browsers_session_means_nothing(key, a
 
 
 def test_another_method_is_refused_in_openais_shape(key):
-    """405, no HTML page."""
     response = get(key, "/v1/chat/completions")
     assert (response.status_code, response.json()["error"]["code"]) == (405, "method_not_allowed")
 
 
 def test_no_body_that_makes_no_sense_leads_to_a_page(key):
-    """An upload without a file, with another name or without multipart is told what to send."""
+    """An upload without a file or without multipart is a 400 that names `file`."""
     for body, kind in ((b"x", "text/plain"), (json.dumps({}), "application/json")):
         sent = Client().post("/v1/files", body, content_type=kind, headers={"authorization": f"Bearer {key}"})
         assert (sent.status_code, sent.json()["error"]["param"]) == (400, "file")

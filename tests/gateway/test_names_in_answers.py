@@ -1,4 +1,4 @@
-"""How an answer calls its model, who it says answered, and whether the model was told a language (CONTRACT §6)."""
+"""The model's name in an answer, the headers that name the provider, and the language directive."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs
 
 ALIASES = {"my-model": "echo-text", "my-pair": "echo/echo-text", "gpt-4o": "task:planning", "*": "auto"}
 AS_ASKED = ("echo-text", "echo/echo-text", "my-model", "my-pair", "gpt-4o", "gpt-99")
+# An unknown task uses the default route.
 ROUTES = ("task:planning", "planning", "auto", "task:unheard-of")
 DIRECTIVE = "请使用中文回答。"
 
 
 @pytest.fixture
 def names(key: str) -> str:
-    """Aliases of a service, a provider/model and a route, one that catches all; the agent's key."""
+    """Create aliases of a service, of a provider and model, of a route, and a catch-all; return the agent's key."""
     for name, target in ALIASES.items():
         Alias.objects.create(name=name, target=target)
     snapshot.refresh()
@@ -30,7 +31,7 @@ def names(key: str) -> str:
 
 
 async def answer(key: str, model: str, *, stream: bool, **more: Any) -> tuple[dict[str, str], set[str], str]:
-    """The headers, the names of the model in every object of the answer, and its words."""
+    """Return the headers, the model names in every object of the answer, and its text."""
     body = json.dumps(said("hello", model=model, stream=stream, **more)).encode()
     call = await Call([body], headers(key, len(body))).run()
     assert call.status == 200, call.answer
@@ -43,14 +44,16 @@ async def answer(key: str, model: str, *, stream: bool, **more: Any) -> tuple[di
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("model", [*AS_ASKED, *ROUTES])
 async def test_an_answer_calls_its_model_as_the_caller_knows_it(names: str, model: str, stream: bool) -> None:
-    """An alias, a service id, a `provider/model` as asked for; a route's is who answered. The headers always say."""
+    """An alias, a service id and a `provider/model` are repeated; for a route the model that answered is named. The
+    headers always name the model that answered.
+    """
     said_by, found, _ = await answer(names, model, stream=stream)
     assert found == {model if model in AS_ASKED else "echo-text"}
     assert (said_by["x-routing-provider"], said_by["x-routing-model"]) == ("echo", "echo-text")
 
 
 async def test_a_task_type_beside_the_name_is_a_route(names: str) -> None:
-    """It wins over the name, so that the answer names who answered."""
+    """`task_type` takes precedence over the name, so the answer names the model that answered."""
     _, found, words = await answer(names, "echo-text", stream=False, task_type="planning")
     assert (found, DIRECTIVE in words) == ({"echo-text"}, True)
 
@@ -61,7 +64,9 @@ async def test_a_task_type_beside_the_name_is_a_route(names: str) -> None:
 async def test_a_model_asked_for_by_name_is_told_a_language_only_if_the_call_has_one(
     names: str, model: str, stream: bool
 ) -> None:
-    """A service, a `provider/model` and their aliases get the messages as they are; a route's get the directive."""
+    """A service, a `provider/model` and their aliases receive the messages unchanged unless the call names a language.
+    A route adds its language directive.
+    """
     _, _, words = await answer(names, model, stream=stream)
     is_route = model in (*ROUTES, "gpt-4o", "gpt-99")
     assert (DIRECTIVE in words, "1. system" in words) == (is_route, is_route)

@@ -1,4 +1,4 @@
-"""A large body stays in memory: on its way through `/v1` no file is made for it, not even one without a name."""
+"""A large request to `/v1` stays in memory: no temporary file is created for it, not even an unnamed one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TEXT = "word and word again " * MB
 
 @pytest.fixture
 def files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Files that anybody makes through `os.open`, as all of `tempfile` does, and bodies that are written to one."""
+    """Record files created with `os.open`, which `tempfile` uses, and spooled bodies that are moved to disk."""
     found: list[str] = []
     making = os.O_CREAT | getattr(os, "O_TMPFILE", 0)
     usual, roll = os.open, tempfile.SpooledTemporaryFile.rollover
@@ -46,7 +46,6 @@ def files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def loopback(demo: None) -> Iterator[Loopback]:
-    """Providers of this machine."""
     with loopback_providers() as providers:
         yield providers
 
@@ -54,18 +53,19 @@ def loopback(demo: None) -> Iterator[Loopback]:
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 @pytest.mark.parametrize("pieces", [1, 300])
 async def test_a_large_call_makes_no_file(key, loopback, files, pieces, settings):
-    """20 MB of words, in one piece or as a server reads them: received, understood, sent on, answered."""
+    """20 MB of text in one piece or many are received, parsed, sent upstream and answered without a file."""
     settings.MAX_JSON_BYTES = 2 * len(TEXT)
     async with loopback.serve():
         assert (await chat_call(key, "plain").run()).status == 200
-        files.clear()  # databases that were opened, if any
+        # The first call may have opened a database.
+        files.clear()
         messages = [{"role": "user", "content": TEXT}]
         assert (await chat_call(key, "plain", pieces=pieces, messages=messages).run()).status == 200
     assert files == []
 
 
 def test_the_watch_sees_every_temporary_file(files):
-    """With a name, without one, and one that a body is moved to."""
+    """The fixture records named, unnamed and spooled files, which shows that it works."""
     with tempfile.NamedTemporaryFile(), tempfile.TemporaryFile(), tempfile.SpooledTemporaryFile(max_size=5) as body:
         body.write(b"longer")
     assert len(files) == 4
@@ -73,13 +73,11 @@ def test_the_watch_sees_every_temporary_file(files):
 
 @pytest.fixture(scope="module")
 def temporary(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for temporary files that nobody else uses."""
     return tmp_path_factory.mktemp("temporary")
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, temporary: Path) -> Iterator[Server]:
-    """A server that makes its temporary files there."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", str(temporary))
         with served(tmp_path_factory.mktemp("no-files"), settings={"MAX_JSON_BYTES": str(2 * len(TEXT))}) as server:
@@ -87,12 +85,13 @@ def server(tmp_path_factory: pytest.TempPathFactory, temporary: Path) -> Iterato
 
 
 def temporary_files(server: Server, temporary: Path) -> set[str]:
-    """Files that the process holds open there, or that have no name (any more)."""
+    """Return the files in `temporary` that the process has open, and its open files without a name."""
     found = set()
     for each in Path(f"/proc/{server.process.pid}/fd").iterdir():
         try:
             target = os.readlink(each)
-        except FileNotFoundError:  # closed meanwhile
+        except FileNotFoundError:
+            # Closed meanwhile.
             continue
         if target.startswith(str(temporary)) or target.endswith("(deleted)"):
             found.add(target)
@@ -100,7 +99,6 @@ def temporary_files(server: Server, temporary: Path) -> set[str]:
 
 
 def begin(server: Server, path: str, body: bytes) -> socket.socket:
-    """A connection on which a call with that body is announced, and nothing of it sent."""
     made = socket.create_connection(("127.0.0.1", server.port), timeout=20)
     head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {server.key}\r\n"
     head += f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
@@ -113,11 +111,14 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="which files a proces
 
 @linux
 def test_a_served_call_of_20_mb_leaves_no_trace_among_the_temporary_files(server, temporary):
-    """None is open while its body comes, nor while its provider is silent; and none was made and removed meanwhile."""
+    """No file is open while the body is received or the provider is silent, and none was created and removed
+    meanwhile.
+    """
     messages = [{"role": "user", "content": TEXT}]
     body = json.dumps({"model": "one/fault:silent", "messages": messages}).encode()
     server.get("/v1/models")
-    made_before, open_before = temporary.stat().st_mtime_ns, temporary_files(server, temporary)  # standard output, say
+    # Files such as standard output may be open already.
+    made_before, open_before = temporary.stat().st_mtime_ns, temporary_files(server, temporary)
     seen = set[str]()
     with begin(server, PATH, body) as caller:
         for at in range(0, len(body), BLOCK):
@@ -132,7 +133,7 @@ def test_a_served_call_of_20_mb_leaves_no_trace_among_the_temporary_files(server
 
 @linux
 def test_a_body_that_a_page_gets_is_seen_as_a_file(server, temporary):
-    """What Django receives goes to one: the look at the process would see it."""
+    """Django spools a large body to a file, which shows that the check of the process works."""
     open_before = temporary_files(server, temporary)
     with begin(server, "/api/v1/messages/route", b" " * 10 * MB) as caller:
         caller.sendall(b" " * 9 * MB)

@@ -1,4 +1,4 @@
-"""Answers with odd values anywhere: whatever a provider sends is read as an answer or a failure, and can be written."""
+"""Whatever values a provider sends, its answer is read as an answer or a failure, and can be encoded."""
 
 from __future__ import annotations
 
@@ -39,7 +39,6 @@ ODD = st.sampled_from(
 
 
 def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Where every value in a JSON value is."""
     yield at
     pairs: Any = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in pairs:
@@ -47,7 +46,7 @@ def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def spoil(draw: st.DrawFn, value: Any) -> Any:
-    """The value with something odd in up to three places."""
+    """Replace up to three places of the value by odd values."""
     value = copy.deepcopy(value)
     for _ in range(draw(st.integers(1, 3))):
         *way, last = draw(st.sampled_from([*places(value)][1:])) if value else [None]
@@ -90,7 +89,7 @@ EVENTS: list[Callable[[], AnswerEvents]] = [
 
 @given(sent=bodies())
 def test_a_whole_answer_with_odd_values_is_read_and_written(sent: tuple[str, bytes]) -> None:
-    """Law: no exception of ours, in any protocol and for any API."""
+    """No protocol and no API raises an exception."""
     protocol, body = sent
     said = mend_outcome(PROTOCOLS[protocol].decode(200, {}, body), body)
     if isinstance(said, Failure):
@@ -107,7 +106,7 @@ def test_a_whole_answer_with_odd_values_is_read_and_written(sent: tuple[str, byt
 
 @given(sent=streams())
 def test_a_stream_with_odd_values_is_read_and_written(sent: tuple[str, bytes]) -> None:
-    """The same event by event."""
+    """The same holds for each event of a stream."""
     protocol, body = sent
     decoder = PROTOCOLS[protocol].decoder()
     found = [*decoder.feed(body), *decoder.close()]
@@ -117,7 +116,7 @@ def test_a_stream_with_odd_values_is_read_and_written(sent: tuple[str, bytes]) -
 
 
 def write(events: AnswerEvents, event: StreamEvent) -> bytes:
-    """The event as an API writes it; files are stored before, and a failure is told in words of ours."""
+    """Encode an event as an API does, without stored media; a failure is encoded as its message."""
     if isinstance(event, Delta):
         return events.write_delta(event)
     if isinstance(event, Supplement):
@@ -127,7 +126,9 @@ def write(events: AnswerEvents, event: StreamEvent) -> bytes:
 
 @pytest.mark.parametrize("number", [2**64, -(2**63) - 1, 10**400])
 def test_a_number_that_no_writer_takes_is_a_float(number: int) -> None:
-    """In arguments that a call brings as an object, beside half an emoji, which only the slower parser reads."""
+    """A number beyond 64 bits becomes a float, since no encoder accepts it as an integer. The lone surrogate forces the
+    slower parser.
+    """
     part = {"functionCall": {"name": "f", "args": {"n": number, "half": "\ud83d"}}}
     body = json.dumps({"candidates": [{"content": {"parts": [part]}, "finishReason": "STOP"}]}).encode()
     said = mend_outcome(PROTOCOLS["gemini"].decode(200, {}, body), body)

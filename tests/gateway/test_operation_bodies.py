@@ -1,4 +1,4 @@
-"""What of a call beside chat is refused here, before anybody is asked: bodies, files, keys, methods."""
+"""What the APIs beside chat refuse before any upstream call: bodies, files, keys, methods."""
 
 from __future__ import annotations
 
@@ -31,12 +31,10 @@ WAV = b"RIFF$\0\0\0WAVEfmt "
 
 
 def form(key: str, path: str = TRANSCRIPTS, **fields: Any) -> Any:
-    """A form as a client sends it."""
     return Client().post(path, fields, headers={"authorization": f"Bearer {key}"})
 
 
 def error_of(response: Any) -> tuple[int, str, str | None]:
-    """Why a call was refused."""
     error = response.json()["error"]
     assert error["request_id"] == response.headers["x-request-id"]
     return response.status_code, error["code"], error["param"]
@@ -48,7 +46,6 @@ def wav(name: str = "a.wav", data: bytes = WAV) -> SimpleUploadedFile:
 
 @pytest.mark.parametrize("path", PATHS)
 def test_every_operation_asks_for_a_key_and_its_scope_and_is_a_post(key, path) -> None:
-    """As a chat does."""
     assert post("", {}, path).status_code == 401
     assert post(key_of("text-agent", scopes=["registry:read"]), {}, path).status_code == 403
     refused = Client().get(path, headers={"authorization": f"Bearer {key}"})
@@ -68,7 +65,7 @@ def test_every_operation_asks_for_a_key_and_its_scope_and_is_a_post(key, path) -
     ],
 )
 def test_a_body_that_says_nothing_sensible_is_refused(key, path, body, code, param) -> None:
-    """The log has it under the operation's name."""
+    """The refusal is logged under the operation's name."""
     refused = post(key, body, path)
     assert error_of(refused)[1:] == (code, param)
     row = logged(refused.headers["x-request-id"])
@@ -76,7 +73,7 @@ def test_a_body_that_says_nothing_sensible_is_refused(key, path, body, code, par
 
 
 def test_a_form_is_refused_where_json_is_due_and_json_where_a_form_is(key) -> None:
-    """With what to send."""
+    """The refusal names the expected content type."""
     refused = form(key, EMBEDDINGS, model="m", input="a")
     assert error_of(refused) == (400, "invalid_content_type", None)
     assert "application/json" in refused.json()["error"]["message"]
@@ -86,7 +83,7 @@ def test_a_form_is_refused_where_json_is_due_and_json_where_a_form_is(key) -> No
 
 
 def test_a_form_without_a_file_or_a_model_is_refused(key) -> None:
-    """And so is one whose file is empty words, or names nobody's artifact."""
+    """A missing model or file is a 400 that names the field, and so is an unknown artifact."""
     assert error_of(form(key, file=wav())) == (400, "missing_required_parameter", "model")
     assert error_of(form(key, model="m")) == (400, "missing_required_parameter", "file")
     assert error_of(form(key, EDITS, model="m", prompt="p")) == (400, "missing_required_parameter", "image")
@@ -95,7 +92,7 @@ def test_a_form_without_a_file_or_a_model_is_refused(key) -> None:
 
 
 def test_another_agent_s_private_file_is_none(key, demo) -> None:
-    """It is not said that there is one."""
+    """Another agent's private file has the same error as an unknown one."""
     other = key_of("vision-agent", scopes=["artifacts:write"])
     ref = form(other, "/v1/files", file=wav(), purpose="user_data").json()["id"]
     Artifact.objects.update(visibility="private")
@@ -106,7 +103,7 @@ def test_another_agent_s_private_file_is_none(key, demo) -> None:
     "content_type", ["multipart/form-data", "multipart/form-data; boundary=", "multipart/form-data; boundary=x"]
 )
 def test_a_form_that_cannot_be_read_is_refused(key, content_type) -> None:
-    """Without its boundary, or with another one."""
+    """A form without its boundary, or with a different one, is a 400."""
     sent = {"authorization": f"Bearer {key}"}
     refused = Client().generic("POST", TRANSCRIPTS, b"--y\r\n\r\nz", content_type=content_type, headers=sent)
     assert refused.status_code == 400
@@ -114,7 +111,7 @@ def test_a_form_that_cannot_be_read_is_refused(key, content_type) -> None:
 
 
 def test_a_file_beyond_the_largest_upload_is_refused(key, settings) -> None:
-    """413 that names the field; the whole body has its limit, too, packed or not."""
+    """A file above its limit is a 413 that names the field. The whole body has a limit too, compressed or not."""
     settings.MAX_UPLOAD_BYTES = 1000
     assert error_of(form(key, model="m", file=wav(data=b"x" * 1001))) == (413, "file_too_large", "file")
     assert error_of(form(key, model="m", file=wav(data=b"x" * 1000))) == (404, "model_not_found", "model")
@@ -123,7 +120,7 @@ def test_a_file_beyond_the_largest_upload_is_refused(key, settings) -> None:
 
 
 def test_what_an_agent_may_not_use_is_403_here_too(key) -> None:
-    """Before it is asked whether the call makes sense there."""
+    """The model is checked before the rest of the call."""
     row = Agent.objects.get(agent_id="text-agent")
     row.limits = {"models": ["task:planning"]}
     save_agent(SYSTEM, row)
@@ -133,7 +130,7 @@ def test_what_an_agent_may_not_use_is_403_here_too(key) -> None:
 
 
 def test_what_was_said_is_recorded_where_that_is_on(key) -> None:
-    """The fields as words, files as facts; never their bytes."""
+    """A recorded body has the form's fields as text and describes its files without their bytes."""
     installation.record_bodies(SYSTEM, True)
     asked = form(key, model="auto", file=wav(), language="de")
     (message,) = logged(asked.headers["x-request-id"]).body["messages"]
@@ -143,7 +140,7 @@ def test_what_was_said_is_recorded_where_that_is_on(key) -> None:
 
 
 def test_a_call_that_only_the_demo_could_take_is_refused_with_what_to_do(key) -> None:
-    """Its provider answers chats inside this process, and nothing else."""
+    """The demo's provider answers only chat, inside this process."""
     refused = post(key, {"model": "auto", "input": "a"}, EMBEDDINGS)
     assert error_of(refused) == (400, "operation_not_offered", "model")
     assert logged(refused.headers["x-request-id"]).attempts.first().outcome == "skipped_protocol"
@@ -151,14 +148,13 @@ def test_a_call_that_only_the_demo_could_take_is_refused_with_what_to_do(key) ->
 
 @pytest.fixture
 def loopback(transactional_db: None, demo: None) -> Iterator[Loopback]:
-    """Providers of this machine."""
     with loopback_providers() as providers:
         yield providers
 
 
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 async def test_a_caller_that_leaves_ends_the_call(loopback: Loopback, key: str) -> None:
-    """The provider is hung up on; the log says who left."""
+    """A disconnect closes the upstream connection and is logged as the client's."""
     data = json.dumps({"model": "silent/m", "input": "a"}).encode()
     call = Call([data], headers(key, len(data), [(b"x-request-id", b"the-call")]), path=EMBEDDINGS)
     async with loopback.serve():

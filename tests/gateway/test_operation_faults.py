@@ -1,7 +1,7 @@
-"""The faults of the table through calls beside chat: embeddings as a whole answer, transcripts as a stream.
+"""The faults of the table in calls beside chat: embeddings as a whole answer, transcripts as a stream.
 
-Each fault has a provider of its own, alone and with another provider of the same model to go on to. What it must lead
-to stands in tests/fallback/expected_faults.py.
+Each fault has its own provider, with and without a second provider of the same model. The expected results are in
+tests/fallback/expected_faults.py.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from tests.lab import SCENARIOS, Lab
 
 AT_ONCE = 16
 OF_CHAT = frozenset({"empty_content", "strict"})
-"""What says nothing in a chat is something here, and hosts that are strict know chats alone."""
+"""An answer that is empty in a chat has content here, and the lab's strict hosts know only chat."""
 OTHERWISE = {"unsupported_parameter": 1, "capability_mismatch": 1}
-"""Nothing is left out of a call that passes through, so that nobody is asked once more with less."""
+"""A call that passes through unchanged is never repeated with fewer parameters, so these are tried once."""
 
 
 def is_played(scenario: str, *, stream: bool) -> bool:
-    """Whether the fault can be seen in the bytes of that call."""
+    """Whether the fault can occur in the bytes of this call."""
     known = SCENARIOS.get(scenario)
     if known is None:
         return not stream
@@ -55,20 +55,19 @@ CASES = [
 
 
 def configured(lab: Lab, unreachable: dict[str, str]) -> dict[str, Any]:
-    """A provider that fails and a route for each case, and one that answers for the same model."""
     file = routing(lab)
     good = {"providerName": "good", "apiKey": "NOT_NEEDED", "endpoint": lab.url("openai", "good")}
     good["defaultModel"] = "lab-model"
     file["providers"] += [good, *(provider_of(case, lab, unreachable) for case in CASES)]
     for case in CASES:
         fallback = [] if case.alone else [{"provider": "good", "model": "lab-model"}]
+        # Short only where the deadline is the fault.
         deadline = 6 if case.fault == "deadline" else 120
         file["routing"][case.name] = {"provider": case.name, "fallback": fallback, "deadline": deadline}
     return file
 
 
 async def call_all(server: Server) -> list[CaseResult]:
-    """The results of all cases, in their order."""
     places = asyncio.Semaphore(AT_ONCE)
     async with httpx.AsyncClient(base_url=server.url, timeout=120) as client:
 
@@ -103,7 +102,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> list[CaseResult]:
 
 
 def check(results: list[CaseResult], actual: Callable[[CaseResult], Any], expected: Callable[[FaultCase], Any]) -> None:
-    """What is so of each result is what its case calls for; those that differ are named."""
+    """Compare a value of each result with what its case expects, by the case's name."""
     assert results
     assert {each.case.name: actual(each) for each in results} == {
         each.case.name: expected(each.case) for each in results
@@ -111,13 +110,12 @@ def check(results: list[CaseResult], actual: Callable[[CaseResult], Any], expect
 
 
 def last_event(result: CaseResult) -> Any:
-    """What the last event of a stream says."""
     data = [line for line in result.body.decode().splitlines() if line.startswith("data: ")]
     return json.loads(data[-1].removeprefix("data: "))
 
 
 def test_all_faults_but_those_of_a_chat_are_played(results) -> None:
-    """Nearly the whole table is one for every call."""
+    """Nearly every fault of the table applies to every call."""
     played = {case.fault for case in CASES}
     assert {fault.value for fault in Fault} - played <= {
         "empty_content",
@@ -128,7 +126,7 @@ def test_all_faults_but_those_of_a_chat_are_played(results) -> None:
 
 
 def test_the_caller_is_refused_as_in_a_chat(results) -> None:
-    """Status and code are the table's, in OpenAI's shape."""
+    """Status and code are those of the table, in OpenAI's shape."""
     refused = [each for each in results if not (each.case.goes_on or each.case.breaks_off)]
 
     def actual(result: CaseResult) -> Any:
@@ -139,7 +137,7 @@ def test_the_caller_is_refused_as_in_a_chat(results) -> None:
 
 
 def test_the_same_model_elsewhere_answers_where_the_table_goes_on(results) -> None:
-    """Whole, and event by event."""
+    """A second provider of the same model answers, whole and streamed."""
     went_on = [each for each in results if each.case.goes_on]
 
     def actual(result: CaseResult) -> Any:
@@ -152,14 +150,14 @@ def test_the_same_model_elsewhere_answers_where_the_table_goes_on(results) -> No
 
 
 def test_a_stream_that_breaks_off_ends_with_an_error(results) -> None:
-    """It is the last event, and nobody else is asked."""
+    """The error is the last event, and no other candidate is called."""
     broken = [each for each in results if each.case.breaks_off]
     check(broken, lambda each: (each.status, last_event(each)["error"]["code"]), lambda case: (200, case.line.code))
     check(broken, lambda each: b"transcript.text.done" in each.body, lambda case: False)
 
 
 def test_the_log_has_each_attempt(results) -> None:
-    """With the fault that it ended in."""
+    """Each attempt is logged with its fault."""
 
     def expected(case: FaultCase) -> Any:
         return [(case.name, case.fault), *([("good", "ok")] if case.goes_on else [])]
@@ -168,13 +166,13 @@ def test_the_log_has_each_attempt(results) -> None:
 
 
 def test_a_candidate_is_asked_as_often_as_the_table_says(results) -> None:
-    """But never once more with less."""
+    """A candidate is retried as in a chat, but never with fewer parameters."""
     reached = [each for each in results if each.asked]
     tries = {each.case.name: each.attempts[0]["retry_attempts"] + 1 for each in reached}
     check(reached, lambda each: tries[each.case.name], lambda case: OTHERWISE.get(case.fault or "", case.tries))
 
 
 def test_no_answer_holds_a_key_or_a_traceback(results) -> None:
-    """Also of providers that say it back."""
+    """A provider's refusal may echo our key; no answer contains it."""
     texts = [each.body.decode("utf-8", "replace") for each in results]
     assert not [text for text in texts if PLANTED_KEY in text or "Traceback" in text]

@@ -1,4 +1,4 @@
-"""Embeddings, ranks, transcripts, sounds and images through /v1: the official client over real sockets."""
+"""Embeddings, reranking, transcripts, speech and images through /v1: the official client over real sockets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ SPOKEN = ("talk.wav", WAV, "audio/wav")
 
 
 def configured(lab: Lab) -> dict[str, Any]:
-    """The usual providers; routes whose models are the same everywhere, or another's, or of other protocols."""
     file = routing(lab)
     same, other = [{"provider": name, "model": "embed-1"} for name in ("two", "three")], {"provider": "three"}
     file["routing"] |= {
@@ -52,21 +51,19 @@ async def async_client(server: Server) -> openai.AsyncOpenAI:
 
 
 def post(server: Server, path: str, body: Any, **headers: str) -> httpx.Response:
-    """A plain call."""
     return httpx.post(
         server.url + path, json=body, headers={"authorization": f"Bearer {server.key}", **headers}, timeout=30
     )
 
 
 def facts(server: Server, response: Any) -> dict[str, Any]:
-    """The logged request, without what differs each time."""
+    """Return the logged request, without values that differ each time."""
     row = server.timeline(response.headers["x-request-id"])
     names = ("surface", "outcome", "status", "stream", "taskType", "model", "usage")
     return {name: row[name] for name in names if name in row}
 
 
 def stored(server: Server, response: Any) -> list[bytes]:
-    """The bytes of the artifacts that the answer names."""
     refs = response.headers["x-routing-artifacts"].split(", ")
     headers = {"authorization": f"Bearer {server.key}"}
     return [httpx.get(f"{server.url}/v1/files/{ref}/content", headers=headers).content for ref in refs]
@@ -77,7 +74,9 @@ def stored(server: Server, response: Any) -> list[bytes]:
 
 @pytest.mark.smoke
 def test_embeddings_come_as_the_official_client_asks_for_them(client, server):
-    """It asks for base64 and unpacks it; the model is called as it was asked for, the provider gets its own."""
+    """The client requests base64 and decodes it. The answer has the caller's name of the model, the provider receives
+    its own.
+    """
     answer = client.embeddings.create(model="one/embed-1", input=["hello", "你好"])
     assert [each.embedding for each in answer.data] == [vector("hello"), vector("你好")]
     assert (answer.model, answer.usage.prompt_tokens) == ("one/embed-1", 9)
@@ -87,13 +86,13 @@ def test_embeddings_come_as_the_official_client_asks_for_them(client, server):
 
 
 async def test_the_asynchronous_client_gets_the_same(async_client):
-    """As numbers, where they are asked for as such."""
+    """Vectors are numbers if the client requests `float`."""
     answer = await async_client.embeddings.create(model="one/embed-1", input="hello", encoding_format="float")
     assert answer.data[0].embedding == vector("hello")
 
 
 def test_parameters_go_along_untouched(client, server):
-    """Also those that nobody here knows; our own `task_type` does not."""
+    """Unknown parameters reach the provider unchanged; our own `task_type` does not."""
     extra = {"task_type": "vectors", "truncate": "END", "n": {"deep": [1, None, "x"]}}
     client.embeddings.create(model="anything", input="a", dimensions=3, user="u", extra_body=extra)
     sent = server.lab.requests[0].json
@@ -109,7 +108,7 @@ def test_parameters_go_along_untouched(client, server):
 
 
 def test_the_same_model_of_another_provider_follows(client, server):
-    """The log has the row with its operation, its tokens and both attempts."""
+    """The log has the operation, its tokens and both attempts."""
     server.lab.play({"one": [503]})
     raw = client.embeddings.with_raw_response.create(model="task:vectors", input="a")
     told = [raw.headers[f"x-routing-{name}"] for name in ("provider", "model", "attempts")]
@@ -128,7 +127,9 @@ def test_the_same_model_of_another_provider_follows(client, server):
 
 
 def test_embeddings_never_go_to_another_model(client, server):
-    """Vectors of two models do not mix: the other one is passed by, and the headers say so."""
+    """Vectors of different models are not comparable, so a candidate with another model is skipped, and a header says
+    so.
+    """
     server.lab.play({"one": [503]})
     raw = client.embeddings.with_raw_response.create(model="task:mixed-vectors", input="a")
     assert raw.headers["x-routing-provider"] == "two"
@@ -140,7 +141,7 @@ def test_embeddings_never_go_to_another_model(client, server):
 
 
 def test_embeddings_end_where_only_another_model_is_left(server):
-    """The caller is told of each candidate."""
+    """The error lists every candidate, skipped ones too."""
     server.lab.play({"one": [503], "two": [503], "three": ["ok"]})
     refused = post(server, "/v1/embeddings", {"model": "task:mixed-vectors", "input": "a"})
     assert (refused.status_code, refused.json()["error"]["code"]) == (502, "all_providers_failed")
@@ -152,7 +153,7 @@ def test_embeddings_end_where_only_another_model_is_left(server):
 
 
 def test_a_key_for_once_pays_for_one_call(client, server):
-    """The same vectors, from the log of outcomes, and a sound byte by byte."""
+    """With an Idempotency-Key, vectors and audio are replayed from the stored outcome."""
     once = {"extra_headers": {"Idempotency-Key": "vectors"}}
     first, again = (client.embeddings.create(model="one/embed-1", input="a", **once) for _ in range(2))
     assert first == again
@@ -162,7 +163,7 @@ def test_a_key_for_once_pays_for_one_call(client, server):
     assert len(server.lab.requests) == 2
 
 
-# Who is asked
+# Candidates
 
 
 @pytest.mark.parametrize(
@@ -177,7 +178,7 @@ def test_a_key_for_once_pays_for_one_call(client, server):
     ],
 )
 def test_candidates_of_other_protocols_are_passed_by(server, path, body):
-    """The first that speaks OpenAI's is asked; the headers and the log name the others."""
+    """The first candidate with OpenAI's protocol is called; the headers and the log name the skipped ones."""
     server.lab.play({})
     answer = post(server, path, {"model": "task:crossing", **body})
     assert (answer.status_code, answer.headers["x-routing-provider"]) == (200, "two")
@@ -187,7 +188,7 @@ def test_candidates_of_other_protocols_are_passed_by(server, path, body):
 
 
 def test_a_call_that_no_candidate_has_is_refused_with_what_to_do(server):
-    """400 in OpenAI's shape; the log has why each was passed by."""
+    """Without a candidate for the operation, the call is a 400 that explains which protocol is needed."""
     refused = post(server, "/v1/embeddings", {"model": "task:elsewhere", "input": "a"})
     error = refused.json()["error"]
     assert (refused.status_code, error["code"], error["param"]) == (400, "operation_not_offered", "model")
@@ -199,7 +200,7 @@ def test_a_call_that_no_candidate_has_is_refused_with_what_to_do(server):
 
 
 def test_ranks_are_passed_on_whole(server):
-    """Other hosts' call; a count that is a total alone is what went in."""
+    """A rerank call and its results are passed on unchanged."""
     server.lab.play({})
     body = {"model": "one/ranker", "query": "q", "documents": ["a", "b"], "top_n": 2}
     answer = post(server, "/v1/rerank", body)
@@ -213,7 +214,7 @@ def test_ranks_are_passed_on_whole(server):
 
 @pytest.mark.parametrize("prompt", ["Once", ["Once", "Twice"]])
 def test_a_completion_is_passed_on_whole(client, server, prompt):
-    """Every choice of every prompt, by the caller's name of the model; the log has its tokens."""
+    """Every choice of every prompt is returned under the caller's name of the model, and the tokens are logged."""
     raw = client.completions.with_raw_response.create(model="one/instruct", prompt=prompt, n=2, echo=True, suffix="!")
     answer = raw.parse()
     count = 2 * (len(prompt) if isinstance(prompt, list) else 1)
@@ -230,7 +231,7 @@ def test_a_completion_is_passed_on_whole(client, server, prompt):
 @pytest.mark.parametrize("counted", [True, False])
 @pytest.mark.parametrize("step", ["ok", "unstreamed"])
 def test_a_completion_is_streamed_to_its_goodbye(client, server, counted, step):
-    """Each piece names the model as the caller does, and the count comes behind the end."""
+    """Each chunk has the caller's name of the model, and the usage follows the last text."""
     server.lab.play({"one": [step]})
     options = {"stream_options": {"include_usage": True}} if counted else {}
     stream = client.completions.create(model="one/instruct", prompt="Once", n=2, stream=True, **options)
@@ -244,14 +245,14 @@ def test_a_completion_is_streamed_to_its_goodbye(client, server, counted, step):
 
 
 def test_a_completion_that_ends_without_a_reason_is_cut(client, server):
-    """No goodbye makes it whole."""
+    """A stream without a finish reason raises instead of ending normally."""
     server.lab.play({"one": ["reset_mid_body"]})
     with pytest.raises(openai.APIError, match="broke off"):
         list(client.completions.create(model="one/instruct", prompt="Once", stream=True))
 
 
 def test_a_moderation_is_passed_on_whole(client, server):
-    """Every result in the words of OpenAI's client."""
+    """Every result reaches OpenAI's client unchanged, also after a fallback."""
     server.lab.play({"one": [503]})
     raw = client.moderations.with_raw_response.create(model="task:chain", input=["harm", "hello"])
     answer = raw.parse()
@@ -264,17 +265,17 @@ def test_a_moderation_is_passed_on_whole(client, server):
 
 @pytest.mark.parametrize("path", ["/v1/completions", "/v1/moderations"])
 def test_what_a_provider_refuses_comes_back_as_its_refusal(client, server, path):
-    """In the shape that the client raises."""
+    """A provider's refusal is raised by the client with its status and message."""
     with pytest.raises(openai.BadRequestError, match="is required") as caught:
         client.post(path.removeprefix("/v1"), cast_to=httpx.Response, body={"model": "one/instruct"})
     assert (caught.value.status_code, caught.value.code) == (400, "upstream_400")
 
 
-# Sound
+# Audio
 
 
 def test_a_transcript_comes_of_a_form(client, server):
-    """The file's bytes, name and type arrive; so do the other fields, lists among them."""
+    """The file's bytes, name and type reach the provider, and so do the other fields, including lists."""
     answer = client.audio.transcriptions.create(
         model="one/whisper-1",
         file=SPOKEN,
@@ -296,19 +297,18 @@ def test_a_transcript_comes_of_a_form(client, server):
 
 
 async def test_a_plain_transcript_stays_plain(async_client):
-    """As it was asked for."""
+    """A transcript in plain text is returned as plain text."""
     answer = await async_client.audio.transcriptions.create(model="one/whisper-1", file=SPOKEN, response_format="text")
     assert answer == f"You said:  [audio/wav, {len(WAV)} bytes]\n"
 
 
 def test_a_translation_passes_through_too(client, server):
-    """The same form at another address."""
+    """A translation is the same form at its own path."""
     assert client.audio.translations.create(model="one/whisper-1", file=SPOKEN).text.startswith("You said")
     assert server.lab.requests[0].path == "/one/v1/audio/translations"
 
 
 def test_the_file_is_sent_again_to_the_next_candidate(client, server):
-    """All of it."""
     server.lab.play({"one": [503]})
     raw = client.audio.transcriptions.with_raw_response.create(model="task:chain", file=SPOKEN)
     assert raw.headers["x-routing-provider"] == "two"
@@ -317,7 +317,7 @@ def test_the_file_is_sent_again_to_the_next_candidate(client, server):
 
 @pytest.mark.parametrize("lead", ["", "file-", "artifact:"])
 def test_a_stored_file_is_named_in_place_of_a_file(client, server, lead):
-    """By any form of its id; its bytes go along, with its name and its type."""
+    """A form may name a stored file by any form of its id; the provider receives its bytes, name and type."""
     ref = client.files.create(file=SPOKEN, purpose="user_data").id.removeprefix("artifact:")
     headers = {"authorization": f"Bearer {server.key}"}
     fields = {"model": (None, "one/whisper-1"), "file": (None, lead + ref)}
@@ -328,14 +328,14 @@ def test_a_stored_file_is_named_in_place_of_a_file(client, server, lead):
 
 
 def test_a_large_file_goes_through(client, server):
-    """Larger than one piece of a request is; byte for byte."""
+    """A file larger than one piece of the request is passed on byte for byte."""
     data = WAV + bytes(range(256)) * 40_000
     client.audio.transcriptions.create(model="one/whisper-1", file=("long.wav", data, "audio/wav"))
     assert server.lab.requests[0].heard.media[0].data == data
 
 
 def test_a_transcript_is_streamed_event_by_event(client, server):
-    """As the provider sends it; the log has the count of its last event."""
+    """Events are passed on as they arrive, and the usage of the last one is logged."""
     stream = client.audio.transcriptions.create(model="one/gpt-4o-transcribe", file=SPOKEN, stream=True)
     events = list(stream)
     words = "".join(each.delta for each in events if each.type == "transcript.text.delta")
@@ -345,7 +345,7 @@ def test_a_transcript_is_streamed_event_by_event(client, server):
 
 
 def test_a_voice_s_bytes_come_as_they_are_and_are_kept(client, server):
-    """The artifact holds the same bytes and belongs to the agent."""
+    """Speech is returned unchanged, and its artifact has the same bytes."""
     raw = client.audio.speech.with_raw_response.create(model="one/tts-1", voice="alloy", input="Hello")
     assert raw.content == SOUND
     assert raw.headers["content-type"] == "audio/mpeg"
@@ -356,7 +356,7 @@ def test_a_voice_s_bytes_come_as_they_are_and_are_kept(client, server):
 
 
 def test_a_voice_is_streamed_and_kept_whole(client, server):
-    """The pieces of its events are one sound in the end."""
+    """The audio of all events is stored as one artifact."""
     with client.audio.speech.with_streaming_response.create(
         model="one/tts-1", voice="alloy", input="Hello", stream_format="sse"
     ) as raw:
@@ -372,7 +372,7 @@ def test_a_voice_is_streamed_and_kept_whole(client, server):
 
 
 def test_an_image_is_kept_as_an_artifact_and_answered_as_asked_for(client, server):
-    """The same bytes twice: in the answer as base64, and in the store."""
+    """A generated image is returned as base64 and stored as an artifact."""
     raw = client.images.with_raw_response.generate(model="one/gpt-image-1", prompt="a cat", n=2)
     answer = raw.parse()
     assert [base64.b64decode(each.b64_json) for each in answer.data] == [PICTURE, PICTURE]
@@ -383,7 +383,7 @@ def test_an_image_is_kept_as_an_artifact_and_answered_as_asked_for(client, serve
 
 
 def test_an_image_at_an_address_is_passed_on_untouched(client, server):
-    """It is neither fetched nor kept, and the log does not hold the address."""
+    """An image's URL is passed on, not fetched and not logged."""
     raw = client.images.with_raw_response.generate(model="one/dall-e-3", prompt="a cat", response_format="url")
     assert raw.parse().data[0].url == "https://images.example/1.png?signature=s"
     assert "x-routing-artifacts" not in raw.headers
@@ -393,7 +393,7 @@ def test_an_image_at_an_address_is_passed_on_untouched(client, server):
 
 
 def test_an_image_is_edited(client, server):
-    """Several files in one form, and a mask."""
+    """A form with several images and a mask is passed on."""
     files = [("a.png", PICTURE, "image/png"), ("b.png", PICTURE + b"b", "image/png")]
     answer = client.images.edit(model="one/gpt-image-1", image=files, mask=("m.png", PICTURE), prompt="bluer")
     assert base64.b64decode(answer.data[0].b64_json) == PICTURE
@@ -406,7 +406,6 @@ def test_an_image_is_edited(client, server):
 
 
 def test_an_image_is_varied(client, server):
-    """By the call for that."""
     answer = client.images.create_variation(model="one/dall-e-2", image=("a.png", PICTURE))
     assert base64.b64decode(answer.data[0].b64_json) == PICTURE
     assert server.lab.requests[0].path == "/one/v1/images/variations"
@@ -414,7 +413,7 @@ def test_an_image_is_varied(client, server):
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_sketches_of_an_image_are_passed_on_and_the_image_is_kept(client, server, count):
-    """Each of those that were asked for; a sketch is nothing made."""
+    """Partial images are passed on; only completed ones are stored."""
     stream = client.images.generate(model="one/gpt-image-1", prompt="a cat", stream=True, partial_images=1, n=count)
     assert [each.type for each in stream] == [
         "image_generation.partial_image",
@@ -425,7 +424,7 @@ def test_sketches_of_an_image_are_passed_on_and_the_image_is_kept(client, server
 
 
 def test_a_whole_answer_comes_as_an_event_where_events_were_asked_for(client, server):
-    """As `whisper-1`, which does not stream, answers."""
+    """A provider that does not stream, as `whisper-1`, may answer a streamed call whole; it becomes one event."""
     server.lab.play({"one": ["unstreamed"]})
     stream = client.audio.transcriptions.create(model="one/whisper-1", file=SPOKEN, stream=True)
     (event,) = list(stream)
@@ -433,7 +432,7 @@ def test_a_whole_answer_comes_as_an_event_where_events_were_asked_for(client, se
 
 
 def test_a_stream_that_breaks_ends_with_an_error(client, server):
-    """And the log says what broke it."""
+    """A stream that breaks off raises in the client, and the log says why."""
     server.lab.play({"one": ["reset_mid_body"]})
     stream = client.audio.transcriptions.create(model="one/gpt-4o-transcribe", file=SPOKEN, stream=True)
     with pytest.raises(openai.APIError, match="broke off"):

@@ -1,4 +1,4 @@
-"""More calls than a process takes on: refused in words, shared between agents, and nothing is held that is over."""
+"""More calls than a process accepts: refused, shared fairly between agents, and every reservation is released."""
 
 from __future__ import annotations
 
@@ -34,14 +34,13 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs
 
 @pytest.fixture
 def loopback(demo: None) -> Iterator[Loopback]:
-    """Providers of this machine."""
     with loopback_providers() as providers:
         yield providers
 
 
 @pytest.fixture
 def four_places(settings: Any) -> Iterator[None]:
-    """For chat calls and for everything else, with one in line each."""
+    """Limit chat calls and other requests to four, one of them waiting."""
     settings.MAX_CALLS = settings.MAX_REQUESTS = 4
     for each in (calls, requests, lookups):
         renew(each)
@@ -51,7 +50,7 @@ def four_places(settings: Any) -> Iterator[None]:
 
 
 async def fill(places: FairSemaphore, unanswered: list[Call]) -> list[asyncio.Task[Call]]:
-    """The calls of one caller, under way: three have a place, one waits for it."""
+    """Start one caller's calls: three have a slot, one waits."""
     running = []
     for each in unanswered:
         running.append(asyncio.create_task(each.run()))
@@ -62,14 +61,13 @@ async def fill(places: FairSemaphore, unanswered: list[Call]) -> list[asyncio.Ta
 
 
 async def leave(unanswered: list[Call], running: list[asyncio.Task[Call]]) -> None:
-    """Their callers go."""
     for each in unanswered:
         each.left.set()
     await asyncio.wait(running)
 
 
 async def test_an_agent_that_fills_the_process_is_refused_and_another_one_served(key, loopback, four_places):
-    """503 `overloaded` with Retry-After, logged; when the callers leave, every place is free again."""
+    """The refusal is a logged 503 with Retry-After. After the disconnects every slot is free."""
     other = await asyncio.to_thread(key_of, "vision-agent")
     silent = [chat_call(key, "silent") for _ in range(4)]
     async with loopback.serve():
@@ -87,7 +85,7 @@ async def test_an_agent_that_fills_the_process_is_refused_and_another_one_served
 
 
 async def test_calls_that_come_at_once_with_a_new_key_need_one_lookup(key, loopback, settings):
-    """An agent that begins with many calls is not refused, however few keys may be looked up at a time."""
+    """Concurrent calls with a new key share one look-up, however few look-ups may run at a time."""
     settings.MAX_REQUESTS = 1
     renew(lookups)
     async with loopback.serve():
@@ -98,7 +96,9 @@ async def test_calls_that_come_at_once_with_a_new_key_need_one_lookup(key, loopb
 
 
 async def test_what_needs_a_thread_is_bounded_too_and_health_is_not(key, four_places):
-    """Uploads whose bodies do not come hold the places of their address; elsewhere somebody is served."""
+    """Uploads without a body hold the slots of their address, other requests are refused, and the health check is
+    answered.
+    """
     stuck = [Call([], upload_headers(key), path="/v1/files") for _ in range(4)]
     running = await fill(requests(), stuck)
     refused = await Call([b""], [(b"host", b"127.0.0.1")], "GET", "/api/v1/agents").run()
@@ -110,7 +110,9 @@ async def test_what_needs_a_thread_is_bounded_too_and_health_is_not(key, four_pl
 
 
 async def test_large_bodies_have_so_much_memory(key, loopback):
-    """Counted by what is announced before it is read; beyond that 503, and whatever was held is free afterwards."""
+    """Memory is reserved by Content-Length before a body is read; beyond the limit a call is a 503. Reservations are
+    released.
+    """
     large = chat_call(key, "plain", pieces=8, user="x" * 800_000)
     async with loopback.serve():
         assert bodies().take("somebody else", LARGE_BODIES_MIB // 2)
@@ -125,13 +127,12 @@ async def test_large_bodies_have_so_much_memory(key, loopback):
 
 
 def upload_headers(key: str) -> list[tuple[bytes, bytes]]:
-    """The head of an upload of some bytes."""
     bearer = f"Bearer {key}".encode()
     return [(b"host", b"127.0.0.1"), (b"authorization", bearer), (b"content-length", b"100")]
 
 
 async def test_however_many_files_of_one_agent_wait_for_a_reader_another_one_finds_a_thread():
-    """A reader takes seconds, and each file that waits for one takes a thread."""
+    """Reading a file takes seconds and occupies a thread, so one agent may not occupy all of them."""
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS))
     call = HttpCall("POST", "/", "", {}, "", "req_1", RequestBytes(b""), in_own_threads=True)
     is_read = threading.Event()

@@ -1,4 +1,4 @@
-"""Chat requests read: every form of CONTRACT §6, and where a wrong one is wrong."""
+"""Parsing of chat requests: every accepted form, and the place of each error."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ CSV = b64(b"a,b\n1,2\n")
 
 
 def test_blocks_of_thinking_in_the_history_are_thoughts():
-    """A conversation that began at the Messages API goes on here with its content as it was."""
+    """A conversation that began at the Messages API may continue here with its content unchanged."""
     blocks = [
         {"type": "thinking", "thinking": "hm", "signature": "sig"},
         {"type": "text", "text": "Yes."},
@@ -83,20 +83,21 @@ def test_blocks_of_thinking_in_the_history_are_thoughts():
     ],
 )
 def test_every_form_of_a_file_becomes_one_part(part, kind, mime_type, filename):
-    """Data, reference or get_artifact's own form: what it is comes from the bytes or from the store."""
+    """Inline data, a reference and `get_artifact`'s own form become one part, with the type found in the bytes or the
+    store.
+    """
     found = only_file(part)
     assert (found.kind, found.mime_type, found.filename) == (kind, mime_type, filename)
 
 
 def test_a_remote_image_keeps_its_address_and_is_never_fetched():
-    """There is no content, only the URL."""
     found = only_file(image("https://example.com/cat.jpg?size=1"))
     assert (found.url, found.content, found.kind) == ("https://example.com/cat.jpg?size=1", None, Kind.IMAGE)
 
 
 @pytest.mark.requirement("ABR-7.1")
 def test_a_tool_message_that_is_a_content_route_result_is_read_as_its_part():
-    """With or without the seed's status; the data is decoded, the artifact's id kept, a line leads it."""
+    """With or without `status`, the result's data is decoded and the artifact's id kept."""
     result = {
         "status": "success",
         "contentType": "image",
@@ -125,7 +126,7 @@ def test_a_tool_message_that_is_a_content_route_result_is_read_as_its_part():
 
 
 def test_words_that_only_look_like_a_tool_result_stay_words():
-    """A user's JSON is a user's JSON."""
+    """JSON in a user message stays text."""
     text = json.dumps({"contentType": "image", "routing": "image_url"})
     assert read(said(text)).chat.messages[0].parts == (TextPart(text),)
 
@@ -175,14 +176,13 @@ BAD: list[tuple[Any, str | None]] = [
 
 @pytest.mark.parametrize(("body", "param"), BAD)
 def test_a_wrong_request_is_refused_with_the_place(body, param):
-    """400 `invalid_request_error` naming where; the data that was sent is never in the sentence."""
+    """The refusal is a 400 that names the place and does not repeat inline data."""
     error = refusal(body)
     assert (error.status, error.param) == (400, param)
     assert "@@@" not in error.message
 
 
 def test_what_nests_too_deep_is_refused():
-    """However it is nested, and without running out of stack."""
     deep: Any = "x"
     for _ in range(200):
         deep = {"a": deep}
@@ -204,14 +204,14 @@ REQUESTS = st.recursive(
 
 @given(REQUESTS)
 def test_any_json_is_read_or_refused_and_nothing_else(value):
-    """No input leads to another exception: a request is understood, or told what is wrong with it."""
+    """Any input is parsed or raises `BadRequestError`, never another exception."""
     with suppress(BadRequestError):
         read(value)
 
 
 @given(st.text(max_size=200).filter(lambda text: text.isprintable()), st.floats(0, 2), st.integers(1, 10**6))
 def test_what_was_said_is_what_is_understood(text, temperature, most):
-    """Words and parameters arrive as they were; a parameter without a field of its own goes along."""
+    """Text and parameters are read unchanged; a parameter without a field of its own is passed on."""
     asked = read(said(text, temperature=temperature, max_tokens=most, seed=7, task_type="planning"))
     assert asked.chat.messages[0].text == text
     assert (asked.chat.temperature, asked.chat.max_tokens, asked.task_type) == (temperature, most, "planning")
@@ -220,7 +220,7 @@ def test_what_was_said_is_what_is_understood(text, temperature, most):
 
 @given(st.binary(max_size=300))
 def test_inline_bytes_arrive_as_they_are(data):
-    """Whatever they are taken for, the bytes behind the part are those that were sent."""
+    """Whatever type is detected, the part has the bytes that were sent."""
     part = only_file({"type": "file", "file": {"file_data": b64(data), "filename": "x.bin"}})
     assert part.content is not None
     assert b"".join(part.content.blob().blocks()) == data

@@ -1,4 +1,4 @@
-"""Callers that read too slowly, and a database that does not answer."""
+"""Clients that read too slowly, and a database that does not answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from routing_admin.gateway.admission import open_endpoint
 
 
 async def test_a_caller_that_takes_nothing_is_let_go():
-    """An answer that waits for its reader longer than it may ends with an error, which closes its upstream."""
+    """A send that waits longer than the limit raises `TimeoutError`, which closes the upstream connection."""
     never = asyncio.Event()
     sent = []
 
@@ -35,7 +35,9 @@ LOCKED = OperationalError("database is locked")
 
 @pytest.mark.parametrize(("fault", "status", "retry"), [(LOCKED, 503, "true"), (ZeroDivisionError(), 500, "false")])
 def test_a_fault_of_our_own_is_an_error_object_without_details(fault, status, retry):
-    """503 and "try again" while the database is away, never 401; 500 for everything else; no word of the fault."""
+    """A locked database is a 503 with Retry-After, any other exception a 500; neither message contains the
+    exception.
+    """
 
     @open_endpoint("GET")
     def view(request) -> HttpResponse:

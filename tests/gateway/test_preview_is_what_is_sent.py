@@ -1,8 +1,8 @@
-"""What is previewed is what is sent: the page, the agents' API, Simulate and the wire, byte for byte.
+"""A previewed payload is what is sent: the page, the agents' API, Simulate and the wire agree byte for byte.
 
-Files of many types go to five readers in each vendor's protocol, as calls of `auto` whose default route leads there.
-The lab keeps what arrives; a payload is compared whole, its language directive included, with each file's data put
-back where it says `<N bytes>`. The same files inside the request arrive as the stored ones do.
+Files of many types go to five readers in each vendor's protocol, as calls of `auto` whose default route has the reader
+as its candidate. The lab keeps the requests. A payload is compared whole, including its language directive, with each
+file's data inserted where it says `<N bytes>`. Inline files must arrive as the stored ones do.
 """
 
 from __future__ import annotations
@@ -59,24 +59,24 @@ MADE = {
     "wide.png": picture("PNG", (9000, 4)),
     "scan.pdf": picture("PDF", (120, 90)),
 }
-"""What is cut, scaled, and drawn for want of words."""
+"""A text that is cut, an image that is scaled, and a document without text that becomes page images."""
 
 TAKEN_APART = {
     *("photo.bmp", "photo.avif", "scan.pcx", "wide.png", "scan.pdf", "report.pdf", "office.docx", "openpyxl.xlsx"),
     *("talk.pptx", "letter.rtf", "book.epub", "letter.ott", "mail.msg", "study.ipynb", "page.html", "mail.eml"),
     *("page.mht", "files.zip", "tool.jar", "log.gz", "log.bz2", "log.xz", "files.tar", "letter.xhtml"),
 }
-"""What a process of its own takes apart, or may; inside requests these go to one reader of each protocol."""
+"""Files that a process of their own parses, or may parse. Inline, these go to one reader of each protocol."""
 
 UNTOUCHED = {"photo.png", "photo.jpg", "photo.gif", "photo.webp"}
 
 
 MANY = {Kind.TEXT: 2, Kind.AUDIO: 3, Kind.VIDEO: 3}
-"""Kinds of which every second or third type is enough: sound and film are measured by a process of their own, too."""
+"""Every second or third type of these kinds is enough. Audio and video are measured by a process of their own too."""
 
 
 def files() -> dict[str, bytes]:
-    """One sample of each type; of images and documents those that are named."""
+    """Return one sample of each type; of images and documents only those named above."""
     types: dict[str, tuple[str, bytes]] = {}
     kinds: dict[Kind, list[str]] = {kind: [] for kind in Kind}
     for each in SAMPLES:
@@ -93,8 +93,6 @@ FILES = files()
 
 @dataclass(frozen=True)
 class Place:
-    """A service of one reader: where the default route leads."""
-
     protocol: str
     reader: str
 
@@ -103,7 +101,7 @@ class Place:
         return f"{self.protocol}-{self.reader.replace('+', '-')}"
 
     def lead_here(self) -> None:
-        """The default route has this one candidate, with parameters of its own."""
+        """Make this service the only candidate of the default route, which has parameters of its own."""
         TaskRoute.objects.filter(task_type="default").update(temperature=0.3, max_tokens=77)
         route = TaskRoute.objects.get(task_type="default")
         route.candidates.filter(position__gt=1).delete()
@@ -113,20 +111,20 @@ class Place:
 
 @dataclass
 class Stored:
-    """A file of the text agent's, and the payloads that the API previews, by service."""
+    """A file of the text agent, and its previewed payloads by service."""
 
     name: str
     data: bytes
     row: Artifact
     payloads: Mapping[str, Any] = field(default_factory=dict)
     only_converted: frozenset[str] = frozenset()
-    """Services that get all of it in another form."""
+    """Services that receive the whole file in another form."""
     native: frozenset[str] = frozenset()
 
     def arrives_inline(self, body: bytes, place: Place) -> bytes:
-        """What arrives for the same file inside a request, by what arrives for the reference.
+        """Return what must arrive for the inline file, given what arrives for the reference.
 
-        An image or a scan that is there whole in another form is not stored for that, so its lead names no reference.
+        An image or a scan that is converted whole is not stored for that, so its text names no reference.
         """
         return REFERENCE.sub(b"", body) if place.service in self.only_converted else body
 
@@ -136,7 +134,7 @@ class Stored:
         return {"type": "file", "file": {"file_id": self.row.ref}}
 
     def inline(self, place: Place) -> dict[str, Any]:
-        """The file itself as a part; an image that arrives as it is needs no name and goes as an `image_url`."""
+        """Return the file as an inline part. An image that is sent unchanged needs no name and is an `image_url`."""
         url = f"data:{self.row.mime_type};base64,{base64.b64encode(self.data).decode()}"
         if self.row.kind == Kind.IMAGE and place.service in self.native:
             return {"type": "image_url", "image_url": {"url": url}}
@@ -144,12 +142,11 @@ class Stored:
 
 
 def compact(value: Any) -> bytes:
-    """JSON as it stands on the wire."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def put_back(shown: Any, sent: Any, data: bytes) -> Any:
-    """The payload with the data that arrived where it says how many bytes there are: the file's, or another image."""
+    """Replace each `<N bytes>` of the payload by the data that was sent, which is the file's or a converted image's."""
     if isinstance(shown, str) and (elided := SIZE.search(shown)):
         lead = shown[: elided.start()]
         arrived = base64.b64decode(sent.removeprefix(lead), validate=True)
@@ -165,7 +162,7 @@ def put_back(shown: Any, sent: Any, data: bytes) -> Any:
 
 
 def payloads_on_page(admin: Client, artifact: str, places: Sequence[Place]) -> dict[str, bytes]:
-    """What the page of an artifact shows of each service when its card is opened, as it would stand on the wire."""
+    """Return the payload that an artifact's page shows for each service, encoded as it is sent upstream."""
     opened = {"fragment": "card"}
     cards = [admin.get(f"/artifacts/{artifact}/", {"service": each.service, **opened}) for each in places]
     text = "".join(card.content.decode() for card in cards)
@@ -173,7 +170,6 @@ def payloads_on_page(admin: Client, artifact: str, places: Sequence[Place]) -> d
 
 
 async def send(key: str, parts: Sequence[Mapping[str, Any]], lab: Lab) -> list[bytes]:
-    """The body that arrived for a call of `auto` with each part, in order."""
     arrived = []
     for part in parts:
         body = json.dumps({"model": "auto", "messages": [{"role": "user", "content": [part]}]}).encode()
@@ -186,7 +182,7 @@ async def send(key: str, parts: Sequence[Mapping[str, Any]], lab: Lab) -> list[b
 
 @pytest.fixture(params=PROTOCOLS)
 def places(request: pytest.FixtureRequest, demo: None, lab: Lab) -> list[Place]:
-    """Five services at one provider of the lab, in place of the demo's."""
+    """Create five services at one provider of the lab, in place of the demo's."""
     protocol = request.param
     Service.objects.update(enabled=False)
     provider = Provider.objects.create(
@@ -211,7 +207,6 @@ def lab() -> Iterator[Lab]:
 
 @pytest.fixture
 def artifacts(places: list[Place], text_agent: AgentProgram) -> list[Stored]:
-    """Every file, stored and previewed."""
     places[0].lead_here()
     found = []
     for name, data in FILES.items():
@@ -227,7 +222,7 @@ def artifacts(places: list[Place], text_agent: AgentProgram) -> list[Stored]:
 def test_page_preview_simulation_and_wire_say_the_same_of_every_file(
     artifacts: list[Stored], places: list[Place], text_agent: AgentProgram, admin: Client, lab: Lab
 ) -> None:
-    """Whole payloads for five readers, as a reference and inside the request."""
+    """Whole payloads agree for five readers, for a reference and for an inline file."""
     assert len(artifacts) >= 150
     for each in artifacts:
         on_page = payloads_on_page(admin, each.row.pk, places)

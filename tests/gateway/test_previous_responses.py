@@ -1,4 +1,4 @@
-"""`previous_response_id`: a call goes on from an answer that its agent was given, as if it had sent all before."""
+"""`previous_response_id`: a call continues from an answer of its agent as if it had sent the whole conversation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FIRST, SECOND, THIRD = ({"role": "user", "content": words} for words in ("Plan a
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing waits, neither in memory from another test nor for another process."""
+    """Clear answers waiting from other tests, and do not wait for other processes."""
     monkeypatch.setattr(kept_answers(), "_waiting", {})
     monkeypatch.setattr(references, "RETRY_DELAYS", ())
 
@@ -47,9 +47,8 @@ def words_of(answer: Any) -> str:
 
 @pytest.mark.parametrize("is_written", [False, True])
 def test_a_call_goes_on_from_an_answer_as_if_it_had_sent_all_before(key: str, is_written: bool) -> None:
-    """From memory, or from the rows as in any other process; turn by turn, and again from an earlier one.
-
-    Instructions are those of each call.
+    """A call may continue from memory or from the rows, from the last answer or an earlier one. Instructions are not
+    inherited.
     """
     first = answered(key, "Plan a picnic", instructions="Be brief.")
     conversation = [FIRST, *first["output"], SECOND]
@@ -64,7 +63,7 @@ def test_a_call_goes_on_from_an_answer_as_if_it_had_sent_all_before(key: str, is
 
 
 def test_what_the_earlier_input_referred_to_is_part_of_it(key: str) -> None:
-    """References are kept as the items that they meant, whose answer may be gone by then."""
+    """References are kept as the items they resolved to, since the answers they refer to may expire first."""
     item = answered(key, [FIRST])["output"][0]
     kept_answers().write()
     earlier = list(KeptAnswer.objects.values_list("pk", flat=True))
@@ -81,7 +80,9 @@ def test_an_item_of_the_conversation_is_not_referred_to_again(key: str) -> None:
 
 
 def test_files_and_tools_of_the_conversation_come_along(key: str) -> None:
-    """A picture that was sent, and a call with its result; places in the new input are the caller's."""
+    """Images of the conversation are included. Places in errors and headers refer to the new input; those before it are
+    under `previous_response_id`.
+    """
     picture = {"role": "user", "content": [{"type": "input_image", "image_url": PNG_URL}]}
     first = answered(key, [picture])
     assert "image" in words_of(answered(key, [SECOND], first["id"]))
@@ -103,8 +104,10 @@ REFUSED = [
     "resp_1",
     "",
     "x" * 100_000,
+    # An id begins with its time: 1970 and 2106.
     f"resp_{'0' * 24}",
     f"resp_{'f' * 24}",
+    # Arabic digits, which `int` accepts.
     "resp_٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠",
     "resp_\x00",
 ]
@@ -112,7 +115,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("identity", REFUSED)
 def test_what_is_not_kept_is_refused_with_a_way_out(key: str, identity: str) -> None:
-    """By OpenAI's code, with what to do; the log has it."""
+    """An unknown id has OpenAI's error code, and the message suggests `store: false`."""
     answer = ask(key, [SECOND], identity)
     error = answer.json()["error"]
     assert (answer.status_code, error["param"]) == (400, "previous_response_id")
@@ -134,7 +137,7 @@ def test_a_call_that_goes_on_has_an_input(key: str, items: object) -> None:
 
 
 def test_another_agent_does_not_go_on(key: str) -> None:
-    """Neither from memory nor from the rows."""
+    """Another agent's id is refused, from memory and from the rows."""
     first, other = answered(key, [FIRST]), key_of("vision-agent")
     for _ in range(2):
         assert ask(other, [SECOND], first["id"]).status_code == 400
@@ -158,7 +161,7 @@ def test_an_installation_that_keeps_nothing_says_so(key: str, settings: Any) -> 
 
 
 def test_a_conversation_lasts_as_long_as_its_last_answer(key: str) -> None:
-    """What it continues is kept as long, though it was answered earlier; a branch that nobody continued is not."""
+    """Continuing extends the expiry of the earlier answers, but not of a branch that was not continued."""
     first = answered(key, [FIRST])
     branch = answered(key, [THIRD], first["id"])
     kept_answers().write()
@@ -166,7 +169,8 @@ def test_a_conversation_lasts_as_long_as_its_last_answer(key: str) -> None:
     KeptAnswer.objects.update(expires_at=soon)
     second = answered(key, [SECOND], first["id"])
     kept_answers().write()
-    assert KeptAnswer.objects.filter(expires_at__gt=soon).count() == 4  # both answers and what they were given to
+    # Two answers and the input of each.
+    assert KeptAnswer.objects.filter(expires_at__gt=soon).count() == 4
     KeptAnswer.objects.filter(expires_at=soon).delete()
     assert ask(key, [THIRD], second["id"]).status_code == 200
     assert ask(key, [SECOND], branch["id"]).status_code == 400
@@ -183,7 +187,7 @@ def test_a_conversation_resolves_to_no_more_than_it_might_have_sent(key: str, se
 
 
 def test_an_input_that_is_too_large_is_not_kept(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its answer is given, and its items can be referred to."""
+    """The call is answered, and the answer's items can be referred to."""
     monkeypatch.setattr(store, "MAX_BYTES", 2000)
     first = answered(key, [{**FIRST, "unknown": "x" * 4000}])
     assert ask(key, [SECOND], first["id"]).json()["error"]["code"] == "previous_response_not_found"
@@ -200,13 +204,14 @@ TURNS = st.lists(
 def test_every_branch_of_every_conversation_is_found_whole(
     turns: list[tuple[int, list[str], bool]], longest: int
 ) -> None:
-    """Whatever is continued, written or not yet, and however long: nothing is lost, doubled or out of order."""
+    """Whichever answer is continued, written yet or not, a conversation has no lost, repeated or misplaced items."""
     kept, conversations, most = KeptAnswers(), [[]], store.MAX_TURNS  # type: ignore[var-annotated]
     keys: list[str] = []
     store.MAX_TURNS = longest
     try:
         for number, (at, said, is_written) in enumerate(turns):
-            place, key = at % (number + 1), f"{number:024x}"  # 0 begins a conversation
+            # Place 0 begins a conversation.
+            place, key = at % (number + 1), f"{number:024x}"
             before, earlier = kept.find_conversation("one", keys[place - 1], 10**6) or ([], []) if place else ([], [])
             assert earlier == conversations[place]
             answer = [{"id": f"msg_{key}00", "text": f"answer {number}"}]
@@ -226,7 +231,7 @@ def test_every_branch_of_every_conversation_is_found_whole(
 
 
 def test_one_row_of_a_conversation_that_is_gone_refuses_it() -> None:
-    """Half a conversation would be another one."""
+    """A conversation with a missing row is refused, since the rest would be a different conversation."""
     kept = KeptAnswers()
     kept.keep("one", Turn.of(["a"]), "0" * 24, [])
     kept.keep("one", Turn.of(["a", "b"], ["0" * 24], 1), "1" * 24, [])

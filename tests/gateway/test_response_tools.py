@@ -1,4 +1,4 @@
-"""Tools and items of Responses beyond functions: namespaces, the shell, and what only OpenAI understands."""
+"""Tools and items of the Responses API beyond functions: namespaces, the shell, and those only OpenAI understands."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ENOUGH = {
     **dict.fromkeys(("function_call", "function_call_output", "local_shell_call"), CALLED),
     **dict.fromkeys(("custom_tool_call", "custom_tool_call_output"), CALLED),
 }
-"""What an item needs to be read, by its type."""
+"""The required fields of an item, by its type."""
 TOOL = {"type": "function", "name": "add", "parameters": {"type": "object"}}
 
 
@@ -51,7 +51,9 @@ NAMESPACE = {
 
 
 def test_tools_of_a_namespace_are_offered_under_one_name_and_called_by_their_own():
-    """As Codex groups those of other servers: in the list or in an item, whole, streamed, and back in the next turn."""
+    """Codex groups the tools of other servers in namespaces. They are offered with a joined name and returned with
+    their own, whole, streamed and in the next turn.
+    """
     call = call_of({"type": "additional_tools", "tools": [NAMESPACE]}, SAID, tools=[TOOL])
     assert [tool.name for tool in call.chat.tools] == ["add", "files__find"]
     assert call.chat.inner == ("input[0].tools[0].description",)
@@ -69,7 +71,7 @@ def test_tools_of_a_namespace_are_offered_under_one_name_and_called_by_their_own
 
 
 def test_a_long_name_of_a_namespaces_tool_is_cut_the_same_way_each_time():
-    """To what every vendor takes, and apart from another of the same beginning."""
+    """A joined name is cut to the 64 characters that every vendor accepts, and stays distinct and stable."""
     one, two = (join_name("n" * 60, name) for name in ("find", "list"))
     assert len(one) == len(two) == 64
     assert one != two
@@ -77,7 +79,7 @@ def test_a_long_name_of_a_namespaces_tool_is_cut_the_same_way_each_time():
 
 
 def test_a_call_of_openais_own_shell_is_a_call_with_its_result():
-    """So that a conversation that was begun elsewhere goes on."""
+    """A conversation that began elsewhere continues with OpenAI's shell calls as ordinary tool calls."""
     action = {"type": "exec", "command": ["ls"]}
     called, answered = call_of(
         {"type": "local_shell_call", "call_id": "c1", "action": action},
@@ -88,7 +90,6 @@ def test_a_call_of_openais_own_shell_is_a_call_with_its_result():
 
 
 def words_in(hint: object) -> Iterator[str]:
-    """The words that a type allows."""
     for each in get_args(hint):
         yield from [each] if isinstance(each, str) else words_in(each)
 
@@ -98,11 +99,14 @@ KINDS = {word for each in get_args(ResponseInputItemParam) for word in words_in(
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_every_item_that_openai_names_is_read_named_or_refused(kind):
-    """A new one in its client fails here: nothing is dropped unseen, and nothing known is refused as unknown."""
+    """Every item type of OpenAI's client is read, listed by its path or refused by name. A new type in the client fails
+    here.
+    """
     item = {"type": kind, **ENOUGH.get(kind, {})}
     if kind == "item_reference":
         with pytest.raises(BadRequestError):
-            call_of(item)  # it is replaced by the item before it is read
+            # A reference is replaced by its item before the request is parsed.
+            call_of(item)
     elif kind == "compaction_trigger":
         with pytest.raises(BadRequestError) as refused:
             call_of(item)
@@ -117,11 +121,11 @@ THROUGH = {
     *("metadata", "moderation", "safety_identifier", "service_tier", "top_logprobs", "user"),
     *("prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"),
 }
-"""What chat completions have, too, and goes along."""
+"""Parameters that chat completions have too, passed on."""
 
 
 def test_every_parameter_that_openai_names_is_read_passed_or_named():
-    """And Codex's own, `client_metadata`, is refused by nobody."""
+    """Codex's own parameter, `client_metadata`, is accepted too."""
     assert set(get_type_hints(ResponseCreateParamsBase)) - OURS == THROUGH | VENDORS_OWN.keys() - {"client_metadata"}
     chat = call_of(SAID, **dict.fromkeys(sorted(VENDORS_OWN), "x")).chat
     assert [item.path for item in chat.vendor] == sorted(VENDORS_OWN)

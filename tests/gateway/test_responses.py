@@ -1,4 +1,4 @@
-"""The door of OpenAI's Responses: items, tools, reasoning, files, what is refused; what Codex sends."""
+"""OpenAI's Responses API in this process: items, tools, reasoning, files, refusals, and what Codex sends."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def write(deltas: Iterable[Delta], finish: Finish | None = None) -> list[dict[st
 
 
 def test_a_question_is_answered_in_a_response(key):
-    """Words in, one message out; who answered stands in our headers, the row in the log."""
+    """Text becomes one message item, and our headers name the model."""
     answer = post(key, request("Plan a picnic", instructions="Be brief."), "/v1/responses")
     body = answer.json()
     assert (body["object"], body["status"], body["model"], body["store"]) == (
@@ -73,7 +73,7 @@ def test_a_question_is_answered_in_a_response(key):
 
 
 def test_what_a_model_said_in_items_is_one_turn():
-    """Reasoning, words and calls are one message again, and results of tools stand behind it."""
+    """Reasoning, text and calls become one assistant message, followed by the tool results."""
     reasoning = response_json(Answer("", reasoning="hm", thoughts=(THOUGHT,)), CALL, "m", ORIGIN)["output"][0]
     asked, told_, called, result, more = messages(
         request(
@@ -107,7 +107,7 @@ def test_what_a_model_said_in_items_is_one_turn():
     ],
 )
 def test_files_stand_in_messages_and_in_results_of_tools(part, kind):
-    """Data or an address; as a part of what a person says and of what a tool gave back."""
+    """Inline data and URLs are read in user messages and in tool results."""
     said, given = messages(request(user(part), {"type": "function_call_output", "call_id": "c", "output": [part]}))
     for message in (said, given):
         (file,) = message.parts
@@ -116,7 +116,9 @@ def test_files_stand_in_messages_and_in_results_of_tools(part, kind):
 
 
 def test_parameters_have_their_canonical_places():
-    """The shape of the answer, effort, verbosity, tools flat and of free text; what the vendor runs is named."""
+    """Response format, effort, verbosity, tools and custom tools are read; tools that the vendor runs are kept for it
+    by name.
+    """
     schema = {"type": "object", "properties": {}}
     body = request(
         "x",
@@ -170,14 +172,13 @@ def test_parameters_have_their_canonical_places():
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_refused_with_its_place(body, param):
-    """What would need us to keep answers as well, with what to do instead."""
     with pytest.raises(BadRequestError) as refused:
         parse(body, lambda _: None)
     assert refused.value.param == param
 
 
 def test_items_that_only_their_provider_understands_are_kept_for_it_and_named_elsewhere():
-    """A search that OpenAI ran is nothing another model can read."""
+    """An item of OpenAI's own search is kept for OpenAI, and listed as dropped for another vendor."""
     chat = parse(
         request({"type": "web_search_call", "id": "ws_1"}, user({"type": "input_text", "text": "x"})), print
     ).chat
@@ -200,12 +201,12 @@ def test_items_that_only_their_provider_understands_are_kept_for_it_and_named_el
     ],
 )
 def test_only_what_reads_rows_or_large_files_needs_a_thread(item, threaded):
-    """Words and small pictures are looked at where they are."""
+    """Text and small images are read on the event loop."""
     assert needs_thread(request(item), 1000) is threaded
 
 
 def test_an_answer_has_its_items_in_order():
-    """Reasoning with what its model wants back, words with what they rest on, images, calls."""
+    """Reasoning with its signature, text with citations, and images are in order."""
     cited = {"type": "url_citation", "url_citation": {"url": "https://example.org/", "start_index": 0, "end_index": 5}}
     image = Media(Kind.IMAGE, "image/png", base64.b64encode(PNG).decode())
     sound = Media(Kind.AUDIO, "audio/wav", "AA==", artifact_id="a1")
@@ -223,7 +224,7 @@ def test_an_answer_has_its_items_in_order():
      ("content_filter", "incomplete", "content_filter")],
 )  # fmt: skip
 def test_a_cut_answer_is_incomplete_whole_and_streamed(word, status, reason):
-    """With the reason in the words of Responses."""
+    """The reason has the name of the Responses API."""
     whole = response_json(Answer("x", finish_reason=word), CALL, "m", ORIGIN)
     streamed = write([Delta("x")], Finish(word))[-1]
     for response in (whole, streamed["response"]):
@@ -233,7 +234,7 @@ def test_a_cut_answer_is_incomplete_whole_and_streamed(word, status, reason):
 
 
 def test_a_stream_is_the_same_response_as_the_whole():
-    """Every item opens and closes, its pieces are its words, and the last event holds all of it."""
+    """Every item is added and done, its deltas join to its text, and the last event has all items."""
     thought = Delta(thoughts=(THOUGHT,))
     calls = [
         ToolCallDelta(0, "c0", "add", '{"x"'), ToolCallDelta(1, "c1", "sub", "{"),
@@ -255,7 +256,7 @@ def test_a_stream_is_the_same_response_as_the_whole():
 
 
 def test_a_refusal_and_citations_are_parts_of_the_message():
-    """Both stand in the item at its end."""
+    """A refusal and citations are parts of the completed message item."""
     events = ResponseEvents(ResponseHead("m", CALL.chat), ORIGIN)
     cited = {"type": "url_citation", "url_citation": {"url": "https://example.org/"}}
     stream = (
@@ -269,7 +270,7 @@ def test_a_refusal_and_citations_are_parts_of_the_message():
 
 
 def test_every_field_of_a_response_has_a_value_that_strict_clients_take():
-    """What was asked comes back; where nothing was, OpenAI's usual numbers, for null is none of theirs."""
+    """The request's parameters are repeated. The others have OpenAI's defaults, since strict clients refuse null."""
     usual = response_json(Answer("x"), CALL, "m", ORIGIN)
     shape = {"type": "json_schema", "name": "n", "schema": {"type": "object"}, "strict": True}
     more = {"metadata": {"a": "b"}, "prompt_cache_key": "k", "text": {"format": shape}}
@@ -284,7 +285,7 @@ def test_every_field_of_a_response_has_a_value_that_strict_clients_take():
 
 
 def test_a_break_is_a_failed_response():
-    """With one of OpenAI's codes, ours beside it; nothing follows."""
+    """An error has one of OpenAI's codes with ours beside it, and is the last event."""
     events = ResponseEvents(ResponseHead("m", CALL.chat), ORIGIN)
     last = told(events.write_delta(Delta("x")) + events.write_error(GatewayError(502, "stream_broken", "Broke."), "r"))[
         -1
@@ -295,6 +296,5 @@ def test_a_break_is_a_failed_response():
 
 
 def test_words_alone_are_a_users_message():
-    """As the simplest call writes it."""
     (message,) = messages(request("hello"))
     assert (message.role, message.parts) == (Role.USER, (TextPart("hello"),))

@@ -1,4 +1,4 @@
-"""The door of Responses over real sockets, with OpenAI's own client, as coding agents use it."""
+"""The Responses API over real sockets with OpenAI's own client, as coding agents use it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def client(server: Server) -> openai.OpenAI:
 @pytest.mark.smoke
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 def test_whole_and_streamed_over_each_protocol(client, upstream):
-    """The same words either way; the last event has the whole response and the count."""
+    """A whole answer and a stream have the same text, and the last event has the whole response with its usage."""
     asked = {"model": f"{upstream}/lab", "input": "hello", "instructions": "Be brief.", "store": False}
     whole = client.responses.create(**asked)
     with client.responses.stream(**asked) as stream:
@@ -50,7 +50,7 @@ def test_whole_and_streamed_over_each_protocol(client, upstream):
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_tool_is_called_and_its_result_goes_back(client, upstream, streamed):
-    """Two turns: the call with its arguments, then words about the result."""
+    """The model calls a tool, receives its result and answers."""
     asked = {"model": f"{upstream}/fault:capable", "tools": [TOOL], "include": ["reasoning.encrypted_content"]}
     asked["reasoning"] = {"effort": "low"}
     first = [{"role": "user", "content": "double 4"}]
@@ -69,7 +69,9 @@ def test_a_tool_is_called_and_its_result_goes_back(client, upstream, streamed):
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_thinking_goes_back_to_whom_it_came_from(client, server, streamed):
-    """In an item that nobody but us reads; its model gets its own signature, another one none."""
+    """The reasoning item is opaque to the client. The model that made it receives its own signature back; another model
+    receives none.
+    """
     thinking = {"type": "enabled", "budget_tokens": 2000}
     asked = {"tools": [TOOL], "max_output_tokens": 3000, "extra_body": {"thinking": thinking}}
     mine = {**asked, "model": "by-anthropic/fault:capable"}
@@ -91,7 +93,7 @@ def test_thinking_goes_back_to_whom_it_came_from(client, server, streamed):
 
 
 def test_a_screenshot_in_a_tool_result_reaches_a_text_model_as_words(client, server):
-    """The first candidate fails; the second, which only reads, is told of the picture and who can read it."""
+    """After the first candidate fails, the second, a text model, receives a description of the image."""
     server.lab.play({"one": ["http_503"] * 3, "two": "ok"})
     shot = {"type": "input_image", "image_url": PNG_URL}
     turns = [
@@ -108,7 +110,7 @@ def test_a_screenshot_in_a_tool_result_reaches_a_text_model_as_words(client, ser
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 async def test_the_asynchronous_client_does_all_of_it(server, upstream):
-    """Whole, streamed, and with a tool, from an event loop; every answer is strictly of the client's types."""
+    """Whole answers, streams and tools work from an event loop, in the client's strict types."""
     ours = {"api_key": server.key, "base_url": server.url + "/v1", "max_retries": 0}
     async with openai.AsyncOpenAI(**ours, _strict_response_validation=True) as client:
         whole = await client.responses.create(model=f"{upstream}/lab", input="hello")
@@ -129,7 +131,7 @@ class Doubled(BaseModel):
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 def test_an_answer_is_parsed_by_its_type(client, upstream):
-    """Whole and streamed, by the schema that the client makes of it."""
+    """An answer follows the schema that the client derives from a type, whole and streamed."""
     asked = {"model": f"{upstream}/fault:capable", "input": "the number 4", "text_format": Doubled}
     with client.responses.stream(**asked) as stream:
         streamed = stream.get_final_response()
@@ -148,7 +150,7 @@ def test_an_answer_is_parsed_by_its_type(client, upstream):
     ],
 )
 def test_the_clients_error_classes(client, step, error, streamed):
-    """An upstream's refusal is the class that the client has for it; a stream that never began is one, too."""
+    """An upstream refusal raises the client's class for its status, for a stream too."""
     with pytest.raises(error) as caught:
         client.responses.create(model=f"one/fault:{step}", input="hello", stream=streamed)
     assert caught.value.code
@@ -156,7 +158,6 @@ def test_the_clients_error_classes(client, step, error, streamed):
 
 
 def test_a_wrong_key_is_the_clients_authentication_error(server):
-    """Refused before anything is read."""
     stranger = openai.OpenAI(api_key="ra_00000000_wrong", base_url=server.url + "/v1", max_retries=0)
     with pytest.raises(openai.AuthenticationError) as caught:
         stranger.responses.create(model="auto", input="hello")
@@ -164,14 +165,13 @@ def test_a_wrong_key_is_the_clients_authentication_error(server):
 
 
 def test_what_would_have_to_be_kept_is_refused(client):
-    """With the field that asks for it."""
+    """An unknown `previous_response_id` is refused by its name."""
     with pytest.raises(openai.BadRequestError) as caught:
         client.responses.create(model="auto", input="hello", previous_response_id="resp_1")
     assert caught.value.param == "previous_response_id"
 
 
 def test_a_stream_that_breaks_ends_as_a_failed_response(client):
-    """No end is made up."""
     with client.responses.stream(model="one/fault:reset_mid_body", input="hello") as stream:
         events = list(stream)
     assert events[-1].type == "response.failed"

@@ -1,4 +1,4 @@
-"""Both kinds of secrets are changed while calls go on, and no call fails."""
+"""Both kinds of secrets are rotated during calls, and no call fails."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from tests.gateway.serving import ROOT, Server, manage, routing
 
 @pytest.fixture
 def keyed() -> Iterator[Installation]:
-    """An installation whose provider has a stored key."""
     with installed() as installation:
         content = routing(installation.lab)
         next(each for each in content["providers"] if each["providerName"] == "one")["apiKey"] = "sk-one-0123456789"
@@ -36,7 +35,9 @@ def rotate(installation: Installation, *words: str) -> subprocess.CompletedProce
 
 
 def test_no_call_fails_while_both_secrets_change(keyed: Installation) -> None:
-    """Law: old keys, sessions and stored provider keys stay good, new keys come in at once, and old secrets can go."""
+    """Agent keys, sessions and stored provider keys remain valid, new keys work at once, and old secrets can be
+    dropped.
+    """
     with keyed.serve("--workers", "2") as server:
         person, statuses, over = Person(server).sign_in(), [], []
 
@@ -55,13 +56,16 @@ def test_no_call_fails_while_both_secrets_change(keyed: Installation) -> None:
         assert at_once(call, change) == []
         assert set(statuses) == {200}
     files = {name: (keyed.directory / name).read_text() for name in ("secret_key", "keys")}
+    # A comma would precede an older secret.
     assert not any("," in text for text in files.values())
     with keyed.serve() as server:
         assert chat(server, "after-it-all").status == 200
 
 
 def turn_over(installation: Installation, server: Server, person: Person) -> None:
-    """New secrets, then an end of the old ones, with edits between, by which every process reads all of it anew."""
+    """Rotate to new secrets and drop the old ones, with edits in between after which every process reads everything
+    again.
+    """
     before = (installation.directory / "secret_key").read_text()
     done = rotate(installation, "--new")
     assert (done.returncode, done.stderr) == (0, "")
@@ -86,7 +90,7 @@ def turn_over(installation: Installation, server: Server, person: Person) -> Non
 
 
 def rows_behind(installation: Installation) -> list[str]:
-    """Agents of keys that came in, and are still signed with the older secret."""
+    """Return the agents of used keys that are still signed with the older secret."""
     newest = "select signed_with from capabilities_agentkey order by id desc limit 1"
     return [
         name

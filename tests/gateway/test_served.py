@@ -1,4 +1,4 @@
-"""The data plane over real sockets: the official client, streams, breaks, callers that go away, the log."""
+"""/v1 over real sockets: the official client, streams, broken streams, disconnects, the log."""
 
 from __future__ import annotations
 
@@ -30,18 +30,17 @@ HELLO = [{"role": "user", "content": "hello"}]
 
 
 def scenario(server: Server, **script: object) -> None:
-    """A new script for the lab, and nothing remembered of the old one's requests."""
+    """Give the lab a new script and forget the requests of the old one."""
     server.lab.play(script)  # type: ignore[arg-type]
 
 
 def model(step: str) -> str:
-    """A model's name that tells the lab what to play."""
     return f"one/fault:{step}"
 
 
 @pytest.mark.smoke
 def test_the_official_client_gets_an_answer_and_a_stream(client):
-    """`task:planning` before any key is entered, whole and streamed; the stream's pieces are the whole."""
+    """`task:planning` answers without provider keys, and a stream's chunks join to the whole answer."""
     whole = client.chat.completions.create(model="task:planning", messages=HELLO)
     assert "hello" in (whole.choices[0].message.content or "")
     assert whole.usage
@@ -58,7 +57,6 @@ def test_the_official_client_gets_an_answer_and_a_stream(client):
 
 
 async def test_the_official_asynchronous_client_gets_an_answer_and_a_stream(server):
-    """The same from an event loop."""
     async with openai.AsyncOpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0) as client:
         whole = await client.chat.completions.create(model="auto", messages=HELLO)
         stream = await client.chat.completions.create(model="auto", messages=HELLO, stream=True)
@@ -67,7 +65,7 @@ async def test_the_official_asynchronous_client_gets_an_answer_and_a_stream(serv
 
 
 def test_a_file_is_uploaded_and_asked_about(client, server):
-    """The Files API's id works as `file_id`: a text file is read, a picture is described with its reference."""
+    """An id of the Files API works as `file_id`: a text file is read, an image is described with its reference."""
     made = client.files.create(file=("notes.txt", b"The password is swordfish."), purpose="user_data")
     part = {"type": "file", "file": {"file_id": made.id}}
     told = client.chat.completions.create(model="auto", messages=[{"role": "user", "content": [part]}])
@@ -83,7 +81,7 @@ def test_a_file_is_uploaded_and_asked_about(client, server):
 
 
 def test_a_picture_falls_back_to_who_can_see_it_and_the_timeline_says_so(client, server):
-    """`task:design`: [503, ok], the header says `image=native`, the timeline how each candidate got it."""
+    """After a 503 the second candidate receives the image, and the timeline has each candidate's delivery."""
     raw = client.chat.completions.with_raw_response.create(**said(image(), model="task:design"))
     assert raw.headers["x-routing-attempts"] == "2"
     assert raw.headers["x-routing-adaptation"] == "image=native"
@@ -93,7 +91,7 @@ def test_a_picture_falls_back_to_who_can_see_it_and_the_timeline_says_so(client,
 
 
 def test_inline_media_that_is_described_carries_a_reference_that_can_be_opened(client):
-    """Stored once, however often it comes; another agent's `get_artifact` would find it."""
+    """An inline image is stored once however often it is sent, and its description has the reference."""
     texts = {client.chat.completions.create(**said(image(), model="auto")).choices[0].message.content for _ in (1, 2)}
     assert len(texts) == 1
     ref = next(word for word in texts.pop().split() if word.startswith("artifact:"))
@@ -101,7 +99,9 @@ def test_inline_media_that_is_described_carries_a_reference_that_can_be_opened(c
 
 
 def test_a_limit_on_tokens_reaches_a_provider_that_refuses_its_usual_name(client, server):
-    """Whole and streamed: asked again as `max_completion_tokens`, and from then on at once; it is never left out."""
+    """A provider that refuses `max_tokens` is called again with `max_completion_tokens`, and from then on at once. The
+    limit is never dropped.
+    """
     scenario(server)
     picky = {"model": model("parameter:param=max_tokens"), "messages": HELLO}
     whole = client.chat.completions.create(**picky, max_tokens=7)
@@ -115,7 +115,7 @@ def test_a_limit_on_tokens_reaches_a_provider_that_refuses_its_usual_name(client
 
 @pytest.mark.requirement("MMR-P8", "MMR-E4")
 def test_a_failing_provider_is_left_for_the_next_one(client, server):
-    """503 and 429 lead on; the answer comes from the third, and the log has all three."""
+    """A 503 and a 429 move on to the next candidate, and the log has all three attempts."""
     scenario(server, one=["http_503"], two=["http_429"], three=["say:from three"])
     raw = client.chat.completions.with_raw_response.create(model="task:chain", messages=HELLO)
     assert raw.parse().choices[0].message.content == "from three"
@@ -136,7 +136,9 @@ def test_a_failing_provider_is_left_for_the_next_one(client, server):
     ],
 )
 def test_what_is_raised_at_once_reaches_the_caller_with_its_own_status(client, server, step, status, code):
-    """An upstream's 401 is not the agent's: 502 `upstream_auth`; every error says who refused, and carries attempts."""
+    """An upstream's 401 is not the agent's, so it becomes a 502 `upstream_auth`. Every error names the provider and has
+    the attempts.
+    """
     scenario(server, one=step)
     with pytest.raises(openai.APIStatusError) as caught:
         client.chat.completions.create(model="task:chain", messages=HELLO)
@@ -150,7 +152,7 @@ def test_what_is_raised_at_once_reaches_the_caller_with_its_own_status(client, s
 
 
 def test_a_chain_that_is_rate_limited_throughout_is_429(client, server):
-    """With the shortest wait as Retry-After, and no further try by the client."""
+    """The answer has the shortest wait as Retry-After and asks the client not to retry."""
     scenario(server, one="http_429:retry_after=30")
     with pytest.raises(openai.RateLimitError) as caught:
         client.chat.completions.create(model=model("http_429:retry_after=30"), messages=HELLO)
@@ -159,7 +161,7 @@ def test_a_chain_that_is_rate_limited_throughout_is_429(client, server):
 
 
 def test_a_stream_that_fails_before_its_first_content_still_falls_back(client, server):
-    """The caller sees one clean stream of the second candidate."""
+    """The caller receives only the second candidate's stream."""
     scenario(server, one=["error_event_first"], two=["say:from two"])
     pieces = list(client.chat.completions.create(model="task:chain", messages=HELLO, stream=True))
     assert "".join(piece.choices[0].delta.content or "" for piece in pieces if piece.choices) == "from two"
@@ -167,7 +169,7 @@ def test_a_stream_that_fails_before_its_first_content_still_falls_back(client, s
 
 @pytest.mark.parametrize("step", ["no_finish", "reset_mid_body", "error_event_mid"])
 def test_a_stream_that_breaks_ends_with_an_error_event_and_nothing_after_it(server, step):
-    """No reason to stop, no `[DONE]`; the body ends in order, and the log says what came of it."""
+    """There is no finish reason and no `[DONE]`, the body ends properly, and the log has the fault."""
     request_id, events = stream(server, {"model": model(step), "messages": HELLO, "stream": True})
     assert "[DONE]" not in events
     last = json.loads(events[-1])
@@ -178,7 +180,7 @@ def test_a_stream_that_breaks_ends_with_an_error_event_and_nothing_after_it(serv
 
 
 def test_a_caller_that_goes_away_before_the_answer_closes_the_upstream_within_a_second(server):
-    """The lab sees its connection closed; the log says that the caller left."""
+    """A disconnect before the answer closes the upstream connection and is logged as the client's."""
     server.lab.requests.clear()
     connection = ask(server, {"model": model("silent"), "messages": HELLO}, "left-early")
     assert server.lab.wait_until(lambda: bool(server.lab.requests))
@@ -192,7 +194,7 @@ def test_a_caller_that_goes_away_before_the_answer_closes_the_upstream_within_a_
 
 
 def test_a_caller_that_goes_away_mid_stream_closes_the_upstream_within_a_second(server):
-    """After the first content, too."""
+    """The same holds after the first content."""
     server.lab.requests.clear()
     connection = ask(server, {"model": model("stall"), "messages": HELLO, "stream": True})
     response = connection.getresponse()
@@ -209,7 +211,9 @@ def test_a_caller_that_goes_away_mid_stream_closes_the_upstream_within_a_second(
 @pytest.mark.parametrize("step", ["silent", "stall_first", "stall", "slow_stream:seconds=30", "endless"])
 @pytest.mark.parametrize("provider", ["one", "by-openai-responses", "by-anthropic", "by-gemini"])
 def test_a_caller_that_leaves_costs_the_next_call_nothing(client, server, provider, step):
-    """Its kept connection is closed; the next calls, whole and streamed, get their own words over a fresh one."""
+    """The disconnected call's kept-alive connection is closed, and later calls receive their own answers over a new
+    one.
+    """
     scenario(server)
 
     def hear(words: str) -> int:
@@ -228,6 +232,7 @@ def test_a_caller_that_leaves_costs_the_next_call_nothing(client, server, provid
         assert connection.getresponse().readline().startswith(b"data: ")
     connection.close()
     assert server.lab.wait_until(lambda: left.done, 5)
+    # The disconnected call used the kept-alive connection.
     assert left.connection == kept
     first = hear("after")
     assert first != left.connection
@@ -235,7 +240,7 @@ def test_a_caller_that_leaves_costs_the_next_call_nothing(client, server, provid
 
 
 def test_a_picture_is_sent_to_the_provider_as_it_came(client, server):
-    """Base64 in, the same bytes out, in the provider's own slot; a text-only model's request holds none of it."""
+    """A text model's request has the image's reference and none of its bytes."""
     scenario(server, one="ok")
     client.chat.completions.create(**said(image(), model="one/lab"))
     assert base64.b64encode(PNG) not in server.lab.requests[-1].body
@@ -244,7 +249,7 @@ def test_a_picture_is_sent_to_the_provider_as_it_came(client, server):
 
 @pytest.mark.parametrize("provider", ["one", "by-anthropic", "by-gemini"])
 def test_every_protocol_answers_in_openais_words(client, server, provider):
-    """Whole and streamed: the same text, a reason to stop, a count; what goes out is in the vendor's own form."""
+    """Text and finish reason have OpenAI's shape for every protocol, whole and streamed."""
     scenario(server, **{provider: "say:good morning"})
     whole = client.chat.completions.create(model=f"{provider}/lab", messages=HELLO)
     assert (whole.choices[0].message.content, whole.choices[0].finish_reason) == ("good morning", "stop")
@@ -255,7 +260,9 @@ def test_every_protocol_answers_in_openais_words(client, server, provider):
 
 @pytest.mark.parametrize("provider", ["one", "by-anthropic", "by-gemini"])
 def test_a_tool_call_goes_out_and_its_result_comes_back(client, server, provider):
-    """Whole and streamed, the call has an id, a name and arguments; the next turn is understood by the provider."""
+    """A call has an id, a name and arguments, whole and streamed, and its result reaches the provider in the next
+    turn.
+    """
     tool = {"type": "function", "function": {"name": "look_up", "parameters": {"type": "object", "properties": {}}}}
     scenario(server, **{provider: "tool_call"})
     asked = {"model": f"{provider}/lab", "messages": HELLO, "tools": [tool]}
@@ -276,7 +283,7 @@ def test_a_tool_call_goes_out_and_its_result_comes_back(client, server, provider
 
 
 def test_a_caller_of_the_agents_api_that_goes_away_ends_its_walk_too(server):
-    """`/llm/send` is the same walk: the upstream is closed within a second and the log says who left."""
+    """A disconnect from `/llm/send` closes the upstream connection within a second and is logged as the client's."""
     scenario(server, one="silent")
     body = {"prompt": "hello", "taskType": "chain"}
     connection = ask(server, body, "left-send", "/api/v1/llm/send")
@@ -290,7 +297,9 @@ def test_a_caller_of_the_agents_api_that_goes_away_ends_its_walk_too(server):
 
 @pytest.mark.parametrize(("host", "status"), [("127.0.0.1", 200), ("evil.example", 400)])
 def test_the_chat_call_answers_to_its_own_host_names_only(server, host, status):
-    """Past the pages' middleware it still refuses a foreign host, and says its length and that its type is meant."""
+    """The application outside Django's middleware also refuses a foreign host, and sends Content-Length and
+    `nosniff`.
+    """
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
     headers = {"authorization": f"Bearer {server.key}", "host": host}
     connection.request("POST", "/v1/chat/completions", json.dumps({"model": "auto", "messages": HELLO}), headers)
@@ -315,7 +324,6 @@ def ask(
 
 
 def stream(server: Server, body: object) -> tuple[str, list[str]]:
-    """The request id and the data of every event."""
     connection = ask(server, body)
     response = connection.getresponse()
     assert response.status == 200, response.read()

@@ -1,4 +1,4 @@
-"""Over real sockets: addresses that are missed by little, and clients that speak HTTP/1.0."""
+"""Over real sockets: URLs with extra slashes or prefixes, and clients that speak HTTP/1.0."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def request(server: Server, method: str, path: str, body: object = None) -> tuple[int, bytes]:
-    """The status and the body of the first answer: nothing is followed."""
+    """Return status and body of the first answer, without following redirects."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
     data = None if body is None else json.dumps(body)
     connection.putrequest(method, path)
@@ -43,7 +43,7 @@ def request(server: Server, method: str, path: str, body: object = None) -> tupl
 )
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_chat_call_with_slashes_too_many_is_served(server, path, stream):
-    """Directly: a redirect would be followed by a GET without the body."""
+    """The call is served directly, since clients follow a redirect with a GET without the body."""
     status, answer = request(server, "POST", path, {**CHAT, "stream": stream})
     assert (status, b"hello" in answer) == (200, True)
     assert answer.endswith(b"data: [DONE]\n\n") is stream
@@ -57,20 +57,20 @@ def test_a_chat_call_with_slashes_too_many_is_served(server, path, stream):
     ],
 )
 def test_the_other_calls_of_programs_are_served_too(server, path):
-    """The data plane's and the agents' alike, with the same answer as the right address."""
+    """Other paths of /v1 and of the agents' API have the same answer as the exact path."""
     right = "/" + "/".join(word for word in path.split("/") if word)
     assert request(server, "GET", path) == request(server, "GET", right)
     assert request(server, "GET", path)[0] == 200
 
 
 def test_a_body_for_the_agents_api_arrives(server):
-    """POST with a slash at the end."""
+    """A POST with a trailing slash keeps its body."""
     status, answer = request(server, "POST", "/api/v1/llm/send/", {"prompt": "hello", "taskType": "planning"})
     assert (status, "hello" in json.loads(answer)["content"]) == (200, True)
 
 
 def raw(server: Server, version: str, body: dict[str, object], path: str = "/v1/chat/completions") -> tuple[str, bytes]:
-    """The head and the body of an answer up to the end of the connection."""
+    """Return the headers and the body, read until the connection closes."""
     data = json.dumps(body).encode()
     head = f"POST {path} HTTP/{version}\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {server.key}\r\n"
     head += f"Content-Type: application/json\r\nConnection: close\r\nContent-Length: {len(data)}\r\n\r\n"
@@ -82,7 +82,7 @@ def raw(server: Server, version: str, body: dict[str, object], path: str = "/v1/
 
 
 def test_a_stream_to_http_1_0_is_not_chunked_and_ends_with_the_connection(server):
-    """No Transfer-Encoding, which it does not know, and nothing of it between the events."""
+    """HTTP/1.0 has no Transfer-Encoding, so the events are sent unframed."""
     head, answer = raw(server, "1.0", {**CHAT, "stream": True})
     assert "200 ok" in head
     assert "transfer-encoding" not in head
@@ -93,14 +93,13 @@ def test_a_stream_to_http_1_0_is_not_chunked_and_ends_with_the_connection(server
 
 
 def test_a_whole_answer_to_http_1_0_has_its_length(server):
-    """As to any other client."""
     head, answer = raw(server, "1.0", CHAT)
     assert f"content-length: {len(answer)}" in head
     assert json.loads(answer)["object"] == "chat.completion"
 
 
 def test_a_stream_to_http_1_1_is_chunked(server):
-    """The client can tell its end from a break."""
+    """Chunks let the client distinguish the end of a stream from a broken connection."""
     head, answer = raw(server, "1.1", {**CHAT, "stream": True})
     assert "transfer-encoding: chunked" in head
     assert answer.endswith(b"0\r\n\r\n")

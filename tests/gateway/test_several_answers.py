@@ -1,4 +1,4 @@
-"""Several answers to one request (`n`, `candidateCount`), where its route allows them: the official clients."""
+"""Several answers to one request (`n`, `candidateCount`) where the route allows them, with the official clients."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ CONTENTS = {"contents": [{"role": "user", "parts": [{"text": "hello"}]}]}
 
 
 def configured(lab: Lab) -> dict[str, Any]:
-    """The usual providers, and routes that allow several answers."""
     file = routing(lab)
     several = {"provider": "one", "retries": 0, "allowN": True}
     file["routing"] |= {"several": {**several, "fallback": ["two"]}, "crossing": {**several, "fallback": ["by-gemini"]}}
@@ -46,18 +45,18 @@ def google(server: Server) -> genai.Client:
 
 
 def rows(server: Server, request_id: str, count: int) -> list[dict[str, Any]]:
-    """The logged requests of all answers, the first one's first."""
     return [server.timeline(request_id + (f"~{number}" if number > 1 else "")) for number in range(1, count + 1)]
 
 
 def test_as_many_calls_become_one_answer(client: openai.OpenAI, server: Server) -> None:
-    """Each has its index, the count is the sum, no provider is asked for several."""
+    """Each answer is a call of its own without `n`, has its index and its row, and the usage is the sum."""
     raw = client.chat.completions.with_raw_response.create(model="task:several", messages=HELLO, n=3)
     answer = raw.parse()
     assert [each.index for each in answer.choices] == [0, 1, 2]
     assert {(each.finish_reason, each.message.content) for each in answer.choices} == {
         ("stop", answer.choices[0].message.content)
     }
+    # The lab reports 11 and 7 tokens for each answer.
     assert (answer.usage.prompt_tokens, answer.usage.completion_tokens) == (33, 21)
     assert answer.usage.prompt_tokens_details.cached_tokens == 9
     assert [("n" in each.json, each.name) for each in server.lab.requests] == [(False, "one")] * 3
@@ -70,7 +69,7 @@ def test_as_many_calls_become_one_answer(client: openai.OpenAI, server: Server) 
 
 
 def test_each_call_goes_along_the_chain_by_itself(client: openai.OpenAI, server: Server) -> None:
-    """To another protocol, where the first candidate fails one of them."""
+    """Each call falls back separately, to another protocol too."""
     server.lab.play({"one": [503]})
     raw = client.chat.completions.with_raw_response.create(model="task:crossing", messages=HELLO, n=2)
     assert len(raw.parse().choices) == 2
@@ -80,7 +79,7 @@ def test_each_call_goes_along_the_chain_by_itself(client: openai.OpenAI, server:
 
 @pytest.mark.parametrize("counted", [True, False])
 def test_pieces_of_all_answers_come_in_one_stream(client: openai.OpenAI, server: Server, counted: bool) -> None:
-    """By their index, under one id; one count and one goodbye behind the last end."""
+    """Chunks of all answers have one id and their index; a single usage and `[DONE]` follow the last one."""
     more: Any = {"stream_options": {"include_usage": True}} if counted else {}
     stream = client.chat.completions.create(model="task:several", messages=HELLO, n=3, stream=True, **more)
     chunks = list(stream)
@@ -99,7 +98,7 @@ def test_pieces_of_all_answers_come_in_one_stream(client: openai.OpenAI, server:
 
 
 def test_a_streamed_request_ends_with_one_goodbye(server: Server) -> None:
-    """On the wire: it is the last event, and there is one."""
+    """On the wire, the stream has one `[DONE]`, as its last event."""
     server.lab.play({})
     body = {"model": "task:several", "messages": HELLO, "n": 2, "stream": True}
     answer = httpx.post(
@@ -111,7 +110,7 @@ def test_a_streamed_request_ends_with_one_goodbye(server: Server) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_one_failure_is_the_whole_request_s(client: openai.OpenAI, server: Server, stream: bool) -> None:
-    """All or nothing, and the log says of each what became of it."""
+    """If one call fails, the request fails; the log has the outcome of each call."""
     server.lab.play({"one": ["ok", 400, "ok"]})
     with pytest.raises(openai.BadRequestError) as caught:
         client.chat.completions.create(model="task:alone", messages=HELLO, n=3, stream=stream)
@@ -121,7 +120,7 @@ def test_one_failure_is_the_whole_request_s(client: openai.OpenAI, server: Serve
 
 
 def test_a_stream_that_breaks_ends_all(client: openai.OpenAI, server: Server) -> None:
-    """The error is the last event, without a goodbye."""
+    """The error is the last event, without `[DONE]`."""
     server.lab.play({"one": ["ok", "reset_mid_body"]})
     stream = client.chat.completions.create(model="task:alone", messages=HELLO, n=2, stream=True)
     with pytest.raises(openai.APIError, match="broke off"):
@@ -140,14 +139,13 @@ def test_a_stream_that_breaks_ends_all(client: openai.OpenAI, server: Server) ->
     ],
 )
 def test_more_than_is_allowed_is_refused(client: openai.OpenAI, server: Server, asked: Any, words: str) -> None:
-    """By default one, else eight; nobody is asked."""
+    """Without `allowN` one answer is allowed, with it eight. A refusal makes no upstream call."""
     with pytest.raises(openai.BadRequestError, match=words) as caught:
         client.chat.completions.create(messages=HELLO, **asked)
     assert (caught.value.param, caught.value.code, server.lab.requests) == ("n", "unsupported_value", [])
 
 
 def test_the_same_key_gets_all_answers_again(client: openai.OpenAI, server: Server) -> None:
-    """Paid for once."""
     once = {"Idempotency-Key": "several"}
     answers = [
         client.chat.completions.create(model="task:several", messages=HELLO, n=2, extra_headers=once) for _ in range(2)
@@ -157,7 +155,7 @@ def test_the_same_key_gets_all_answers_again(client: openai.OpenAI, server: Serv
 
 
 def test_one_answer_is_as_without(client: openai.OpenAI, server: Server) -> None:
-    """No mark in the log."""
+    """With `n` of 1 the log has no mark of several answers."""
     raw = client.chat.completions.with_raw_response.create(model="task:several", messages=HELLO, n=1)
     assert len(raw.parse().choices) == 1
     assert "choice" not in server.timeline(raw.headers["x-request-id"])["answer"]
@@ -168,7 +166,7 @@ def candidates(count: int) -> types.GenerateContentConfig:
 
 
 def test_candidates_of_gemini_are_as_many_calls(google: genai.Client, server: Server) -> None:
-    """Each has its index, the count is the sum, and so says the log; providers of any protocol."""
+    """Each candidate is a call of its own to a provider of any protocol, has its index, and the usage is the sum."""
     server.lab.play({"one": [503]})
     answer = google.models.generate_content(model="task:crossing", contents="hello", config=candidates(3))
     assert answer.candidates
@@ -185,7 +183,7 @@ def test_candidates_of_gemini_are_as_many_calls(google: genai.Client, server: Se
 
 
 def test_chunks_of_all_candidates_come_in_one_stream(google: genai.Client) -> None:
-    """By their index, under one id, with one count in the last."""
+    """Chunks of all candidates have one id and their index, and one of them has the usage."""
     stream = google.models.generate_content_stream(model="task:several", contents="hello", config=candidates(3))
     chunks = list(stream)
     assert len({each.response_id for each in chunks}) == 1
@@ -204,7 +202,7 @@ def test_chunks_of_all_candidates_come_in_one_stream(google: genai.Client) -> No
 
 @pytest.mark.parametrize("play", ["ok", "reset_mid_body"])
 def test_a_list_of_all_candidates_is_one_list(server: Server, play: str) -> None:
-    """Without `alt=sse`: whole, or with the error as its last element."""
+    """Without `alt=sse` the list is complete, or has the error as its last element."""
     server.lab.play({"one": ["ok", play]})
     path = f"{server.url}/v1beta/models/task:alone:streamGenerateContent"
     body = {**CONTENTS, "generationConfig": {"candidateCount": 2}}

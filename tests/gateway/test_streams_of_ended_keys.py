@@ -1,4 +1,4 @@
-"""A stream ends with the key that it was let in by, in the words of its API, and the log says why."""
+"""A stream ends when its key ends, with an error in the shape of its API, and the log says why."""
 
 from __future__ import annotations
 
@@ -30,25 +30,22 @@ LAST = {
 
 @pytest.fixture
 def loopback(demo: None) -> Iterator[Loopback]:
-    """Providers of this machine."""
     with loopback_providers() as providers:
         yield providers
 
 
 def stalled(key: str, path: str = "/v1/chat/completions") -> Call:
-    """A call whose stream says some words and then nothing more."""
     body = json.dumps({"model": "stall/bench", **ASKED}).encode()
     return Call([body], headers(key, len(body), [(b"x-request-id", b"the-call")]), path=path)
 
 
 def revoke(key: str) -> None:
-    """End the key, as a page of another process does."""
     revoke_key(ME, AgentKey.objects.select_related("agent").get(public_id=key.split("_")[1]))
 
 
 @pytest.mark.parametrize("path", LAST)
 async def test_a_stream_whose_key_is_revoked_ends_with_an_error_event(key: str, loopback: Loopback, path: str):
-    """In the middle of its wait for the provider, which is hung up on."""
+    """The stream ends while it waits for the provider, and the upstream connection is closed."""
     call = stalled(key, path)
     async with loopback.serve():
         running = asyncio.create_task(call.run())
@@ -67,7 +64,7 @@ async def test_a_stream_whose_key_is_revoked_ends_with_an_error_event(key: str, 
 
 
 async def test_a_stream_goes_on_while_its_key_is_good(key: str, loopback: Loopback):
-    """Its key is rolled meanwhile: it goes on until the overlap is over."""
+    """A stream continues after its key was rolled, until the overlap has passed."""
     call = stalled(key)
 
     def roll() -> None:

@@ -1,4 +1,4 @@
-"""The official client talks through a served process to hosts as strict as the real ones, over real sockets."""
+"""The official client through a served process to hosts as strict as the real ones, over real sockets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from tests.lab.strict_hosts import OFFERED, PLACES
 
 
 def configured(lab: Lab) -> dict[str, Any]:
-    """A provider with every preset's protocol and options, at the lab."""
     file = routing(lab)
     for name, (protocol, quirks) in PLACES.items():
         at = lab.url(protocol, f"strict-{name}")
@@ -37,9 +36,10 @@ def client(server: Server) -> openai.OpenAI:
 
 
 def ask(client: openai.OpenAI, name: str, messages: list[Any], *, stream: bool) -> dict[str, Any]:
-    """The next message of that host's model, put together as the SDK does it."""
+    """Return the next message of the host's model, accumulated by the SDK."""
     asked: Any = {"model": f"strict-{name}/m", "messages": messages, "tools": [OFFERED], "max_tokens": 50}
-    asked["temperature"] = 0.5  # which a reasoning model refuses
+    # A reasoning model refuses a temperature.
+    asked["temperature"] = 0.5
     if not stream:
         return client.chat.completions.create(**asked).choices[0].message.model_dump(exclude_none=True)
     with client.chat.completions.stream(**asked) as events:
@@ -47,7 +47,7 @@ def ask(client: openai.OpenAI, name: str, messages: list[Any], *, stream: bool) 
 
 
 def answer_calls(message: dict[str, Any]) -> list[dict[str, Any]]:
-    """The message as it goes back, and the results of its calls."""
+    """Return the message as it is sent back, and the results of its calls."""
     message.pop("parsed", None)
     for call in message.get("tool_calls") or ():
         call["function"].pop("parsed_arguments", None)
@@ -59,7 +59,9 @@ def answer_calls(message: dict[str, Any]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("name", list(PLACES))
 def test_three_rounds_of_tools_and_the_last_words_of_the_next_host(client, name, stream):
-    """Each host gets back what it gave, and who comes in at the end gets nothing that was another's."""
+    """Each host receives back what it sent. The next host, which continues the conversation, receives nothing that is
+    specific to the first.
+    """
     following = next(islice(cycle(PLACES), list(PLACES).index(name) + 1, None))
     messages: list[Any] = [{"role": "user", "content": "Look three times."}]
     for _ in range(3):

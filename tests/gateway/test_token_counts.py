@@ -1,4 +1,4 @@
-"""The counts that programs ask for: the provider's own where it has a counter, else an estimate that says so."""
+"""Token counts: the provider's own where its API has a counter, else an estimate that a header marks as such."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TAKEN = {
     "anthropic": set(get_type_hints(MessageCountTokensParams)),
     "gemini": {"generateContentRequest"},
 }
-"""What each counter takes, as the vendors' clients say."""
+"""The fields that each counter accepts, by the vendors' clients."""
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def client(server: Server) -> anthropic.Anthropic:
     [("openai-responses", "/input_tokens"), ("anthropic", "/count_tokens"), ("gemini", ":countTokens")],
 )
 def test_a_provider_counts_what_it_would_be_sent(client, server, protocol, end):
-    """The very words, tools and turns of the call, at its address; no estimate is told."""
+    """The counter receives the same turns and tools as the call would, and the result is no estimate."""
     asked = {"model": f"by-{protocol}/lab", "messages": HELLO, "tools": [TOOL], "system": "Be brief."}
     raw = client.messages.with_raw_response.count_tokens(**asked)
     client.messages.create(**asked, max_tokens=50)
@@ -60,7 +60,7 @@ def test_a_provider_counts_what_it_would_be_sent(client, server, protocol, end):
 
 
 def test_who_has_no_counter_is_estimated(client, server):
-    """And not asked."""
+    """Without a counter the count is an estimate, and no upstream call is made."""
     raw = client.messages.with_raw_response.count_tokens(model="one/lab", messages=HELLO)
     assert (raw.headers["x-routing-estimate"], server.lab.requests) == ("true", [])
     assert raw.parse().input_tokens > 0
@@ -68,7 +68,7 @@ def test_who_has_no_counter_is_estimated(client, server):
 
 @pytest.mark.parametrize("upstream", ["by-openai-responses", "by-anthropic", "by-gemini", "one"])
 def test_a_response_is_counted_as_a_message_is(server, upstream):
-    """In OpenAI's form, by the counter of whichever vendor would be asked, or by our estimate."""
+    """The count has OpenAI's shape, whichever vendor's counter or estimate it is."""
     server.lab.play({})
     client = openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0)
     tool = {"type": "function", "name": "double", "parameters": TOOL["input_schema"], "strict": False}
@@ -87,7 +87,6 @@ def test_a_response_is_counted_as_a_message_is(server, upstream):
 
 
 def test_a_count_is_refused_in_openais_words(server):
-    """As the call itself is."""
     client = openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0)
     with pytest.raises(openai.NotFoundError) as caught:
         client.responses.input_tokens.count(model="nothing/here", input="hello")
@@ -99,7 +98,7 @@ def test_a_count_is_refused_in_openais_words(server):
 
 @pytest.mark.parametrize("step", ["http_404", "http_500", "bad_json"])
 def test_a_counter_that_fails_is_estimated_and_left_alone(client, server, step):
-    """Within a minute nobody waits for it again."""
+    """A failing counter is replaced by an estimate and not called again for a minute."""
     asked = {"model": f"by-anthropic/fault:{step}", "messages": HELLO}
     told = [client.messages.with_raw_response.count_tokens(**asked).headers for _ in range(2)]
     assert [headers["x-routing-estimate"] for headers in told] == ["true", "true"]
@@ -107,7 +106,7 @@ def test_a_counter_that_fails_is_estimated_and_left_alone(client, server, step):
 
 
 def test_a_picture_that_goes_as_words_is_counted_as_these_and_not_stored(client, server):
-    """The words have a reference of the same length as the call's."""
+    """The counted description has a reference of the same length as the call's."""
     shot = [{"role": "user", "content": [{"type": "image", "source": PICTURE}]}]
     asked = {"model": "by-anthropic/lab", "messages": shot}
     before = server.get("/v1/files")["data"]
@@ -120,7 +119,6 @@ def test_a_picture_that_goes_as_words_is_counted_as_these_and_not_stored(client,
 
 
 def test_a_counter_is_asked_again_after_a_while():
-    """It may be there by then."""
     now = [0.0]
     silent = SilentCounters(lambda: now[0])
     silent.add(("one", "m"))

@@ -1,4 +1,4 @@
-"""What a budget of money does with calls that nobody has a price for: lets them pass and says so, refuses or counts."""
+"""Spending limits and calls without a known price, which pass uncounted, are refused or are counted."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ pytestmark = [
 ]
 BUDGET = {"moneyPerMonth": "1", "currency": "USD"}
 TOKENS = 18
-"""What the provider counts for each call."""
+"""The provider's usage for each call."""
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ async def used() -> Mapping[tuple[str, Meter], int]:
 async def test_a_call_that_passes_uncounted_is_said_in_a_header_on_the_page_and_by_doctor(
     key, loopback, admin: Client, capsys: pytest.CaptureFixture[str]
 ):
-    """Nothing changes for installations that have budgets; but whoever looks at one learns what it did not count."""
+    """By default unpriced calls pass, and a header, the agent's page and `doctor` report that they were not counted."""
     await asyncio.to_thread(limit, **BUDGET)
     async with loopback.serve():
         whole = await chat_call(key, "plain").run()
@@ -75,7 +75,7 @@ async def test_a_call_that_passes_uncounted_is_said_in_a_header_on_the_page_and_
 
 
 async def test_a_budget_that_refuses_what_it_cannot_count_says_what_to_do(key, loopback):
-    """429 with a code of its own, which no client tries again by itself; nothing is reserved."""
+    """A refused call is a 429 with its own code, asks the client not to retry, and reserves nothing."""
     await asyncio.to_thread(limit, **BUDGET, unpriced="refuse")
     async with loopback.serve():
         call = await chat_call(key, "plain", (b"x-request-id", b"unpriced")).run()
@@ -91,7 +91,7 @@ async def test_a_budget_that_refuses_what_it_cannot_count_says_what_to_do(key, l
 
 
 async def test_a_budget_counts_unpriced_tokens_at_its_own_price(key, loopback):
-    """So that it ends: reserved before, settled after, in its currency."""
+    """Tokens are reserved and settled at the price that the limit itself names."""
     await asyncio.to_thread(limit, **BUDGET, unpriced="count", unpricedPrice="1000")
     async with loopback.serve():
         call = await chat_call(key, "plain", max_tokens=10).run()
@@ -110,7 +110,7 @@ def price_the_provider() -> None:
 
 @pytest.mark.parametrize("policy", [{"unpriced": "refuse"}, {"unpriced": "count", "unpricedPrice": "1000"}])
 async def test_what_has_a_price_counts_by_it_whatever_the_policy(key, loopback, policy: dict[str, str]):
-    """A budget's own price is for what has none."""
+    """The limit's own price applies only to calls without a price."""
     await asyncio.to_thread(price_the_provider)
     await asyncio.to_thread(limit, **BUDGET, **policy)
     async with loopback.serve():
@@ -119,14 +119,14 @@ async def test_what_has_a_price_counts_by_it_whatever_the_policy(key, loopback, 
 
 
 def test_what_costs_nothing_by_nature_is_no_unpriced_call(text_agent):
-    """The embedded provider's answers are free in every currency."""
+    """The embedded provider is free in every currency."""
     limit(**BUDGET, unpriced="refuse")
     answer = text_agent.post("/llm/send", {"prompt": "hello", "taskType": "planning"})
     assert answer.status_code == 200
 
 
 def test_the_limits_of_a_row_say_what_happens_without_a_price():
-    """Absent is to let pass, as before there was a choice."""
+    """Without `unpriced`, calls pass, as in rows from before the policy existed."""
     assert limits_of(BUDGET) == AgentLimits(models=None, most={Meter.MONEY_PER_MONTH: 10**9}, currency="USD")
     refusing, counting = (
         limits_of(BUDGET | {"unpriced": "refuse"}),
@@ -140,7 +140,7 @@ def test_the_limits_of_a_row_say_what_happens_without_a_price():
 
 
 def test_the_form_of_an_agent_takes_a_policy(demo: None):
-    """To count without a price is refused at its field; with it, it is what the row keeps."""
+    """The policy `count` needs a price, and is refused at that field without one."""
     row, counting = Agent.objects.get(agent_id="text-agent"), BUDGET | {"unpriced": "count"}
     data = {"name": row.name, "service": row.service_id, "version": row.version, **counting}
     assert [*AgentForm(data, instance=row).errors] == ["unpricedPrice"]
@@ -150,7 +150,7 @@ def test_the_form_of_an_agent_takes_a_policy(demo: None):
 
 
 def test_the_page_of_budgets_takes_a_policy(admin: Client, demo: None):
-    """A team's budget refuses what it cannot count; a price without the policy is not kept."""
+    """A price is kept only with the policy `count`, which needs one."""
     data = {"kind": "team", "name": "search", "moneyPerDay": "5", "currency": "USD"}
     admin.post("/usage/budgets/save/", {**data, "unpriced": "refuse", "unpricedPrice": "3"})
     assert LabelBudget.objects.get().limits == {"moneyPerDay": "5", "currency": "USD", "unpriced": "refuse"}

@@ -1,4 +1,4 @@
-"""A vendor's own tools through a served process: a route that insists asks the candidate that gets them whole."""
+"""A vendor's own tools through a served process: a route that drops nothing calls only candidates with the tool."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 VENDORS = {"/v1/messages": "by-anthropic", "/v1/responses": "by-openai-responses", "/v1beta": "by-gemini"}
 PLACES = {"/v1/messages": "tools[0]", "/v1/responses": "tools[0]", "/v1beta": "tools[0].googleSearch"}
-"""What is named where it is left out."""
+"""The path that is reported where the tool is dropped."""
 KINDS = {
     "/v1/messages": "invalid_request_error",
     "/v1/responses": "invalid_request_error",
@@ -32,7 +32,7 @@ KINDS = {
 
 
 def configured(lab: Lab) -> dict[str, Any]:
-    """The usual providers, and routes along others before the vendor: with it, without it, and with one it refuses."""
+    """Add routes with other candidates before the vendor's, one of them of its protocol without the tool."""
     file = routing(lab)
     for provider in file["providers"]:
         if provider["providerName"] == "one":
@@ -77,7 +77,9 @@ def ask(server: Server, path: str, model: str, *, stream: bool = False, **header
 def test_a_route_that_insists_asks_only_who_gets_the_tool_whole(
     server: Server, path: str, route: str, stream: bool
 ) -> None:
-    """Those of other protocols are passed by, and one of the vendor's that may not have it; the log says for what."""
+    """Candidates of other protocols are skipped, and so is one of the vendor's protocol without the tool; the log names
+    the tool.
+    """
     answer = ask(server, path, f"task:insists-{route}", stream=stream)
     assert answer.status_code == 200, answer.text
     (request,) = server.lab.requests
@@ -95,7 +97,7 @@ def test_a_route_that_insists_asks_only_who_gets_the_tool_whole(
 def test_it_refuses_by_name_where_nobody_gets_the_tool(
     server: Server, path: str, model: str, headers: dict[str, str]
 ) -> None:
-    """The route insists, or the call itself: 400 in the vendor's shape, and no provider is asked."""
+    """If the route or the call forbids dropping, the call is a 400 in the API's shape, and no upstream call is made."""
     if path == "/v1beta" and model == "task:insists-alone":
         model += "-google"
     answer = ask(server, path, model, **headers)

@@ -1,4 +1,4 @@
-"""What a caller says below the top of a request, in the old way or of a vendor, and how it is told what was lost."""
+"""Nested, deprecated and vendor-specific fields of a request, and how the caller learns which were dropped."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ def refusal(body: dict[str, Any]) -> BadRequestError:
 
 @pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
 def test_minus_one_is_no_limit(name):
-    """LM Studio's "no limit" is read as absent; 0 stays refused."""
+    """LM Studio sends -1 for no limit; it is read as absent, while 0 and -2 are refused."""
     assert read(said("hi", **{name: -1})).max_tokens is None
     assert refusal(said("hi", **{name: 0})).param == name
     assert refusal(said("hi", **{name: -2})).param == name
 
 
 def test_more_than_eight_answers_are_refused():
-    """Each would be a call; one is what everybody gives."""
+    """Each answer is a call, so their number is limited; one is the default."""
     error = refusal(said("hi", n=9))
     assert (error.status, error.param) == (400, "n")
     assert read(said("hi", n=1)).extra == {}
 
 
 def test_functions_in_the_old_way_are_tools():
-    """`functions`, `function_call`, a call without an id and role `function` are tools, a choice, a call, a result."""
+    """`functions`, `function_call` and the role `function` become tools, a tool choice, a call and a result."""
     body = said("hi", functions=[LOOK], function_call={"name": "look"})
     body["messages"] += [
         {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": '{"a": 1}'}},
@@ -58,7 +58,7 @@ def test_functions_in_the_old_way_are_tools():
 
 
 def test_a_custom_tool_and_its_call_are_read():
-    """Free text instead of arguments; both are named for those who have no place for them."""
+    """Free text replaces the arguments; both tool and call are listed for vendors without custom tools."""
     tool = {"type": "custom", "custom": {"name": "sql", "format": {"type": "text"}}}
     body = said("hi", tools=[tool], tool_choice={"type": "custom", "custom": {"name": "sql"}})
     call = {"id": "c1", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}
@@ -72,7 +72,7 @@ def test_a_custom_tool_and_its_call_are_read():
 
 @pytest.mark.parametrize("flat", [False, True])
 def test_a_choice_among_some_tools_is_read(flat):
-    """Chat nests them, Responses does not."""
+    """The Chat API nests the allowed tools, the Responses API does not."""
     allowed = {"mode": "required", "tools": [{"type": "function", "function": {"name": "look"}}]}
     choice = {"type": "allowed_tools", **(allowed if flat else {"allowed_tools": allowed})}
     chat = read(said("hi", tools=[{"type": "function", "function": LOOK}], tool_choice=choice))
@@ -83,7 +83,7 @@ def test_a_choice_among_some_tools_is_read(flat):
 
 @pytest.mark.parametrize("url", ["https://example.com/a.mp4", "data:video/mp4;base64,AAAAGGZ0eXBtcDQyAAAAAA=="])
 def test_a_video_part_is_a_file(url):
-    """`video_url` is what vLLM, Qwen and OpenRouter call it: an address, data, or a reference."""
+    """`video_url`, as vLLM, Qwen and OpenRouter name it, may be a URL or inline data."""
     part = read(said({"type": "video_url", "video_url": {"url": url}})).messages[0].parts[0]
     assert isinstance(part, FilePart)
     assert (part.kind, part.mime_type) == (Kind.VIDEO, "video/mp4")
@@ -98,7 +98,7 @@ def test_a_video_part_is_a_file(url):
     ],
 )
 def test_marks_of_a_prefix_are_read_on_parts_messages_and_tools(mark, seconds):
-    """A message's mark is its last part's."""
+    """A message's cache mark is read as that of its last part."""
     (name,) = mark
     body = said({"type": "text", "text": "hi", **mark}, image() | mark)
     body["messages"].append({"role": "assistant", "content": "yes", **mark})
@@ -112,7 +112,7 @@ def test_marks_of_a_prefix_are_read_on_parts_messages_and_tools(mark, seconds):
 
 
 def test_a_plain_conversation_says_nothing_more():
-    """Words, calls and results as every client writes them have no further places."""
+    """Text, calls and results as usual clients send them have no unread fields."""
     call = {"id": "c1", "type": "function", "index": 0, "function": {"name": "look", "arguments": "{}"}}
     body = said("hi")
     body["messages"] += [
@@ -124,7 +124,7 @@ def test_a_plain_conversation_says_nothing_more():
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_the_caller_and_the_log_are_told_what_was_dropped(key):
-    """The header of a whole answer and of a stream, and the attempt that answered."""
+    """A header of whole and streamed answers lists the dropped fields, and so does the attempt that answered."""
     body = said({"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}, seed=7)
     for stream in (False, True):
         response = post(key, body | {"stream": stream})
@@ -139,7 +139,9 @@ def test_the_caller_and_the_log_are_told_what_was_dropped(key):
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_a_strict_request_is_refused_where_no_candidate_takes_it_all(key):
-    """`x-routing-strict: true`: 400 with `param`, and the attempts say what stood in each one's way."""
+    """With `x-routing-strict: true`, a call that every candidate would change is a 400 with `param`, and the attempts
+    name the reasons.
+    """
     refused = post(key, said("hi", seed=7), **{"x-routing-strict": "true"})
     error = refused.json()["error"]
     assert (refused.status_code, error["code"], error["param"]) == (400, "would_drop", "seed")
