@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+# With names that are special in JavaScript, a dot, Chinese and a space.
 SEED_TASKS = ["planning", "design", "chapter_generation", "a.b", "constructor", "__proto__", "规划", "with space"]
 
 words = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8).filter(
@@ -16,6 +17,7 @@ scalars = (
     st.none()
     | st.booleans()
     | st.integers(-(10**6), 10**6)
+    # -0.0 becomes 0.0, as databases return it.
     | st.floats(-1e6, 1e6).map(lambda number: number or 0.0)
     | st.text(storable, max_size=8)
 )
@@ -168,6 +170,5 @@ def service_entries(draw: st.DrawFn, *, keys: st.SearchStrategy[str] = key_field
 
 @st.composite
 def services_files(draw: st.DrawFn, *, keys: st.SearchStrategy[str] = key_fields) -> dict[str, Any]:
-    """Build a valid `llmservices.json`."""
     entries = st.lists(service_entries(keys=keys), max_size=4, unique_by=lambda item: item["id"])
     return {"services": draw(entries)} | draw(unknown_fields)

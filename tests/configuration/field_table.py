@@ -196,7 +196,6 @@ def values_of(kind: type, /, **own: st.SearchStrategy[Any]) -> st.SearchStrategy
 
 @st.composite
 def keys(draw: st.DrawFn, name: str, *, further: bool) -> KeySpec:
-    """Build a key of any kind with the fields that belong to that kind."""
     kind = draw(st.sampled_from([KeyKind.ENV, KeyKind.STORED] if further else list(KeyKind)))
     made: KeySpec = draw(values_of(KeySpec, kind=st.just(kind), name=st.just(name)))
     return replace(
@@ -249,7 +248,6 @@ def unique(items: st.SearchStrategy[Any], name: str, *, least: int = 0, most: in
 
 @st.composite
 def configurations(draw: st.DrawFn) -> Configuration:
-    """Build any configuration with valid references."""
     known = draw(unique(providers(), "name", least=1, most=3))
     served = draw(unique(services(known), "id", most=3)) if known else ()
     at = st.sampled_from([each.name for each in known])

@@ -25,7 +25,6 @@ ROUTE = {"provider": "echo", "model": "echo-text"}
 
 @pytest.fixture
 def script(demo: None, admin_account: User) -> Client:
-    """Return a client of the administrators' API with every scope."""
     return Client(headers={"authorization": f"Bearer {token_of(admin_account)}"}, raise_request_exception=False)
 
 

@@ -22,7 +22,6 @@ ADA = Actor("person", "ada", "192.0.2.7")
 
 @pytest.fixture
 def five() -> None:
-    """Write five entries about different objects."""
     for number in range(1, 6):
         write_event(ADA, AuditedAction("key.issue", "agent", f"a{number}", {"share": 1.0, "名": "文"}))
 
@@ -149,7 +148,7 @@ def test_a_chain_that_was_written_anew_is_found_by_a_head(five: None) -> None:
 
 
 def test_a_guard_that_is_gone_is_found(five: None) -> None:
-    """Dropped triggers are reported; `refuse_changes`, which each migration runs, creates them again."""
+    """Dropped triggers are reported; `refuse_changes`, which runs after every migration, creates them again."""
     with connection.cursor() as cursor:
         for each in statements_to_allow(connection.vendor):
             cursor.execute(each)

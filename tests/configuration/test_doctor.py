@@ -29,7 +29,6 @@ pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default
 
 @pytest.fixture(autouse=True)
 def _whole() -> None:
-    """Set up an installation without problems."""
     demo.load()
     User.objects.create_superuser("admin", password="correct horse battery staple")
 
@@ -114,7 +113,7 @@ def test_a_provider_key_that_cannot_be_opened_is_found_and_not_told(settings: An
         provider.stored_key = store_key("sk-very-secret-1234", provider.endpoint)
         provider.save()
     assert problems() == {}
-    settings.SECRET_FILES = {}  # with none listed, the changed keys are not read again from files
+    settings.SECRET_FILES = {}  # with a file listed, the keys could be read from it again
     settings.ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
     found = problems()["provider keys"]
     assert found[0].startswith("openai: ")

@@ -31,7 +31,6 @@ any_text = st.text(max_size=20)
 
 
 def key_of(provider: ProviderSpec, env: dict[str, str]) -> str | None:
-    """Return the key that the provider has in the given environment."""
     override = overrides({provider.name: provider.env_name}).variables.get(provider.name)
     origins = {variable: [origin_of(provider.endpoint)] for variable in env}
     return key_state(provider, provider.key, override, {}, origins, "", env).value

@@ -129,7 +129,6 @@ BASE = Configuration(
 
 
 def with_sample(kind: type, name: str) -> Iterator[Configuration]:
-    """Yield the base configuration with the sample of a field at each position it can have."""
     sample = TABLE[kind][name].sample
     if kind is Configuration:
         yield replace(BASE, **{name: sample})

@@ -26,7 +26,6 @@ def stored(settings: Any) -> list[StoredKey]:
 
 
 def opened() -> list[str]:
-    """Return the decrypted keys in the order in which they were stored."""
     return [open_key(row, ENDPOINT) for row in StoredKey.objects.order_by("pk")]
 
 

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"], transaction=Tr
 
 T = TypeVar("T")
 CALLERS = 12
+# Longer than `FRESH_SECONDS`, so that the next call has to check the stamp.
 PAUSE = 5.0
 NEXT_STAMP = "UPDATE routing_admin_installation SET version = version + 1"
 REVOKED = "UPDATE capabilities_agentkey SET revoked_at = '2026-11-20 00:00:00'"
@@ -54,7 +55,6 @@ def newest(clock: Clock) -> StampedCache[snapshot.Snapshot]:
 
 
 def at_once(call: Callable[[], T]) -> list[T]:
-    """Return the results of `call` from concurrent threads."""
     found: list[T] = []
 
     def run() -> None:

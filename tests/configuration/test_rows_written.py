@@ -25,7 +25,6 @@ MADE = Configuration(providers=(A,), languages=(LanguageSpec("pt", "Responda."),
 
 
 def written(configuration: Configuration) -> int:
-    """Write the configuration and return the number of revisions."""
     with ledger.change(ADA, AuditedAction("configuration.import")):
         rows.write(configuration)
     return Revision.objects.count()
