@@ -31,7 +31,6 @@ SUSPICIOUS = 0.001
 
 @cache
 def sources() -> Mapping[str, ast.Module]:
-    """Return the syntax trees of all importable modules by name."""
     paths = [path.relative_to(ROOT) for top in TOPS for path in sorted((ROOT / top).rglob("*.py"))]
     kept = [path for path in paths if not NOT_IMPORTED.search(path.as_posix())]
     return {
@@ -44,7 +43,6 @@ class PatternUse(dict[tuple[Any, int], tuple[re.Pattern[Any], str, set[str]]]):
     """Each pattern once, with its location and its uses: `match`, `fullmatch`, or `sub` for all searching methods."""
 
     def note(self, where: str, value: Any, asked: set[str], depth: int = 0) -> None:
-        """Add the patterns contained in a module's value."""
         if isinstance(value, re.Pattern):
             self.setdefault((value.pattern, value.flags), (value, where, set()))[2].update(asked)
         elif depth < 4:

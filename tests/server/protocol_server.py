@@ -66,7 +66,6 @@ class Site:
             each.shutdown()
 
     async def open(self, sent: bytes = b"") -> Caller:
-        """Open a connection and send the given bytes."""
         caller = Caller(*await asyncio.open_connection("127.0.0.1", self.port))
         caller.writer.write(sent)
         return caller
@@ -78,7 +77,6 @@ class Caller:
     writer: asyncio.StreamWriter
 
     async def answer(self) -> tuple[int, dict[str, str], bytes]:
-        """Read the next response: status, headers, body."""
         head = (await self.reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
         headers = dict(line.split(": ", 1) for line in head[1:] if line)
         return int(head[0].split()[1]), headers, await self.reader.readexactly(int(headers["content-length"]))
@@ -100,7 +98,6 @@ class Caller:
 
 @asynccontextmanager
 async def serve(site: Site, limits: ConnectionLimits, answers: bool = True) -> AsyncIterator[Connections]:
-    """Serve the site over sockets with the given limits."""
     if answers:
         site.may_answer.set()
     connections = Connections(limits)

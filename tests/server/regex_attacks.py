@@ -33,7 +33,6 @@ def attacks(pattern: re.Pattern[Any]) -> Iterator[tuple[str, str, str]]:
 
 
 def build(attack: tuple[str, str, str], size: int) -> str:
-    """Return the attack as a text of `size` characters."""
     head, unit, end = attack
     return (head + unit * (size // len(unit) + 1))[: size - len(end)] + end
 

@@ -30,7 +30,6 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 def run(*words: str) -> str:
-    """Run a command and return its output."""
     out = StringIO()
     call_command(*words, stdout=out)
     return out.getvalue().strip()

@@ -60,7 +60,6 @@ class Echo(BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def leaky() -> Iterator[str]:
-    """Yield the URL of a provider that repeats keys."""
     server = HTTPServer(("127.0.0.1", 0), Echo)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/v1"
@@ -110,7 +109,6 @@ def join(admin: Browser, name: str, role: str) -> Browser:
 def ask(
     server: Server, seen: dict[str, bytes], method: str, path: str, secret: str, body: Any = None, **headers: str
 ) -> Any:
-    """Send a program's request and keep the response."""
     named = {"authorization": f"Bearer {secret}", **{name.replace("_", "-"): text for name, text in headers.items()}}
     answer = httpx.request(method, server.url + path, json=body, headers=named, timeout=60)
     seen[f"program: {method} {path.split('?')[0]} {len(seen)}"] = (
@@ -190,7 +188,6 @@ def walk(browser: Browser) -> None:
 
 
 def kind_of(path: str) -> str:
-    """Return the view name of a path, empty if there is none."""
     try:
         name = resolve(path.split("?")[0]).view_name
     except Resolver404:
@@ -202,19 +199,18 @@ def spellings(secret: str) -> Iterator[bytes]:
     """Yield the secret as it is and in common encodings."""
     raw = secret.encode()
     yield from (raw, quote(secret).encode(), raw.hex().encode(), raw[::-1])
+    # Base64 depends on the offset modulo three; the outer characters also depend on what surrounds the secret.
     for skipped in range(3):
         whole = base64.b64encode(b"\0" * skipped + raw)
         yield whole[4:-4]
 
 
 def leaks(secrets: dict[str, str], sinks: dict[str, bytes]) -> list[str]:
-    """Return which secret is in which sink."""
     looked_for = [(name, spelling) for name, secret in secrets.items() for spelling in spellings(secret)]
     return sorted({f"{name} in {sink}" for sink, data in sinks.items() for name, each in looked_for if each in data})
 
 
 def files_in(directory: Path, *but: str) -> dict[str, bytes]:
-    """Return all files below a directory, except those named."""
     return {
         str(path.relative_to(directory)): path.read_bytes()
         for path in directory.rglob("*")
@@ -223,7 +219,6 @@ def files_in(directory: Path, *but: str) -> dict[str, bytes]:
 
 
 def rows_in(path: Path, *but: str) -> bytes:
-    """Return a database's rows as text, without the named tables."""
     with closing(sqlite3.connect(path)) as database:
         lines = (line for line in database.iterdump() if not line.startswith(tuple(f'INSERT INTO "{t}"' for t in but)))
         return "\n".join(lines).encode()
@@ -267,6 +262,7 @@ def test_planted_secrets_are_found_nowhere(tmp_path: Path, leaky: str) -> None:
         planted = {
             **{f"{name}'s password": text for name, text in PASSWORDS.items()},
             **{f"provider key {number}": text for number, text in enumerate(PROVIDER_KEYS)},
+            # The secret part, between the public id and the checksum; the public part is shown on pages.
             "agent key": key.split("_", 2)[2][:43],
             "token": token[0].split("_", 2)[2][:43],
             "mistyped": MISTYPED,

@@ -68,13 +68,11 @@ def set_room(server: Server, size: int) -> None:
 
 
 def chat(server: Server, name: str) -> int:
-    """Send a chat request with the given request id and return its status."""
     body = {"model": "one/lab", "messages": [{"role": "user", "content": "hello"}]}
     return send(server, "POST", "/v1/chat/completions", json.dumps(body).encode(), {"x-request-id": name})[0]
 
 
 def upload(content: bytes) -> bytes:
-    """Return a multipart body with the content as a file."""
     head = f'--{BOUNDARY}\r\ncontent-disposition: form-data; name="file"; filename="a.bin"\r\n\r\n'
     return head.encode() + content + f"\r\n--{BOUNDARY}--\r\n".encode()
 
@@ -82,7 +80,6 @@ def upload(content: bytes) -> bytes:
 def send(
     server: Server, method: str, path: str, body: bytes | None = None, more: dict[str, str] | None = None
 ) -> tuple[int, Any]:
-    """Return status and JSON of the response."""
     kind = f"multipart/form-data; boundary={BOUNDARY}" if path == "/v1/files" else "application/json"
     headers = {"authorization": f"Bearer {server.key}", "content-type": kind, **(more or {})}
     with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)) as connection:

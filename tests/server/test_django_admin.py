@@ -45,7 +45,6 @@ print(json.dumps({
 
 @pytest.fixture(scope="module")
 def visited(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Return the results of a visit to an installation with the Django admin."""
     with Lab() as lab:
         environment = environment_of(tmp_path_factory.mktemp("admin"), lab) | {"ROUTING_ADMIN_DJANGO_ADMIN": "1"}
         manage(environment, "bootstrap")

@@ -73,7 +73,6 @@ def last_event(rest: bytes) -> str:
 
 
 def outcomes(directory: Path) -> dict[str, str]:
-    """Return the logged outcome of each request."""
     with closing(sqlite3.connect(directory / "logs.sqlite3")) as rows:
         query = "select id, outcome from routing_admin_requestlog where id = 'idle' or id like 'stream-%'"
         return dict(rows.execute(query).fetchall())

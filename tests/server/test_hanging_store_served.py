@@ -31,7 +31,6 @@ def gate() -> Iterator[Gate]:
 
 @pytest.fixture
 def server(tmp_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """Run a single process whose artifacts are stored behind the gate."""
     for name, value in CREDENTIALS.items():
         monkeypatch.setenv(name, value)
     try:

@@ -63,14 +63,12 @@ def push(server: Server, content: bytes) -> threading.Thread:
 
 
 def wait_for(is_there: Callable[[], bool]) -> None:
-    """Wait until the condition holds. Raise `AssertionError` after half a minute."""
     until = time.monotonic() + 30
     while not is_there():
         assert time.monotonic() < until, "it is not there"
 
 
 def hashes_of_rows(server: Server) -> set[str]:
-    """Return the hashes of all artifact rows."""
     with other_connection(server.directory / "routing_admin.sqlite3") as rows:
         return {sha256 for (sha256,) in rows.execute("SELECT sha256 FROM artifacts_artifact").fetchall()}
 
@@ -81,7 +79,6 @@ def hashes_in(folder: Path) -> set[str]:
 
 @contextmanager
 def listening_again(server: Server, **settings: str) -> Iterator[Server]:
-    """Serve the same directory again."""
     environment = environment_of(server.directory, server.lab) | settings
     again = listening(environment, server.key, server.lab, server.directory)
     try:
@@ -113,6 +110,7 @@ def test_what_a_killed_server_leaves_of_uploads_is_swept_and_nothing_else(tmp_pa
             digest = kill_between_bytes_and_row(again, is_stored)
         assert list((artifacts / "tmp").iterdir())
         assert digest in hashes_in(artifacts / "obj")
+        # Bytes stored within the last hour are kept, since their row may still be written.
         for path in artifacts.rglob("*"):
             os.utime(path, (time.time() - 7200,) * 2)
         manage(environment_of(tmp_path, server.lab), "prune")
@@ -138,6 +136,7 @@ def test_the_same_in_a_bucket(tmp_path: Path) -> None:
         with listening_again(server, **settings) as again:
             digest = kill_between_bytes_and_row(again, lambda digest: digest in list_hashes())
         assert digest not in hashes_of_rows(server)
+        # Bytes stored within the last hour are kept, since their row may still be written.
         for key in s3.keys(place):
             s3.date(place, key, time.time() - 7200)
         manage(environment_of(tmp_path, server.lab) | settings, "prune")

@@ -159,8 +159,6 @@ def test_no_function_of_a_text_takes_more_than_its_length() -> None:
 
 
 def repeated(unit: str, is_bytes: bool = False) -> Callable[[int], Any]:
-    """Return a function that makes a text of a given length."""
-
     def make(size: int) -> Any:
         text = (unit * (size // len(unit) + 1))[:size]
         return text.encode("utf-8", "replace") if is_bytes else text

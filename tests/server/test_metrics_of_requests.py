@@ -25,7 +25,6 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 @pytest.fixture(autouse=True)
 def configured(db: None) -> None:
-    """Create two providers, and services with the names that these tests request."""
     shared = {"endpoint": "https://a.example/v1", "key_source": "none"}
     first = Provider.objects.create(name="first", default_model="m", **shared)
     Provider.objects.create(name="second", default_model="n", **shared)
@@ -105,7 +104,7 @@ def test_costs_are_counted_by_currency():
     ],
 )
 def test_work_has_opentelemetrys_name_for_it(surface: str, operation: str):
-    """The log's name of the API decides; it is in the table of operations."""
+    """The surface in the log decides; each one besides `v1` is an operation of the table."""
     assert surface == "v1" or surface.removeprefix("v1/") in {each.name for each in OPERATIONS}
     journal = Journal()
     journal.record(entry(f"work-{operation}", operation, surface))

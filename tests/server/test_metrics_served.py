@@ -35,7 +35,6 @@ def server(tmp_path_factory: pytest.TempPathFactory, port: int) -> Iterator[Serv
 
 
 def scrape(port: int) -> Numbers:
-    """Scrape over a new connection, which any worker may accept."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as response:
         families = text_string_to_metric_families(response.read().decode())
     return {(each.name, frozenset(each.labels.items())): each.value for family in families for each in family.samples}
@@ -46,7 +45,6 @@ def requests_in(numbers: Numbers) -> float:
 
 
 def workers_in(numbers: Numbers) -> dict[str, float]:
-    """Return the start time of each worker."""
     return {
         dict(labels)["worker"]: value
         for (name, labels), value in numbers.items()
@@ -108,7 +106,6 @@ def test_what_a_killed_worker_counted_stays_and_the_next_has_its_place(server: S
 
 
 def worker_of(server: Server) -> int:
-    """Return the process id of one worker."""
     children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
     return next(int(pid) for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes())
 

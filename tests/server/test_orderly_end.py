@@ -46,7 +46,6 @@ def test_a_server_that_is_killed_keeps_what_it_logged_by_itself(tmp_path: Path):
 
 
 def call(server: Server, name: str) -> None:
-    """Make a call with the given request id to the first provider."""
     with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)) as connection:
         headers = {"authorization": f"Bearer {server.key}", "x-request-id": name}
         body = {"model": "one/lab", "messages": [{"role": "user", "content": "hello"}]}
@@ -56,7 +55,6 @@ def call(server: Server, name: str) -> None:
 
 
 def rows_of(directory: Path) -> list[tuple[str, str, str]]:
-    """Return the logged calls with the called provider, read by a separate connection."""
     query = (
         "select request.id, request.outcome, attempt.provider from routing_admin_requestlog request "
         "join routing_admin_attemptlog attempt on attempt.request_id = request.id "

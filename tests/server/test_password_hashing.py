@@ -36,13 +36,11 @@ class Holder:
             self._end.wait(30)
 
     def end(self) -> None:
-        """Release the slot."""
         self._end.set()
         self._thread.join(30)
 
 
 def wait_for_waiters(slots: FairSlots, count: int) -> None:
-    """Wait until `count` threads are in the queue."""
     pause = threading.Event()
     for _ in range(3000):
         if slots.waiting == count:

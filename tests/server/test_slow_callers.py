@@ -146,7 +146,7 @@ async def test_behind_proxies_requests_are_counted_by_the_address_that_is_forwar
 
 
 async def test_a_process_has_so_many_connections_whatever_addresses_they_come_from():
-    """A silent connection is closed for a new one. Behind a proxy this works too, without addresses."""
+    """A silent connection is closed for a new one, also behind a proxy, where connections have no address."""
     for proxies in (0, 1):
         async with serve(site := Site(), ConnectionLimits(in_all=2, proxies=proxies)) as connections:
             silent = [await site.open(), await site.open(b"GET / HT")]
@@ -215,7 +215,6 @@ def test_a_limit_that_leaves_callers_less_room_than_the_settings_is_a_shortage(s
 
 
 def via(forwarded: str) -> bytes:
-    """Return a request as a proxy forwards it."""
     return b"GET / HTTP/1.1\r\nhost: here\r\nx-forwarded-for: " + forwarded.encode() + b"\r\n\r\n"
 
 

@@ -25,7 +25,6 @@ RESET = b"reset"
 
 
 async def end_of(reader: asyncio.StreamReader) -> bytes:
-    """Return the status with which a connection ended."""
     try:
         said = await reader.read()
         return said.split(b" ", 2)[1] if said else RESET
@@ -70,7 +69,6 @@ async def test_idle_connections_to_providers_leave_the_callers_their_descriptors
 
 
 def several(lab: Lab, labs: list[Lab]) -> dict[str, Any]:
-    """Return the usual configuration with a provider for each lab."""
     configuration = routing(lab)
     configuration["providers"] += [
         {"providerName": f"host-{at}", "apiKey": "k", "endpoint": each.url("openai"), "defaultModel": "lab"}
@@ -80,7 +78,6 @@ def several(lab: Lab, labs: list[Lab]) -> dict[str, Any]:
 
 
 async def call_at_once(url: str, key: str, model: str) -> list[int]:
-    """Return the statuses of `CALLERS` concurrent calls, each over a new connection."""
     body = json.dumps({"model": model, "messages": [{"role": "user", "content": "hello"}]})
     limits = httpx.Limits(max_keepalive_connections=0, max_connections=CALLERS)
     headers = {"authorization": f"Bearer {key}", "content-type": "application/json", "x-forwarded-for": "203.0.113.1"}

@@ -75,7 +75,7 @@ async def test_what_frames_a_body_is_bounded(endless):
 
 
 async def test_a_body_in_small_chunks_passes():
-    """The limit on framing grows with the body."""
+    """A chunked body's framing may be as large as the body itself."""
     async with serve(site := Site(), ConnectionLimits(head_bytes=1000)):
         caller = await site.open(CHUNKED)
         await site.asked.wait()
@@ -108,6 +108,7 @@ async def test_a_bad_request_behind_a_good_one_waits_for_its_answer_and_gets_non
         caller = await site.open(GET + second)
         await site.asked.wait()
         site.may_answer.set()
+        # 32 pipelined requests (`MAX_PIPELINED`) behind the running one.
         accepted = 33 if second == GET * 50 else 1
         answers = [await caller.answer() for _ in range(accepted)]
         assert {status for status, _, _ in answers} == {200}

@@ -35,7 +35,6 @@ class Caller:
     def ask(
         self, path: str, encoding: str = "gzip", method: str = "GET", body: bytes | None = None, **headers: str
     ) -> tuple[http.client.HTTPResponse, bytes]:
-        """Return the response and its bytes as received."""
         line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         cookies = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
         said = {"accept-encoding": encoding, "cookie": cookies, "authorization": f"Bearer {self.key}"}
@@ -47,7 +46,6 @@ class Caller:
         return answer, answer.read()
 
     def sign_in(self) -> None:
-        """Sign in as the administrator."""
         _, page = self.ask("/login/", "identity")
         token = re.findall(r'name="csrfmiddlewaretoken" value="(\w+)"', page.decode())[0]
         form = {"username": "admin", "password": PASSWORD, "csrfmiddlewaretoken": token}
@@ -65,7 +63,6 @@ def caller(server: Server) -> Caller:
 
 
 def static_names(caller: Caller) -> list[str]:
-    """Return the static files that a page names."""
     _, page = caller.ask("/requests/", "identity")
     return sorted(set(re.findall(r'/static/[^"#]+', page.decode())))
 

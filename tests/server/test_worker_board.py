@@ -33,7 +33,6 @@ sys.stdin.read()
 
 
 def families() -> list[MetricFamily]:
-    """Return this process's metrics."""
     return [
         MetricFamily(name="calls", explanation="", values={(): 10}, only_grows=True),
         MetricFamily(name="seconds", explanation="", values={(): [1, 0, 0.5]}, buckets=(1.0,)),
