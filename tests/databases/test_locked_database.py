@@ -37,7 +37,6 @@ LOCKS = ["IMMEDIATE", "EXCLUSIVE"]
 
 
 def call(server: Server, body: object, path: str = "/v1/chat/completions") -> tuple[int, Any, Any]:
-    """Return status, headers and body of a call over a socket."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
     headers = {"authorization": f"Bearer {server.key}", "content-type": "application/json"}
     connection.request("POST", path, json.dumps(body), headers)
@@ -182,7 +181,6 @@ def test_a_statement_that_fails_is_let_go_at_once() -> None:
 
 
 def browser_in(language: str, account: Any) -> Client:
-    """Return an account's browser that prefers the language."""
     return browser_of(account, raise_request_exception=False, headers={"accept-language": language})
 
 
@@ -202,7 +200,7 @@ def test_a_page_that_must_write_to_a_locked_database_says_so(key: str, admin_acc
 def test_a_database_that_nobody_can_read_is_told_on_every_page(
     key: str, language: str, words: str, admin_account: Any
 ) -> None:
-    """The page says since when, and that calls with known keys continue; it needs no session."""
+    """The page says since when, and that calls with known keys continue, although the session cannot be read."""
     client, entered = browser_in(language, admin_account), {"authorization": f"Bearer {key}"}
     assert client.get(reverse("dashboard")).status_code == 200
     assert isinstance(key_cache.principal_of_key(entered), Principal)
@@ -251,7 +249,6 @@ def test_a_use_that_cannot_be_written_stays_noted(key: str) -> None:
 
 
 def ask(server: Server, path: str) -> tuple[int, Any, Any]:
-    """Return status, headers and body of a GET over a socket."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
     connection.request("GET", path, headers={"authorization": f"Bearer {server.key}"})
     response = connection.getresponse()
@@ -289,7 +286,7 @@ def test_while_the_log_is_locked_calls_go_on_and_their_entries_wait_on_disk(tmp_
 
 @rows
 def test_a_refused_file_is_written_by_the_upkeep_once_the_database_takes_it(key: str) -> None:
-    """Only a model declared to read the file is noted; while the database is locked the note is kept in memory."""
+    """Only capabilities declared for the model are recorded. While the database is locked, the refusal stays noted."""
     refused = RefusedFile("echo", "echo-vision", frozenset({"vision", "audio"}), "r1", 400, timezone.now())
     refusals = NotedRefusals()
     refusals.note(refused)

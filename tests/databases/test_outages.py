@@ -60,23 +60,23 @@ def of_sqlite(code: int, text: str = "") -> DatabaseError:
 @pytest.mark.parametrize(
     ("code", "kind", "fault"),
     [
-        ("25006", InternalError, DatabaseFault.READ_ONLY),
-        ("42501", ProgrammingError, DatabaseFault.FORBIDDEN),
-        ("42P01", ProgrammingError, DatabaseFault.OUTDATED),
-        ("42703", ProgrammingError, DatabaseFault.OUTDATED),
-        ("53100", OperationalError, DatabaseFault.FULL),
-        ("53300", OperationalError, DatabaseFault.DOWN),
-        ("57P01", OperationalError, DatabaseFault.DOWN),
-        ("08006", OperationalError, DatabaseFault.DOWN),
-        ("XX001", InternalError, DatabaseFault.DOWN),
-        ("55P03", OperationalError, DatabaseFault.LOCKED),
-        ("22001", DataError, DatabaseFault.VALUE),
-        ("23502", IntegrityError, DatabaseFault.VALUE),
-        ("54000", OperationalError, DatabaseFault.VALUE),
-        ("42804", ProgrammingError, DatabaseFault.VALUE),
-        ("42601", ProgrammingError, DatabaseFault.CODE),
-        ("25P02", InternalError, DatabaseFault.CODE),
-        ("0A000", NotSupportedError, DatabaseFault.CODE),
+        ("25006", InternalError, DatabaseFault.READ_ONLY),  # read_only_sql_transaction
+        ("42501", ProgrammingError, DatabaseFault.FORBIDDEN),  # insufficient_privilege
+        ("42P01", ProgrammingError, DatabaseFault.OUTDATED),  # undefined_table
+        ("42703", ProgrammingError, DatabaseFault.OUTDATED),  # undefined_column
+        ("53100", OperationalError, DatabaseFault.FULL),  # disk_full
+        ("53300", OperationalError, DatabaseFault.DOWN),  # too_many_connections
+        ("57P01", OperationalError, DatabaseFault.DOWN),  # admin_shutdown
+        ("08006", OperationalError, DatabaseFault.DOWN),  # connection_failure
+        ("XX001", InternalError, DatabaseFault.DOWN),  # data_corrupted
+        ("55P03", OperationalError, DatabaseFault.LOCKED),  # lock_not_available
+        ("22001", DataError, DatabaseFault.VALUE),  # string_data_right_truncation
+        ("23502", IntegrityError, DatabaseFault.VALUE),  # not_null_violation
+        ("54000", OperationalError, DatabaseFault.VALUE),  # program_limit_exceeded
+        ("42804", ProgrammingError, DatabaseFault.VALUE),  # datatype_mismatch
+        ("42601", ProgrammingError, DatabaseFault.CODE),  # syntax_error
+        ("25P02", InternalError, DatabaseFault.CODE),  # in_failed_sql_transaction
+        ("0A000", NotSupportedError, DatabaseFault.CODE),  # feature_not_supported
     ],
 )
 def test_postgresql_s_codes_tell_an_outage_from_a_value_and_from_our_code(
@@ -135,7 +135,6 @@ def read_only() -> AbstractContextManager[None]:
 
 @contextmanager
 def without_rights() -> Iterator[None]:
-    """Connect as a role that may only read."""
     with other_connection() as other:
         other.execute("CREATE ROLE limited; GRANT SELECT ON ALL TABLES IN SCHEMA public TO limited")
         try:
@@ -204,7 +203,7 @@ def test_no_request_of_an_outage_is_lost(journal: Journal, outage: str, caplog: 
     [("INSERT", "attemptlog", True), ("UPDATE", "usagesum", True), ("INSERT", "auditevent", False)],
 )
 def test_one_right_that_is_missing_is_found(right: str, table: str, is_probed: bool) -> None:
-    """A missing right of the request log is found by the write check; `doctor` names each missing right."""
+    """A missing right on the request log fails the write check; `doctor` names missing rights to read and insert."""
     with other_connection() as other:
         other.execute("CREATE ROLE limited; GRANT ALL ON ALL TABLES IN SCHEMA public TO limited")
         other.execute(f"REVOKE {right} ON routing_admin_{table} FROM limited")
@@ -269,7 +268,6 @@ def test_a_damaged_line_and_a_bad_row_on_disk_are_lost_once_and_hold_up_no_other
 
 
 def ask(server: Server, path: str, body: object = None, **headers: str) -> tuple[int, Any]:
-    """Return status and body of a call over a socket."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     known = {"authorization": f"Bearer {server.key}", "content-type": "application/json"}
     connection.request("GET" if body is None else "POST", path, body and json.dumps(body), known | headers)

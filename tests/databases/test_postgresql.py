@@ -33,14 +33,12 @@ DAY = timedelta(days=1)
 
 
 def request(name: str, began: datetime) -> RequestLog:
-    """Create a request with one attempt at the same time."""
     row = RequestLog.objects.create(id=name, started_at=began, surface="chat", outcome="ok")
     AttemptLog.objects.create(request=row, position=0, provider="p", outcome="ok", at=began)
     return row
 
 
 def table_of(name: str) -> str:
-    """Return the partition that contains a request."""
     with connections["logs"].cursor() as cursor:
         cursor.execute("SELECT tableoid::regclass::text FROM routing_admin_requestlog WHERE id = %s", [name])
         return str(cursor.fetchone()[0])
@@ -48,7 +46,6 @@ def table_of(name: str) -> str:
 
 @pytest.fixture
 def days():
-    """Create the partitions around `NOW` and remove them afterwards."""
     make_days(NOW)
     yield
     prune_requests(NOW + 30 * DAY)
@@ -159,7 +156,6 @@ def test_a_connection_that_the_server_ended_is_let_go_of_without_another(key: st
 
 
 def plain_parameters() -> dict[str, object]:
-    """Return the parameters of a separate connection to the same database."""
     known = connection.get_connection_params()
     return {name: value for name, value in known.items() if name not in ("context", "cursor_factory")}
 

@@ -37,7 +37,6 @@ ROW = st.tuples(
 
 
 def values_of(line: str) -> list[Any]:
-    """Return the values of a line as PostgreSQL would read them."""
     text, document, number, whole, truth, blob, moment = parse_line(line, [5], [])
     return [
         text,
