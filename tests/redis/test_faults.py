@@ -106,7 +106,6 @@ def test_a_server_that_never_answers_is_left_alone(own_redis: RedisServer):
 
 
 def until_true(holds: Callable[[], object]) -> None:
-    """Wait until the condition holds, for at most half a minute."""
     until = time.monotonic() + 30
     while not holds():
         assert time.monotonic() < until

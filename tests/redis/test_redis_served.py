@@ -71,7 +71,6 @@ def ask(server: Server, key: str = "", **body: Any) -> tuple[int, Any]:
 
 
 def wait_until(holds: Callable[[], object]) -> None:
-    """Wait until the condition holds, for at most a minute."""
     until = time.monotonic() + 60
     while not holds():
         assert time.monotonic() < until
@@ -85,7 +84,6 @@ def ready(server: Server) -> str:
 
 
 def used(server: Server) -> int:
-    """Return the used tokens that the agent's API reports."""
     amounts = server.get("/api/v1/agents/me")["limits"]["amounts"]
     return sum(each["used"] for each in amounts if each["meter"] == "tokensPerDay")
 
@@ -130,7 +128,6 @@ class Load:
             self.answers.append(ask(server, model=self._model))
 
     def wait_for(self, more: int) -> None:
-        """Wait for `more` further responses."""
         wanted = len(self.answers) + more
         wait_until(lambda: len(self.answers) >= wanted)
 
@@ -153,7 +150,6 @@ def limit(pair: Pair, tokens: int) -> None:
 
 
 def limit_of(server: Server) -> int:
-    """Return the limit that the agent's API reports."""
     return sum(each["limit"] for each in server.get("/api/v1/agents/me")["limits"]["amounts"])
 
 
@@ -204,5 +200,4 @@ def test_doctor_says_what_is_wrong_with_redis(pair: Pair) -> None:
 
 
 def log_of(directory: Path) -> str:
-    """Return the log of both processes."""
     return (directory / "server.log").read_text()
