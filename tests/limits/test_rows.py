@@ -113,6 +113,7 @@ def test_an_exchange_takes_hardly_more_statements_for_200_orders_than_for_one():
         orders = [Order(f"{size}:{number}", Meter.TOKENS_PER_DAY, DAY, LIMIT, want=1) for number in range(size)]
         with CaptureQueriesContext(connections[LOGS]) as statements:
             bookings = ledger.exchange("1", orders, NOW)
+        # A draw grants 1/16 of what is left (`GRANT_DIVISOR`).
         assert [booking.grant for booking in bookings] == [LIMIT // 16] * size
         counts.append(len(statements))
     assert counts[0] <= 10, counts

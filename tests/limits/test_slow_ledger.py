@@ -113,6 +113,7 @@ def test_a_share_grows_within_the_limit_before_a_call_is_refused(keeper: QuotaCl
             let_in += keeper.give_up(each) is not None
         except TimeoutError:
             break
+    # An extension is as large as the last draw, which was 1/16 of the limit (`GRANT_DIVISOR`).
     assert let_in == LIMIT // 16
 
 
