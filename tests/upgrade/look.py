@@ -59,14 +59,12 @@ def bytes_of(answer: Any) -> bytes:
 
 
 def provider_key() -> str:
-    """Return the decrypted provider key."""
     from routing_admin.configuration import snapshot
 
     return snapshot.current().keys["keyed"].value or ""
 
 
 def doctor() -> str:
-    """Return the problems that `manage.py doctor` reports, empty if there are none."""
     from django.core.management import call_command
 
     problems = io.StringIO()

@@ -44,7 +44,6 @@ def begin(folder: Path) -> None:
 
 
 def command(*words: str) -> str:
-    """Run a command and return its output."""
     from django.core.management import call_command
 
     out = io.StringIO()
@@ -127,7 +126,6 @@ class Maker:
 
 
 def make(folder: Path) -> None:
-    """Create the installation in the data directory."""
     begin(folder)
     maker = Maker(folder)
     maker.configure()
@@ -153,7 +151,6 @@ def make(folder: Path) -> None:
 
 
 def main() -> None:
-    """Write the archive named on the command line."""
     with tempfile.TemporaryDirectory(prefix="routing-admin-upgrade-") as directory:
         folder = Path(directory) / "data"
         folder.mkdir()
