@@ -22,7 +22,6 @@ OLD = ROOT / "tests" / "upgrade" / "installations" / "before-the-rooms.tar.gz"
 
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
-    """Unpack the data directory of an earlier version."""
     folder = tmp_path / "old"
     shutil.unpack_archive(OLD, folder)
     for name in ("keys", "secret_key"):
