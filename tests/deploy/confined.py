@@ -18,7 +18,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+# Options of prctl(2): PR_SET_NO_NEW_PRIVS, PR_CAPBSET_DROP, PR_SET_MDWE.
 NO_NEW_PRIVILEGES, DROP_FROM_BOUNDING_SET, DENY_WRITE_EXECUTE = 38, 24, 65
+# SCMP_ACT_ALLOW, SCMP_ACT_ERRNO(EPERM), SCMP_CMP_EQ, CAP_CHECKPOINT_RESTORE.
 ALLOW, REFUSE, EQUAL, LAST_CAPABILITY = 0x7FFF0000, 0x00050000 | 1, 4, 40
 
 
@@ -38,7 +40,6 @@ class Comparison(ctypes.Structure):
 
 
 def read_unit(path: Path) -> configparser.SectionProxy:
-    """Return the `[Service]` section."""
     unit = configparser.RawConfigParser(strict=False, dict_type=RepeatedLines)
     unit.optionxform = str  # type: ignore[assignment,method-assign]
     unit.read(path)
@@ -98,7 +99,6 @@ def filter_calls(names: frozenset[str], families: list[str]) -> None:
 
 
 def confine(unit: configparser.SectionProxy) -> None:
-    """Restrict this process and its children."""
     os.umask(int(unit["UMask"], 8))
     resource.setrlimit(resource.RLIMIT_CORE, (int(unit["LimitCORE"]),) * 2)
     calls = allowed_calls(unit["SystemCallFilter"].splitlines())

@@ -40,7 +40,6 @@ def find_nginx() -> str:
 
 
 def version_of(text: str) -> tuple[int, ...]:
-    """Parse nginx's version from an image name or its output."""
     found = re.search(r"nginx[:/]([\d.]+)", text)
     assert found
     return tuple(map(int, found[1].split(".")))

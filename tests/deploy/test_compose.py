@@ -76,7 +76,6 @@ def words_of(service: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """Run everything that compose.yaml names."""
     find_nginx()
     folder = tmp_path_factory.mktemp("compose")
     with ExitStack() as stack:
@@ -118,7 +117,6 @@ def running(service: str, environment: dict[str, str]) -> Iterator[subprocess.Po
 
 
 def caller(installation: Installation) -> httpx.Client:
-    """Return a client with an agent's key that a command issued."""
     done = subprocess.run(
         [sys.executable, "manage.py", "issue_agent_key", "text-agent"],
         cwd=ROOT, env=dict(installation.environment), capture_output=True, text=True, check=True,

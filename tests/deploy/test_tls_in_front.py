@@ -41,7 +41,6 @@ class Echo(BaseHTTPRequestHandler):
 
 @contextmanager
 def echoing() -> Iterator[int]:
-    """Run the echo server; yield its port."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:

@@ -24,6 +24,7 @@ from tests.lab import Lab
 DEPLOY = ROOT / "deploy"
 UNITS = ("routing-admin.service", "routing-admin-daily.service")
 
+# On the scale of `systemd-analyze security`, from 0 to 10.
 MAX_EXPOSURE = 3.0
 WORDS = "a lantern for the heron"
 
