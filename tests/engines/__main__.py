@@ -40,7 +40,6 @@ FILES: Mapping[str, Sequence[str]] = {
 
 
 def main(words: list[str]) -> int:
-    """Run the tests and return pytest's exit status."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the server is stopped too
     named = any(Path(word.partition("::")[0]).exists() for word in words)
     files = [f"tests/{folder}/test_{name}.py" for folder, names in FILES.items() for name in names]

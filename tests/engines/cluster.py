@@ -60,11 +60,9 @@ class Cluster:
     lasting: bool = False
 
     def url(self, name: str) -> str:
-        """Return the DATABASE_URL of one of its databases."""
         return f"postgres://{USER}:{PASSWORD.replace(' ', '%20')}@127.0.0.1:{self.port}/{name}"
 
     def start(self) -> None:
-        """Start the server and wait until it responds."""
         chosen = {name: value for name, value in OPTIONS.items() if not (self.lasting and name in CARELESS)}
         options = " ".join(f"-c {name}={value}" for name, value in chosen.items())
         words = ["-w", "-t", "60", "-l", str(self.folder / "log"), "-D", str(self.folder / "data")]
@@ -79,7 +77,6 @@ class Cluster:
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Resume all processes."""
         self._signal(signal.SIGCONT)
 
     def make_database(self, name: str) -> str:
@@ -89,12 +86,10 @@ class Cluster:
         return self.url(name)
 
     def ask(self, database: str, sql: str) -> str:
-        """Return the result of a statement as text."""
         words = ["-h", str(self.folder), "-p", str(self.port), "-U", USER, "-d", database, "-Atqc", sql]
         return self._run("psql", *words).strip()
 
     def create(self) -> None:
-        """Create the files of the cluster."""
         secret = self.folder / "password"
         secret.write_text(PASSWORD)
         if os.geteuid() == 0:

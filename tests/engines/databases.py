@@ -24,7 +24,6 @@ def database_of(directory: Path) -> dict[str, str]:
 
 
 def url_of(name: str) -> str:
-    """Return the DATABASE_URL of a database on the tests' server, or of an SQLite file."""
     if URL not in os.environ:
         return f"sqlite:///{name}"
     server, _, _ = os.environ[URL].rpartition("/")
@@ -51,5 +50,4 @@ def _name_of(directory: Path) -> str:
 
 
 def is_postgresql() -> bool:
-    """Return whether the tests run on PostgreSQL."""
     return URL in os.environ

@@ -12,14 +12,12 @@ from routing_admin.request_log.journal import Journal
 
 @contextmanager
 def spooling_journal(folder: Path) -> Iterator[Journal]:
-    """Yield a journal that spools in the folder."""
     made = Journal(folder=lambda: folder / "spool")
     yield made
     made.spool.close()
 
 
 def catch_up(journal: Journal) -> None:
-    """Write all waiting entries."""
     until = time.monotonic() + 30
     while journal.behind_since is not None and time.monotonic() < until:
         journal.flush()

@@ -55,7 +55,6 @@ def locked(place: Path | str = "default", how: str = "EXCLUSIVE") -> Iterator[No
 
 
 def _tables(other: Any, place: Path | str) -> list[str]:
-    """Return the tables that would be in that file on SQLite."""
     logged = place == "logs" or (isinstance(place, Path) and place.name == LOG)
     names = [name for (name,) in other.execute(TABLES).fetchall()]
     return [name for name in names if (name.removeprefix("routing_admin_") in LOG_MODELS) == logged]

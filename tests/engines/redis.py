@@ -35,7 +35,6 @@ class RedisServer:
         return f"redis://127.0.0.1:{self.port}"
 
     def client(self) -> redis.Redis:
-        """Return a separate client."""
         return redis.Redis(port=self.port, decode_responses=True)
 
     def start(self) -> None:
@@ -67,7 +66,6 @@ class RedisServer:
         os.kill(self.process.pid, signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Resume the server."""
         assert self.process is not None
         os.kill(self.process.pid, signal.SIGCONT)
 

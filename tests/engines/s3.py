@@ -39,7 +39,6 @@ class S3Server:
         return replace(self.bucket, prefix=f"test/{uuid4().hex}")
 
     def make_bucket(self, name: str) -> Bucket:
-        """Create a bucket."""
         self._call("PUT", f"/{name}")
         return replace(self.bucket, name=name)
 
@@ -53,7 +52,6 @@ class S3Server:
         )
 
     def keys(self, place: Bucket) -> list[str]:
-        """Return all keys of the place."""
         return sorted(each["path"] for some in obstore.list(self.raw(place)) for each in some)
 
     def date(self, place: Bucket, key: str, moment: float) -> None:
@@ -84,7 +82,6 @@ class S3Server:
 
 @cache
 def s3_server() -> S3Server:
-    """Return this process's server, with one bucket."""
     os.environ.update(CREDENTIALS)
     logging.getLogger("werkzeug").setLevel(logging.CRITICAL)
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)

@@ -39,8 +39,6 @@ class Chat:
 
 @contextmanager
 def running_chat() -> Iterator[Chat]:
-    """Yield a chat that listens until the block ends."""
-
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
