@@ -181,7 +181,7 @@ def test_nameless_files_are_told_apart() -> None:
 
 
 def test_media_that_came_out_of_get_artifact_is_led_by_its_name() -> None:
-    """A part with `led` is introduced by its name, also where it is not moved. Other parts are not."""
+    """Its name introduces a part with `led`, even where the part is not moved. Other parts have no introduction."""
     parts = adapted(ask(replace(PNG, led=True), PNG), reader("openai", "vision")).chat.messages[0].parts
     assert parts[0] == TextPart("Artifact content (plan.png):")
     assert [type(part) for part in parts] == [TextPart, NativePart, NativePart]
@@ -440,6 +440,7 @@ def test_no_text_holds_base64_of_a_files_bytes(chat: ChatRequest, who: Reader) -
     everything = "\n".join(texts)
     for file in files_of(chat):
         data = file.content.data if isinstance(file.content, FakeContent) else b""
+        # Base64 encodes three bytes at a time, so only these starts give the same characters.
         for start in range(0, len(data) - 15, 3):
             assert base64.b64encode(data[start : start + 15]).decode() not in everything
 
@@ -471,6 +472,7 @@ def test_the_conversation_itself_stays_as_it_was(chat: ChatRequest, who: Reader)
         rest = iter(after.parts)
         assert all(any(part is word for part in rest) for word in words)
     for message in added:
+        # By identity, since equal messages may occur twice.
         index = [each is message for each in done].index(True)
         assert done[index - 1].role is Role.TOOL
 

@@ -334,6 +334,7 @@ def test_every_hand_kept_pattern_can_be_reached() -> None:
     document = json.loads(files("capabilities.catalogue").joinpath("patterns.json").read_text())
     only_patterns = Catalogue(CatalogueDocument((FIRST,), {}, {}), document)
     for entry in document["patterns"]:
+        # A name that matches the pattern.
         sample = entry["pattern"].replace("[4-9]", "4").replace("[1-9]", "1").replace("*", "x")
         found = only_patterns.lookup(None, sample)
         assert found is not None

@@ -135,7 +135,7 @@ def test_litellms_map_is_read_for_chat_models_that_say_something() -> None:
 
 
 def test_models_devs_list_is_read_for_models_that_take_and_give_text() -> None:
-    """Its modalities are complete, so an absent one means no. Other kinds of models and malformed rows are left out."""
+    """Lists of modalities are complete, so an absent one means no. Other models and malformed rows are left out."""
     text = {"input": ["text", "image", "pdf"], "output": ["text"]}
     api = {
         "host": {

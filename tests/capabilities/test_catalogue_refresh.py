@@ -149,7 +149,7 @@ def test_a_file_that_is_no_catalogue_is_refused_in_one_sentence(data: bytes, wor
 def test_providers_own_lists_are_read_as_they_write_them(
     entry: dict[str, Any], statement: Statement, ends: date | None
 ) -> None:
-    """Each vendor has fields of its own; absent ones state nothing."""
+    """Each vendor's list has fields of its own; an absent field states nothing."""
     (listing,) = read_provider_list("host", [entry, {"id": "names-only"}, {"id": "text-embedding-9"}, "odd"])
     assert (listing.statement, listing.ends) == (statement, ends)
 

@@ -437,6 +437,7 @@ def test_every_file_has_one_decision_and_native_needs_the_capability(
         assert any(who.capabilities.has(word) for word in delivery.slot.capabilities)
         assert where.role in (Role.USER, Role.TOOL)
         assert not file.unreadable
+    # `<=` between booleans is an implication.
     assert (delivery.outcome is Outcome.REFUSED) <= (ContentPolicy.NATIVE_ONLY in who.policies)
 
 

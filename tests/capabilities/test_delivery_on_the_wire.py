@@ -50,7 +50,6 @@ REMOTE = [
 
 
 def conversation(files: list[FilePart]) -> ChatRequest:
-    """Return a chat with the files in a user's message and in two tool results."""
     calls = (ToolCall("c1", "look", "{}"), ToolCall("c2", "look", "{}"))
     half = len(files) // 2
     return ChatRequest(

@@ -149,7 +149,7 @@ def test_nobody_who_can_read_it_is_said_in_words() -> None:
     ],
 )
 def test_a_text_that_stays_says_that_no_configured_agent_can_read_it(language: str, line: str) -> None:
-    """It does not mention temporary agents, and it parses back like the other text."""
+    """The sentence leaves temporary agents out, and the text parses back like the other one."""
     text = description.attachment_block("image", "artifact:a", None, 0, None, language, [], only_configured=True)
     assert text.endswith(f"\n{line}")
     parsed = description.parse(text)
@@ -258,7 +258,7 @@ def test_a_name_never_adds_or_breaks_a_line(facts: dict[str, object]) -> None:
     ],
 )
 def test_the_unreadable_block_is_the_seeds_with_a_size(language: str, expected: str) -> None:
-    """This is the requirement's template with a size line (ABR-4.3), and its translation."""
+    """The block is the requirement's template with a size line (ABR-4.3), and its translation."""
     assert description.unreadable_block("report.pdf", "def456", "application/pdf", 2_621_440, language) == expected
     without = description.unreadable_block("report.pdf", "artifact:def456", "application/pdf", None, language)
     assert without.split("\n") == [line for line in expected.split("\n") if "2.5 MB" not in line]
@@ -307,7 +307,7 @@ def test_an_unreadable_block_gives_its_fields_back(
 def test_the_failed_block_is_the_seeds_and_keeps_the_reference_in_messages(
     artifact_id: str | None, language: str, expected: str
 ) -> None:
-    """This is the requirement's error text; in messages, a line with the reference follows."""
+    """The block is the requirement's error text; in messages, a line with the reference follows."""
     assert description.failed_block("report.pdf", artifact_id, language) == expected
 
 

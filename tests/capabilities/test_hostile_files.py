@@ -38,7 +38,6 @@ def draw(name: str) -> FilePart:
 
 
 def conversation(file: FilePart, role: Role) -> ChatRequest:
-    """Return a chat with the file in the user's message or in a tool result."""
     call = Message(Role.ASSISTANT, (TextPart("looking"),), (ToolCall("c1", "look", "{}"),))
     asked = Message(Role.USER, (TextPart("What is in it?"), *([file] if role is Role.USER else [])))
     result = Message(Role.TOOL, (file if role is Role.TOOL else TextPart("ok"),), tool_call_id="c1")
@@ -62,7 +61,7 @@ def say(file: FilePart, describer: str, message: int) -> ModelDescription:
 @pytest.mark.parametrize("protocol", SPEAKING)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_orders_of_a_file_stand_behind_marks_alone(name: str, protocol: str, role: Role) -> None:
-    """This holds for every vendor's payload, in messages and tool results; the file itself is not sent."""
+    """In every vendor's payload, hostile lines are quoted, in messages and tool results; the file is not sent."""
     slots = slots_for(protocol)
     blind = Reader(slots, policies=policies_of("extract+convert+describer"), describer_for=lambda _: SEER)
     to = ModelEndpoint(PROTOCOLS[protocol], Target("p", "https://example.org/v1", "m"), blind)
@@ -75,5 +74,6 @@ def test_orders_of_a_file_stand_behind_marks_alone(name: str, protocol: str, rol
     [quoting] = [text for text in strings(payload) if "HACKED" in text]
     inside = quoting.partition("not seen by you:\n")[2]
     fence = inside.partition("\n")[0]
+    # The fence occurs only as its own opening and closing line.
     assert inside.split("\n").count(fence) == 2
     assert not any("base64" in text or "bytes>" in text for text in strings(payload))

@@ -33,7 +33,6 @@ def short_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def count(value: Any) -> int:
-    """Count the strings, keys and containers of a value."""
     if isinstance(value, dict):
         return 1 + len(value) + sum(map(count, value.values()))
     if isinstance(value, list):

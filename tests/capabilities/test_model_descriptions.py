@@ -127,7 +127,7 @@ def test_who_is_told_of_a_file_does_not_count_as_its_reader() -> None:
 
 
 def test_looking_whether_a_file_goes_as_it_came_asks_for_no_describer() -> None:
-    """This check is made where no file may be read."""
+    """The check runs where no file may be read, so it must not look for a describer."""
     asked: list[FilePart] = []
     who = replace(reader(), describer_for=_note(asked))
     assert not is_sent_as_it_came(chat_with(replace(PICTURE, artifact_id=None)), who)

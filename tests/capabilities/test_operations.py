@@ -37,7 +37,6 @@ def decode(name: str, body: bytes, kind: str = "application/json", **call: Any) 
 
 
 def fault(name: str, body: bytes, kind: str = "application/json", **call: Any) -> Fault:
-    """Return the fault of a response that is not a valid answer."""
     outcome = decode(name, body, kind, **call)
     assert isinstance(outcome, Failure)
     return outcome.fault
@@ -59,7 +58,7 @@ def test_a_call_stands_beside_the_chat_s(endpoint: str, url: str) -> None:
 
 
 def test_the_provider_s_own_fields_come_last() -> None:
-    """This holds for JSON and for forms, where values other than text are written as JSON."""
+    """A provider's `extra_body` is merged into JSON and forms; in forms, other values than text are written as JSON."""
     extra = {"input_type": "query", "deep": {"a": 1}}
     assert encode("embeddings", {"input": "a", "deep": {"b": 2}}, extra_body=extra).payload == {
         "input": "a",
@@ -146,7 +145,7 @@ def test_an_answer_names_its_model_as_the_caller_does_and_is_else_untouched() ->
 
 
 def test_whole_answers_become_the_events_that_were_asked_for() -> None:
-    """Each image becomes one event and a sound two; the media are logged."""
+    """A whole answer to a streaming request becomes events: one per image, two for speech."""
     two = json.dumps({"data": [{"b64_json": "AA=="}, {"b64_json": "AQ=="}], "output_format": "webp"}).encode()
     said = decode("images", two, stream=True)
     assert isinstance(said, PassedAnswer)

@@ -190,7 +190,7 @@ def test_a_listed_origin_may_be_called_and_only_that_one():
 
 @pytest.mark.parametrize("address", ["100:0:0:1::1", "3fff::1", "5f00::1"])
 def test_networks_that_were_set_aside_lately_are_not_public(address):
-    """This Python's standard library does not know these networks yet."""
+    """The standard library of this Python does not know these recently reserved networks."""
     assert not is_public(address)
 
 

@@ -212,7 +212,6 @@ USER = st.builds(Message, st.just(Role.USER), PARTS)
 
 @st.composite
 def conversations(draw: st.DrawFn) -> list[tuple[Message, ...]]:
-    """Draw the turns of one conversation, each as a client sends it."""
     messages: tuple[Message, ...] = (*draw(st.lists(SYSTEM, max_size=2)), draw(USER))
     turns = [messages]
     for number in range(draw(st.integers(1, 6))):

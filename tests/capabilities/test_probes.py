@@ -218,6 +218,7 @@ def test_an_answer_that_does_not_depend_on_the_file_is_right_for_one_word_at_mos
         right = [word for word in words if read_answer(probe, word, ProbeAnswer(text=text)) is AnswerReading.RIGHT]
         assert right == [] or right == words[:1] == words
     drawn = ("4711", "0815") if name == "audio" else ("YOGURT", "WILLOW")
+    # An answer that happens to name a drawn word would be right by chance.
     assume(not any(word in each for word in drawn for each in named))
     said = iter(answers)
     (finding,) = conduct([probe], lambda chats: [ProbeAnswer(text=next(said)) for _ in chats], lambda *_: drawn)

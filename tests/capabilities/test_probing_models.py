@@ -27,12 +27,10 @@ Model = Callable[[ReceivedRequest], str | int]
 
 
 def say(text: str) -> Model:
-    """Return a model with one answer to everything."""
     return lambda _: f"say:{text}"
 
 
 def change_its_mind() -> Model:
-    """Return a model that answers with a different word each time."""
     words = iter([*WORDS[::3], *WORDS])
     return lambda heard: f"say:{next(words)} {random.Random(heard.question).randrange(10)}"
 
@@ -48,7 +46,6 @@ def read_politely(prefix: str, suffix: str = "", case: Callable[[str], str] = st
 
 
 def read_first_letters(heard: ReceivedRequest) -> str:
-    """Play a model that reads only a part of the word."""
     return f"say:{word_in(heard.media[0])[:3] or 'NONE'}"
 
 

@@ -32,7 +32,7 @@ def test_the_pieces_of_a_line_are_the_line(line: str, other: str) -> None:
 
 
 def test_words_are_marked_and_chinese_sign_by_sign() -> None:
-    """Other parts of the line are not marked, and very long lines are not compared by words."""
+    """Only the differing words of a line are marked; very long lines are not compared by words."""
     (row,) = lines_beside("size: 12 kB 收到", "size: 34 kB 收文")
     assert row.left_parts == (("size: ", False), ("12", True), (" kB 收", False), ("到", True))
     assert row.right_parts == (("size: ", False), ("34", True), (" kB 收", False), ("文", True))

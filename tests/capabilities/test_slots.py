@@ -80,7 +80,6 @@ def cells_of(line: str) -> tuple[object, ...]:
 
 
 def line_of(protocol: str, key: str, slot: Slot) -> str:
-    """Return the line that describes a slot."""
     types = ",".join(each.split("/")[1] for each in slot.mime_types or ["any/anything"])
     size = slot.max_bytes and f"{slot.max_bytes / MIB:g}"
     numbers = [str(each or "-") for each in (size, slot.max_count, slot.max_pages, slot.max_side)]

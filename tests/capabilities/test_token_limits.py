@@ -45,7 +45,7 @@ def test_too_long_is_half_as_much_again(tokens: int, fits: bool):
 
 
 def test_the_two_are_limits_that_may_be_written():
-    """Each is a number; anything else is a problem that names its path."""
+    """`contextTokens` and `outputTokens` are numbers; anything else is a problem that names its path."""
     assert check_limits({"contextTokens": 32_000, "outputTokens": 8_000}) == ()
     (problem,) = check_limits({"contextTokens": "many"})
     assert problem.field == "limits.contextTokens"

@@ -64,7 +64,7 @@ def test_what_is_unknown_has_no_estimate(model: str, file: FilePart) -> None:
 
 
 def test_text_counts_a_token_a_chinese_character_and_a_quarter_for_others() -> None:
-    """This is a rule of thumb, rounded up."""
+    """The estimate of text is a rule of thumb, rounded up."""
     assert text_tokens("").tokens == 0
     assert text_tokens("hello").tokens == 2
     assert text_tokens("能力路由").tokens == 4
