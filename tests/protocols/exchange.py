@@ -55,7 +55,6 @@ def exchange(protocol: str, url: str, model: str, chat: ChatRequest, *, stream: 
 
 
 def gathered(events: list[StreamEvent]) -> Answer | Failure:
-    """Assemble a stream's events into an answer, or return the failure it ended with."""
     text = reasoning = refusal = ""
     thoughts: tuple[ReasoningBlock, ...] = ()
     media: list[Media] = []

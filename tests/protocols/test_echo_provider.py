@@ -52,7 +52,7 @@ def test_every_part_of_a_request_is_told() -> None:
 
 
 def test_echo_503_always_fails() -> None:
-    """This model exists to demonstrate a fallback. It fails whole and streamed."""
+    """The model echo-503 exists to demonstrate a fallback. It fails whole and streamed."""
     (event,) = stream_of(answer(CHAT, "echo-503"))
     failure = answer(CHAT, "echo-503")
     assert event == failure

@@ -25,7 +25,6 @@ def lab() -> Iterator[Lab]:
 
 
 def play(lab: Lab, protocol: str, step: str, *, stream: bool) -> Answer | Failure:
-    """Run one step of the lab over a real socket."""
     return exchange(protocol, lab.url(protocol), f"fault:{step}", CHAT, stream=stream)
 
 

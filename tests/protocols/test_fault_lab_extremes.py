@@ -17,7 +17,6 @@ STREAM = {**CHAT, "stream": True}
 
 
 def opened(lab: Lab, body: dict[str, object], timeout: float = 5) -> http.client.HTTPResponse:
-    """Send one request and return the response with its body unread."""
     place = urlsplit(lab.url())
     connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=timeout)
     connection.request("POST", f"{place.path}/chat/completions", json.dumps(body))
@@ -31,6 +30,7 @@ def test_a_bomb_is_small_on_the_wire_and_large_unpacked() -> None:
         packed = response.read()
         assert response.headers["content-encoding"] == "gzip"
         assert len(packed) < 8192
+        # 31 selects the gzip format.
         assert len(zlib.decompress(packed, 31)) > 1024 * 1024
 
 
@@ -47,7 +47,7 @@ def test_a_huge_body_is_as_long_as_it_says() -> None:
 
 @pytest.mark.parametrize("scenario", ["stall", "stall_first", "drip", "comments_forever", "comments_after", "endless"])
 def test_an_open_stream_ends_when_the_caller_goes_and_the_moment_is_known(scenario: str) -> None:
-    """These streams send headers, then too little without end. The lab notices at once that the caller has left."""
+    """Endless scenarios send headers, then too little. The lab notices at once that the caller has left."""
     with Lab({"lab": f"{scenario}:seconds=0.01"}) as lab:
         response = opened(lab, STREAM)
         assert response.status == 200

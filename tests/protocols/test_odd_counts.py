@@ -97,6 +97,7 @@ def test_an_answer_of_many_small_values_is_a_failure_of_who_sent_it(name: str) -
     """Decoding stops before the lists are built: whole, in a stream or as an error, the result is a failure."""
     bomb = b'{"x":[' + b"[]," * 200_000 + b"[]]}"
     whole = PROTOCOLS[name].decode(200, {"content-type": "application/json"}, bomb)
+    # This many malformed events break a stream.
     streamed = list(PROTOCOLS[name].decoder().feed((b"data: " + bomb + b"\n\n") * BAD_EVENTS))
     refused = PROTOCOLS[name].decode(400, {"content-type": "application/json"}, bomb)
     assert isinstance(whole, Failure)

@@ -40,7 +40,6 @@ def encode(*messages: Message, quirks: dict[str, Any] | None = None, at: str = H
 
 
 def content(part: Any, **quirks: Any) -> Any:
-    """Return the elided shape of a part that is sent with a text."""
     return encode(user("see", part), quirks=quirks).elide()["messages"][0]["content"][1]
 
 

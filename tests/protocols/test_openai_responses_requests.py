@@ -76,7 +76,7 @@ def test_the_smallest_request_keeps_nothing_and_asks_for_thoughts_to_give_back()
 
 @pytest.mark.parametrize("model", ["gpt-4o", "openai/gpt-4.1-mini", "gpt-5-chat-latest", "chatgpt-4o-latest"])
 def test_models_that_think_nothing_are_not_asked_for_thoughts(model: str) -> None:
-    """Such models refuse the option. It is also left out by `drop_params` and by a caller's null."""
+    """Models without reasoning refuse `include`. `drop_params` and a caller's null leave it out, too."""
     assert "include" not in encode(model=model).payload
     assert "include" not in encode(quirks={"drop_params": ["include"]}).payload
     assert "include" not in encode(extra={"include": None}).payload
@@ -277,7 +277,7 @@ def test_parts_of_a_summary_are_paragraphs_and_free_text_of_a_tool_streams() -> 
 
 
 def test_how_probable_words_were_comes_along() -> None:
-    """This API sends a list of tokens; the answer holds it in the shape of chat completions."""
+    """The Responses API sends a list of tokens; the answer holds it in the shape of chat completions."""
     token = {"token": "yes", "logprob": -0.1, "bytes": [1], "top_logprobs": []}
     part = {"type": "output_text", "text": "yes", "logprobs": [token]}
     body = {"status": "completed", "output": [{"type": "message", "content": [part]}]}

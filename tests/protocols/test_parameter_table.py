@@ -48,7 +48,6 @@ MARK = {"type": "ephemeral", "ttl": "1h"}
 
 
 def turn(**more: Any) -> dict[str, Any]:
-    """Return a request with an assistant turn between two user turns."""
     assistant = {"role": "assistant", "content": "yes", **more}
     return {
         "model": "m",
@@ -221,7 +220,6 @@ def read(body: Mapping[str, Any]) -> ChatRequest:
 
 
 def ready(body: Mapping[str, Any], protocol: str) -> Prepared:
-    """Prepare the request for a model that reads everything."""
     chat = read(body)
     everything = Capabilities(("text", "vision", "audio", "video", "file"), ("text",))
     to = model_endpoint(protocol, TARGETS[protocol], everything)

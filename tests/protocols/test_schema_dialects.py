@@ -40,7 +40,6 @@ CLOSED = {"additionalProperties": False}
 
 
 def obj(required: bool = True, **properties: Any) -> dict[str, Any]:
-    """Return a closed object schema with these properties."""
     needed = {"required": list(properties)} if required else {}
     return {"type": "object", "properties": properties, **needed, **CLOSED}
 
@@ -228,7 +227,6 @@ SCHEMAS = st.recursive(BOUNDS, _wider, max_leaves=6)
 
 
 def schemas_in(schema: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield a schema and all its subschemas."""
     if isinstance(schema, list):
         for item in schema:
             yield from schemas_in(item)
@@ -291,7 +289,7 @@ def test_what_moved_is_named_for_answers_and_strict_tools(protocol: str) -> None
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses"])
 def test_other_hosts_and_what_is_not_strict_keep_the_schema(protocol: str) -> None:
-    """Other hosts take more keywords, and OpenAI takes all of them unless the schema is strict."""
+    """Compatible hosts take more keywords, and OpenAI takes all of them unless the schema is strict."""
     for request in (
         encode(protocol, "https://llm.example/v1", response_format=asked(LIMITED, strict=True)),
         encode(protocol, response_format=asked(LIMITED)),

@@ -24,14 +24,12 @@ SAID = [
 
 
 def played(protocol: str, blocks: list[bytes]) -> list[StreamEvent]:
-    """Return all events of a stream that arrives in these blocks."""
     decoder = PROTOCOLS[protocol].decoder()
     events = [event for block in blocks for event in decoder.feed(block)]
     return [*events, *decoder.close()]
 
 
 def cut(data: bytes, places: list[int]) -> list[bytes]:
-    """Split the bytes at these positions."""
     edges = [0, *sorted(place % (len(data) + 1) for place in places), len(data)]
     return [data[start:end] for start, end in itertools.pairwise(edges)]
 

@@ -58,7 +58,7 @@ def test_a_stream_is_the_same_with_its_frames_and_without(words: list[tuple[str,
     "broken", ["b\x00", 'b"', 'b","content":"c', "b\\", "\\u12"], ids=["control", "quote", "field", "open", "escape"]
 )
 def test_what_is_no_text_between_the_quotation_marks_is_read_whole(broken: str) -> None:
-    """Such an event is malformed or a different one, with and without a known frame."""
+    """An event that only resembles a known frame is parsed as a whole, with the same result as without the frame."""
     before, _, after = json.dumps(chunk("a")).partition('"a"')
     reader = PROTOCOLS["openai"].decoder()
     reader.feed(f'data: {before}"a"{after}\n\n'.encode())

@@ -27,7 +27,6 @@ def lab() -> Iterator[Lab]:
 
 
 def answer(lab: Lab, protocol: str, name: str, *, stream: bool) -> Answer:
-    """Return the answer decoded from one of the lab's recordings, over a real socket."""
     outcome = exchange(protocol, lab.url(protocol), f"fault:recorded:name={name}", CHAT, stream=stream)
     assert isinstance(outcome, Answer), outcome
     return outcome

@@ -72,7 +72,6 @@ BLOCKS = [
 
 
 def anthropic_stream(blocks: Sequence[dict[str, Any]]) -> list[Any]:
-    """Return these blocks as a stream of Anthropic's events."""
     events: list[Any] = [{"type": "message_start", "message": {"id": "m", "model": "claude", "usage": {}}}]
     for index, block in enumerate(blocks):
         empty = {**block, **{key: "" for key in ("thinking", "signature", "text") if key in block}}

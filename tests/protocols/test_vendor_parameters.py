@@ -33,7 +33,6 @@ from routing_admin.gateway.fields import KNOWN_INSIDE, KNOWN_OF, KNOWN_OF_CALL
 
 
 def fields(kind: Any) -> set[str]:
-    """Return the names in a typed dictionary, or of a model's fields."""
     return set(getattr(kind, "model_fields", None) or typing.get_type_hints(kind))
 
 
@@ -61,7 +60,7 @@ BASIC = {"role", "content"}
 
 
 def test_every_parameter_of_openais_is_in_the_table():
-    """This includes the parameters of streams."""
+    """Every parameter in the SDK is a row, those of streams included."""
     named = fields(completion_create_params.CompletionCreateParamsBase)
     named |= fields(completion_create_params.CompletionCreateParamsStreaming)
     assert named - set(PARAMETERS) == set()
@@ -71,14 +70,14 @@ def test_every_parameter_of_openais_is_in_the_table():
 
 @pytest.mark.parametrize("role", list(OPENAI_MESSAGES))
 def test_every_field_of_openais_messages_is_read_or_in_the_table(role: str):
-    """Each role has fields of its own."""
+    """Each role's message fields are known or rows of the table."""
     known = KNOWN_OF.get(ROLES.get(role, Role.USER), frozenset(BASIC))
     rows = {f"messages[].{name}" for name in fields(OPENAI_MESSAGES[role]) - known}
     assert rows - set(PARAMETERS) == set()
 
 
 def test_every_part_of_openais_is_in_the_table_with_its_fields():
-    """This covers the kinds of parts, the fields in them and those beside them."""
+    """Kinds of parts, the fields in them and those beside them are all compared."""
     inside = {
         "image_url": image_part.ImageURL,
         "input_audio": audio_part.InputAudio,
@@ -121,7 +120,6 @@ def test_every_effort_of_openais_has_a_word_at_anthropic_and_gemini():
 
 
 def literals(annotation: Any) -> set[str]:
-    """Return every literal string in a type, at any depth."""
     arguments = typing.get_args(annotation)
     return {each for each in arguments if isinstance(each, str)}.union(*(literals(each) for each in arguments))
 

@@ -163,7 +163,7 @@ def test_betas_of_the_header_go_along_in_a_header() -> None:
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "gemini", "anthropic"])
 def test_what_a_candidate_cannot_have_is_left_out_and_said(protocol: str) -> None:
-    """Another API cannot express it, or an administrator does not allow it."""
+    """A tool or field that an API cannot express, or that is not allowed, is dropped and reported."""
     chat = said(tools=[SEARCH, ADD], tool_choice={"type": "tool", "name": "web_search"}, speed="fast", container="c")
     body, prepared = sent(chat, protocol, [])
     assert set(prepared.request.dropped_params) == {"tools[0]", "tool_choice", "speed", "container"}
@@ -242,7 +242,6 @@ MESSAGE: dict[str, Any] = {
 
 
 def claude_events() -> bytes:
-    """Return the message as Claude streams it."""
     out = [{"type": "message_start", "message": {**MESSAGE, "content": [], "stop_reason": None}}]
     for at, block in enumerate(CONTENT):
         start, deltas = dict(block), []
@@ -538,7 +537,6 @@ def gemini_events() -> bytes:
 
 
 def answered(parts: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
-    """Return the candidate that a client of Gemini's API gets for these parts."""
     decoded = PROTOCOLS["gemini"].decode(200, {}, json.dumps(gemini_body(parts, finishReason="STOP", **more)).encode())
     assert isinstance(decoded, Answer)
     whole = gemini_json(decoded, generated(), "m", "0123456789ab")
@@ -599,7 +597,7 @@ def test_gemini_gets_the_parts_back_and_others_a_short_text() -> None:
 
 
 def test_the_signature_of_such_a_part_goes_back_to_its_own_model() -> None:
-    """Another Gemini model would refuse it. A signature of unknown origin is passed on."""
+    """Another Gemini model would refuse the signature. One of unknown origin is passed on."""
     signed = {**LOOKED, "thoughtSignature": "c2lnbmVk"}
     to = model_endpoint("gemini", Target("p", URLS["gemini"], "m", "k"), TEXT_ONLY)
     decoded = PROTOCOLS["gemini"].decode(200, {}, json.dumps(gemini_body([signed, SEEN], finishReason="STOP")).encode())
@@ -635,7 +633,6 @@ def test_a_gemini_that_uses_a_computer_gets_a_results_fields() -> None:
 
 
 def kinds_in(model: type[BaseModel], found: dict[str, set[str]]) -> dict[str, set[str]]:
-    """Collect the JSON types of each field of a model and of the models in it."""
     for field in model.model_fields.values():
         (plain,) = (each for each in get_args(field.annotation) if each is not type(None))
         (inner,) = get_args(plain) if get_origin(plain) is list else (plain,)
