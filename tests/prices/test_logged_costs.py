@@ -179,6 +179,7 @@ def test_what_is_written_twice_is_counted_once(priced: None):
 def test_rows_that_an_earlier_version_left_on_disk_are_taken(priced: None, tmp_path: Path):
     """Rows of a version without cost columns are written without a cost."""
     spool = Spool(tmp_path / "spool")
+    # Columns that an earlier version did not write.
     new = {"cost_nanos", "saved_nanos", "currency"}
     spool.append([({k: v for k, v in row.items() if k not in new}, tries) for row, tries in rows_of([entry("a")])])
     spool.close()
