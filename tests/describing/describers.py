@@ -68,7 +68,6 @@ def add_route(task_type: str, *providers: str, **more: Any) -> None:
 
 
 def bodies_to(lab: Lab, name: str) -> list[Any]:
-    """Return the bodies that a model of the lab received, in order."""
     return [each.json for each in lab.requests if each.name == name]
 
 

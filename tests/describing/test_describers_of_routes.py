@@ -40,7 +40,7 @@ def test_a_describer_that_sees_nothing_is_refused(demo: None) -> None:
 
 
 def test_a_route_that_chooses_a_describer_that_sees_nothing_is_refused(demo: None) -> None:
-    """This holds in whichever order the two routes are saved."""
+    """The describer is checked in whichever order the two routes are saved."""
     save_route_as(SYSTEM, None, RouteSpec("describe", (BLIND,)))
     with pytest.raises(InvalidError):
         save_route_as(SYSTEM, None, RouteSpec("other", (BLIND,), content={"policy": POLICY}))

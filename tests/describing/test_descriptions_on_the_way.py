@@ -51,7 +51,6 @@ def ask(key: str, *content: Any, model: str = "task:blind", **more: Any) -> Any:
 
 
 def words_in(body: Any) -> str:
-    """Return the text of the last message of an OpenAI request."""
     content = body["messages"][-1]["content"]
     return content if isinstance(content, str) else "\n".join(part["text"] for part in content)
 
@@ -88,6 +87,7 @@ def test_every_protocol_describes_and_is_told(key: str, protocol: str, stream: b
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_describer_that_fails_fails_no_call(key: str, protocol: str, scenario: str, stream: bool) -> None:
     """The candidate gets the facts and the reference, the header reports the failure, and the call is answered."""
+    # Waiting for retries in one combination is enough.
     retries = None if protocol == "openai" and not stream else 0
     with describing_lab({"seer": scenario}, seer=protocol, retries=retries) as lab:
         answer = ask(key, stream=stream)
@@ -204,6 +204,7 @@ def test_who_continues_after_a_failure_reads_the_same_beginning_whatever_healed_
         failed, first_answer = talk(key, {**body, "messages": turn})
         again, _ = talk(key, {**body, "messages": turn})
         assert len(bodies_to(lab, "seer")) == 1
+        # The cooldown of the failure is over.
         FileDescription.objects.update(created_at=timezone.now() - ASK_AGAIN)
         talk(key, {**body, "messages": turn})
         assert len(bodies_to(lab, "seer")) == 2

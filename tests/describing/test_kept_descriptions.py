@@ -100,7 +100,7 @@ def test_words_are_used_at_once_where_nothing_else_was_told() -> None:
 
 
 class TestWhatWasTold(TestCase):
-    """Whatever the order of calls, answers, follow-ups, successes and failures."""
+    """Steps of several conversations about one file, in any order."""
 
     databases = {"default", "logs"}
 
@@ -125,6 +125,7 @@ class TestWhatWasTold(TestCase):
                 outcome = WORDS if step == "words" else FAILURE
                 told[number] = deliver(opening, outcome, "")
             for each, name in answered.items():
+                # The describer would fail now; an answered conversation must not notice.
                 assert deliver(f"opening {each % 2}", FAILURE, name) == told[each]
 
 
