@@ -13,7 +13,6 @@ from capabilities.core.message import Text
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Callable[[bytes], Path]:
-    """Return a function that writes bytes to a file."""
 
     def keep(data: bytes) -> Path:
         path = tmp_path / "file"
@@ -25,7 +24,6 @@ def kept(tmp_path: Path) -> Callable[[bytes], Path]:
 
 @pytest.fixture
 def read(kept: Callable[[bytes], Path]) -> Callable[[bytes, str], Text | None]:
-    """Return a function that extracts the text of bytes with a MIME type."""
 
     def read(data: bytes, mime: str) -> Text | None:
         return extract_text(kept(data), mime)

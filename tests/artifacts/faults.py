@@ -8,8 +8,6 @@ from contextlib import contextmanager
 
 
 class _Traces(logging.Handler):
-    """A handler that collects records with a traceback."""
-
     def __init__(self) -> None:
         super().__init__()
         self.found: list[logging.LogRecord] = []

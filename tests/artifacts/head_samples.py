@@ -39,7 +39,6 @@ def package(**entries: bytes) -> bytes:
 
 
 def office(part: str) -> bytes:
-    """Build an Office Open XML package with this one part."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name in ("[Content_Types].xml", "_rels/.rels", part):

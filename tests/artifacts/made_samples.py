@@ -242,7 +242,6 @@ LONG_NAMES = (
 
 
 def long_name(mime_type: str) -> str:
-    """Expand the abbreviation of a type."""
     for short, beginning in LONG_NAMES:
         mime_type = mime_type.replace(short, beginning)
     return mime_type

@@ -31,8 +31,6 @@ class Process:
 
 @dataclass
 class Clock:
-    """A clock that tests set, in seconds."""
-
     now: float = 0.0
 
     def __call__(self) -> float:

@@ -77,6 +77,7 @@ def test_a_service_that_hangs_is_away_while_it_is_still_waited_for(
 
         assert store.outage is None
         threading.Thread(target=check, daemon=True).start()
+        # Now the check is connected and waits for a response.
         silent.accept()
         assert store.outage is not None
         assert began <= store.outage.since <= datetime.now(UTC)

@@ -42,6 +42,7 @@ def test_what_is_put_comes_back_from_any_offset(tmp_path_factory: pytest.TempPat
     """Hash and size cover all blocks, and reading starts at the offset."""
     store = STORES[kind](tmp_path_factory.getbasetemp() / "roundtrip")
 
+    # The bucket is slower and gets fewer examples.
     @examples(max_examples=200 if kind == "files" else 25)
     @given(st.lists(st.binary(max_size=50), max_size=20), st.integers(0, 100))
     def comes_back(blocks: list[bytes], offset: int) -> None:
@@ -132,7 +133,6 @@ def test_bytes_that_are_not_there_are_missing_whatever_the_name(store: ByteStore
 
 
 def read_locally(store: ByteStore, sha256: str):  # type: ignore[no-untyped-def]
-    """Read the bytes through a local file."""
     return _LocalBytes(store, sha256)
 
 

@@ -8,8 +8,6 @@ from artifacts.storage.bucket_client import MAX_CALLS, MAX_UNANSWERED, SLOW_SECO
 
 
 class Clock:
-    """A clock that tests advance."""
-
     now = 100.0
 
     def __call__(self) -> float:

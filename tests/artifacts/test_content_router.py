@@ -310,6 +310,7 @@ def test_a_text_answer_holds_nothing_of_the_bytes(artifact: StoredArtifact, data
         return
     content = result.content or ""
     encoded = base64.b64encode(data).decode()
+    # 22 characters of base64 contain 16 bytes.
     assert not any(encoded[start : start + 22] in content for start in range(max(1, len(encoded) - 21)))
     assert data.decode("latin-1") not in content
 

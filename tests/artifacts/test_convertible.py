@@ -16,9 +16,9 @@ from capabilities.core.vocabulary import Kind
 # Photoshop's large format, which has the same type as the usual one but is not converted.
 TOO_LARGE_A_FORM = {"magick.psb"}
 
-# One image of each type, written by a program.
 MADE = {cells[0] for cells in rows()} - TOO_LARGE_A_FORM
 WRITTEN = [each for each in SAMPLES if each.kind is Kind.IMAGE and (each.name in MADE or each.made == "Pillow")]
+# One image of each type, written by a program.
 IMAGES = {each.mime: each for each in WRITTEN}
 
 

@@ -91,8 +91,6 @@ def test_a_bomb_or_damage_gives_nothing(read, data: bytes, mime: str) -> None:
 
 
 class CountingFile(io.BytesIO):
-    """A file that counts its reads."""
-
     reads = 0
 
     def read(self, size: int | None = -1) -> bytes:

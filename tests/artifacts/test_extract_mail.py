@@ -84,6 +84,7 @@ def nested(depth: int) -> bytes:
 
 
 LOOP = bytearray(msg("a", "b", "c"))
+# The last sector is the allocation table: the first four sectors now lead to sector 0.
 LOOP[-512:-496] = struct.pack("<4I", 0, 0, 0, 0)
 
 

@@ -27,6 +27,7 @@ def read(tmp_path: Path):
 
 def test_a_date_is_a_date_and_no_serial_number(read) -> None:
     """The style decides: a date, a date with time, a duration; numbers, booleans and text as written."""
+    # Style and value of each cell; day 46348 of Excel's calendar is 22 November 2026.
     cells = ((1, "46348"), (2, "46348.5"), (3, "1.25"), (0, "2"), (0, "0.1"))
     row = "".join(f'<c r="{"ABCDE"[at]}1" s="{style}"><v>{value}</v></c>' for at, (style, value) in enumerate(cells))
     found = read(xlsx_of_rows(f'<row r="1">{row}<c r="F1" t="b"><v>1</v></c></row>'))

@@ -31,6 +31,7 @@ DATA = bytes(range(100))
         ("bytes=9-5", None),
         ("bytes=-", None),
         ("items=0-5", None),
+        # Digits, but not ASCII.
         ("bytes=०-९", None),
     ],
 )

@@ -92,6 +92,7 @@ def test_others_compute_while_a_reader_is_waited_for(kept: Any) -> None:
 
 def test_what_is_not_done_in_the_quick_slot_is_read_in_a_long_one(kept: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """It releases the quick slot while waiting for a long one, then starts from the beginning."""
+    # Too short for any file.
     monkeypatch.setattr(process, "QUICK", Budget(0.001))
     with taken(long_slots(), "many", 2) as held:
         reading = Reading(kept(pdf("long")), "other", [])

@@ -25,8 +25,6 @@ ROUTINGS = {
 
 
 class FiveServices:
-    """A registry of the five readers."""
-
     def get_capabilities(self, service_id: str) -> Capabilities | None:
         return READERS.get(service_id)
 

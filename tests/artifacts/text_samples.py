@@ -113,7 +113,6 @@ LANGUAGES: tuple[tuple[str, str, str], ...] = (
 
 
 def rows() -> list[tuple[str, bytes, str, str]]:
-    """Return name, bytes, type and encoding of each sample."""
     lines = [[cell.strip() for cell in line.split("|", 2)] for line in SOURCES.strip().splitlines()]
     found = [(name, f"{words}\n".encode(), mime_type, "utf-8") for name, mime_type, words in lines]
     told = [
