@@ -7,7 +7,6 @@ import zlib
 
 
 def png(width: int = 3, height: int = 2) -> bytes:
-    """Return a valid PNG of this size."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -18,7 +17,6 @@ def png(width: int = 3, height: int = 2) -> bytes:
 
 
 def pdf(words: str = "Quarterly report") -> bytes:
-    """Return a valid PDF with one page."""
     stream = f"BT /F1 18 Tf 20 100 Td ({words}) Tj ET".encode()
     objects = [
         b"<< /Type /Catalog /Pages 2 0 R >>",

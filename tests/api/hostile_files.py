@@ -78,7 +78,6 @@ def packed(name: str, size: int, *, method: int = zipfile.ZIP_DEFLATED) -> bytes
 
 
 def nested(levels: int, pack: Callable[[bytes], bytes], core: bytes = b"the end") -> bytes:
-    """Nest an archive `levels` times."""
     for _ in range(levels):
         core = pack(core)
     return core
@@ -114,6 +113,7 @@ def mislabelled_files() -> Iterator[HostileFile]:
         yield HostileFile(f"{sample.name} as", other.name, other.mime, partial(bytes, sample.data))
 
 
+# Small files that unpack to very large ones, nest deeply or have very many entries.
 BOMBS: Mapping[str, tuple[str, str, Callable[[], bytes]]] = {
     "docx of 100 MB": ("a.docx", "", lambda: packed("word/document.xml", 100 * MIB)),
     "xlsx of 64 MB": ("a.xlsx", "", lambda: packed(SHEET, 64 * MIB)),
@@ -170,7 +170,6 @@ def pdf_of(stream: bytes, about: bytes = b"", *, catalog: bytes = b"/Pages 2 0 R
 
 
 def frames(count: int) -> bytes:
-    """Return an animated GIF."""
     buffer = io.BytesIO()
     images = [Image.new("P", (1, 1), n % 200) for n in range(count)]
     images[0].save(buffer, "GIF", save_all=True, append_images=images[1:], optimize=False)
@@ -236,12 +235,15 @@ def wide_images() -> Mapping[str, tuple[str, bytes]]:
     }
 
 
+# "Billion laughs": each entity contains the previous one ten times.
 LAUGHS = (
     b'<!DOCTYPE d [<!ENTITY a0 "ha">'
     + b"".join(b'<!ENTITY a%d "%s">' % (n, b"&a%d;" % (n - 1) * 10) for n in range(1, 10))
     + b"]>"
 )
+# Entities that would read a local file and call a local server.
 EXTERNAL = b'<!DOCTYPE d [<!ENTITY x SYSTEM "file:///etc/passwd"><!ENTITY % y SYSTEM "http://127.0.0.1:9/x"> %y;]>'
+# One long entity, referenced thousands of times.
 QUADRATIC = b'<!DOCTYPE d [<!ENTITY a "' + b"a" * 50_000 + b'">]>'
 DEEP = b"<a>" * 50_000
 
@@ -264,6 +266,7 @@ def xml_bombs() -> Iterator[HostileFile]:
             yield HostileFile(name, f"{name}.{file}", "", partial(zip_of, {**entries, part: body}))
 
 
+# PDFs with broken, circular or very large structures.
 BROKEN_PDFS: Mapping[str, Callable[[], bytes]] = {
     "no table": lambda: pdf("x").split(b"xref")[0],
     "table of itself": lambda: pdf("x").replace(b"trailer <<", b"trailer << /Prev 9 "),
@@ -286,6 +289,7 @@ BROKEN_PDFS: Mapping[str, Callable[[], bytes]] = {
     "a head and noughts": lambda: b"%PDF-1.7" + bytes(100_000),
 }
 
+# Files that look like two formats at once.
 POLYGLOTS: Mapping[str, Callable[[], bytes]] = {
     "gif.html": lambda: b"GIF89a/*<html><script>alert(1)</script>*/=1;",
     "pdf.zip": lambda: pdf("x") + zip_of({"a": b"b"}),
@@ -304,6 +308,7 @@ POLYGLOTS: Mapping[str, Callable[[], bytes]] = {
     "ole.html": lambda: ole2("WordDocument") + b"<html><script>1</script>",
 }
 
+# Degenerate contents of many formats: NULs, unbalanced brackets, endless or damaged structures.
 ODD_BYTES: Mapping[str, tuple[str, Callable[[], bytes]]] = {
     "noughts.txt": ("text/plain", lambda: bytes(70_000)),
     "one nought.txt": ("text/plain", lambda: b"\0"),
@@ -359,7 +364,6 @@ ODD_BYTES: Mapping[str, tuple[str, Callable[[], bytes]]] = {
 
 
 def mail_in_mail(levels: int) -> bytes:
-    """Return a mail of nested multipart bodies."""
     heads = (b"Content-Type: multipart/mixed; boundary=%d\n\n--%d\n" % (n, n) for n in range(levels))
     return b"From: a\nMIME-Version: 1.0\n" + b"".join(heads) + b"x"
 

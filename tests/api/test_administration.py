@@ -27,8 +27,6 @@ SECRET = "sk-canary-51bf3c0a9d7e"
 
 
 class Script:
-    """A client of the administrators' API with a token."""
-
     def __init__(self, token: str) -> None:
         self.client = Client(raise_request_exception=False)
         self.headers = {"authorization": f"Bearer {token}"}
@@ -65,6 +63,7 @@ def test_a_token_is_shown_once_and_kept_as_a_digest(script: Script, admin_accoun
     """The row contains only an HMAC and the public part; the audit event has the scopes."""
     token, row = issue_token(Actor("person", "admin"), admin_account, "backup", ["config:read"])
     assert token.startswith(f"rat_{row.public_id}_")
+    # The secret is 43 characters long and may contain underscores; a checksum follows it.
     secret = token.split("_", 2)[2][:43]
     for kept in (AdminToken.objects.values(), AuditEvent.objects.values()):
         assert secret not in str(list(kept))

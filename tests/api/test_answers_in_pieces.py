@@ -22,6 +22,7 @@ from routing_admin.dispatch.model_endpoints import registry_of
 
 pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
 
+# Ten megabytes after the header of a PNG.
 LARGE = png()[:33] + bytes(n * 7 % 251 for n in range(1000)) * 10_000
 # Sizes around the ends of base64's groups and of the store's blocks.
 SIZES = [len(png()), len(png()) + 1, len(png()) + 2, 256 * 1024 - 1, 256 * 1024, 3 * 256 * 1024 + 1]

@@ -94,6 +94,7 @@ def test_an_agent_learns_what_it_can_do_and_who_takes_the_rest(text_agent: Any) 
     assert me["capabilities"]["input"] == ["text"]
     assert me["forwardTo"]["vision"] == ["multimodal-agent", "vision-agent"]
     assert me["forwardTo"]["file"] == ["multimodal-agent"]
+    # Only /agents/me has the limits, and the limits and labels of the key.
     own = {"limits": None, "keyLimits": None, "keyLabels": {"team": None, "project": None}}
     assert {**text_agent.get("/agents/text-agent").json(), **own} == me
     assert text_agent.get("/agents/nobody").status_code == 404

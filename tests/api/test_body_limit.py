@@ -94,6 +94,7 @@ async def test_a_body_that_grows_too_large_is_cut_off_while_it_comes() -> None:
     assert status == 413
     assert json.loads(body)["error"] == "too_large"
     assert seen <= received_limit("/api/v1/artifacts") == MIB + MIB
+    # The limit is 2 MiB, and the third block exceeds it.
     assert taken == 3
 
 

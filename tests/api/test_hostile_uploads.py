@@ -22,6 +22,7 @@ from tests.stored_bytes import list_unfinished
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
+# A long run of base64, which no message should contain.
 WALL = re.compile(r"[A-Za-z0-9+/=]{400}")
 FORMS = dict(faulty_forms())
 SERVICES = ("text-model", "vision-model", "multimodal-model")
@@ -88,7 +89,6 @@ def upload(text_agent: Any, caplog: pytest.LogCaptureFixture) -> Iterable[Upload
 
 
 def inline_part(file: HostileFile, data: bytes) -> dict[str, Any]:
-    """Return the file as a part of a chat message."""
     url = f"data:{file.mime or 'application/octet-stream'};base64,{base64.b64encode(data).decode()}"
     if file.mime.startswith("image/"):
         return {"type": "image_url", "image_url": {"url": url}}

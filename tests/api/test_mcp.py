@@ -52,7 +52,6 @@ class Installation:
     refs: dict[str, str] = field(default_factory=dict)
 
     def get(self, path: str, agent: str) -> Any:
-        """Return the JSON of a GET on the agents' API."""
         headers = {"authorization": f"Bearer {self.keys[agent]}"}
         with urllib.request.urlopen(urllib.request.Request(self.server.url + path, headers=headers)) as response:
             return json.loads(response.read())

@@ -29,7 +29,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @asynccontextmanager
 async def tools(server: Server) -> Any:
-    """Connect the official client with the agent's key."""
     async with httpx2.AsyncClient(headers={"authorization": f"Bearer {server.key}"}) as http:
         transport = streamable_http_client(f"{server.url}/mcp?language=en", http_client=http)
         async with Client(transport) as client:

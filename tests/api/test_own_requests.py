@@ -80,6 +80,7 @@ def test_every_request_is_on_one_page(since_long: None, text_agent: AgentProgram
         seen += page
         RequestLog.objects.filter(pk="req_late").delete()
         RequestLog.objects.create(id="req_late", started_at=timezone.now(), agent="text-agent", outcome="ok")
+    # Of equal times, the higher id is listed first.
     assert seen == ["req_0", "req_1", "req_2", "req_4", "req_3", "req_5", "req_6"]
 
 

@@ -20,7 +20,6 @@ pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default
 
 @pytest.fixture
 def quota(demo: None) -> int:
-    """Limit the installation to 100 bytes."""
     Installation.objects.update_or_create(id=1, defaults={"quota_bytes": 100})
     return 100
 

@@ -51,6 +51,7 @@ def rival(act: Callable[[], Any]) -> Iterator[None]:
     waiting = [act]
 
     def watch(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        # SQLite starts a write with BEGIN, PostgreSQL with the advisory lock.
         if waiting and ("BEGIN" in sql or "pg_advisory_xact_lock" in sql):
             elsewhere(waiting.pop())
         return execute(sql, params, many, context)
