@@ -88,6 +88,7 @@ def test_no_disguise_of_an_endpoint_passes() -> None:
 def test_no_disguise_of_a_proxy_passes() -> None:
     """A user name may precede the proxy's host, in plain characters; it is not taken for the host."""
     assert [url for url in disguised_urls() if proxy_refusal(url, CLOSED) is None] == [
+        # The address is the user name here, not the host.
         "https://127.0.0.1@api.openai.com/v1"
     ]
     for host in disguised_hosts():

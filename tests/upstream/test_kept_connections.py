@@ -86,6 +86,7 @@ async def test_a_request_on_a_closed_connection_goes_out_by_a_fresh_one(upstream
     async with ImpatientHost(answers=1).serve() as host:
         for _ in range(3):
             assert isinstance(await call(upstream, host), Answer)
+    # Numbers of connections: each answers once and is closed at its second request.
     assert host.received == [1, 1, 2, 2, 3]
 
 

@@ -31,7 +31,6 @@ PACKED = gzip.compress(b"hello, ") + gzip.compress(b"") + gzip.compress(b"you")
 
 
 def head_of(blocks: list[bytes], status: int = 200, encoding: str = "gzip") -> UpstreamResponse:
-    """Return a response whose body arrives in these blocks."""
     loop = asyncio.get_running_loop()
     content = aiohttp.StreamReader(BaseProtocol(loop), 2**20, loop=loop)
     for block in blocks:

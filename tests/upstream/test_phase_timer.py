@@ -41,7 +41,6 @@ def run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 def clock() -> float:
-    """Return the loop's time, rounded to microseconds."""
     return round(asyncio.get_running_loop().time(), 6)
 
 
@@ -73,6 +72,7 @@ async def ring(timer: PhaseTimer, seconds: float) -> tuple[float, bool]:
 
 
 @pytest.mark.parametrize(
+    # Pairs of how long a wait takes and its limit; then the last wait's limit and when it times out.
     ("waits", "last", "moment"),
     [
         ([], 3, 3),

@@ -60,7 +60,6 @@ def request_to(
 
 
 async def events_of(upstream: Upstream, request: UpstreamRequest, timeouts: Timeouts = QUICK) -> list[object]:
-    """Open a stream and read all its events."""
     opened = await upstream.open(request, protocol("openai"), timeouts)
     assert isinstance(opened, Stream)
     return [event async for batch in opened for event in batch]
@@ -88,6 +87,7 @@ async def test_a_file_is_sent_in_blocks_with_its_exact_length_and_flat_memory(la
     body = sum(len(piece) for piece in media_blocks(blob))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
+    # The size is divisible by 3, so base64 needs no padding.
     assert body == 4 * (size // 3)
     assert peak < 4 * 1024 * 1024
     assert isinstance(await upstream.call(request, protocol("openai"), replace(QUICK, first_content=5)), Answer)
@@ -235,6 +235,7 @@ async def test_a_handshake_that_breaks_is_a_tls_error(upstream):
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
 async def test_when_the_caller_goes_the_provider_s_socket_is_closed_within_a_second(lab, upstream, scenario, stream):
     """Cancelling the task suffices: before the head, before the first content and in mid-stream."""
+    # The other scenarios only exist as streams; `drip` sends a plain body slowly.
     if not stream and scenario != "silent":
         scenario = "drip:seconds=0.05"
     lab.requests.clear()
