@@ -58,6 +58,7 @@ class Talk:
         message = (self._streamed if self.stream else self._whole)(host, to, sent)
         self.messages.append(message if self.keeps else {key: message[key] for key in OWN_FIELDS if key in message})
         for call in message.get("tool_calls") or ():
+            # `extra_content` is not a field of OpenAI's API.
             if not self.keeps:
                 call.pop("extra_content", None)
             self.messages.append({"role": "tool", "tool_call_id": call["id"], "content": "seen"})
@@ -149,6 +150,7 @@ def test_the_hosts_are_as_strict_as_they_say(name: str) -> None:
     history: list[dict[str, Any]] = [{"role": "user", "content": "Look."}]
     answer = json.loads(host.answer({"messages": history}, stream=False))["choices"][0]["message"]
     history += [answer, {"role": "tool", "tool_call_id": answer["tool_calls"][0]["id"], "content": "seen"}]
+    # Mistral requires call ids of nine letters and digits.
     if name == "mistral":
         history[1]["tool_calls"][0]["id"] = history[2]["tool_call_id"] = "abcdefgh1"
     host.answer({"messages": history}, stream=False)

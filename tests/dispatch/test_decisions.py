@@ -99,6 +99,7 @@ def test_no_more_is_kept_than_there_is_room_for(state: Snapshot, monkeypatch: py
     """Callers choose names and parameters, so a full cache is cleared; the plans stay correct."""
     monkeypatch.setattr(decisions, "KEPT", 3)
     found, route = Decisions(state), RouteSpec("draft", (ECHO,))
+    # More plans than the cache holds, then the first one again.
     for tokens in (*range(1, 9), 1):
         plan = found.plan(route, RoutingQuery("draft", None, Params(None, tokens)), matched=True)
         assert plan.candidates[0].max_tokens == tokens

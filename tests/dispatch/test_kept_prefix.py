@@ -82,4 +82,5 @@ def test_an_image_limit_of_eight_changes_half_of_them_at_the_ninth_and_then_none
         sum(before != after for before, after in zip(earlier, later, strict=False))
         for earlier, later in itertools.pairwise(turns)
     ]
+    # Four images are replaced at the ninth one, and four at the thirteenth.
     assert changed == [0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 4]

@@ -38,7 +38,6 @@ class Plane:
     stage: Stage = field(default_factory=Stage)
 
     def provider(self, name: str, protocol: str = "openai", **quirks: object) -> None:
-        """Create a provider that calls the lab."""
         at = self.lab.url(protocol, name)
         Provider.objects.create(
             name=name, endpoint=at, default_model="lab", protocol=protocol, key_source="none", quirks=quirks

@@ -37,6 +37,7 @@ def test_a_draft_chain_is_walked_by_the_clock_alone(state):
         CandidateSpec("echo", "echo-vision"),
         CandidateSpec("echo", "echo-text"),
     )
+    # Candidate 0 fails at each of its three tries, candidate 1 answers.
     script = {0: ["429", "503", "500"], 1: ["200"]}
     found = simulate(state, RouteSpec("draft", chain), LOOK, script, assume_usable=True)
     assert [stop.outcome for stop in found.stops] == ["http_500", "ok", NOT_REACHED]

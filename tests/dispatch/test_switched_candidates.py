@@ -199,8 +199,6 @@ RECEIVERS = {name: endpoint_of(name) for name in VENDORS}
 
 
 class Conversation:
-    """A client and the strict hosts of all vendors."""
-
     def __init__(self, api: str, *, stream: bool) -> None:
         self.api, self.client, self.stream = api, APIS[api](), stream
         self.hosts = {name: strict_host(name, name) for name in VENDORS}
@@ -213,6 +211,7 @@ class Conversation:
         chat = self.memory.complete("ada", call.chat)
         prepared = prepare(chat, to, text_style_for(chat, "en", lambda each: ()), stream=self.stream)
         assert not isinstance(prepared, CannotRead)
+        # Files in the payload are replaced by a single letter in base64.
         body = json.loads(
             b"".join(each if isinstance(each, bytes) else b"eA==" for each in split_payload(prepared.request.payload))
         )
