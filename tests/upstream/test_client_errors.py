@@ -28,6 +28,7 @@ from tests.lab import Lab
 
 # These modules of aiohttp serve HTTP; the gateway only calls.
 SERVER_SIDE = ("aiohttp.web", "aiohttp.worker", "aiohttp.pytest_plugin", "aiohttp.test_utils")
+# Exceptions of aiohttp that no provider can cause, and why.
 NEVER = {
     "aiohttp.client_exceptions.WSMessageTypeError": "WebSockets are not used",
     "aiohttp._websocket.models.WebSocketError": "WebSockets are not used",
@@ -35,7 +36,6 @@ NEVER = {
     "aiohttp.streams.EofStream": "an end that aiohttp catches itself",
     "aiohttp.payload.LookupError": "a body of a kind that we never give",
 }
-"""Exceptions of the library that no provider can cause, and why."""
 ADDRESS_REFUSED = (
     "No request can be built for the provider: its endpoint, proxy or key is not usable. Correct it on its page."
 )
