@@ -345,7 +345,7 @@ def cors_origins(env: environ.Env) -> tuple[str, ...]:
     for each in origins if origins != ("*",) else ():
         origin = browser_origin(each)
         if origin is None:
-            hint = "* stands alone" if each == "*" else "an origin is scheme://host or scheme://host:port"
+            hint = "* must be the only value" if each == "*" else "an origin is scheme://host or scheme://host:port"
             raise SystemExit(f"{name}: {each!r} is no origin: {hint}.")
         if origin != each:
             raise SystemExit(f"{name}: browsers write {each!r} as {origin!r}. Write it so, too.")

@@ -22,8 +22,8 @@ class Problem:
     def line(self) -> str:
         """Return the problem as one line that names its place once."""
         # Many sentences begin with their place already.
-        told = not self.field or self.message.startswith((f"{self.field} ", f"{self.field}:"))
-        return self.message if told else f"{self.field}: {self.message}"
+        names_field = not self.field or self.message.startswith((f"{self.field} ", f"{self.field}:"))
+        return self.message if names_field else f"{self.field}: {self.message}"
 
 
 MAX_PROBLEMS = 20_000

@@ -201,9 +201,11 @@ def _shape_405(request: HttpRequest, response: HttpResponseBase) -> HttpResponse
     methods = response["Allow"]
     message = f"{request.method} is not possible here. Possible: {methods}."
     # Ninja's own 405 is plain text.
-    told = refusal(request, 405, "method_not_allowed", message, allowed=[each.strip() for each in methods.split(",")])
-    told["Allow"] = methods
-    return told
+    refused = refusal(
+        request, 405, "method_not_allowed", message, allowed=[each.strip() for each in methods.split(",")]
+    )
+    refused["Allow"] = methods
+    return refused
 
 
 def with_our_errors(api: NinjaAPI) -> tuple[list[URLPattern], str, str]:

@@ -143,6 +143,6 @@ def _tell_heads(heads: Mapping[int, AuditHead], hashes: Mapping[int, str], newes
         if number in hashes and hashes[number] != head.sha256:
             problems.append(
                 f"Number {number} is not the one that was noted: its hash was {head.sha256[:12]}…, and is "
-                f"{hashes[number][:12]}…. The chain was written anew from there or before."
+                f"{hashes[number][:12]}…. The chain was rewritten from there or before."
             )
     return problems

@@ -123,8 +123,8 @@ def headers_of_failure(attempts: Sequence[Attempt]) -> dict[str, str]:
 def skips_in(attempts: Sequence[Attempt]) -> str:
     """Return the skipped candidates and reasons for `x-routing-skipped`, empty without any."""
     skipped = [each for each in attempts if each.outcome.startswith(SKIPPED)]
-    told = [f"{each.provider}/{each.model}={each.outcome.removeprefix(SKIPPED)}" for each in skipped[:MAX_SKIPS]]
-    return header_value("; ".join(told))
+    texts = [f"{each.provider}/{each.model}={each.outcome.removeprefix(SKIPPED)}" for each in skipped[:MAX_SKIPS]]
+    return header_value("; ".join(texts))
 
 
 @lru_cache(maxsize=1000)

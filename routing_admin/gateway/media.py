@@ -215,7 +215,7 @@ def decode_pieces(text: str, start: int) -> bytes:
     # Decoding in pieces would accept padding at the end of any piece.
     padding = text.find("=", start)
     if padding != -1 and padding < len(text) - 2:
-        raise ValueError("padding stands at the end")
+        raise ValueError("padding is only valid at the end")
     if len(text) - start <= PIECE_CHARS:
         return pybase64.b64decode(text[start:], validate=True)
     data = io.BytesIO()

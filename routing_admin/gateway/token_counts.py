@@ -87,10 +87,10 @@ def _count(counting: TokenCounting, call: HttpCall) -> HttpReply:
             hold.close()
     first = first_candidate(planned)
     # Tokenizers differ, so name the model that was counted for.
-    told = {"x-routing-provider": first.provider, "x-routing-model": first.model} if first else {}
+    headers = {"x-routing-provider": first.provider, "x-routing-model": first.model} if first else {}
     if counted is None:
-        told[ESTIMATE] = "true"
+        headers[ESTIMATE] = "true"
         counted = estimate_chat(parsed.chat, first.model if first else parsed.model)
     reply = json_reply(counting.write(counted))
-    reply.headers.update({name: header_value(value) for name, value in told.items()})
+    reply.headers.update({name: header_value(value) for name, value in headers.items()})
     return reply

@@ -50,14 +50,14 @@ class Space:
 def body_of(chat: ChatRequest, answer: Answer | None = None) -> dict[str, Any]:
     """Return the canonical request as JSON, with the answer under `answer`, cut to size but not yet `clean_body`."""
     space = Space()
-    told = {"answer": _answer(answer, space)} if answer else {}
+    answered = {"answer": _answer(answer, space)} if answer else {}
     kept: list[dict[str, Any]] = []
     # Newest first, so that the oldest are left out if the space runs out.
     for message in reversed(chat.messages):
         if space.remaining < MESSAGE_COST:
             break
         kept.insert(0, _message(message, space))
-    body: dict[str, Any] = {"messages": kept, **_wishes(chat), **told}
+    body: dict[str, Any] = {"messages": kept, **_wishes(chat), **answered}
     missing = len(chat.messages) - len(kept)
     if space.cut or missing:
         body["note"] = f"Cut at {BODY_BYTES} bytes; {missing} earlier messages were left out."
@@ -111,11 +111,11 @@ def _message(message: Message, space: Space) -> dict[str, Any]:
 
 
 def _calls(calls: Sequence[ToolCall], space: Space) -> dict[str, Any]:
-    told = [
+    listed = [
         {"id": space.words(one.id), "name": space.words(one.name), "arguments": space.words(one.arguments)}
         for one in calls
     ]
-    return {"toolCalls": told} if told else {}
+    return {"toolCalls": listed} if listed else {}
 
 
 def _part(part: Part, space: Space) -> dict[str, Any]:

@@ -144,7 +144,7 @@ def test_a_cut_end_is_found_by_a_head_that_was_noted(five: None) -> None:
 
 def test_a_chain_that_was_written_anew_is_found_by_a_head(five: None) -> None:
     """Even with every hash recomputed, the newest hash differs from the one noted before."""
-    assert "was written anew" in problems(AuditHead(5, "f" * 64))[0]
+    assert "was rewritten" in problems(AuditHead(5, "f" * 64))[0]
 
 
 def test_a_guard_that_is_gone_is_found(five: None) -> None:

@@ -77,7 +77,7 @@ def test_what_failed_then_fails_again_and_the_next_one_answers() -> None:
         "first_changes echo/vision",
     }
     strict = Policy(ErrorPreset.SEED, {"5xx": Action.RAISE})
-    assert walk(asked, chain(SEEING, BLIND, policy=strict)).end is WalkEnd.NOBODY
+    assert walk(asked, chain(SEEING, BLIND, policy=strict)).end is WalkEnd.UNANSWERED
     assert told(asked, chain(SEEING, BLIND), chain(SEEING, BLIND, policy=strict)) == {"fails"}
     assert told(asked, chain(SEEING, BLIND, policy=strict), chain(BLIND)) == {"answers", "first_changes echo/text"}
 
@@ -115,7 +115,7 @@ def test_a_model_that_may_not_be_told_in_words_is_passed_by() -> None:
     """With the policy `native_only`, a candidate that needs a description is skipped, so this chain fails."""
     strict = WalkChain((place(BLIND, policy="native_only"),))
     asked = request({BLIND: OK}, PICTURE)
-    assert walk(asked, strict).end is WalkEnd.NOBODY
+    assert walk(asked, strict).end is WalkEnd.UNANSWERED
     assert told(asked, chain(BLIND, SEEING), strict) == {"fails", "no_reader image"}
 
 
@@ -123,15 +123,15 @@ def test_what_the_configuration_passes_by_is_not_walked_and_keeps_its_place() ->
     """A skipped candidate keeps its position, as the log counts fallbacks by position."""
     walked = walk(request({BLIND: OK}), WalkChain((place(SEEING, is_callable=False), place(BLIND))))
     assert (walked.end, walked.first, walked.place) == (WalkEnd.LATER, "echo/text", 1)
-    assert walk(request({}), WalkChain()).end is WalkEnd.NOBODY
+    assert walk(request({}), WalkChain()).end is WalkEnd.UNANSWERED
 
 
 def test_a_candidate_that_left_something_out_is_passed_by_where_the_draft_refuses_that() -> None:
     """A draft that refuses drops skips a candidate that dropped a parameter. One skipped for it then is unknown now."""
-    assert walk(request({BLIND: PastTry("ok", drops=True)}), chain(BLIND, refuses_drops=True)).end is WalkEnd.NOBODY
+    assert walk(request({BLIND: PastTry("ok", drops=True)}), chain(BLIND, refuses_drops=True)).end is WalkEnd.UNANSWERED
     dropped = request({BLIND: PastTry(SkipReason.WOULD_DROP.value)})
     assert walk(dropped, chain(BLIND)).end is WalkEnd.UNKNOWN
-    assert walk(dropped, chain(BLIND, refuses_drops=True)).end is WalkEnd.NOBODY
+    assert walk(dropped, chain(BLIND, refuses_drops=True)).end is WalkEnd.UNANSWERED
 
 
 def delivery(outcome: str, reason: str, **facts: Any) -> dict[str, Any]:

@@ -138,7 +138,7 @@ def test_an_origin_is_what_a_browser_sends(text: str, origin: str | None) -> Non
     [
         ("https://a.example,nonsense", "'nonsense' is no origin"),
         ("https://A.example/", "browsers write 'https://A.example/' as 'https://a.example'"),
-        ("*,https://a.example", "'*' is no origin: * stands alone"),
+        ("*,https://a.example", "'*' is no origin: * must be the only value"),
     ],
 )
 def test_a_bad_value_is_refused_at_the_start_in_one_line(tmp_path: Path, value: str, sentence: str) -> None:

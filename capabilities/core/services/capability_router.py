@@ -62,12 +62,12 @@ class RoutingResult:
     text_description: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        told = {} if self.text_description is None else {"textDescription": self.text_description}
+        described = {} if self.text_description is None else {"textDescription": self.text_description}
         return {
             "canProcess": self.can_process,
             "processedContent": self.processed_content,
             "unsupportedAttachments": [_attachment_json(each) for each in self.unsupported_attachments],
-            **told,
+            **described,
         }
 
 

@@ -118,7 +118,7 @@ def _read(data: object) -> tuple[list[LlmServiceConfig], list[Problem]]:
     parsed = [(f"services[{index}]", entry) for index, entry in enumerate(entries)]
     outcomes = [(path, *parse_service(entry, path)) for path, entry in parsed]
     found = [(path, service) for path, service, _ in outcomes if service is not None]
-    problems = [problem for _, _, told in outcomes for problem in told] + duplicate_ids(found)
+    problems = [problem for _, _, reported in outcomes for problem in reported] + duplicate_ids(found)
     return [service for _, service in found], problems
 
 

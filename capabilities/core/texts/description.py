@@ -77,8 +77,8 @@ def attachment_block(
     lines += [say.unreadable_status] if unreadable else []
     lines += ["", say.cannot]
     lines += [say.forward_to(content_type)] if has_send_message else []
-    nobody = say.none_configured if only_configured else say.nobody
-    return "\n".join([*lines, _list_readers(say, agents, has_send_message) or nobody])
+    no_reader = say.none_configured if only_configured else say.none_capable
+    return "\n".join([*lines, _list_readers(say, agents, has_send_message) or no_reader])
 
 
 def unreadable_block(

@@ -118,7 +118,7 @@ def _read_attachment(at: _LineReader, language: str, say: Phrases) -> Found | No
         return None
     names_tool = at.take(say.forward_to(kinds[0]))
     agents = at.after(say.suggested if names_tool else say.able)
-    if agents is None and not at.take(say.nobody) and not at.take(say.none_configured):
+    if agents is None and not at.take(say.none_capable) and not at.take(say.none_configured):
         return None
     readers = tuple(read_back(agent) for agent in agents.split(", ")) if agents else ()
     filename, reference, url = names

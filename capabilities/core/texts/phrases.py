@@ -38,7 +38,7 @@ class Phrases:
     forward: str
     suggested: str
     able: str
-    nobody: str
+    none_capable: str
     none_configured: str
     nouns: Mapping[str, str]
     skills: Mapping[str, str]
@@ -79,7 +79,7 @@ ZH = Phrases(
     forward="如需处理此{noun}，可以使用 send_message 工具将其转发给具备{skill}能力的智能体。",
     suggested="建议转发给: ",
     able="可处理此内容的智能体: ",
-    nobody="目前没有智能体能够处理此类内容。",
+    none_capable="目前没有智能体能够处理此类内容。",
     none_configured="没有已配置的智能体能够处理此类内容。",
     nouns=MappingProxyType({"image": "图片", "audio": "音频", "video": "视频", "file": "文件"}),
     skills=MappingProxyType({"image": "视觉理解", "audio": "音频理解", "video": "视频理解", "file": "文件阅读"}),
@@ -119,7 +119,7 @@ EN = Phrases(
     ),
     suggested="Suggested agents: ",
     able="Agents that can process it: ",
-    nobody="No agent can currently process this type of content.",
+    none_capable="No agent can currently process this type of content.",
     none_configured="No configured agent can process this type of content.",
     nouns=MappingProxyType({"image": "image", "audio": "audio", "video": "video", "file": "file"}),
     skills=MappingProxyType({"image": "vision", "audio": "audio", "video": "video", "file": "file"}),

@@ -292,8 +292,8 @@ def admin_put_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Add or replace an agent; 409 for one created by a program at run time."""
     body = read_as(request, AdminAgentIn)
     with ledger.exclusive():
-        created, told, entry = write_agent(request, agent_id, body)
-    return answer_entry(ChangedOut(created=created, changes=told, warnings=[]), entry, 201 if created else 200)
+        created, changes, entry = write_agent(request, agent_id, body)
+    return answer_entry(ChangedOut(created=created, changes=changes, warnings=[]), entry, 201 if created else 200)
 
 
 def write_agent(request: HttpRequest, agent_id: str, body: AdminAgentIn) -> tuple[bool, list[str], dict[str, Any]]:

@@ -152,7 +152,7 @@ def agent_page(
             for each in found
             if not each.itself and each.others
         ],
-        "nobody": [each.name for each in found if not each.itself and not each.others],
+        "unread": [each.name for each in found if not each.itself and not each.others],
         "guarantee": find_guarantee(row.task_type) if row.task_type else None,
         "keys": list_key_lines(keys, uses, more.get("terms_form")),
         "now": timezone.now(),

@@ -102,5 +102,5 @@ def _label(name: str) -> str:
 
 def visibility_choices(row: Artifact) -> list[tuple[str, str]]:
     # What a person uploaded belongs to no agent, so "private" means people only.
-    nobody = {} if row.owner else {row.Visibility.PRIVATE: _("no agent, only people on these pages")}
-    return [(each.value, str(nobody.get(each, each.label))) for each in row.Visibility]
+    no_owner = {} if row.owner else {row.Visibility.PRIVATE: _("no agent, only people on these pages")}
+    return [(each.value, str(no_owner.get(each, each.label))) for each in row.Visibility]

@@ -43,8 +43,8 @@ def foresee_restore(then: Configuration) -> tuple[Consequence, ...]:
             translatable("Agents come back without keys, issue new ones: %(agents)s.", agents=_some(after - before)),
         ),
     )
-    told = (Consequence(Gravity.CHANGES, sentence, "agent") for names, sentence in notices if names)
-    return (*foresee(keep_agents(then, now)), *told)
+    noticed = (Consequence(Gravity.CHANGES, sentence, "agent") for names, sentence in notices if names)
+    return (*foresee(keep_agents(then, now)), *noticed)
 
 
 def _some(names: Collection[str]) -> tuple[str, ...]:

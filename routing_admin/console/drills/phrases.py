@@ -23,21 +23,21 @@ def describe_window(started_at: datetime, ends_at: datetime) -> str:
 def describe_result(result: DrillResult) -> list[str]:
     if not result.met:
         return [_("No call was affected.")]
-    told = [
+    sentences = [
         ngettext(("%(count)s call was affected."), "%(count)s calls were affected.", result.met) % {"count": result.met}
     ]
     if result.answered:
         names = join_words([f"{name} ({count})" for name, count in result.answered])
         one, many = "%(count)s was answered by %(names)s.", "%(count)s were answered by %(names)s."
-        told.append(ngettext(one, many, result.answers) % {"count": result.answers, "names": names})
+        sentences.append(ngettext(one, many, result.answers) % {"count": result.answers, "names": names})
     if result.failed:
-        told.append(ngettext("%(count)s failed.", "%(count)s failed.", result.failed) % {"count": result.failed})
+        sentences.append(ngettext("%(count)s failed.", "%(count)s failed.", result.failed) % {"count": result.failed})
     if result.others:
         one, many = "%(count)s was left or refused.", "%(count)s were left or refused."
-        told.append(ngettext(one, many, result.others) % {"count": result.others})
+        sentences.append(ngettext(one, many, result.others) % {"count": result.others})
     if result.delay_ms is not None:
-        told.append(_describe_delay(round(result.delay_ms)))
-    return told
+        sentences.append(_describe_delay(round(result.delay_ms)))
+    return sentences
 
 
 def _describe_delay(ms: int) -> str:

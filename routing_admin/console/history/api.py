@@ -68,7 +68,7 @@ def admin_restore(request: HttpRequest, number: int, dryRun: bool = False) -> Ht
         then = configuration_at(number)
         changes = diff(newest_configuration(), keep_agents(then, newest_configuration()))
         meaning = [consequence_json(one) for one in foresee_restore(then)]
-        told = [redact(sentence(change)) for change in changes]
-        return answer_at_revision(RestoreOut(dryRun=True, changes=told, consequences=meaning))
+        sentences = [redact(sentence(change)) for change in changes]
+        return answer_at_revision(RestoreOut(dryRun=True, changes=sentences, consequences=meaning))
     restore(script_actor(request), number)
     return answer_at_revision(EntriesOut())

@@ -148,11 +148,11 @@ def revision(request: HttpRequest, number: int) -> HttpResponse:
         raise Http404
     row, old, new = found.row, configuration_at(found.before), configuration_at(number)
     effect = find_effect(row, old, new, timezone.now())
-    told = {"revision": row, "effect": effect, "effects": effect_rows(effect.effect) if effect else []}
+    shared = {"revision": row, "effect": effect, "effects": effect_rows(effect.effect) if effect else []}
     if "effect" in request.GET:  # a line of the list loads this once it is scrolled into view
-        return render(request, "history/effect.html#line", told)
+        return render(request, "history/effect.html#line", shared)
     context = {
-        **told,
+        **shared,
         "length": length_text(effect.length) if effect else "",
         "icon": ICONS.get(row.actor_kind, "user"),
         "message": words.act_text(row.message),

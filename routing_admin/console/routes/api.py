@@ -61,7 +61,7 @@ def admin_put_alias(request: HttpRequest, alias: str) -> HttpResponse:
     form = AliasForm({"name": alias, "target": read_as(request, AliasIn).target})
     if not form.is_valid():
         raise InvalidError(problems_of(form, {}))
-    entry, told = dict(form.cleaned_data), list[str]()
+    entry, changes = dict(form.cleaned_data), list[str]()
     # Read, check and write under one lock, so that the expectation still holds when the alias is saved.
     with ledger.exclusive():
         configuration = rows.read()
@@ -71,9 +71,9 @@ def admin_put_alias(request: HttpRequest, alias: str) -> HttpResponse:
             raise InvalidError([Problem("target", "No task route or model service has this name.", "reference")])
         if before != entry:
             save_alias(script_actor(request), entry["name"], entry["target"])
-            told = [f"{entry['name']} now leads to {entry['target']}."]
+            changes = [f"{entry['name']} now leads to {entry['target']}."]
     status = 200 if before else 201
-    return answer_entry(ChangedOut(created=before is None, changes=told, warnings=[]), entry, status)
+    return answer_entry(ChangedOut(created=before is None, changes=changes, warnings=[]), entry, status)
 
 
 @router.delete("/aliases/{path:alias}", response={204: None})

@@ -37,7 +37,7 @@ KINDS: Mapping[str, Text] = {
 ENDS: Mapping[WalkEnd, tuple[str, str, Text]] = {
     WalkEnd.FIRST: ("native", "ok", gettext_lazy("answered by the first candidate")),
     WalkEnd.LATER: ("described", "warn", gettext_lazy("answered after a fallback")),
-    WalkEnd.NOBODY: ("refused", "bad", gettext_lazy("not answered")),
+    WalkEnd.UNANSWERED: ("refused", "bad", gettext_lazy("not answered")),
     WalkEnd.UNKNOWN: ("converted", "info", gettext_lazy("not known")),
 }
 """How a request ends → its part of the bar, its tone, its label."""
@@ -94,11 +94,11 @@ def render_retrospective(state: Snapshot, base: RouteSpec | None, draft: RouteSp
     if not draft.candidates or (base is not None and not route_changes(base, draft)):
         return {"past": count_past(state.configuration, draft.task_type, now)}
     draft_past = find_draft_past(state, with_route(state.configuration, draft), draft.task_type, now)
-    told = draft_past.retrospect
+    retrospect = draft_past.retrospect
     return {
         "past": draft_past.past,
-        "looked_at": told.count,
-        "rows": [_row(key, pairs, draft_past) for key, pairs in told.differences.items()],
+        "looked_at": retrospect.count,
+        "rows": [_row(key, pairs, draft_past) for key, pairs in retrospect.differences.items()],
         "bars": _bars(draft_past),
     }
 
@@ -159,7 +159,7 @@ def _way(kind: DifferenceKind, walk: Walk, file: int | None) -> Text:
         return _("a model reads it") if file is not None and walk.has_reader[file] else _("no model reads it")
     if file is not None:
         return _("%(name)s: %(form)s") % {"name": walk.last, "form": BADGES[FORMS[walk.forms[file]]][2]}
-    if walk.end is WalkEnd.NOBODY:
+    if walk.end is WalkEnd.UNANSWERED:
         return ENDS[walk.end][2]
     return _("%(name)s, not known") % {"name": walk.last} if walk.end is WalkEnd.UNKNOWN else walk.last
 

@@ -116,15 +116,15 @@ def admin_get_language(request: HttpRequest, code: str) -> HttpResponse:
 @router.put("/languages/{code}", response={200: ChangedOut, 201: ChangedOut}, openapi_extra=takes(LanguageIn))
 def admin_put_language(request: HttpRequest, code: str) -> HttpResponse:
     """Add a language, or change the directive of an existing one."""
-    body, told = read_as(request, LanguageIn), list[str]()
+    body, changes = read_as(request, LanguageIn), list[str]()
     with ledger.exclusive():
         before = language_out(code)
         check_expectation(expectation_in(request), before.model_dump() if before else None)
         if before is None or before.directive != body.directive.strip():
             installation.save_language(script_actor(request), code, body.directive)
-            told = [f"Language {code} is saved."]
+            changes = [f"Language {code} is saved."]
     found: LanguageThing = require(language_out(code), "language", code)
-    done = ChangedOut(created=before is None, changes=told, warnings=[])
+    done = ChangedOut(created=before is None, changes=changes, warnings=[])
     return answer_entry(done, found.model_dump(), 200 if before else 201)
 
 

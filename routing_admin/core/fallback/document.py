@@ -62,13 +62,13 @@ again by itself.
 |---|---|
 @KEYS@
 If no key is left, the table above applies to the last key's failure, or to the limit that ends first if another key is
-only limited. If every key already rests, the one that wakes first is used.
+only limited. If every key already rests, the one that recovers first is used.
 
 ## Cooldowns
 
 A cooldown that begins at once or by counting lasts 30 s, 60 s … at most 300 s; then one request probes. A length that
 the provider did not name is up to a tenth longer by chance, never shorter. If every candidate is cooling after an
-outage, the one that wakes first gets one last-resort try. If they are cooling for want of quota or money, nobody is
+outage, the one that recovers first gets one last-resort try. If they are cooling for want of quota or money, none is
 called.
 
 ## Fire drills

@@ -160,15 +160,15 @@ def _providers(value: Mapping[str, Any], around: KeyContext, beside: Beside) -> 
         if not isinstance(entry, Mapping):
             yield wrong_type(path, translatable("an object"))
             continue
-        told = [*broken(PROVIDER_RULES, entry, path), *_further_keys(f"{path}.keys", entry, around)]
-        yield from told
+        problems = [*broken(PROVIDER_RULES, entry, path), *_further_keys(f"{path}.keys", entry, around)]
+        yield from problems
         name = entry.get("providerName")
         if isinstance(name, str) and name in places:
             yield duplicate_name(f"{path}.providerName", "name", name)
         elif isinstance(name, str):
             places[name] = f"{path}.providerName"
             env_names[name] = entry.get("envName") if isinstance(entry.get("envName"), str) else None
-        if not errors(told):
+        if not errors(problems):
             yield from key_warnings(f"{path}.apiKey", entry["apiKey"], around, name, entry.get("envName"))
             yield from around.endpoint_warnings(f"{path}.endpoint", entry["endpoint"])
             yield from around.proxy_warnings(f"{path}.proxy", entry.get("proxy") or DEFAULT_PROXY)
@@ -183,14 +183,14 @@ def _further_keys(path: str, entry: Mapping[str, Any], around: KeyContext) -> It
         if not isinstance(item, Mapping):
             yield wrong_type(where, translatable("an object"))
             continue
-        told = list(broken(FURTHER_KEY_RULES, item, where))
-        yield from told
+        problems = list(broken(FURTHER_KEY_RULES, item, where))
+        yield from problems
         yield from (dropped_field(child(where, key)) for key in item if key not in KEY_FIELDS)
         name = item.get("name") or str(index + 2)
         if name in names:
             yield duplicate_name(f"{where}.name", "name", str(name))
         names.append(name)
-        if not errors(told):
+        if not errors(problems):
             yield from key_warnings(f"{where}.apiKey", item["apiKey"], around)
 
 
@@ -240,15 +240,15 @@ def _route(path: str, entry: Mapping[str, Any], names: Collection[str]) -> Itera
 
 def _fallback(path: str, item: object, names: Collection[str], pairs: set[tuple[str, str | None]]) -> Iterator[Problem]:
     if isinstance(item, Mapping):
-        told = list(broken(CANDIDATE_RULES, item, path))
+        problems = list(broken(CANDIDATE_RULES, item, path))
         candidate = (item.get("provider"), item.get("model") or None)
         where = f"{path}.provider"
     else:
-        told = list(rule.filled(path, item))
+        problems = list(rule.filled(path, item))
         candidate = resolve_candidate(item, names) if isinstance(item, str) else (None, None)
         where = path
-    yield from told
-    if errors(told) or not isinstance(candidate[0], str):
+    yield from problems
+    if errors(problems) or not isinstance(candidate[0], str):
         return
     known = (candidate[0], candidate[1])
     if known[0] not in names:

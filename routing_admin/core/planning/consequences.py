@@ -198,9 +198,9 @@ def _of_agents(old: _Reach, new: _Reach, changed: Collection[str]) -> Iterator[C
         elif lost:
             text = translatable("The agent %(agent)s no longer reads %(kinds)s.", agent=agent.id, kinds=_kinds(lost))
             yield Consequence(Gravity.DEGRADES, text, "agent", agent.id)
-    nobody = [word for word in MEDIA if word in unread and not any(new.reads(one, word) for one in there.values())]
-    if nobody and there:
-        yield Consequence(Gravity.DEGRADES, translatable("No agent is left to read %(kinds)s.", kinds=_kinds(nobody)))
+    gone = [word for word in MEDIA if word in unread and not any(new.reads(one, word) for one in there.values())]
+    if gone and there:
+        yield Consequence(Gravity.DEGRADES, translatable("No agent is left to read %(kinds)s.", kinds=_kinds(gone)))
 
 
 def _concerns(agent: AgentSpec, old: _Reach, new: _Reach, changed: Collection[str]) -> bool:

@@ -64,7 +64,7 @@ class WalkEnd(StrEnum):
 
     FIRST = "first"
     LATER = "later"
-    NOBODY = "nobody"
+    UNANSWERED = "unanswered"
     UNKNOWN = "unknown"
 
 
@@ -129,7 +129,7 @@ def walk(request: PastRequest, chain: WalkChain) -> Walk:
             forms=forms[resting] or (),
             has_reader=has_reader,
         )
-    return Walk(end=WalkEnd.NOBODY, first=first, has_reader=has_reader)
+    return Walk(end=WalkEnd.UNANSWERED, first=first, has_reader=has_reader)
 
 
 def _forms(chat: ChatRequest, place: WalkPlace) -> tuple[DeliveryForm, ...] | None:
@@ -236,10 +236,10 @@ def look_back(requests: Iterable[PastRequest], before: WalkChain, after: WalkCha
                 PastPair(pair.request, pair.before, pair.after, file) if file is not None else pair
             )
     order = list(DifferenceKind)
-    told = sorted(found, key=lambda key: (order.index(key[0]), key[1]))
+    ordered = sorted(found, key=lambda key: (order.index(key[0]), key[1]))
     return Retrospect(
         len(pairs),
-        {key: tuple(found[key]) for key in told},
+        {key: tuple(found[key]) for key in ordered},
         (Counter(each.before.end for each in pairs), Counter(each.after.end for each in pairs)),
         (_count_forms(each.before for each in pairs), _count_forms(each.after for each in pairs)),
     )
@@ -279,9 +279,9 @@ def _arrivals(walk: Walk) -> list[bool]:
 
 def _ends_otherwise(before: Walk, after: Walk) -> Iterator[DifferenceKind]:
     answered = (WalkEnd.FIRST, WalkEnd.LATER)
-    if after.end is WalkEnd.NOBODY and before.end in answered:
+    if after.end is WalkEnd.UNANSWERED and before.end in answered:
         yield DifferenceKind.FAILS
-    elif before.end is WalkEnd.NOBODY and after.end in answered:
+    elif before.end is WalkEnd.UNANSWERED and after.end in answered:
         yield DifferenceKind.ANSWERS
     # Place 0 is the primary, so a fallback has a place above 0.
     elif before.end is WalkEnd.FIRST and after.place:

@@ -49,8 +49,8 @@ MAX_SECONDS = 90.0
 TIME_SHARE = 0.5
 """A candidate waits for descriptions up to `MAX_SECONDS`, and at most this share of its time left."""
 SLACK_SECONDS = 1.0
-NO_TIME, NOBODY = "deadline_exceeded", "no_describer"
-OWN_FAULTS = frozenset({NO_TIME, NOBODY, UNAVAILABLE, BUDGET_EXCEEDED, RATE_EXCEEDED, UNPRICED})
+NO_TIME, NO_DESCRIBER = "deadline_exceeded", "no_describer"
+OWN_FAULTS = frozenset({NO_TIME, NO_DESCRIBER, UNAVAILABLE, BUDGET_EXCEEDED, RATE_EXCEEDED, UNPRICED})
 """Faults of the caller, which do not apply to another caller waiting for the same description."""
 
 Record = Callable[["Dispatch", RequestRecorder], Awaitable[RunResult[Answer]]]
@@ -156,7 +156,7 @@ class Describing:
         except TimeoutError:
             outcome = replace(failed, fault=NO_TIME)
         except (LookupError, UnreadableError):
-            outcome = replace(failed, fault=NOBODY)
+            outcome = replace(failed, fault=NO_DESCRIBER)
         except DrainingError:
             raise
         # A description must never fail the request that it is for.

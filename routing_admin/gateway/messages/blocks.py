@@ -159,8 +159,8 @@ class BlockMessageReader:
             self.inner.extend(other_fields(block, known, at))
             mark = read_mark(block, at) or mark
         parts = (TextPart(words, mark),) if words or mark else ()
-        told = "\n".join(filter(None, reasoning)) or None
-        beside: dict[str, Any] = {"reasoning": told, "thoughts": tuple(thoughts), "vendor": tuple(vendor)}
+        reasoning_text = "\n".join(filter(None, reasoning)) or None
+        beside: dict[str, Any] = {"reasoning": reasoning_text, "thoughts": tuple(thoughts), "vendor": tuple(vendor)}
         return Message(Role.ASSISTANT, parts, tuple(calls), **beside)
 
     def read_block(self, block: Object, at: str, *, from_tool: bool = False) -> list[Part]:

@@ -66,8 +66,12 @@ class AnsweredItems:
 
     def take_message(self) -> Message:
         parts = (TextPart(self.words),) if self.words else ()
-        told = "\n".join(filter(None, self.reasoning)) or None
-        beside: dict[str, Any] = {"reasoning": told, "thoughts": tuple(self.thoughts), "vendor": tuple(self.vendor)}
+        reasoning_text = "\n".join(filter(None, self.reasoning)) or None
+        beside: dict[str, Any] = {
+            "reasoning": reasoning_text,
+            "thoughts": tuple(self.thoughts),
+            "vendor": tuple(self.vendor),
+        }
         return Message(Role.ASSISTANT, parts, tuple(self.calls), **beside)
 
 
@@ -119,8 +123,8 @@ class ItemReader:
         elif kind == "reasoning":
             turn.thoughts += unpack_thoughts(read_text(item, "encrypted_content", at) or "")
             for key in ("summary", "content"):
-                told = list_parts(item.get(key) or [], f"{at}.{key}", "summary_text")
-                turn.reasoning += [_words_of(each, f"{at}.{key}[{number}]") for number, each in enumerate(told)]
+                listed = list_parts(item.get(key) or [], f"{at}.{key}", "summary_text")
+                turn.reasoning += [_words_of(each, f"{at}.{key}[{number}]") for number, each in enumerate(listed)]
         elif kind in SAID or kind.endswith("_call"):
             here = (len(turn.words), len(turn.calls), len(turn.thoughts))
             turn.vendor.append(VendorItem(PROTOCOL, word_of(kind), item, at, *here))

@@ -91,10 +91,10 @@ class Command(command.Command):
         word = "warn" if unable else "ok  "
         self.stdout.write(f"{word} routes: {len(unable)} of {len(standings)} cannot answer{names}")
         for (holder, meter), count in sorted(uncounted.items()):
-            told = (
+            sentence = (
                 f"{holder} {meter}: {count} calls without a known price passed uncounted; set prices, or its `unpriced`"
             )
-            self.stdout.write(f"warn budgets: {told}")
+            self.stdout.write(f"warn budgets: {sentence}")
         if not uncounted:
             self.stdout.write("ok   budgets: no call passed uncounted")
         self._name_contested_prices(state)

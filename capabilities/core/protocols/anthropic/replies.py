@@ -91,7 +91,7 @@ DETAILS: Mapping[str, Mapping[str, str]] = {
 }
 # Known names that are not kept, and why.
 UNREAD: Mapping[str, str] = {
-    "service_tier": "stands in the details of the answer",
+    "service_tier": "is in the details of the answer",
     "inference_geo": "no count",
     "speed": "no count",
     "iterations": "the same tokens, call by call",

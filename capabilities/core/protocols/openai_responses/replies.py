@@ -182,8 +182,8 @@ def reasoning_of(item: Item) -> str:
     """Return the readable reasoning of an item: its text if the host shows it, else the summary."""
     if item.get("type") != "reasoning":
         return ""
-    told = "".join(words_of(part, "reasoning_text", "text") for part in parts_of(item))
-    return told or "\n\n".join(words_of(part, "summary_text", "text") for part in parts_of(item, "summary"))
+    full = "".join(words_of(part, "reasoning_text", "text") for part in parts_of(item))
+    return full or "\n\n".join(words_of(part, "summary_text", "text") for part in parts_of(item, "summary"))
 
 
 def thoughts_of(item: Item, offset: int, calls: int) -> Iterator[ReasoningBlock]:
