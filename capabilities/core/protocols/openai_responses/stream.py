@@ -81,7 +81,7 @@ class ItemEventReader:
         if not isinstance(words, str) or not words:
             return []
         self._offset += len(words)
-        self._text_places.add(value.get("output_index"))
+        self._text_places.add(_place(value))
         return [Delta(words, logprobs=logprobs_of((value,)) if value.get("logprobs") else None)]
 
     def _think(self, value: Mapping[str, Any]) -> list[Piece]:
