@@ -68,7 +68,7 @@ def record_bodies(on: bool) -> None:
 
 
 def test_a_link_is_shown_once_and_kept_as_a_digest(admin: Client) -> None:
-    """No later page, row or audit event holds the link's secret. The audit log has its creation and its revocation."""
+    """The secret of a link to an agent's page is shown once; no later page, row or audit event holds it."""
     address = make(admin)
     row = AgentLink.objects.get()
     secret = secret_in(address.split("/")[-2])
@@ -84,7 +84,7 @@ def test_a_link_is_shown_once_and_kept_as_a_digest(admin: Client) -> None:
 
 @pytest.mark.parametrize(("days", "ends"), [("7", 7), ("30", 30), ("0", None)])
 def test_a_link_ends_after_the_days_that_were_chosen_or_never(admin: Client, days: str, ends: int | None) -> None:
-    """A link expires after 7, 30 or 90 days, or never; any other value is rejected."""
+    """A link to an agent's page expires after 7, 30 or 90 days, or never; any other value is rejected."""
     make(admin, **{"link-days": days})
     found = AgentLink.objects.get().expires_at
     assert (found is None) == (ends is None)
@@ -96,7 +96,7 @@ def test_a_link_ends_after_the_days_that_were_chosen_or_never(admin: Client, day
 
 @pytest.mark.parametrize("is_editor", [False, True])
 def test_only_administrators_make_and_see_links(admin: Client, is_editor: bool) -> None:
-    """Others get 403, and the agent's page shows them neither links nor the button."""
+    """Only administrators create links to an agent's page; others get 403 and see neither links nor the button."""
     make(admin)
     client = Client()
     client.force_login(person("walker", is_editor=is_editor))
@@ -107,7 +107,7 @@ def test_only_administrators_make_and_see_links(admin: Client, is_editor: bool) 
 
 
 def test_the_page_tells_whoever_has_the_link_what_the_agent_may_know(admin: Client, settings: Any) -> None:
-    """The page opens without an account: calls, keys, limits, snippets with the real address, models, other agents."""
+    """A link opens the agent's page without an account: calls, keys, limits, snippets, models and other agents."""
     settings.PUBLIC_URL = "https://ra.example"
     key = key_of("text-agent")
     Agent.objects.filter(agent_id="text-agent").update(limits={"tokensPerDay": 1000})
@@ -135,7 +135,7 @@ def test_without_a_call_the_page_says_how_one_is_made(admin: Client) -> None:
 
 
 def test_a_call_opens_to_what_each_model_received(admin: Client) -> None:
-    """The page shows how each file was delivered and why, but no key names, provider messages, prices or contents."""
+    """A call's page shows how files were delivered, but no key names, provider messages, prices or contents."""
     log("r1", body={"messages": "meet me at noon"})
     address = make(admin)
     page = text_of(Client().get(address.replace("/agent-page/", "/agent-page/calls/r1/")))
@@ -148,7 +148,7 @@ def test_a_call_opens_to_what_each_model_received(admin: Client) -> None:
 
 
 def test_what_the_request_brought_on_itself_is_said_in_the_providers_words(admin: Client) -> None:
-    """A parameter that the model rejects is the builder's to fix, so the provider's message is quoted."""
+    """A parameter that the model rejects is the caller's to fix, so the provider's message is quoted."""
     row = log("r1", outcome="http_400", status=400)
     row.attempts.filter(position=0).update(outcome="http_400", status=400, error="Unknown parameter: top_q")
     address = make(admin)
@@ -169,7 +169,7 @@ def test_costs_are_shown_where_the_agent_has_a_limit_in_money(admin: Client) -> 
 @pytest.mark.parametrize("recorded", [False, True])
 @pytest.mark.parametrize("ticked", [False, True])
 def test_recorded_words_need_the_setting_and_the_box_of_the_link(admin: Client, recorded: bool, ticked: bool) -> None:
-    """Recorded messages are shown only if both allow it, and the audit log says who read them."""
+    """Recorded messages are shown only if the setting and the link allow it, and the audit log says who read them."""
     log("r1", body={"messages": "meet me at noon"})
     address = make(admin, **({"link-with_bodies": "on"} if ticked else {}))
     record_bodies(recorded)
@@ -180,7 +180,7 @@ def test_recorded_words_need_the_setting_and_the_box_of_the_link(admin: Client, 
 
 
 def test_calls_of_others_and_of_an_agent_of_before_are_as_if_not_there(admin: Client) -> None:
-    """A call of another agent, a call from before this agent existed and an unknown call all get the same 404."""
+    """A call of another agent, one from before this agent existed and an unknown one all get the same 404."""
     log("other", "vision-agent")
     log("before", ago=60 * 24 * 31)
     address = make(admin)
@@ -194,7 +194,7 @@ def test_calls_of_others_and_of_an_agent_of_before_are_as_if_not_there(admin: Cl
 
 
 def test_twenty_calls_stand_on_a_page_and_older_ones_behind_them(admin: Client) -> None:
-    """Calls are listed newest first, each once. An invalid cursor shows the newest page."""
+    """An agent's page lists its calls newest first, each once. An invalid cursor shows the newest page."""
     for number in range(45):
         log(f"r{number:02}", ago=number)
     address, found = make(admin), []
@@ -210,7 +210,7 @@ def test_twenty_calls_stand_on_a_page_and_older_ones_behind_them(admin: Client) 
 
 
 def test_a_link_that_is_no_good_any_more_gets_the_same_answer_as_one_that_never_was(admin: Client) -> None:
-    """An invalid link gets 404 without the agent's name, for whatever reason it is invalid.
+    """A link gets 404 without the agent's name, for whatever reason it is invalid.
 
     The reasons are: unknown, mistyped, revoked, expired, agent expired, agent deleted.
     """
@@ -257,25 +257,25 @@ def guess(**headers: str) -> int:
 
 
 def test_guessed_links_lock_out_of_links_and_not_out_of_signing_in(admin_account: Any) -> None:
-    """After fifty guesses, an address gets 429 for links, but people there can still sign in."""
+    """After fifty guesses of links, an address gets 429 for links, but people there can still sign in."""
     assert [guess() for _ in range(51)] == [404] * 50 + [429]
     form = {"username": admin_account.get_username(), "password": PASSWORD}
     assert Client().post("/login/", form).status_code == 302
 
 
 def test_what_another_site_makes_a_browser_ask_for_counts_nothing() -> None:
-    """Requests from another site do not count, so a page with guessed links in images cannot lock out its readers."""
+    """Requests that another site causes do not count, so a page with guessed links cannot lock out its readers."""
     assert {guess(HTTP_SEC_FETCH_SITE="cross-site") for _ in range(60)} == {404}
     assert not SignInAttempt.objects.exists()
 
 
 def test_a_good_link_opens_from_another_site(admin: Client) -> None:
-    """A link is often clicked on the page of a chat program."""
+    """A link opens from another site, because it is often clicked on the page of a chat program."""
     assert Client(HTTP_SEC_FETCH_SITE="cross-site").get(make(admin)).status_code == 200
 
 
 def test_opening_a_link_leaves_no_trace_in_browsers_and_search_engines(admin: Client) -> None:
-    """The response sets no cookie, sends no referrer and is neither stored nor indexed, even if the link is invalid."""
+    """A link's response sets no cookie, sends no referrer and is neither stored nor indexed, even if it is invalid."""
     address = make(admin)
     for each in (address, address.replace("/agent-page/", "/agent-page/calls/x/"), "/agent-page/nonsense/"):
         answer = Client().get(each)
@@ -287,7 +287,7 @@ def test_opening_a_link_leaves_no_trace_in_browsers_and_search_engines(admin: Cl
 
 
 def test_the_pages_lead_only_to_one_another_and_take_no_form(admin: Client) -> None:
-    """Every link and form stays below /agent-page/; a POST gets 405."""
+    """Every link and form of an agent's page stays below /agent-page/; a POST gets 405."""
     log("r1")
     address = make(admin)
     for each in (address, address.replace("/agent-page/", "/agent-page/calls/r1/")):
@@ -299,7 +299,7 @@ def test_the_pages_lead_only_to_one_another_and_take_no_form(admin: Client) -> N
 
 
 def test_language_and_theme_are_chosen_without_a_form_that_is_posted(admin: Client) -> None:
-    """A query parameter chooses the language or theme, and a cookie keeps it."""
+    """A query parameter of an agent's page chooses the language or theme, and a cookie keeps it."""
     address, client = make(admin), Client()
     answer = client.get(f"{address}?language=zh-hans")
     assert (answer.status_code, answer["Location"]) == (302, address)
@@ -312,7 +312,7 @@ def test_language_and_theme_are_chosen_without_a_form_that_is_posted(admin: Clie
 
 
 def test_a_visit_is_noted_and_signs_the_link_with_the_newest_secret(admin: Client, settings: Any) -> None:
-    """A visit sets `last_seen_at`. After a rotation of secrets the link counts as behind until it is opened."""
+    """A visit sets the link's `last_seen_at`. After a rotation of secrets it counts as behind until it is opened."""
     address = make(admin)
     assert AgentLink.objects.get().last_seen_at is None
     settings.SIGNING_SECRETS = ["a newer secret", *settings.SIGNING_SECRETS]
@@ -325,7 +325,7 @@ def test_a_visit_is_noted_and_signs_the_link_with_the_newest_secret(admin: Clien
 
 
 def test_a_link_that_leaked_is_ended_by_the_command(admin: Client, capsys: Any) -> None:
-    """`revoke_key` accepts the link's whole address."""
+    """`revoke_key` accepts the whole address of a link to an agent's page."""
     address = make(admin)
     call_command("revoke_key", f"http://127.0.0.1:8000{address}")
     assert "The link for Mei to the page of text-agent" in capsys.readouterr().err
@@ -333,7 +333,7 @@ def test_a_link_that_leaked_is_ended_by_the_command(admin: Client, capsys: Any) 
 
 
 def test_the_pages_ask_so_often_however_much_there_is(admin: Client) -> None:
-    """The number of queries of each database does not grow with calls, keys and links."""
+    """The number of queries of an agent's page does not grow with calls, keys and links."""
     log("r0")
     address = make(admin)
     call = address.replace("/agent-page/", "/agent-page/calls/r0/")

@@ -31,7 +31,7 @@ def issue(client: Client, agent: str = "text-agent", **more: object) -> str:
 
 
 def test_the_list_says_what_each_agent_reads_and_whom_it_hands_over_to(admin: Client) -> None:
-    """The text agent hands over to both others, no agent reads video, and agents without a key are named."""
+    """The list says which agent takes over what another cannot read, and which agents have no key."""
     page = text_of(admin.get("/agents/"))
     assert "multimodal-agent, vision-agent" in page
     assert "no agent for videos" in page
@@ -40,7 +40,7 @@ def test_the_list_says_what_each_agent_reads_and_whom_it_hands_over_to(admin: Cl
 
 @pytest.mark.requirement("MCR-4.4")
 def test_the_agents_page_says_who_takes_what_it_cannot_read(admin: Client) -> None:
-    """Each kind of content is read by the agent itself, by other agents named, or by no agent."""
+    """An agent's page says for each kind of content which agents read it: itself, others by name, or none."""
     page = text_of(admin.get("/agents/vision-agent/"))
     assert "Hands audio to multimodal-agent." in page
     assert "itself" in page
@@ -48,13 +48,12 @@ def test_the_agents_page_says_who_takes_what_it_cannot_read(admin: Client) -> No
 
 
 def test_the_dialog_says_that_keys_and_links_end_with_the_agent(admin: Client) -> None:
-    """The dialog for deleting an agent says that its keys and links stop working."""
     page = " ".join(text_of(admin.get("/agents/vision-agent/")).split())
     assert "Its keys and the links to its page stop working immediately and cannot be restored." in page
 
 
 def test_the_form_offers_every_service_by_its_id_and_no_service(admin: Client) -> None:
-    """Services are listed in their order, and the agent's own is selected."""
+    """The form of an agent lists all services in their order, with the agent's own selected."""
     html = admin.get("/agents/vision-agent/").content.decode()
     listed = html[html.index('id="id_service"') :].split("</select>")[0]
     offered = [" ".join(each.split()) for each in re.findall(r"<option[^>]*>([^<]*)</option>", listed)]
@@ -63,7 +62,7 @@ def test_the_form_offers_every_service_by_its_id_and_no_service(admin: Client) -
 
 
 def test_a_key_is_shown_once_and_works_at_once(admin: Client) -> None:
-    """The response to issuing shows the key; no later page, revision or audit event holds it."""
+    """Only the response to issuing shows a key; no later page, revision or audit event holds it."""
     key = issue(admin)
     found = authenticate({"authorization": f"Bearer {key}"})
     assert isinstance(found, Principal)
@@ -73,7 +72,6 @@ def test_a_key_is_shown_once_and_works_at_once(admin: Client) -> None:
 
 
 def test_a_key_has_the_scopes_and_the_end_that_were_chosen(admin: Client) -> None:
-    """The page explains the scopes."""
     page = text_of(admin.get("/agents/text-agent/"))
     assert "call models" in page
     issue(admin, scopes=["route"], days="30")
@@ -90,7 +88,7 @@ def test_a_key_without_a_scope_is_not_issued(admin: Client) -> None:
 
 
 def test_rolling_gives_a_successor_while_the_old_key_goes_on(admin: Client) -> None:
-    """Both keys work during the overlap. Rolled without overlap, the old key ends at once."""
+    """Both keys work during the overlap of a rotation. Without overlap, the old key ends at once."""
     old = issue(admin)
     public = AgentKey.objects.get().public_id
     answer = admin.post(f"/keys/{public}/roll/text-agent/", {"overlap": "1h"})
@@ -104,7 +102,10 @@ def test_rolling_gives_a_successor_while_the_old_key_goes_on(admin: Client) -> N
 
 
 def test_revoking_ends_a_key_at_once_after_a_dialog_that_names_it(admin: Client) -> None:
-    """The dialog names the key and the consequence. Afterwards the key is rejected and shown as revoked."""
+    """The dialog for revoking names the key and the consequence.
+
+    Afterwards the key is rejected and shown as revoked.
+    """
     key = issue(admin)
     row = AgentKey.objects.get()
     assert "Revoke staging?" in text_of(admin.get("/agents/text-agent/"))
@@ -114,7 +115,7 @@ def test_revoking_ends_a_key_at_once_after_a_dialog_that_names_it(admin: Client)
 
 
 def test_a_key_is_found_under_its_own_agent_only(admin: Client) -> None:
-    """With another agent's address the key is not found, and it keeps working."""
+    """Revoking a key under another agent's address gets 404, and the key keeps working."""
     key = issue(admin)
     public = AgentKey.objects.get().public_id
     assert admin.post(f"/keys/{public}/revoke/vision-agent/").status_code == 404
@@ -122,7 +123,7 @@ def test_a_key_is_found_under_its_own_agent_only(admin: Client) -> None:
 
 
 def test_an_agent_may_use_a_route_and_sees_what_the_whole_chain_guarantees(admin: Client) -> None:
-    """The page names the task route, what every candidate reads and what only some read."""
+    """An agent's page names its task route, what every candidate reads and what only some read."""
     admin.post("/new/agent/", {"agent_id": "designer", "task_type": "design"})
     page = text_of(admin.get("/agents/designer/"))
     assert "Uses the task route" in page
@@ -132,7 +133,6 @@ def test_an_agent_may_use_a_route_and_sees_what_the_whole_chain_guarantees(admin
 
 
 def test_an_agent_uses_a_service_or_a_route_but_not_both(admin: Client) -> None:
-    """The form is rejected with a message, and nothing is created."""
     service = Agent.objects.get(agent_id="text-agent").service
     assert service is not None
     both = {"agent_id": "greedy", "task_type": "design", "service": service.pk}
@@ -143,7 +143,7 @@ def test_an_agent_uses_a_service_or_a_route_but_not_both(admin: Client) -> None:
 
 
 def test_an_agent_is_changed_with_undo_and_a_late_save_shows_both_versions(admin: Client) -> None:
-    """Saving creates a revision; saving from an older page gets 409 and writes nothing."""
+    """Saving an agent creates a revision; saving from an older page gets 409 and writes nothing."""
     row = Agent.objects.get(agent_id="text-agent")
     form = {"name": "first", "description": "d", "service": row.service_id, "version": row.version}
     assert admin.post("/agents/text-agent/", form).status_code == 302
@@ -164,7 +164,7 @@ def test_the_snippets_carry_the_real_address_and_the_agents_model(admin: Client,
 
 
 def test_agents_made_at_run_time_are_marked_as_such(admin: Client) -> None:
-    """The pages say which agent created it, and that it is called with its creator's key."""
+    """The page of an agent created at run time says by which agent, and that it is called with its creator's key."""
     put_agent(SYSTEM, "text-agent", "worker-1", service_id="vision-model")
     assert "run time, by text-agent" in text_of(admin.get("/agents/"))
     page = text_of(admin.get("/agents/worker-1/"))
@@ -174,7 +174,7 @@ def test_agents_made_at_run_time_are_marked_as_such(admin: Client) -> None:
 
 
 def test_deleting_an_agent_ends_its_keys(admin: Client) -> None:
-    """The dialog names the agent; its keys no longer work afterwards."""
+    """The dialog for deleting names the agent; its keys no longer work afterwards."""
     key = issue(admin, "vision-agent")
     assert "Delete vision-agent?" in text_of(admin.get("/agents/vision-agent/"))
     admin.post("/delete/agent/vision-agent/")
@@ -189,7 +189,7 @@ def test_the_list_takes_the_same_queries_for_three_and_for_thirty_agents(admin: 
 
 
 def test_a_viewer_reads_agents_and_issues_nothing(admin: Client, viewer: Client) -> None:
-    """Every address that changes something gets 403, and the page has no such button."""
+    """A viewer gets 403 from every address that changes an agent, and the page has no such button."""
     issue(admin)
     public = AgentKey.objects.get().public_id
     page = text_of(viewer.get("/agents/text-agent/"))
@@ -201,7 +201,7 @@ def test_a_viewer_reads_agents_and_issues_nothing(admin: Client, viewer: Client)
 
 
 def test_of_many_that_take_over_the_list_names_a_few(admin: Client) -> None:
-    """The first five are named and the rest counted."""
+    """The first five agents that can take over are named and the rest counted."""
     vision = Service.objects.get(service_id="vision-model")
     for number in range(9):
         Agent.objects.create(agent_id=f"reader-{number}", service=vision)
@@ -211,7 +211,7 @@ def test_of_many_that_take_over_the_list_names_a_few(admin: Client) -> None:
 
 
 def test_of_many_who_can_take_something_a_few_are_named(admin, demo):
-    """The first five are named and the rest counted."""
+    """The first five agents that can read a kind of content are named and the rest counted."""
     service = Service.objects.get(service_id="vision-model")
     for number in range(10):
         Agent.objects.create(agent_id=f"eye-{number}", name="Eye", service=service)

@@ -66,7 +66,7 @@ def upload(client: Client, *files: SimpleUploadedFile, **headers: str) -> Any:
 
 @pytest.mark.requirement("ABR-1.1")
 def test_a_file_uploaded_by_a_script_is_kept_and_its_page_named(admin: Client) -> None:
-    """The response is 201 with the page's address, and the row says who stored the file."""
+    """A script's upload gets 201 with the artifact's page, and the row says who stored the file."""
     response = upload(admin, SimpleUploadedFile("a.png", picture(), "image/png"), accept="application/json")
     row = Artifact.objects.get()
     assert (response.status_code, response.json()) == (201, {"url": reverse("artifact", args=[row.pk])})
@@ -74,7 +74,7 @@ def test_a_file_uploaded_by_a_script_is_kept_and_its_page_named(admin: Client) -
 
 
 def test_several_files_of_a_plain_form_are_kept_and_lead_back_to_the_list(admin: Client) -> None:
-    """Without scripts the form posts all files at once and redirects to the list."""
+    """Without scripts the upload form posts all files at once and redirects to the list."""
     files = (SimpleUploadedFile("a.txt", b"one"), SimpleUploadedFile("b.txt", b"two"))
     response = upload(admin, *files)
     assert (response.status_code, response["Location"]) == (302, reverse("artifacts"))
@@ -83,7 +83,7 @@ def test_several_files_of_a_plain_form_are_kept_and_lead_back_to_the_list(admin:
 
 @override_settings(MAX_UPLOAD_BYTES=10)
 def test_a_file_over_the_limit_is_refused_with_the_reason_and_not_kept(admin: Client) -> None:
-    """The response is 413 with a message that names the limit, and no row is created."""
+    """A file over the limit gets 413 with a message that names the limit, and no row is created."""
     response = upload(admin, SimpleUploadedFile("big.bin", b"x" * 11), accept="application/json")
     assert response.status_code == 413
     assert "larger than the limit of 10" in response.json()["message"].replace("\xa0", " ")
@@ -91,13 +91,13 @@ def test_a_file_over_the_limit_is_refused_with_the_reason_and_not_kept(admin: Cl
 
 
 def test_a_form_without_a_file_is_told_so(admin: Client) -> None:
-    """The response is 422 with a message."""
+    """An upload without a file gets 422 with a message."""
     response = upload(admin, accept="application/json")
     assert (response.status_code, "Choose one" in response.json()["message"]) == (422, True)
 
 
 def test_a_viewer_reads_about_a_file_and_never_gets_its_bytes(admin: Client, viewer: Client, demo: None) -> None:
-    """A viewer sees the delivery decisions, but no picture, text or download. The bytes get 403."""
+    """A viewer sees delivery decisions, but no picture, text or download; the bytes get 403."""
     image = stored()
     secret = stored("diary.txt", b"meet me at noon", "text/plain")
     for name in ("artifact_raw", "artifact_thumbnail"):
@@ -117,7 +117,7 @@ def test_a_viewer_changes_nothing(viewer: Client, name: str) -> None:
 
 
 def test_what_is_served_cannot_run_in_the_browser(admin: Client) -> None:
-    """Bytes and thumbnails have nosniff, a sandboxing policy, and are attachments or of a type of our own."""
+    """Served bytes and thumbnails have nosniff and a sandbox, and are attachments or of a type of our own."""
     row = stored(
         "evil.svg", b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>", "image/svg+xml"
     )
@@ -131,7 +131,7 @@ def test_what_is_served_cannot_run_in_the_browser(admin: Client) -> None:
 
 
 def test_a_thumbnail_is_made_once_and_an_undecodable_image_has_none(admin: Client) -> None:
-    """The thumbnail is cached in the data directory and is served even if the original bytes are gone."""
+    """A thumbnail is cached in the data directory and is served even if the original bytes are gone."""
     good, bad = stored(), stored("broken.png", picture()[:45], "image/png")
     first = admin.get(reverse("artifact_thumbnail", args=[good.pk]))
     byte_store().delete(good.sha256)
@@ -141,7 +141,7 @@ def test_a_thumbnail_is_made_once_and_an_undecodable_image_has_none(admin: Clien
 
 
 def test_chosen_artifacts_are_deleted_together_and_undo_brings_all_back(admin: Client) -> None:
-    """Undo restores what one action deleted; what another action deleted stays deleted."""
+    """Undo restores the artifacts that one action deleted; those that another action deleted stay deleted."""
     earlier, first, second = stored("0.png"), stored("1.png"), stored("2.png")
     admin.post(reverse("artifacts_delete"), {"id": [earlier.pk]})
     response = admin.post(reverse("artifacts_delete"), {"id": [first.pk, second.pk]}, follow=True)
@@ -155,7 +155,7 @@ def test_chosen_artifacts_are_deleted_together_and_undo_brings_all_back(admin: C
 
 
 def test_the_list_finds_by_name_and_kind_and_says_when_nothing_matches(admin: Client) -> None:
-    """The address holds the filters. An empty result offers to clear them."""
+    """The address of the list holds its filters, and an empty result offers to clear them."""
     stored("cat.png")
     stored("notes.txt", b"words", "text/plain")
     found = admin.get(reverse("artifacts"), {"q": "CAT"}).content.decode()
@@ -177,7 +177,7 @@ def test_the_list_asks_as_often_for_thirty_as_for_three(admin: Client) -> None:
 
 @pytest.mark.requirement("ABR-8.2")
 def test_a_declared_type_that_the_bytes_disprove_is_shown_with_both(admin: Client, demo: None) -> None:
-    """The page shows the declared type and what the content says, and that the content decides."""
+    """If the content contradicts the declared type, the page shows both, and that the content decides."""
     text = page(admin, stored("photo.png", b"%PDF-1.4\n" + b"1 0 obj\n<<>>\nendobj\nxref\n0 1\ntrailer\n<<>>\n%%EOF\n"))
     assert "Declared" in text
     assert "The content decides" in text
@@ -185,7 +185,7 @@ def test_a_declared_type_that_the_bytes_disprove_is_shown_with_both(admin: Clien
 
 @pytest.mark.requirement("MCR-2.1", "ABR-4.1")
 def test_each_service_stands_under_the_word_for_how_it_receives_the_file(admin: Client, demo: None) -> None:
-    """The vision model gets the image, the text model its description with the reason."""
+    """Services are grouped by how they receive the file: the vision model as it is, the text model a description."""
     text = page(admin, stored(), "?language=en")
     as_it_is, described = text.split('id="g-native"')[1].split('id="g-described"')
     assert 'id="d-vision-model"' in as_it_is
@@ -204,14 +204,14 @@ def test_the_texts_models_read_come_in_the_language_asked_for(admin: Client, dem
 
 
 def test_services_outside_every_route_can_be_left_out(admin: Client, demo: None) -> None:
-    """`?routed=1` keeps only services that are candidates of a route."""
+    """`?routed=1` shows only services that are candidates of a route."""
     row = stored()
     assert 'id="d-text-model"' in page(admin, row)
     assert 'id="d-text-model"' not in page(admin, row, "?routed=1")
 
 
 def test_one_service_comes_as_a_fragment(admin: Client, demo: None) -> None:
-    """A closed card loads the fragment when it is opened. An unknown service gets 404."""
+    """A card of a service loads its fragment when it is opened. An unknown service gets 404."""
     row = stored()
     address = reverse("artifact", args=[row.pk])
     text = admin.get(address, {"service": "text-model", "fragment": "card"}).content.decode()
@@ -242,7 +242,7 @@ def test_of_many_services_a_few_of_each_form_stand_on_the_page(admin: Client, de
 
 
 def test_only_an_open_card_comes_with_what_the_model_gets(admin: Client, demo: None) -> None:
-    """A card with a short text is open. A long text is loaded when its card is opened."""
+    """A card with a short text is open at once. A long text is loaded when its card is opened."""
     few = page(admin, stored())
     assert few.count('class="tabset"') == few.count('class="delivery"') - few.count('hx-trigger="toggle once"')
     row = stored("table.csv", b"one line of a long table\n" * 1000, "text/csv")
@@ -251,7 +251,7 @@ def test_only_an_open_card_comes_with_what_the_model_gets(admin: Client, demo: N
 
 
 def test_bytes_that_are_gone_are_told_and_not_served(admin: Client, demo: None) -> None:
-    """The page says that the bytes are missing, and the download gets 410."""
+    """If bytes are missing, the artifact's page says so, and the download gets 410."""
     row = stored()
     byte_store().delete(row.sha256)
     assert "missing from the store" in page(admin, row)
@@ -259,9 +259,9 @@ def test_bytes_that_are_gone_are_told_and_not_served(admin: Client, demo: None) 
 
 
 def test_a_file_sent_to_a_model_is_answered_in_place_and_logged(admin: Client, demo: None) -> None:
-    """The embedded model says what it received.
+    """A file sent to the embedded model is answered in place.
 
-    The log has the request with the surface, outcome and delivery of the file.
+    The log has the request with its surface, outcome and the file's delivery.
     """
     row = stored()
     address = reverse("artifact_send", args=[row.pk])
@@ -275,13 +275,13 @@ def test_a_file_sent_to_a_model_is_answered_in_place_and_logged(admin: Client, d
 
 
 def test_a_model_without_a_key_says_why_it_cannot_be_tried(admin: Client, demo: None) -> None:
-    """The reason is shown in place of the answer."""
+    """For a model without a key, the reason is shown in place of the answer."""
     response = admin.post(reverse("artifact_send", args=[stored().pk]), {"service": "text-model"})
     assert "has no key" in response.content.decode()
 
 
 def test_a_viewer_sends_nothing_and_an_unknown_service_is_missing(admin: Client, viewer: Client, demo: None) -> None:
-    """They get 403 and 404, and nothing is logged."""
+    """A viewer who sends gets 403, an unknown service 404, and nothing is logged."""
     address = reverse("artifact_send", args=[stored().pk])
     assert viewer.post(address, {"service": "text-model"}).status_code == 403
     assert admin.post(address, {"service": "none"}).status_code == 404
@@ -303,7 +303,7 @@ def test_what_the_page_shows_is_what_sending_sends(demo: None, service: str) -> 
 
 
 def test_every_reason_of_the_detector_has_its_words() -> None:
-    """The page's table has the same sentences as the detector."""
+    """The page's table has the same sentence for each reason as the detector."""
     assert {code: str(text) for code, text in EVIDENCE.items()} == dict(REASONS)
 
 
@@ -319,7 +319,7 @@ def test_a_guessed_encoding_is_shown_as_a_guess(admin: Client) -> None:
 
 
 def test_an_image_that_cannot_be_decoded_shows_an_icon_and_no_broken_picture(admin: Client, viewer: Client) -> None:
-    """This includes a file whose type was corrected to an image. The list shows no thumbnail, either."""
+    """A file that cannot be decoded has an icon and no thumbnail, even if its type was corrected to an image."""
     row = stored("odd.bin", b"\x00\x01\x02 no picture at all" * 9, "application/octet-stream")
     actions.correct_artifact(SYSTEM, row, mime_type="image/x-odd")
     thumbnail = reverse("artifact_thumbnail", args=[row.pk])
@@ -332,7 +332,7 @@ def test_an_image_that_cannot_be_decoded_shows_an_icon_and_no_broken_picture(adm
 
 @pytest.mark.parametrize(("name", "tag"), [("sine.mp3", "<audio"), ("film.webm", "<video")])
 def test_sound_and_film_have_a_player(admin: Client, viewer: Client, name: str, tag: str) -> None:
-    """Only people who may get the bytes see the player."""
+    """Audio and video have a player for people who may get the bytes."""
     data = (Path(__file__).resolve().parents[1] / "artifacts" / "files" / name).read_bytes()
     row = stored(name, data, "")
     assert tag in page(admin, row)

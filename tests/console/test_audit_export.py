@@ -33,7 +33,7 @@ def acts() -> list[tuple[str, str, str]]:
 
 
 def test_json_lines_hold_the_whole_chain(admin: Client) -> None:
-    """The exported lines suffice to verify the chain, and the export itself is the newest event."""
+    """The exported lines suffice to verify the audit chain, and the export itself is the newest event."""
     write_event(Actor("person", "ada"), AuditedAction("key.issue", "agent", "文", {"scopes": ["route"]}))
     answer = admin.get(reverse("audit_export", args=["jsonl"]))
     values = [json.loads(line) for line in body_of(answer).splitlines()]
@@ -45,7 +45,7 @@ def test_json_lines_hold_the_whole_chain(admin: Client) -> None:
 
 
 def test_the_csv_is_narrowed_as_the_page_and_no_cell_is_a_formula(admin: Client) -> None:
-    """The page's filters also apply to the file, an invalid date is ignored, and the audit log records the filters."""
+    """The audit page's filters also apply to the CSV, and the audit log records them. An invalid date is ignored."""
     for name in ("one", "=1+1"):
         write_event(Actor("person", name), AuditedAction("user.invite", "user", name))
     query = {"action": "user.invite", "actor": "=1", "since": "2020-01-01", "until": "no day"}
@@ -60,7 +60,7 @@ def test_the_csv_is_narrowed_as_the_page_and_no_cell_is_a_formula(admin: Client)
 
 
 def test_days_narrow_the_page(admin: Client) -> None:
-    """The last day of a range is included."""
+    """The last day of a range includes all of its events."""
     write_event(Actor("person", "ada"), AuditedAction("user.invite", "user", "eve"))
     today = str(AuditEvent.objects.get().created_at.date())
     assert len(admin.get(reverse("audit"), {"since": today, "until": today}).context["events"]) == 1
@@ -68,13 +68,13 @@ def test_days_narrow_the_page(admin: Client) -> None:
 
 
 def test_a_viewer_is_offered_no_export(viewer: Client) -> None:
-    """A viewer gets no link and a 403."""
+    """A viewer gets no link to the export and a 403."""
     assert "audit/export" not in viewer.get(reverse("audit")).content.decode()
     assert viewer.get(reverse("audit_export", args=["csv"])).status_code == 403
 
 
 def test_the_command_writes_the_same_lines(tmp_path: Path) -> None:
-    """It writes to a new file that only its owner can read. An existing file is not overwritten."""
+    """The command writes to a new file that only its owner can read. An existing file is not overwritten."""
     write_event(Actor("person", "ada"), AuditedAction("key.issue", "agent", "one"))
     file = tmp_path / "audit.jsonl"
     call_command("audit_export", "--action", "key.issue", "--output", str(file))
@@ -85,7 +85,7 @@ def test_the_command_writes_the_same_lines(tmp_path: Path) -> None:
 
 
 def test_looking_at_a_file_is_told_once_in_ten_minutes(admin: Client, viewer: Client) -> None:
-    """Opening the page and the bytes makes one event within ten minutes. A viewer, who sees no content, makes none."""
+    """Viewing a file makes one event in ten minutes. A viewer, who sees no content, makes none."""
     row = store_bytes(SYSTEM, b"words", filename="a.txt")
     for client in (admin, admin, viewer):
         assert client.get(reverse("artifact", args=[row.pk])).status_code == 200
@@ -94,7 +94,7 @@ def test_looking_at_a_file_is_told_once_in_ten_minutes(admin: Client, viewer: Cl
 
 
 def test_looking_at_recorded_words_is_told(admin: Client, viewer: Client, demo: None) -> None:
-    """A request without recorded messages makes no event, nor does a reader without permission."""
+    """A request without recorded messages makes no audit event, nor does a reader without permission."""
     RequestLog.objects.create(pk="req_1", started_at=timezone.now(), body={"messages": []})
     RequestLog.objects.create(pk="req_2", started_at=timezone.now())
     for client in (admin, viewer):
@@ -104,7 +104,7 @@ def test_looking_at_recorded_words_is_told(admin: Client, viewer: Client, demo: 
 
 
 def test_an_export_of_the_configuration_is_told(admin: Client, demo: None) -> None:
-    """Exports by a person and by a command are both recorded."""
+    """Exports of the configuration by a person and by a command are both audited."""
     admin.get(reverse("config_export", args=["llm-routing"]))
     call_command("export_config", "llmservices", "--for", "seed", stdout=StringIO(), stderr=StringIO())
     lines = AuditEvent.objects.filter(action="configuration.export").order_by("number")
@@ -116,7 +116,7 @@ def test_an_export_of_the_configuration_is_told(admin: Client, demo: None) -> No
 
 
 def test_the_page_says_details_as_a_person_reads_them(admin: Client) -> None:
-    """Lists are shown item by item, and values that look like secrets are masked."""
+    """Details of an audit event list values item by item, and values that look like secrets are masked."""
     details = {
         "scopes": ["route", "registry:read"],
         "size": 853,

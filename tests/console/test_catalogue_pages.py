@@ -69,7 +69,7 @@ def test_the_page_names_sources_editions_days_and_licences(admin: Client) -> Non
 
 
 def test_a_file_is_shown_as_a_difference_and_changes_nothing(admin: Client, flash: Service) -> None:
-    """The preview counts models and names affected services. The configuration stays unchanged."""
+    """The preview of an uploaded catalogue counts models and names affected services, without changing anything."""
     answer = upload(admin, API)
     assert answer.status_code == 302
     text = words_of(admin.get(answer.url))
@@ -82,7 +82,7 @@ def test_a_file_is_shown_as_a_difference_and_changes_nothing(admin: Client, flas
 
 
 def test_an_edition_is_taken_as_one_revision_that_undo_takes_back(admin: Client, flash: Service) -> None:
-    """Catalogue and cells change together, with an audit event and an entry in History."""
+    """Applying a catalogue changes it and the cells together, with an audit event and an entry in History."""
     admin.post("/matrix/fill/", {"act": "catalogue"})
     assert vision() == (False, "contested")
     at = upload(admin, API).url
@@ -100,7 +100,7 @@ def test_an_edition_is_taken_as_one_revision_that_undo_takes_back(admin: Client,
 
 
 def test_an_edition_is_dropped_again(admin: Client, flash: Service) -> None:
-    """Cells are filled from the shipped catalogue again."""
+    """If the catalogue in use is dropped, cells are filled from the shipped one again."""
     admin.post(upload(admin, API).url)
     admin.post(PAGE, {"act": "drop"})
     assert vision() == (False, "contested")
@@ -119,7 +119,7 @@ def test_another_process_uses_the_edition_as_soon_as_it_looks(admin: Client, fla
     [(b"<html>", "not JSON"), ({"providers": []}, "known format"), (b"", "Choose a file.")],
 )
 def test_a_bad_file_gives_one_sentence_and_keeps_nothing(admin: Client, value: Any, words: str) -> None:
-    """The response is 422 on the page of the upload."""
+    """An invalid catalogue file gets 422 on the page of the upload, and nothing is stored."""
     answer = upload(admin, value)
     assert answer.status_code == 422
     assert words in words_of(answer)
@@ -127,13 +127,13 @@ def test_a_bad_file_gives_one_sentence_and_keeps_nothing(admin: Client, value: A
 
 
 def test_an_edition_that_there_is_not_is_404(admin: Client) -> None:
-    """A GET and a POST both get 404."""
+    """An unknown catalogue version gets 404 for GET and POST."""
     assert admin.get(f"{PAGE}987/").status_code == 404
     assert admin.post(f"{PAGE}987/").status_code == 404
 
 
 def test_an_edition_that_this_database_lost_leaves_the_shipped_one(caplog: pytest.LogCaptureFixture) -> None:
-    """A restored configuration may name a version that this database lacks.
+    """A configuration may name a catalogue that the database lost.
 
     Calls work with the shipped one, with a log line.
     """
@@ -165,7 +165,7 @@ def listing() -> Iterator[str]:
 
 
 def test_a_providers_own_list_is_asked_for_by_a_button(admin: Client, listing: str) -> None:
-    """The list is fetched through the shared upstream and stored under the provider's endpoint."""
+    """A provider's own list is fetched through the shared upstream and stored under its endpoint."""
     Provider.objects.create(name="house", endpoint=f"{listing}/rich", default_model="m", key_source="none")
     snapshot.refresh()
     answer = admin.post(PAGE, {"act": "ask", "provider": "house"})
@@ -179,7 +179,7 @@ def test_a_providers_own_list_is_asked_for_by_a_button(admin: Client, listing: s
 
 
 def test_a_provider_that_lists_names_alone_or_nothing_is_told_in_a_sentence(admin: Client, listing: str) -> None:
-    """Nothing is stored."""
+    """A provider whose list has only names or cannot be read gets a message, and nothing is stored."""
     Provider.objects.create(name="plain", endpoint=f"{listing}/v1", default_model="m", key_source="none")
     Provider.objects.create(name="gone", endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
     snapshot.refresh()

@@ -35,7 +35,7 @@ def cell(row: Service, side: str, name: str) -> tuple[bool, str]:
 
 
 def test_filling_from_the_catalogue_leaves_a_contested_cell_off_and_says_so(admin: Client, flash: Service):
-    """Agreed facts are filled. The contested one counts as no, with the source "contested"."""
+    """Filling from the catalogue sets agreed facts. A contested one counts as no, with the source "contested"."""
     admin.post("/matrix/fill/", {"act": "catalogue"})
     assert cell(flash, "input", "text") == (True, "catalogue")
     assert cell(flash, "input", "audio") == (False, "catalogue")
@@ -43,7 +43,7 @@ def test_filling_from_the_catalogue_leaves_a_contested_cell_off_and_says_so(admi
 
 
 def test_the_matrix_and_the_services_page_name_both_sides(admin: Client, flash: Service):
-    """Both sources are in the cell's title, beside the switch and in the catalogue's card."""
+    """For a contested cell both sources are in its title, beside the switch and in the catalogue's card."""
     admin.post("/matrix/fill/", {"act": "catalogue"})
     assert f'data-source="contested" title="{CONTEST}"' in admin.get("/matrix/").content.decode()
     page = admin.get("/services/flash/").content.decode()
@@ -72,7 +72,7 @@ def test_what_no_source_has_a_word_on_stays_unknown(admin: Client):
 
 
 def test_an_administrators_choice_settles_a_contest(admin: Client, flash: Service):
-    """The cell is declared from then on, and applying the catalogue does not overwrite it."""
+    """A contested cell that an administrator sets is declared, and the catalogue does not overwrite it."""
     admin.post("/matrix/fill/", {"act": "catalogue"})
     admin.post(f"/matrix/cell/{flash.pk}/?side=input&name=vision", {"on": "1"})
     admin.post("/catalogue/flash/")
@@ -80,7 +80,7 @@ def test_an_administrators_choice_settles_a_contest(admin: Client, flash: Servic
 
 
 def test_a_contest_is_named_where_models_are_chosen(admin: Client, flash: Service):
-    """Both sources are named in the list of models to add and on the form that adjusts them."""
+    """Both sources of a contested cell are named in the list of models to add and on the form that adjusts them."""
     at = f"/providers/{flash.provider.name}/models/"
     Service.objects.all().delete()
     offer = admin.post(at, {"act": "write", "names": "deepseek-v4-flash"}).content.decode()
@@ -98,7 +98,7 @@ def test_a_model_that_is_added_keeps_its_contested_cell(admin: Client, flash: Se
 
 
 def test_undo_brings_a_contested_cell_back(admin: Client, flash: Service):
-    """A revision holds the source of each value, also of a contested one."""
+    """A revision holds the source of each value, so Undo restores a contested cell."""
     admin.post("/matrix/fill/", {"act": "catalogue"})
     admin.post(f"/matrix/cell/{flash.pk}/?side=input&name=vision", {"on": "1"})
     assert cell(flash, "input", "vision") == (True, "declared")
@@ -107,7 +107,7 @@ def test_undo_brings_a_contested_cell_back(admin: Client, flash: Service):
 
 
 def test_a_probe_settles_a_contest(admin: Client, flash: Service):
-    """A probed value stays when the catalogue is applied."""
+    """A probed value settles a contested cell and stays when the catalogue is applied."""
     admin.post("/matrix/fill/", {"act": "catalogue"})
     set_cell(SYSTEM, flash, ("input", "vision"), supported=True, source=Source.PROBED)
     admin.post("/matrix/fill/", {"act": "catalogue"})

@@ -78,7 +78,7 @@ def admin(demo: None, admin: Client) -> Client:
 
 
 def test_english_on_a_page_is_found() -> None:
-    """The check itself works: plain sentences and labels are found, code and quotations are not."""
+    """The check for English finds plain sentences and labels, but neither code nor quotations."""
     bare = '<p>The provider is disabled.</p><a title="There is nothing to see">x</a>'
     quiet = '<code>one two three four</code><q>one two three four</q><p lang="en">one two three four</p>'
     assert len(english_in(bare)) == 2
@@ -87,7 +87,7 @@ def test_english_on_a_page_is_found() -> None:
 
 @pages
 def test_every_page_of_the_demo_is_in_chinese(admin: Client) -> None:
-    """This covers lists, detail pages, settings and the log. Descriptions that a person entered are exempt."""
+    """Lists, detail pages, settings and the log are in Chinese. Descriptions that a person entered are exempt."""
     key = record_demo_request()
     journal().flush()
     lists = ("dashboard", "providers", "provider_new", "services", "service_new", "agents", "agent_new", "matrix")
@@ -153,7 +153,7 @@ FILES = [
 @pytest.mark.parametrize("text", FILES, ids=range(len(FILES)))
 @pytest.mark.requirement("MMR-E3")
 def test_the_problems_of_an_import_are_told_in_chinese(admin: Client, text: str) -> None:
-    """This covers every rule of both files and invalid JSON."""
+    """Every rule of both files and invalid JSON have a message in Chinese."""
     answer = admin.post(reverse("config_import"), {"text": text, "name": "x.json"})
     assert answer.status_code in (200, 422)
     assert spoken(answer) == []
@@ -161,7 +161,7 @@ def test_the_problems_of_an_import_are_told_in_chinese(admin: Client, text: str)
 
 @pages
 def test_what_a_seed_export_cannot_say_is_told_in_chinese(admin: Client) -> None:
-    """The messages beside the download are in the reader's language; the command's stay English."""
+    """The messages beside a seed export are in the reader's language; the command's stay English."""
     Provider.objects.update(timeouts={"connect": 3}, proxy="none")
     snapshot.refresh()
     answer = admin.get(reverse("config") + "?for=seed")
@@ -182,7 +182,7 @@ def test_what_a_seed_export_cannot_say_is_told_in_chinese(admin: Client) -> None
     ids=["no key", "plain http", "private address", "another port"],
 )
 def test_why_a_provider_cannot_be_used_is_told_in_chinese(admin: Client, changes: dict[str, str]) -> None:
-    """This covers its page, the list, the dashboard, a route and the connection test."""
+    """The reason is in Chinese on its page, the list, the dashboard, a route and the connection test."""
     row = Provider.objects.get(name="echo")
     needs_key = "api.example.com" in changes["endpoint"] and changes["endpoint"].startswith("https")
     Provider.objects.filter(pk=row.pk).update(**changes, key_source="env" if needs_key else row.key_source)
@@ -242,7 +242,7 @@ def test_a_failed_request_is_told_in_chinese(admin: Client) -> None:
 
 @pages
 def test_the_demo_s_failed_request_is_told_in_chinese(admin: Client) -> None:
-    """The demo's request walks its chain with one model down."""
+    """The page of the demo's request, which walks its chain with one model down, is in Chinese."""
     key = record_demo_request()
     journal().flush()
     assert spoken(admin.get(reverse("request", args=[key]))) == []
@@ -251,7 +251,7 @@ def test_the_demo_s_failed_request_is_told_in_chinese(admin: Client) -> None:
 @pages
 @pytest.mark.parametrize("word", sorted(SCRIPTED))
 def test_a_simulated_walk_is_told_in_chinese(admin: Client, word: str) -> None:
-    """This covers every scripted outcome of a candidate."""
+    """A simulation is in Chinese for every scripted outcome of a candidate."""
     chain = ["echo/echo-503", "echo/echo-vision", "echo/echo-text"]
     data: dict[str, Any] = {"act": "simulate", "preset": "seed", "enabled": "on", "version": "1", "sim-message": "好"}
     data["card"] = ["1", "2", "3"]

@@ -44,14 +44,14 @@ def test_all_that_are_shown_are_chosen_at_once(admin: Client) -> None:
 
 
 def test_what_is_a_service_already_is_not_chosen_with_all(admin: Client) -> None:
-    """Its line says so, and it can still be selected by itself."""
+    """Selecting all leaves out models that are services already; they can be selected one by one."""
     page = text_of(post(admin, "all", names=["echo-vision", "new-one"]))
     assert "is already echo-vision" in page
     assert "Add 1" in page
 
 
 def test_chosen_models_are_added_as_they_are(admin: Client) -> None:
-    """Adding makes one revision. If a name is taken, the service's id is prefixed with the provider's name."""
+    """Adding models makes one revision. If a name is taken, the service's id is prefixed with the provider's name."""
     before = Revision.objects.count()
     made = post(admin, "add", "new-one", "echo-vision", names=["echo-vision", "new-one", "left-alone"])
     assert made["Location"] == "/matrix/?provider=echo"
@@ -62,7 +62,7 @@ def test_chosen_models_are_added_as_they_are(admin: Client) -> None:
 
 
 def test_chosen_models_can_be_adjusted_first(admin: Client) -> None:
-    """The form has id, alias and capabilities of the selected models, which are added as entered."""
+    """Selected models can be added with an id, alias and capabilities as entered."""
     page = text_of(post(admin, "adjust", "model-007", data={"q": "nothing"}))
     assert page.count('name="model" value=') == 1
     line = {"act": "make", "model": "model-007", "use-0": "on", "id-0": "seven", "alias-0": "james"}

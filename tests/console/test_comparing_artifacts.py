@@ -28,7 +28,7 @@ def compare(client: Client, row: Artifact, a: str = "", b: str = "") -> str:
 
 
 def test_what_differs_between_two_models_is_marked(admin: Client, row: Artifact) -> None:
-    """The page marks differences in the form, in the content part and line by line in the payloads."""
+    """The comparison marks differences in the form, in the content part and line by line in the payloads."""
     text = compare(admin, row, "vision-model", "text-model")
     assert "the model gets the file" in text
     assert "the model only gets a description" in text
@@ -45,13 +45,13 @@ def test_a_model_beside_itself_differs_in_nothing(admin: Client, row: Artifact) 
 
 
 def test_names_that_there_are_none_of_give_the_first_two(admin: Client, row: Artifact) -> None:
-    """Unknown or missing names select the first two models."""
+    """Unknown or missing names of models select the first two."""
     first, second = (each.name for each in Previewer(row).endpoints[:2])
     assert re.findall(r"<option selected>([^<]+)", compare(admin, row, "nobody", "")) == [first, second]
 
 
 def test_a_viewer_compares_without_the_words_of_the_file(viewer: Client, demo: None) -> None:
-    """A viewer sees the decisions but not the file's text."""
+    """A viewer sees the compared decisions but not the file's text."""
     row = store_bytes(SYSTEM, b"meet me at noon", filename="a.txt", declared="text/plain")
     text = compare(viewer, row, "text-model", "vision-model")
     assert "How it is received" in text

@@ -53,7 +53,7 @@ def newest() -> int:
 
 @pytest.mark.parametrize("mode", ["full", "seed", "gateway"])
 def test_each_mode_explains_itself_and_gives_both_files(admin: Client, demo: None, mode: str) -> None:
-    """The page links to downloads that equal the command's exports."""
+    """For each mode the page links to downloads that equal the command's exports."""
     page = admin.get(reverse("config"), {"for": mode}).content.decode()
     for name in FileFormat:
         assert f"{reverse('config_export', args=[name])}?for={mode}" in page
@@ -63,14 +63,14 @@ def test_each_mode_explains_itself_and_gives_both_files(admin: Client, demo: Non
 
 
 def test_what_the_seed_format_cannot_say_is_listed(admin: Client, demo: None) -> None:
-    """The embedded provider has no endpoint URL, which the seed format needs, and the page says so."""
+    """The page lists what the seed format cannot express, such as a provider without an endpoint URL."""
     page = admin.get(reverse("config"), {"for": "seed"})
     assert page.context["left_out"]
     assert "cannot be expressed in this format" in page.content.decode()
 
 
 def test_a_viewer_sees_what_there_is_and_exports_nothing(viewer: Client, demo: None) -> None:
-    """A download and an import get 403, and the page gives the reason."""
+    """A viewer's download and import get 403, and the page gives the reason."""
     page = viewer.get(reverse("config")).content.decode()
     assert "Exports need the editor role" in page
     assert "download" not in page
@@ -87,7 +87,7 @@ def test_another_name_is_404(admin: Client, name: str) -> None:
 
 
 def test_a_pasted_file_shows_its_difference_and_changes_nothing(admin: Client, demo: None) -> None:
-    """The page shows changes, a diff, kept fields with their line and warnings with their line."""
+    """The import shows changes, a diff, and kept fields and warnings with their lines, without writing anything."""
     before = newest()
     page = send(admin, text())
     assert page.status_code == 200
@@ -101,7 +101,7 @@ def test_a_pasted_file_shows_its_difference_and_changes_nothing(admin: Client, d
 
 
 def test_a_key_is_nowhere_but_in_the_text_that_was_pasted(admin: Client, demo: None) -> None:
-    """The page shows that there is a key, never its value."""
+    """The import shows that there is a key, but its value only in the pasted text."""
     page = send(admin, text(comment=f"Bearer {SECRET}")).content.decode()
     area = page[page.index("<textarea") : page.index("</textarea>")]
     assert SECRET in area
@@ -109,7 +109,7 @@ def test_a_key_is_nowhere_but_in_the_text_that_was_pasted(admin: Client, demo: N
 
 
 def test_applying_makes_one_revision_with_its_message_and_undo(admin: Client, demo: None) -> None:
-    """The form carries the pasted text, so no session and no script is needed."""
+    """Applying makes one revision with Undo. The form carries the pasted text, so no session is needed."""
     page = send(admin, text())
     sent = {"expected": page.context["revision"], "act": "apply", "message": "deepseek joins"}
     answer = admin.post(reverse("config_import"), {"text": [text()], "mode": "merge", **sent}, follow=True)
@@ -122,7 +122,7 @@ def test_applying_makes_one_revision_with_its_message_and_undo(admin: Client, de
 
 
 def test_replace_removes_what_the_file_does_not_mention(admin: Client, demo: None) -> None:
-    """Merging removes nothing."""
+    """A replacing import removes what the file does not mention; a merging one removes nothing."""
     merged = {one.name for one in send(admin, text()).context["changes"] if one.label == "Removed"}
     replaced = {one.name for one in send(admin, text(), mode="replace").context["changes"] if one.label == "Removed"}
     assert merged == set()
@@ -130,7 +130,7 @@ def test_replace_removes_what_the_file_does_not_mention(admin: Client, demo: Non
 
 
 def test_problems_stop_the_import_and_name_path_and_line(admin: Client, demo: None) -> None:
-    """The response is 422, and applying it writes nothing."""
+    """An import with problems gets 422 with path and line, and applying it writes nothing."""
     bad = text(routing={"default": {"provider": "gone"}, "x": {"provider": "deepseek", "maxTokens": 0}})
     page = send(admin, bad)
     assert page.status_code == 422
@@ -144,7 +144,7 @@ def test_problems_stop_the_import_and_name_path_and_line(admin: Client, demo: No
 
 
 def test_broken_json_names_line_and_column(admin: Client) -> None:
-    """The pasted text is kept in the form so that it can be corrected."""
+    """Invalid JSON is reported with line and column, and the pasted text is kept in the form."""
     page = send(admin, '{"providers": [,]}')
     assert page.status_code == 422
     assert "line 1, column 16" in page.content.decode()
@@ -152,7 +152,7 @@ def test_broken_json_names_line_and_column(admin: Client) -> None:
 
 
 def test_a_file_that_is_no_utf8_is_named_by_its_encoding(admin: Client) -> None:
-    """The encoding is detected and named, but the text is not decoded with it."""
+    """The encoding of a file that is not UTF-8 is detected and named, but the text is not decoded with it."""
     file = SimpleUploadedFile("llm-routing.json", '{"providers": "中文"}'.encode("gb18030"))
     page = admin.post(reverse("config_import"), {"file": file, "mode": "merge"})
     assert page.status_code == 422
@@ -160,7 +160,7 @@ def test_a_file_that_is_no_utf8_is_named_by_its_encoding(admin: Client) -> None:
 
 
 def test_both_files_at_once_are_one_import(admin: Client, demo: None) -> None:
-    """Each of the uploaded files is recognized, and they are applied as one revision."""
+    """Both files uploaded together are recognized and applied as one revision."""
     texts = {name: exports.export(name).text for name in FileFormat}
     files = [SimpleUploadedFile(f"{name}.json", body.encode()) for name, body in texts.items()]
     page = admin.post(reverse("config_import"), {"file": files, "mode": "replace"})
@@ -173,7 +173,7 @@ def test_both_files_at_once_are_one_import(admin: Client, demo: None) -> None:
 
 
 def test_a_change_made_meanwhile_is_409_and_shows_the_new_difference(admin: Client, demo: None) -> None:
-    """The first attempt writes nothing. Applying again, based on the newest revision, succeeds."""
+    """Applying after a change by another person gets 409. Applying again, with the new difference seen, succeeds."""
     page = send(admin, text())
     seen = page.context["revision"]
     save_route(ADA, TaskRoute(task_type="meanwhile"), [CandidateSpec("echo")])
@@ -187,7 +187,7 @@ def test_a_change_made_meanwhile_is_409_and_shows_the_new_difference(admin: Clie
 
 
 def test_the_first_import_needs_no_configuration(admin: Client) -> None:
-    """The difference is against an empty configuration. A first revision created in between is a conflict."""
+    """The first import is compared with an empty configuration. A first revision created in between is a conflict."""
     page = send(admin, text())
     assert page.context["revision"] == 0
     load_demo()

@@ -30,7 +30,7 @@ def fields_of(client: Client, url: str, form: str) -> dict[str, Any]:
 
 
 def test_disabling_a_service_asks_first_then_does_it(admin: Client) -> None:
-    """Nothing is written before the person confirms the consequences."""
+    """Disabling a service writes nothing before the person confirms the consequences."""
     url = reverse("service", args=["echo-vision"])
     data = fields_of(admin, url, "form") | {"switch": []}
     data.pop("enabled")
@@ -44,7 +44,7 @@ def test_disabling_a_service_asks_first_then_does_it(admin: Client) -> None:
 
 
 def test_saving_a_service_that_stays_enabled_asks_nothing(admin: Client) -> None:
-    """This also holds for a service that was disabled before."""
+    """Saving a service asks for no confirmation if it stays enabled or was already disabled."""
     url = reverse("service", args=["echo-vision"])
     assert admin.post(url, fields_of(admin, url, "form") | {"name": "Eyes"}).status_code == 302
     Service.objects.filter(service_id="echo-vision").update(enabled=False)
@@ -54,7 +54,7 @@ def test_saving_a_service_that_stays_enabled_asks_nothing(admin: Client) -> None
 
 
 def test_disabling_a_provider_asks_first_on_its_page_and_in_the_list(admin: Client) -> None:
-    """The list shows the combined consequences of all chosen providers on a page of its own."""
+    """Disabling providers in the list shows their combined consequences on a page of its own."""
     url = reverse("provider", args=["echo"])
     data = fields_of(admin, url, "form") | {"key_act": "keep"}
     data.pop("enabled")
@@ -68,7 +68,7 @@ def test_disabling_a_provider_asks_first_on_its_page_and_in_the_list(admin: Clie
 
 
 def test_the_dialog_before_deleting_says_what_goes(admin: Client) -> None:
-    """This covers a model service, an agent and a task route. Without consequences, the dialog says so."""
+    """The dialogs for deleting a service, an agent or a task route name the consequences, or that there are none."""
     assert LOSS in admin.get(reverse("service", args=["echo-vision"])).content.decode()
     agent = admin.get(reverse("agent", args=["text-agent"])).content.decode()
     assert "The agent text-agent is deleted, and its keys stop working." in agent
@@ -80,13 +80,13 @@ def test_the_dialog_before_deleting_says_what_goes(admin: Client) -> None:
 
 
 def test_removing_a_language_says_in_which_one_is_answered_then(admin: Client) -> None:
-    """The settings page says so before the removal."""
+    """Before a language is removed, the page says in which language its requests will be answered."""
     save_language(ADA, "pt", "Responda em português.")
     assert "Requests in pt are answered in zh." in admin.get(reverse("settings")).content.decode()
 
 
 def test_removing_the_demo_lists_what_goes_and_what_that_takes_from_the_rest(admin: Client) -> None:
-    """Both pages that offer it list what is removed, by kind, and what the remaining rows lose."""
+    """Both pages that can remove the demo list what is removed and what the remaining rows lose."""
     save_agent(ADA, Agent(agent_id="mine", name="mine", task_type="design"))
     save_alias(ADA, "gpt-4", "vision-model")
     for page in ("settings", "dashboard"):
@@ -98,7 +98,7 @@ def test_removing_the_demo_lists_what_goes_and_what_that_takes_from_the_rest(adm
 
 
 def test_an_agent_made_at_run_time_counts_as_any_other(text_agent: AgentProgram) -> None:
-    """It is in no file and no revision, but it is listed as losing its model."""
+    """An agent created at run time is in no file, but it is listed as losing its model."""
     put_agent(ADA, "text-agent", "helper", service_id="echo-text")
     assert "The agent helper no longer reaches any model." in [
         one.sentence for one in foresee_disabling("service", ["echo-text"])

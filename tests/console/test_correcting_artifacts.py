@@ -50,7 +50,7 @@ def fill(client: Client, row: Artifact, query: str = "", **words: str) -> Any:
 
 
 def test_the_page_corrects_the_type_and_shows_the_delivery_anew(admin: Client, binary: Artifact) -> None:
-    """The form redirects to the page with its query, and a toast says what models receive now."""
+    """Correcting an artifact redirects to its page with its query, and a toast says what models receive now."""
     answer = fill(admin, binary, "?language=en", mime_type="text/x-thing", encoding="cp1252")
     now = Page(answer)
     assert answer.redirect_chain == [(reverse("artifact", args=[binary.pk]) + "?language=en", 302)]
@@ -64,7 +64,7 @@ def test_the_page_corrects_the_type_and_shows_the_delivery_anew(admin: Client, b
 
 
 def test_one_button_goes_back_to_what_was_detected(admin: Client, binary: Artifact) -> None:
-    """The button exists only while something is corrected."""
+    """The button for the detected values exists only while something is corrected."""
     assert page(admin, binary).button("Use the detected values") is None
     fill(admin, binary, mime_type="text/plain")
     assert page(admin, binary).button("Use the detected values")
@@ -74,7 +74,7 @@ def test_one_button_goes_back_to_what_was_detected(admin: Client, binary: Artifa
 
 
 def test_a_guessed_encoding_is_corrected_where_it_is_shown(admin: Client, guess: Artifact) -> None:
-    """Confirming the guess makes it certain. Another encoding decodes the text again."""
+    """Confirming a guessed encoding makes it certain. Choosing another one decodes the text again."""
     assert page(admin, guess).button("Use this encoding")
     address = reverse("artifact_correct", args=[guess.pk])
     admin.post(address, {"encoding": "big5"})
@@ -95,7 +95,7 @@ def test_what_the_form_leaves_as_it_was_is_no_correction(admin: Client, guess: A
 
 
 def test_a_wrong_word_stands_in_its_field_with_the_reason(admin: Client, binary: Artifact) -> None:
-    """The response is 422, the field keeps the value and is described by the reason, and nothing changes."""
+    """An invalid correction gets 422; the field keeps the value and is described by the reason."""
     answer = fill(admin, binary, mime_type="png")
     assert answer.status_code == 422
     assert Page(answer).error("Type").endswith("png is not a valid type. Did you mean image/png?")
@@ -106,19 +106,19 @@ def test_a_wrong_word_stands_in_its_field_with_the_reason(admin: Client, binary:
 
 
 def test_a_file_of_a_person_can_be_kept_from_every_agent(admin: Client, demo: None) -> None:
-    """A person's file belongs to no agent, and the page says so."""
+    """A person's file can be hidden from all agents, and the page says so."""
     row = actions.store_bytes(SYSTEM, BINARY, filename="data.bin", uploaded_by="admin")
     answer = fill(admin, row, visibility="private").content.decode()
     assert answer.count("no agent, only people on these pages") == 2
 
 
 def test_bytes_that_an_encoding_loses_are_told(admin: Client, guess: Artifact) -> None:
-    """They are shown as U+FFFD with a note."""
+    """Bytes that are invalid in the chosen encoding are shown as U+FFFD with a note."""
     assert "Some bytes are not valid" in fill(admin, guess, encoding="utf-8").content.decode()
 
 
 def test_a_viewer_sees_no_form_and_corrects_nothing(viewer: Client, guess: Artifact) -> None:
-    """A viewer gets no choice of encodings either, and a POST gets 403."""
+    """A viewer gets neither the form nor the choice of encodings, and a POST gets 403."""
     seen = page(viewer, guess)
     assert [seen.button(name) for name in ("Correct it", "Use this encoding", "Correct the type")] == [None] * 3
     assert fill(viewer, guess, encoding="gb18030").status_code == 403
@@ -126,6 +126,6 @@ def test_a_viewer_sees_no_form_and_corrects_nothing(viewer: Client, guess: Artif
 
 
 def test_every_encoding_and_type_that_is_offered_is_one(db: None) -> None:
-    """Each known encoding is in exactly one group, and each type is in its normal form."""
+    """Each known encoding is offered in exactly one group, and each type in its normal form."""
     assert sorted(name for _, names in ENCODINGS for name in names) == sorted(CHOICES)
     assert [name for name in TYPES if clean_mime(name) != name] == []

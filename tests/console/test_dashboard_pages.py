@@ -56,7 +56,7 @@ def test_a_providers_health_is_judged_by_its_newest_calls(outcomes: tuple[str, .
 
 @given(st.lists(st.floats(0, 1e6), min_size=1), st.floats(0.01, 1))
 def test_a_quantile_is_a_value_that_occurred_and_has_its_share_below_it(values: list[float], share: float) -> None:
-    """This is the nearest rank: at least that share of the values is not above it."""
+    """A quantile is the nearest rank: at least that share of the values is not above it."""
     found = quantile(sorted(values), share)
     assert found in values
     assert sum(value <= found for value in values) >= share * len(values) - 1e-9
@@ -64,7 +64,7 @@ def test_a_quantile_is_a_value_that_occurred_and_has_its_share_below_it(values: 
 
 @given(st.lists(st.sampled_from(["ok", "http_500"]), max_size=50))
 def test_every_call_of_the_hour_is_in_the_sparkline(outcomes: list[str]) -> None:
-    """The series adds up to the number of calls."""
+    """The sparkline's values add up to the number of calls."""
     assert sum(judge(samples(*outcomes), NOW).series) == len(outcomes)
 
 
@@ -106,7 +106,7 @@ def test_what_a_caller_brought_about_is_no_failure(db: None, outcome: str, count
 
 
 def test_the_time_to_first_content_is_a_median_and_a_95th_percentile_of_the_day(db: None) -> None:
-    """Only streamed answers count, by the hour. Without any there is no number."""
+    """Only streamed answers count for the time to first content. Without any there is no number."""
     assert health.first_content(timezone.now()) == health.FirstContent()
     for number, ms in enumerate((100, 200, 9000, None)):
         logged(f"r{number}", 0, first_content_ms=ms)
@@ -118,12 +118,15 @@ def test_the_time_to_first_content_is_a_median_and_a_95th_percentile_of_the_day(
 
 @pytest.mark.parametrize(("share", "text"), [(None, "–"), (0, "0%"), (0.01, "<0.1%"), (4.321, "4.3%"), (100, "100.0%")])
 def test_a_share_of_nothing_is_no_number(share: float | None, text: str) -> None:
-    """Zero is written without a decimal."""
+    """A share of nothing has no number, and zero is written without a decimal."""
     assert percent_text(share) == text
 
 
 def test_the_worst_provider_stands_first(db: None, demo: None) -> None:
-    """The order is: failing, fine, not called. A provider without a key counts as failing only if a route uses it."""
+    """Failing providers are first, then working ones, then those not called.
+
+    A provider without a key counts as failing only if a route uses it.
+    """
     done = {"echo": judge(samples("ok"), NOW), "gemini": judge(samples("http_500"), NOW)}
     Provider.objects.create(name="spare", endpoint="https://spare.example/v1", default_model="m", position=0)
     snapshot.refresh()
@@ -135,7 +138,7 @@ def test_the_worst_provider_stands_first(db: None, demo: None) -> None:
 
 
 def test_every_enabled_provider_is_tested_a_few_at_a_time(admin: Client, demo: None) -> None:
-    """The first response shows none tested, each next one adds a batch, and the last names those without an answer."""
+    """Providers are tested in batches: each response adds one, and the last names those without an answer."""
     url, htmx = reverse("providers_test"), {"hx-request": "true"}
     count = Provider.objects.filter(enabled=True).count()
     first = admin.post(url, headers=htmx).content.decode()
@@ -149,13 +152,13 @@ def test_every_enabled_provider_is_tested_a_few_at_a_time(admin: Client, demo: N
 
 @pytest.mark.parametrize("outcome", ["skipped_cooling", "client_cancelled", "http_400", "http_413", "http_400_content"])
 def test_what_is_not_the_providers_doing_says_nothing_about_it(db: None, outcome: str) -> None:
-    """A skipped candidate, a cancelled request, and an invalid or too large request do not count as calls."""
+    """A skipped candidate, a cancelled request and an invalid or too large one do not count for a provider's health."""
     logged("r1", 0.1, outcome)
     assert health.provider_health(timezone.now()) == {}
 
 
 def test_a_model_that_nobody_configured_marks_no_provider(db: None, demo: None) -> None:
-    """A 404 for an unknown model name that a caller sent does not count. A 404 for a configured model does."""
+    """A 404 for an unknown model name of a caller does not mark the provider; one for a configured model does."""
     logged("r1", 0.1, "http_404")
     models = configured_models(snapshot.current().configuration)
     assert health.provider_health(timezone.now(), models) == {}
@@ -164,7 +167,7 @@ def test_a_model_that_nobody_configured_marks_no_provider(db: None, demo: None) 
 
 
 def test_the_page_says_whether_every_route_can_answer(admin: Client, demo: None) -> None:
-    """With the demo all routes work, because echo needs no key. With echo disabled the page names those that do not."""
+    """The dashboard says that all routes work, or names those without a candidate that can be called."""
     assert "All 6 task routes are working." in admin.get(reverse("dashboard")).content.decode()
     Provider.objects.filter(name="echo").update(enabled=False)
     snapshot.refresh()
@@ -174,14 +177,14 @@ def test_the_page_says_whether_every_route_can_answer(admin: Client, demo: None)
 
 
 def test_an_empty_installation_is_told_what_is_missing(admin: Client) -> None:
-    """Empty states say that there are no routes and no providers."""
+    """An empty installation's dashboard says that there are no routes and no providers."""
     text = admin.get(reverse("dashboard")).content.decode()
     assert "No task route yet" in text
     assert "No providers yet" in text
 
 
 def test_the_checklist_counts_what_the_rows_say(admin: Client, demo: None) -> None:
-    """An answered request and a changed password complete their steps."""
+    """An answered request and a changed password complete their steps of the checklist."""
     assert "0 of 7 done" in admin.get(reverse("dashboard")).content.decode()
     logged("r1", 0.1)
     assert "1 of 7 done" in admin.get(reverse("dashboard")).content.decode()
@@ -192,7 +195,7 @@ def test_the_checklist_counts_what_the_rows_say(admin: Client, demo: None) -> No
 
 
 def test_the_living_part_alone_comes_when_it_asks_for_itself(admin: Client, demo: None) -> None:
-    """A refresh gets the fragment; a boosted link gets the whole page."""
+    """A refresh of the dashboard gets the fragment; a boosted link gets the whole page."""
     text = admin.get(reverse("dashboard"), headers={"HX-Request": "true", "HX-Target": "live"}).content.decode()
     assert text.lstrip().startswith('<div id="live"')
     assert not Page(text).is_whole
@@ -209,7 +212,7 @@ def test_removing_the_demo_can_be_undone(admin: Client, demo: None) -> None:
 
 
 def test_a_viewer_cannot_remove_the_demo(viewer: Client, demo: None) -> None:
-    """The request gets 403, and the button is missing."""
+    """A viewer who removes the demo gets 403, and the button is missing."""
     assert reverse("demo_remove") not in viewer.get(reverse("dashboard")).content.decode()
     assert viewer.post(reverse("demo_remove")).status_code == 403
 
@@ -217,7 +220,10 @@ def test_a_viewer_cannot_remove_the_demo(viewer: Client, demo: None) -> None:
 def test_the_page_asks_as_often_for_thirty_requests_as_for_three(
     admin: Client, demo: None, django_assert_num_queries: Any
 ) -> None:
-    """The six queries of the log: hours, first contents, attempts, newest fallback, newest failure, any answer."""
+    """The dashboard makes six queries of the log, however many requests there are.
+
+    They are: hours, first contents, attempts, newest fallback, newest failure, any answer.
+    """
     for number in range(3):
         logged(f"a{number}", 0.1, "http_500")
     admin.get(reverse("dashboard"))
@@ -243,7 +249,7 @@ def test_the_page_asks_as_often_for_thirty_requests_as_for_three(
 def test_the_page_says_since_when_the_configuration_cannot_be_read(
     admin: Client, demo: None, language: str, sentence: str
 ) -> None:
-    """The message names the revision that calls continue with, and disappears when the database can be read again."""
+    """While the configuration cannot be read, the dashboard says since when and with which revision calls continue."""
     number = snapshot.current().revision
     Installation.objects.update(version=F("version") + 1)
     with without("routing_admin_alias"):

@@ -40,7 +40,7 @@ def ask(client: Client, row: Artifact, **headers: str) -> str:
 
 
 def test_a_preview_says_by_whom_and_asks_nobody(admin: Client) -> None:
-    """The preview names the describer, has a button, and marks the place in the payload."""
+    """A preview names the describer, offers to ask it, and marks the description's place in the payload."""
     with describing_lab() as lab:
         described_everywhere()
         text = card(admin, stored())
@@ -51,7 +51,7 @@ def test_a_preview_says_by_whom_and_asks_nobody(admin: Client) -> None:
 
 
 def test_asking_shows_the_words_and_the_next_look_finds_them(admin: Client) -> None:
-    """The one call has its own log entry. The description is in the payload then, and the button is gone."""
+    """Asking a describer is one logged call. Afterwards the description is in the payload and the button is gone."""
     with describing_lab() as lab:
         described_everywhere()
         row = stored()
@@ -69,7 +69,7 @@ def test_asking_shows_the_words_and_the_next_look_finds_them(admin: Client) -> N
 
 
 def test_asking_in_vain_says_so_and_can_be_tried_again(admin: Client) -> None:
-    """The page shows the fault's code and the log entry, also without scripts, and offers to ask again."""
+    """If the describer fails, the page shows the fault's code and the log entry and offers to ask again."""
     with describing_lab({"seer": ["http_401", f"say:{WORDS}"]}) as lab:
         described_everywhere()
         row = stored()
@@ -82,7 +82,7 @@ def test_asking_in_vain_says_so_and_can_be_tried_again(admin: Client) -> None:
 
 
 def test_a_viewer_asks_nobody_and_reads_no_words(admin: Client, viewer: Client) -> None:
-    """A description reveals the file's contents."""
+    """A viewer neither asks a describer nor reads a description, which reveals the file's contents."""
     with describing_lab():
         described_everywhere()
         row = stored()
@@ -94,7 +94,7 @@ def test_a_viewer_asks_nobody_and_reads_no_words(admin: Client, viewer: Client) 
 
 
 def test_the_preview_of_the_api_says_the_same(admin: Client) -> None:
-    """It has the describer, the state and whether the description is cached."""
+    """The API's preview has the describer, the state and whether the description is cached."""
     with describing_lab():
         described_everywhere()
         row = stored()
@@ -108,7 +108,7 @@ def test_the_preview_of_the_api_says_the_same(admin: Client) -> None:
 
 
 def test_a_request_shows_the_describers_call_under_its_attempt(admin: Client, key: str) -> None:
-    """It has a bar and a row with tokens, cost and a link to its entry. The next turn uses the cache and has none."""
+    """A describer's call has a bar and a row below its attempt. The next turn uses the cache and has none."""
     with describing_lab():
         first = post(key, said(image(), model="task:blind", language="en"))
         second = post(key, said(image(), model="task:blind", language="en"))
@@ -124,7 +124,7 @@ def test_a_request_shows_the_describers_call_under_its_attempt(admin: Client, ke
 
 
 def test_a_describer_that_fails_has_a_red_row(admin: Client, key: str) -> None:
-    """The row shows the outcome."""
+    """A failed call of a describer is shown with its outcome."""
     with describing_lab({"seer": "http_401"}):
         answer = post(key, said(image(), model="task:blind", language="en"))
     text = admin.get(reverse("request", args=[logged(answer.headers["x-request-id"]).pk])).content.decode()
@@ -133,7 +133,7 @@ def test_a_describer_that_fails_has_a_red_row(admin: Client, key: str) -> None:
 
 
 def test_a_simulation_says_by_whom_and_asks_nobody(admin: Client) -> None:
-    """The simulation names the describer, says that nothing is cached, and marks the place in the payload."""
+    """A simulation names the describer without asking it, and marks the description's place in the payload."""
     with describing_lab() as lab:
         sent = {"task": "blind", "act": "simulate", "sim-message": "Look!", "sim-artifact": stored().pk}
         text = admin.post(reverse("simulate"), {**sent, "sim-language": "en"}).content.decode()
@@ -143,7 +143,7 @@ def test_a_simulation_says_by_whom_and_asks_nobody(admin: Client) -> None:
 
 
 def test_a_route_says_where_nobody_is_asked_and_offers_the_route(admin: Client) -> None:
-    """The sentence is on the route's page and above the list: the route `describe` is disabled, then missing."""
+    """A route's page and the list say that the route `describe` is disabled or missing."""
     with describing_lab():
         row = TaskRoute.objects.get(task_type="describe")
         row.enabled = False
@@ -159,7 +159,7 @@ def test_a_route_says_where_nobody_is_asked_and_offers_the_route(admin: Client) 
 
 
 def test_a_preview_says_why_no_model_describes_a_file(admin: Client) -> None:
-    """The reasons are a file that no describer reads, and a missing route."""
+    """A preview gives the reason if no model describes a file: none reads it, or the route is missing."""
     with describing_lab():
         described_everywhere()
         row = stored()

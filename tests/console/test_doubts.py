@@ -63,7 +63,10 @@ def refuse_once(key: str) -> str:
 def test_a_refusal_flags_the_service_with_the_request_as_evidence(
     admin: Client, key: str, eyes: Service, lab: Lab
 ) -> None:
-    """The doubt is on the service's page, the dashboard and the matrix. The next image is sent as before."""
+    """A rejected image flags the service on its page, the dashboard and the matrix.
+
+    The next image is sent as before.
+    """
     request_id = refuse_once(key)
     found = Drift.objects.get()
     assert (found.capability, found.kind, found.request, found.status) == ("vision", "refused", request_id, 400)
@@ -82,7 +85,7 @@ def test_a_refusal_flags_the_service_with_the_request_as_evidence(
 
 
 def test_the_chain_says_that_a_candidate_is_doubtful(admin: Client, key: str, eyes: Service) -> None:
-    """The doubt is in the list of routes and in the route's editor."""
+    """A doubtful candidate is marked in the list of routes and in the route's editor."""
     save_route_as(SYSTEM, None, RouteSpec("look", (CandidateSpec("lab", "x-1"),)))
     refuse_once(key)
     sentence = "It is declared to read images, but that is in doubt. See its model service."
@@ -93,7 +96,7 @@ def test_the_chain_says_that_a_candidate_is_doubtful(admin: Client, key: str, ey
 def test_one_click_says_that_it_does_not_read_it_and_undo_brings_the_doubt_back(
     admin: Client, key: str, eyes: Service
 ) -> None:
-    """The cell is declared off and the doubt disappears. Undo restores both."""
+    """One click declares the doubtful capability as absent. Undo restores it and the doubt."""
     refuse_once(key)
     page = text_of(admin.post("/doubt/eyes/", {"capability": "vision", "act": "off"}, follow=True))
     assert "eyes no longer reads vision" in page
@@ -107,7 +110,7 @@ def test_one_click_says_that_it_does_not_read_it_and_undo_brings_the_doubt_back(
 
 
 def test_a_dismissed_doubt_is_told_again_after_a_week(admin: Client, key: str, eyes: Service) -> None:
-    """Until then further rejections are ignored. The declaration stays, and the dismissal is audited."""
+    """For a week after a dismissal further rejections are ignored. The declaration stays, the dismissal is audited."""
     refuse_once(key)
     answer = admin.post("/doubt/eyes/", {"capability": "vision", "act": "dismiss", "back": "dashboard"})
     assert answer["Location"] == "/"
@@ -121,7 +124,7 @@ def test_a_dismissed_doubt_is_told_again_after_a_week(admin: Client, key: str, e
 
 
 def test_a_request_without_files_and_one_that_fails_otherwise_flag_nothing(key: str, eyes: Service, lab: Lab) -> None:
-    """Neither a request without files nor a 400 whose message does not mention images counts."""
+    """A request without files, or a 400 whose message does not mention images, raises no doubt."""
     post(key, said("hello", model="eyes"))
     lab.model = lambda _: "http_400:message=temperature is too high"
     post(key, said({"type": "text", "text": "What is it?"}, image(), model="eyes"))
@@ -131,7 +134,7 @@ def test_a_request_without_files_and_one_that_fails_otherwise_flag_nothing(key: 
 
 
 def test_a_probe_that_contradicts_a_declaration_is_a_doubt(admin: Client, eyes: Service) -> None:
-    """The declaration stays for a person to decide. The page names the probe as evidence."""
+    """A probe that contradicts a declaration raises a doubt, and the declaration stays for a person to decide."""
     admin.post("/probe/eyes/")
     assert dict(Drift.objects.values_list("capability", "kind")) == {"vision": "denied", "audio": "denied"}
     page = text_of(admin.get("/services/eyes/"))
@@ -139,7 +142,7 @@ def test_a_probe_that_contradicts_a_declaration_is_a_doubt(admin: Client, eyes: 
 
 
 def test_a_viewer_sees_the_doubt_and_decides_nothing(viewer: Client, key: str, eyes: Service) -> None:
-    """The page has no buttons, and a POST gets 403."""
+    """A viewer sees a doubt without buttons, and a POST gets 403."""
     refuse_once(key)
     page = text_of(viewer.get("/services/eyes/"))
     assert SENTENCE in page

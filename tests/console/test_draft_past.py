@@ -53,7 +53,7 @@ def texts(answer: Any) -> list[str]:
 
 
 def test_what_a_draft_would_have_changed_is_counted_and_shown(admin: Client, demo: None) -> None:
-    """Each difference has its requests linked: first candidates, fallbacks, and how files arrive before and after."""
+    """Differences that a draft would have made are counted and linked: first candidates, fallbacks, files."""
     past("r1", ("echo-503", "http_503"), ("echo-vision", "http_503"), ("echo-text", "ok"), picture=True)
     past("r2", ("echo-503", "http_503"), ("echo-vision", "ok"), picture=True)
     answer = card(admin, design(2, 1, 3))
@@ -75,7 +75,7 @@ def test_what_a_draft_would_have_changed_is_counted_and_shown(admin: Client, dem
 
 
 def test_what_is_not_among_the_last_24_hours_or_of_another_route_does_not_count(admin: Client, demo: None) -> None:
-    """Requests that reached no model do not count either. The page says how many were compared."""
+    """Requests older than 24 hours, of another route or without an attempt do not count."""
     past("old", ("echo-503", "http_503"), ("echo-vision", "ok"), at=timezone.now() - timedelta(hours=25))
     past("other", ("echo-text", "ok"), task_type="planning")
     answer = card(admin, design(2, 1, 3))
@@ -88,7 +88,7 @@ def test_what_is_not_among_the_last_24_hours_or_of_another_route_does_not_count(
 
 
 def test_a_draft_without_changes_says_how_many_requests_there_were(admin: Client, demo: None) -> None:
-    """A draft that changes nothing for them says so."""
+    """A draft without changes, or one that changes nothing for past requests, says so."""
     past("r1", ("echo-503", "http_503"), ("echo-vision", "ok"))
     assert "Change the draft" in card(admin, design()).content.decode()
     assert "nothing would have changed" in card(admin, design(temperature="0.3")).content.decode()
@@ -97,7 +97,7 @@ def test_a_draft_without_changes_says_how_many_requests_there_were(admin: Client
 def test_the_newest_requests_are_looked_at_and_how_many_there_were_is_said(
     admin: Client, demo: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The number of requests compared is limited, so that a busy day costs no more than a quiet one."""
+    """The number of past requests compared is limited, so that a busy day costs no more than a quiet one."""
     monkeypatch.setattr(retrospect, "MOST", 2)
     monkeypatch.setattr(retrospect, "MAX_COUNTED", 3)
     for number in range(5):
@@ -110,7 +110,10 @@ def test_the_newest_requests_are_looked_at_and_how_many_there_were_is_said(
 
 
 def test_a_new_route_s_past_are_the_requests_that_went_to_default_for_it(admin: Client, demo: None) -> None:
-    """Only those that asked for this task type count. What a model that was not called would answer is unknown."""
+    """For a new route the past requests are those that asked for its task type.
+
+    What a model that was not called would answer is unknown.
+    """
     for number in range(3):
         past(f"r{number}", ("echo-text", "ok"), task_type="default", matched=False, asked_model="task:painting")
     past("other", ("echo-text", "ok"), task_type="default", matched=False, asked_model="task:singing")
@@ -125,7 +128,7 @@ def test_a_new_route_s_past_are_the_requests_that_went_to_default_for_it(admin: 
 
 
 def test_a_disabled_draft_sends_its_requests_to_default(admin: Client, demo: None) -> None:
-    """The comparison uses the draft as it would be after saving."""
+    """A disabled draft is compared as it would be after saving: its requests go to default."""
     past("r1", ("echo-503", "http_503"), ("echo-vision", "ok"), picture=True)
     assert texts(card(admin, design(enabled="")))[0] == "1 no longer reaches a model that can read its image"
 

@@ -45,7 +45,10 @@ def end(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_the_dashboard_says_what_a_route_loses_and_when(admin: Client, viewer: Client, end: Any) -> None:
-    """The dashboard shows the date and the source. Only an administrator gets a button for the successor."""
+    """The dashboard shows what a route loses by a retired model, with date, source and successor.
+
+    Only an administrator gets a button for the successor.
+    """
     page = text_of(admin.get("/"))
     assert f"<code>claude/{MODEL}</code>" in page
     assert f"served until {end.day}" in page
@@ -55,14 +58,14 @@ def test_the_dashboard_says_what_a_route_loses_and_when(admin: Client, viewer: C
 
 
 def test_the_chain_and_the_service_say_it_too(admin: Client, end: Any) -> None:
-    """The date is at the candidate, in the list of routes and on the service's page."""
+    """The date of retirement is at the candidate, in the list of routes and on the service's page."""
     assert f"Its vendor recommends {end.successor} instead." in admin.get("/routes/pictures/").content.decode()
     assert f"{MODEL} is served until {end.day}" in text_of(admin.get("/routes/"))
     assert f"The vendor serves this model until {end.day}" in text_of(admin.get("/services/sonnet/"))
 
 
 def test_what_is_lost_and_the_successor_stand_where_the_model_does(admin: Client, end: Any) -> None:
-    """The route's and the service's page have both, and their button leads back to them."""
+    """The route's and the service's page name the loss and the successor, whose button leads back to them."""
     for address, back in (("/routes/pictures/", "route"), ("/services/sonnet/", "service")):
         page = text_of(admin.get(address))
         assert "pictures loses its last model that reads images" in page
@@ -76,9 +79,9 @@ def test_a_route_that_loses_nothing_says_nothing(admin: Client, end: Any) -> Non
 
 
 def test_the_successor_is_one_click_and_an_undo_away(admin: Client, end: Any) -> None:
-    """Services, candidates and the provider's default change.
+    """Replacing a retired model changes services, candidates and the provider's default.
 
-    Declared capabilities stay, probed ones and the price do not.
+    Declared capabilities stay, probed ones and the price do not. Undo restores all.
     """
     answer = admin.post("/successor/claude/", {"model": MODEL, "successor": end.successor})
     number = undo_in(admin, answer)
@@ -99,7 +102,7 @@ def test_the_successor_is_one_click_and_an_undo_away(admin: Client, end: Any) ->
     "sent", [{"model": MODEL, "successor": "my-own"}, {"model": "other", "successor": "x"}, {"model": MODEL}]
 )
 def test_only_the_catalogues_successor_is_put_in_its_place(admin: Client, end: Any, sent: dict[str, str]) -> None:
-    """Another model is chosen on the service's page."""
+    """The button accepts only the catalogue's successor; another model is chosen on the service's page."""
     page = text_of(admin.post("/successor/claude/", sent, follow=True))
     assert "The catalogue does not name this successor." in page
     assert Service.objects.get(service_id="sonnet").model == MODEL

@@ -48,7 +48,7 @@ def used() -> datetime:
 
 
 def test_a_rate_is_one_revision_with_undo(admin: Client) -> None:
-    """The page shows the rate, and the history describes it."""
+    """The page shows an exchange rate, and the history describes it."""
     assert "1 USD = 7.1 CNY" in text_of(set_rate(admin))
     number = Revision.objects.latest("number").number
     assert "exchange rate" in text_of(admin.get(reverse("revision", args=[number])))
@@ -57,7 +57,7 @@ def test_a_rate_is_one_revision_with_undo(admin: Client) -> None:
 
 
 def test_a_rate_is_replaced_and_removed(admin: Client) -> None:
-    """There is one rate per currency."""
+    """There is one exchange rate per currency."""
     set_rate(admin)
     set_rate(admin, rate="7.2", day="2026-11-21")
     assert [str(each) for each in snapshot.current().exchange.rates] == ["1 USD = 7.2 CNY"]
@@ -67,7 +67,7 @@ def test_a_rate_is_replaced_and_removed(admin: Client) -> None:
 
 
 def test_what_is_no_rate_stands_at_its_field(admin: Client) -> None:
-    """The response is 422, and nothing is changed."""
+    """An invalid exchange rate gets 422, and nothing is changed."""
     answer = set_rate(admin, rate="much")
     assert answer.status_code == 422
     assert "The rate must be a number above 0" in text_of(answer)
@@ -75,7 +75,7 @@ def test_what_is_no_rate_stands_at_its_field(admin: Client) -> None:
 
 
 def test_usage_has_a_total_by_the_rate(admin: Client, used: datetime) -> None:
-    """The page names the rate used. Without a rate there is no total."""
+    """With an exchange rate, usage has a total that names it. Without one there is no total."""
     page = text_of(admin.get("/usage/", {"by": "agent"}))
     assert "1.00 USD" in page
     assert "together" not in page
@@ -87,7 +87,7 @@ def test_usage_has_a_total_by_the_rate(admin: Client, used: datetime) -> None:
 
 
 def test_a_currency_without_a_rate_leaves_no_total(admin: Client, used: datetime) -> None:
-    """A total of only some currencies would be wrong."""
+    """If a currency has no rate there is no total, because a total of the others would be wrong."""
     set_rate(admin, currency="EUR")
     page = text_of(admin.get("/usage/"))
     assert "together" not in page
@@ -95,7 +95,7 @@ def test_a_currency_without_a_rate_leaves_no_total(admin: Client, used: datetime
 
 
 def test_groups_are_weighed_against_one_another_by_the_rate(admin: Client, used: datetime) -> None:
-    """A dollar is more than two yuan, so its group is first."""
+    """Groups are ordered by converted cost: a dollar is more than two yuan."""
     set_rate(admin)
     rows = list(csv.DictReader(io.StringIO(admin.get("/csv/usage/?by=provider").content.decode("utf-8-sig"))))
     assert [(each["provider"], each["total_cost"], each["total_currency"]) for each in rows] == [
@@ -105,7 +105,7 @@ def test_groups_are_weighed_against_one_another_by_the_rate(admin: Client, used:
 
 
 def test_the_api_has_the_total_and_its_rates(admin: Client, text_agent: AgentProgram, used: datetime) -> None:
-    """Without a rate the total is null."""
+    """The API has the total and its rates; without a rate the total is null."""
     assert text_agent.get("/usage").json()["total"]["cost"] is None
     set_rate(admin)
     found = text_agent.get("/usage").json()

@@ -49,21 +49,21 @@ def test_a_whole_name_stands_before_its_beginning_that_before_a_word_and_that_be
 
 
 def test_every_typed_word_has_to_fit_and_the_name_of_a_kind_is_such_a_word() -> None:
-    """`渠道 deep` and `channel deep` find only the provider."""
+    """Every typed word has to match, and the name of a kind is such a word: `渠道 deep` finds only the provider."""
     things = [named("deepseek", FoundKind.PROVIDER), named("deepseek-chat"), named("other", FoundKind.PROVIDER)]
     assert found("渠道 deep", *things) == found("channel deep", *things) == ["deepseek"]
     assert found("deep nothing", *things) == found("  ", *things) == []
 
 
 def test_of_one_kind_only_so_many_are_listed() -> None:
-    """A thousand services must not hide the one route."""
+    """Matches of one kind are limited, so that a thousand services do not hide the one route."""
     things = [*(named(f"echo-{number}") for number in range(1000)), named("my echo", FoundKind.ROUTE)]
     assert len(found("echo", *things)) == MAX_OF_KIND + 1
     assert found("echo", *things)[-1] == "my echo"
 
 
 def test_find_knows_what_there_is(demo: None, admin: Client) -> None:
-    """It finds configured things by name, artifacts by name and id, requests by the start of their id, and actions."""
+    """Configured things are found by name, artifacts by name or id, requests by the start of their id, and actions."""
     file = store_bytes(SYSTEM, b"a plan", filename="Quarter plan.txt")
     log("req_6741a2b3c4d5e6f7")
     for typed, address in {
@@ -83,7 +83,7 @@ def test_find_knows_what_there_is(demo: None, admin: Client) -> None:
 
 
 def test_an_exact_id_stands_first(demo: None, admin: Client) -> None:
-    """Enter on a pasted id opens that request."""
+    """An exact id ranks first, so that Enter on a pasted id opens that request."""
     log("req_6741a2b3c4d5e6f7")
     log("req_6741a2b3c4d5e6f7b")
     first = ask(admin, "req_6741a2b3c4d5e6f7").split('aria-selected="true"')[0]
@@ -94,7 +94,7 @@ def test_an_exact_id_stands_first(demo: None, admin: Client) -> None:
 @pytest.mark.parametrize("language", ["en", "zh-hans"])
 @pytest.mark.parametrize("typed", ["渠道", "提供商", "providers", "Vendors"])
 def test_providers_are_found_by_every_name_they_have(demo: None, admin: Client, typed: str, language: str) -> None:
-    """Names in the other language and of other programs are synonyms."""
+    """Providers are also found by their names in the other language and in other programs."""
     assert 'href="/providers/"' in text_of(
         admin.get("/find/", {"q": typed}, headers=LIST | {"Accept-Language": language})
     )
@@ -117,7 +117,7 @@ def test_readers_are_offered_no_act_that_is_not_theirs(demo: None) -> None:
 
 
 def test_nothing_found_says_so_and_offers_to_search_on(demo: None, admin: Client) -> None:
-    """The first offer is selected, so that Enter continues the search."""
+    """Without a match the first offer is selected, so that Enter continues the search."""
     page = ask(admin, "nothing <is> called so")
     assert "No match for “nothing &lt;is&gt; called so”" in page
     assert 'href="/artifacts/?q=nothing+%3Cis%3E+called+so"' in page.split('aria-selected="true"')[0]
@@ -135,12 +135,12 @@ def test_nothing_found_says_so_and_offers_to_search_on(demo: None, admin: Client
     ],
 )
 def test_requests_are_searched_as_their_search_understands(demo: None, admin: Client, typed: str, asked: str) -> None:
-    """The query uses the key of the kind whose name was typed, the start of an id, or the query as typed."""
+    """The search of requests uses the key of the kind that was typed, the start of an id, or the query as typed."""
     assert f'href="/requests/?q={asked}"' in ask(admin, typed)
 
 
 def test_find_is_a_page_without_scripts(demo: None, admin: Client) -> None:
-    """The dialog's form leads to the page. Before anything is typed it suggests what to type."""
+    """Without scripts the dialog's form leads to a page. Before anything is typed it suggests what to type."""
     page = text_of(admin.get("/find/?q=echo"))
     assert "<h1>Find</h1>" in page
     assert 'href="/providers/echo/"' in page
@@ -150,19 +150,19 @@ def test_find_is_a_page_without_scripts(demo: None, admin: Client) -> None:
 
 @pytest.mark.parametrize("typed", ["\0", "%", "ra_", "a" * 5000, "'", "\U0010ffff", "req_\0", "artifact:"])
 def test_whatever_is_typed_is_looked_for(demo: None, admin: Client, typed: str) -> None:
-    """No input causes an error."""
+    """No typed text causes an error."""
     assert admin.get("/find/", {"q": typed}, headers=LIST).status_code == 200
 
 
 def test_a_pasted_key_finds_its_agent(demo: None, admin: Client) -> None:
-    """The public part of an agent's key is enough."""
+    """A pasted key finds its agent by the key's public part."""
     key = key_of("text-agent")
     assert 'href="/agents/text-agent/#keys"' in ask(admin, key)
 
 
 @pytest.mark.skipif(is_postgresql(), reason="plans are read as SQLite writes them")
 def test_requests_and_artifacts_are_found_through_an_index(demo: None) -> None:
-    """Each query is an index range search without a scan or a sort."""
+    """Each query for requests and artifacts is an index range search without a scan or a sort."""
     reads = {LOGS: lambda: find_requests("req_6741"), "default": lambda: find_artifacts_beginning("abcd")}
     for alias, read in reads.items():
         with_plans = connections[alias]
@@ -181,6 +181,6 @@ def test_requests_and_artifacts_are_found_through_an_index(demo: None) -> None:
 
 
 def test_names_in_other_letters_are_found_in_any_case(demo: None) -> None:
-    """Which letters are compared without case depends on the database. Chinese has no case."""
+    """Names in other scripts are found. Which letters are compared without case depends on the database."""
     file = store_bytes(SYSTEM, b"x", filename="设计稿 Final.png")
     assert find_artifacts_beginning("设计稿 FINAL") == [Artifact.objects.get(pk=file.pk)]

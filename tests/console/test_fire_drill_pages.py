@@ -51,7 +51,7 @@ def over(drill: FireDrill) -> FireDrill:
 
 
 def test_before_it_begins_the_page_says_who_has_nobody_else(admin: Client) -> None:
-    """The page shows routes that would fail, recently answered calls per minute, and 60 seconds as default."""
+    """Before a drill the page shows routes that would fail, recently answered calls, and 60 seconds as default."""
     log_calls(FireDrill(started_at=timezone.now()))
     page = text_of(admin.get(PAGE))
     assert "planning has no model left that can be called." in page
@@ -62,9 +62,9 @@ def test_before_it_begins_the_page_says_who_has_nobody_else(admin: Client) -> No
 
 
 def test_a_drill_stands_on_every_page_until_it_is_ended(admin: Client, viewer: Client) -> None:
-    """The banner has the provider, who started the drill and the seconds left.
+    """Every page has a banner with the provider, who started the drill and the seconds left.
 
-    Only an administrator gets the button.
+    Only an administrator gets the button to end it.
     """
     assert admin.post(PAGE, {"seconds": "30"}).status_code == 302
     for place in ("/", "/routes/", "/providers/echo/"):
@@ -84,7 +84,7 @@ def test_a_drill_stands_on_every_page_until_it_is_ended(admin: Client, viewer: C
 
 
 def test_it_is_no_revision_and_no_part_of_the_configuration(admin: Client) -> None:
-    """There is nothing to undo or to export."""
+    """A drill makes no revision."""
     before = Revision.objects.count()
     start_drill(SYSTEM, "echo", 60)
     stop_drill(SYSTEM)
@@ -92,7 +92,7 @@ def test_it_is_no_revision_and_no_part_of_the_configuration(admin: Client) -> No
 
 
 def test_a_second_one_is_refused_in_a_sentence(admin: Client) -> None:
-    """An invalid duration, a disabled provider and ending no drill are rejected, too."""
+    """A second drill, an invalid duration, a disabled provider and ending no drill are rejected with a message."""
     start_drill(SYSTEM, "echo", 60)
     page = text_of(admin.post("/providers/openai/drill/", {"seconds": "30"}, follow=True))
     assert "is running a fire drill of echo until" in page
@@ -108,7 +108,10 @@ def test_a_second_one_is_refused_in_a_sentence(admin: Client) -> None:
 
 
 def test_what_came_of_it_stands_on_the_page_and_in_the_audit_log(admin: Client) -> None:
-    """The result says which providers answered, which call failed, and the delay. Its end is recorded once."""
+    """The result of a drill says which providers answered, which call failed, and the delay.
+
+    Its end is audited once.
+    """
     start_drill(SYSTEM, "echo", 60)
     drill = over(FireDrill.objects.get())
     log_calls(drill)
@@ -133,7 +136,7 @@ def test_what_came_of_it_stands_on_the_page_and_in_the_audit_log(admin: Client) 
 
 
 def test_calls_that_met_it_say_nothing_of_the_providers_health() -> None:
-    """A provider that was not called cannot have failed."""
+    """Calls during a drill do not count for the provider's health, because it was not called."""
     drill = FireDrill(provider="echo", started_at=timezone.now() - timedelta(seconds=30))
     log_calls(drill)
     health = provider_health(timezone.now())["echo"]
@@ -148,7 +151,7 @@ def test_a_drill_that_nobody_met_says_so(admin: Client) -> None:
 
 
 def test_an_unknown_provider_has_no_drill(admin: Client) -> None:
-    """The page gets 404, and the action raises `NotFoundError`."""
+    """The page for a drill of an unknown provider gets 404, and the action raises `NotFoundError`."""
     assert admin.get("/providers/nobody/drill/").status_code == 404
     with pytest.raises(NotFoundError, match="no provider nobody"):
         start_drill(SYSTEM, "nobody", 60)

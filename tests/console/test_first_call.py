@@ -49,7 +49,7 @@ def call(key: str, model: str = "task:planning", path: str = CHAT) -> int:
 
 
 def test_it_waits_and_asks_again_by_itself(admin: Client, key: str) -> None:
-    """The panel shows the base URL. A poll without changes gets 204, so that a screen reader does not repeat it."""
+    """The panel shows the base URL and polls. A poll without changes gets 204, so that nothing is announced twice."""
     page = text_of(panel(admin, key))
     assert "Waiting for the first call" in page
     assert "/v1</code>" in page
@@ -59,7 +59,7 @@ def test_it_waits_and_asks_again_by_itself(admin: Client, key: str) -> None:
 
 
 def test_an_answered_call_is_told_with_who_answered(admin: Client, viewer: Client, key: str) -> None:
-    """The panel shows the requested model, the candidate, the tokens and the request, and stops polling."""
+    """After an answered call the panel shows model, candidate, tokens and request, and stops polling."""
     assert call(key) == 200
     for client in (admin, viewer):
         page = text_of(panel(client, key, mark="old"))
@@ -75,7 +75,7 @@ def test_an_answered_call_is_told_with_who_answered(admin: Client, viewer: Clien
 
 
 def test_a_refused_call_is_explained_and_waiting_goes_on(admin: Client, key: str) -> None:
-    """An unknown model is shown with similar names. The next answered call ends the waiting."""
+    """A call with an unknown model is shown with similar names. The next answered call ends the waiting."""
     assert call(key, "text-modle") == 404
     page = text_of(panel(admin, key))
     assert "A call arrived and got no answer" in page
@@ -87,7 +87,7 @@ def test_a_refused_call_is_explained_and_waiting_goes_on(admin: Client, key: str
 
 
 def test_a_call_that_named_the_key_and_went_astray_is_its_own(admin: Client, key: str) -> None:
-    """The calls are a wrong path, a truncated key, and a missing scope."""
+    """A call with this key that failed is explained: a wrong path, a truncated key, a missing scope."""
     assert call(key, path="/v1/v1/chat/completions") == 404
     assert call(key[:30]) == 401
     page = text_of(panel(admin, key))
@@ -111,7 +111,10 @@ def test_a_call_that_named_the_key_and_went_astray_is_its_own(admin: Client, key
     ],
 )
 def test_what_may_be_anybodys_is_told_as_such(admin: Client, key: str, sent: str, said: str) -> None:
-    """The panel names the kind of the key, never the key, and only calls since the waiting began."""
+    """A rejected call without this key is shown by the kind of its key, never the key itself.
+
+    Calls from before the waiting began are not shown.
+    """
     assert call(sent) == 401
     since = int(timezone.now().timestamp()) - 60
     page = text_of(panel(admin, key, since=since)).replace("&#x27;", "'")
@@ -123,7 +126,7 @@ def test_what_may_be_anybodys_is_told_as_such(admin: Client, key: str, sent: str
 
 
 def test_after_five_minutes_it_asks_only_when_told_to(admin: Client, key: str) -> None:
-    """A button starts waiting again. An invalid start time counts as now."""
+    """Polling stops after five minutes until a button is pressed. An invalid start time counts as now."""
     page = text_of(panel(admin, key, since=int(timezone.now().timestamp()) - 400))
     assert "Keep waiting" in page
     assert "every 2s" not in page
@@ -132,7 +135,7 @@ def test_after_five_minutes_it_asks_only_when_told_to(admin: Client, key: str) -
 
 
 def test_it_stands_with_a_key_that_is_new_or_was_never_used(admin: Client, viewer: Client) -> None:
-    """The page that issues the key has it in the snippets. Later pages have an environment variable."""
+    """The page that issues a key has it in the snippets. Later pages have an environment variable."""
     AgentKey.objects.all().delete()
     page = text_of(admin.post("/keys/issue/text-agent/", {"scopes": ["route"], "label": "new", "expires": ""}))
     issued = re.search(r"ra_[0-9a-z]{8}_[\w-]{43}_[0-9a-f]{8}", page)
@@ -151,7 +154,7 @@ def test_it_stands_with_a_key_that_is_new_or_was_never_used(admin: Client, viewe
 
 
 def test_few_are_noted_and_few_are_kept() -> None:
-    """A flood adds five rows every two seconds and keeps 200 at most. No row has a secret or a query."""
+    """A flood of rejected calls adds five rows every two seconds and keeps 200. No row has a secret or a query."""
     moments = iter(range(0, 1000, 3))
     noted = RejectedCalls(lambda: float(next(moments)))
     for _ in range(MAX_KEPT // MAX_NOTED + 3):

@@ -36,7 +36,7 @@ def number() -> int:
 
 
 def test_the_list_says_who_changed_what_in_words(admin: Client, demo: None) -> None:
-    """A line has the action, its author, the first changes, and how many more there are."""
+    """A line of the history has the action, its author, the first changes, and how many more there are."""
     alias("gpt-4o")
     page = admin.get(reverse("history")).content.decode()
     assert f"Revision {number()} is in use" in page
@@ -63,7 +63,7 @@ def rows_of(number_from: int, count: int) -> None:
 
 
 def test_pages_go_back_and_forth_without_losing_a_revision(admin: Client) -> None:
-    """Pages by keyset contain each revision exactly once."""
+    """Keyset pages of the history contain each revision exactly once."""
     rows_of(1, 2 * PAGE + 5)
     seen: list[int] = []
     address = ""
@@ -80,7 +80,7 @@ def test_pages_go_back_and_forth_without_losing_a_revision(admin: Client) -> Non
 
 
 def test_a_revision_shows_every_change_and_both_texts(admin: Client, demo: None) -> None:
-    """The revision is compared with the one before it. An unknown revision gets 404."""
+    """A revision is compared with the one before it. An unknown revision gets 404."""
     row = TaskRoute.objects.get(task_type="design")
     row.retries = 5
     save_route(ADA, row, [CandidateSpec("echo", "echo-text")])
@@ -93,7 +93,7 @@ def test_a_revision_shows_every_change_and_both_texts(admin: Client, demo: None)
 
 
 def test_any_two_revisions_are_compared_in_either_direction(admin: Client, demo: None) -> None:
-    """Revision 0 is the empty configuration. Without numbers the newest two are compared."""
+    """Any two revisions can be compared. Revision 0 is the empty configuration; the default is the newest two."""
     first, second = alias("one"), alias("two")
     page = admin.get(reverse("compare"), {"a": first, "b": second})
     assert [(one.label, one.name) for one in page.context["changes"]] == [("New", "two")]
@@ -105,7 +105,7 @@ def test_any_two_revisions_are_compared_in_either_direction(admin: Client, demo:
 
 
 def test_restoring_is_one_click_and_can_be_undone(admin: Client, demo: None) -> None:
-    """The restored state is a new revision that names the one it restores."""
+    """Restoring makes a new revision that names the restored one and can be undone."""
     before = number()
     alias("gpt-4o")
     answer = admin.post(reverse("restore", args=[before]), follow=True)
@@ -119,9 +119,9 @@ def test_restoring_is_one_click_and_can_be_undone(admin: Client, demo: None) -> 
 
 
 def test_restoring_says_first_what_it_means_and_keeps_agents_made_since(admin: Client, demo: None) -> None:
-    """Such agents and their keys stay, without a route that no longer exists.
+    """Restoring names its consequences first. Agents created since stay with their keys.
 
-    Only undoing their creation removes them.
+    A route of theirs that no longer exists is cleared. Undo restores it.
     """
     before = number()
     save_route(ADA, TaskRoute(task_type="fresh"), [CandidateSpec("echo", "echo-text")])
@@ -144,7 +144,7 @@ def test_restoring_says_first_what_it_means_and_keeps_agents_made_since(admin: C
 
 
 def test_undoing_an_agent_takes_none_along_that_it_made(admin: Client, demo: None) -> None:
-    """Undo is rejected with the same message as deletion, and the created agent stays."""
+    """Undoing the creation of an agent that created another is rejected with the same message as its deletion."""
     save_agent(ADA, Agent(agent_id="maker", task_type="default"))
     put_agent(ADA, "maker", "made")
     answer = admin.post(reverse("undo", args=[number()]), follow=True)
@@ -153,7 +153,7 @@ def test_undoing_an_agent_takes_none_along_that_it_made(admin: Client, demo: Non
 
 
 def test_a_viewer_reads_history_and_restores_nothing(viewer: Client, demo: None) -> None:
-    """The page has no button, and a POST gets 403."""
+    """A viewer sees no button for restoring, and a POST gets 403."""
     alias("gpt-4o")
     first = Revision.objects.last()
     assert first is not None
@@ -164,7 +164,7 @@ def test_a_viewer_reads_history_and_restores_nothing(viewer: Client, demo: None)
 
 
 def test_the_audit_log_is_narrowed_by_act_actor_and_thing(admin: Client, demo: None) -> None:
-    """Filters are in the address. An empty result offers to clear them."""
+    """The filters of the audit log are in the address, and an empty result offers to clear them."""
     alias("gpt-4o")
     page = admin.get(reverse("audit"), {"action": "alias.change", "actor": "ADA", "object": "gpt"})
     assert [one.event.object_name for one in page.context["events"]] == ["gpt-4o"]
@@ -183,7 +183,7 @@ def test_pages_of_the_audit_log_keep_its_filters(admin: Client) -> None:
 
 
 def test_a_key_that_strayed_into_a_change_is_masked() -> None:
-    """Unknown fields are kept unchanged but shown with secrets masked."""
+    """Unknown fields of a change are kept but shown with secrets masked."""
     change = Change(
         action=ChangeKind.ADDED,
         kind="provider",
@@ -196,7 +196,7 @@ def test_a_key_that_strayed_into_a_change_is_masked() -> None:
 
 
 def test_empty_history_teaches(admin: Client) -> None:
-    """The page links to the import."""
+    """An empty history links to the import."""
     assert reverse("config") in admin.get(reverse("history")).content.decode()
 
 
@@ -207,9 +207,9 @@ def edit_cells(client: Client, *names: str) -> None:
 
 
 def test_one_persons_matrix_edits_within_five_minutes_are_one_line(admin: Client, demo: None) -> None:
-    """Adjacent edits of one author are grouped, and each can still be viewed and restored.
+    """Adjacent matrix edits of one author are one line, and each can still be viewed and restored.
 
-    Another action is not grouped.
+    Another action is a line of its own.
     """
     before = number()
     edit_cells(admin, "vision", "audio", "video")

@@ -32,7 +32,7 @@ def names_in(page: str) -> list[str]:
 
 
 def test_a_test_is_kept_with_what_came_of_it(admin: Client) -> None:
-    """The result is in the list and on the provider's page until the next test replaces it."""
+    """The result of a provider's test is in the list and on its page until the next test replaces it."""
     admin.post("/providers/echo/test/", headers=HTMX)
     admin.post("/providers/openai/test/", headers=HTMX)
     admin.post("/providers/openai/test/", headers=HTMX)
@@ -43,7 +43,7 @@ def test_a_test_is_kept_with_what_came_of_it(admin: Client) -> None:
 
 
 def test_the_worst_provider_stands_first(admin: Client) -> None:
-    """The order is: cannot be called, failed its last test, works, disabled."""
+    """Providers that cannot be called are first, then those that failed their test, working ones, disabled ones."""
     add_provider("off", enabled=False)
     add_provider("works")
     add_provider("fails", fault="http_401")

@@ -37,7 +37,7 @@ def two_waiting() -> Iterator[None]:
 def test_the_dashboard_tells_of_entries_that_wait(
     two_waiting: None, language: str, words: str, admin_account: Any
 ) -> None:
-    """The message is in the reader's language and contains the time."""
+    """The dashboard shows in the reader's language since when entries are waiting."""
     page = browser_of(admin_account, headers={"accept-language": language}).get(reverse("dashboard")).content.decode()
     assert words in page
     assert journal().behind_since is not None
@@ -50,7 +50,7 @@ def test_the_dashboard_tells_of_entries_that_wait(
 def test_the_dashboard_tells_of_a_full_disk(
     two_waiting: None, language: str, words: str, admin_account: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The dashboard shows entries waiting in memory, lost entries, and how much disk space is left."""
+    """With a full disk the dashboard shows waiting and lost entries, and how much space is left."""
     monkeypatch.setattr(store_monitor, "LOW_BYTES", 1 << 62)
     monkeypatch.setattr(journal(), "disk_is_full", True)
     monkeypatch.setattr(journal(), "lost", 7)

@@ -68,7 +68,7 @@ TEMPLATES = sorted({text for call in calls("translatable") if call.args and (tex
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_a_sentence_of_ours_survives_the_log_and_is_told_in_chinese(template: str) -> None:
-    """Code and facts survive JSON, and the Chinese message contains all facts."""
+    """Code and facts of a message survive JSON, and the Chinese message contains all facts."""
     facts = {name: f"{name}7" for name in re.findall(r"%\((\w+)\)s", template)}
     kept = json.loads(json.dumps(data_of(Translatable(template, facts))))
     found = text_of(kept)
@@ -89,7 +89,7 @@ def test_there_are_sentences_to_look_at() -> None:
 
 
 def test_a_failure_s_message_is_a_sentence_or_somebody_else_s_words() -> None:
-    """A plain English string as message would be shown as if a provider had sent it."""
+    """A failure's message is never a plain English string, which would be shown as if a provider had sent it."""
     bare = {text for call in calls(*CARRIERS) for message in message_of(call) for text in bare_texts(message)}
     assert bare == set()
 
@@ -124,7 +124,7 @@ def test_words_that_look_like_a_kept_sentence_are_still_only_words() -> None:
 
 
 def test_a_sentence_keeps_its_form_when_keys_are_taken_out_and_length_is_cut() -> None:
-    """Only facts can contain a secret or be too long, so the template stays."""
+    """Masking and truncating change only a message's facts, so its template stays."""
     made = translatable(
         REFUSED, name="p/mm", said=translatable("got a web page: %(said)s", said="key sk-abcdef123456 " + "é" * 4000)
     )
@@ -148,7 +148,7 @@ def timeline(row: RequestLog) -> dict[str, Any]:
 
 @pages
 def test_the_journal_writes_code_and_facts() -> None:
-    """Our messages are stored as data, a provider's as text, none where nothing failed. The API returns English."""
+    """The journal stores our messages as data and a provider's as text. The API returns English."""
     said = translatable("the body is not JSON: %(reason)s", reason=translatable("Expecting value"))
     attempts = (Attempt("a", "m", "bad_json", error=said), Attempt("b", "m", "http_402", error="余额不足"))
     ended = translatable(EXHAUSTED, count=2, said="a/m: x; b/m: y")
@@ -194,7 +194,7 @@ def kept_by_an_earlier_version() -> RequestLog:
 
 @pages
 def test_what_an_earlier_version_logged_is_shown_as_it_stands(demo: None, admin: Client) -> None:
-    """In English and Chinese the text is the same, as a quotation without a speaker."""
+    """Text that an earlier version logged is shown unchanged in both languages, as a quotation without a speaker."""
     row, client = kept_by_an_earlier_version(), admin
     for language in ("en", "zh-hans"):
         client.defaults["HTTP_ACCEPT_LANGUAGE"] = language
@@ -221,7 +221,7 @@ def test_the_api_tells_what_an_earlier_version_logged_as_before() -> None:
 def test_why_a_file_was_described_is_told_in_the_readers_language_and_in_english_by_the_api(
     demo: None, admin: Client
 ) -> None:
-    """The delivery stores the reason's code and facts."""
+    """A delivery stores its reason as code and facts, so the page translates it and the API returns English."""
     row = kept_by_an_earlier_version()
     told = row.attempts.get()
     told.deliveries[0]["sentence"] = data_of(because(ReasonCode.NO_CAPABILITY, capability="vision").sentence())

@@ -34,7 +34,7 @@ def cell_at(row: Service, side: str = "input", name: str = "vision") -> str:
 
 
 def test_one_switch_saves_one_cell_at_once(admin: Client) -> None:
-    """The cell becomes declared, the configuration in use has it, and the toast offers Undo."""
+    """A switch saves its cell as declared at once, and the toast offers Undo."""
     row = Service.objects.get(service_id="text-model")
     answer = admin.post(cell_at(row), {"on": "1"}, headers=HTMX)
     (switch,) = Page(answer).switches
@@ -56,7 +56,7 @@ def test_switching_off_keeps_the_cell_as_declared_absent(admin: Client) -> None:
 
 
 def test_undo_takes_one_cell_back(admin: Client) -> None:
-    """Undo restores the cell's previous value and source."""
+    """Undo restores a cell's previous value and source."""
     row = new_service("gpt", "gpt-4o")
     fill_from_catalogue(SYSTEM, [row])
     admin.post(cell_at(row), headers=HTMX)
@@ -78,7 +78,7 @@ def test_what_nobody_knows_is_shown_as_unknown(admin: Client) -> None:
 
 
 def test_the_catalogue_fills_what_nobody_declared_or_probed(admin: Client) -> None:
-    """Filling many services writes one revision and keeps every declared and probed cell."""
+    """Filling many services from the catalogue writes one revision and keeps declared and probed cells."""
     row = new_service("gpt", "gpt-4o")
     set_cell(SYSTEM, row, ("input", "vision"), supported=False, source=Source.PROBED)
     before = Revision.objects.count()
@@ -94,7 +94,7 @@ def test_the_catalogue_fills_what_nobody_declared_or_probed(admin: Client) -> No
 
 @pytest.mark.parametrize(("act", "count"), [("on", 6), ("off", 0)])
 def test_a_column_is_switched_for_every_service_shown(admin: Client, act: str, count: int) -> None:
-    """The change of the whole column is one revision."""
+    """Switching a column for all services is one revision."""
     before = Revision.objects.count()
     ids = [str(pk) for pk in Service.objects.values_list("pk", flat=True)]
     admin.post("/matrix/fill/", {"act": act, "service": ids, "side": "input", "name": "vision"})
@@ -148,7 +148,7 @@ def test_a_viewer_sees_switches_that_cannot_be_moved(admin: Client, viewer: Clie
 
 @pytest.mark.parametrize("wrong", ["side=sideways&name=vision", "side=input&name="])
 def test_a_cell_that_cannot_be_is_refused(admin: Client, wrong: str) -> None:
-    """An unknown side or an empty name gets 400 and writes nothing."""
+    """A cell of an unknown side or with an empty name gets 400 and writes nothing."""
     row = Service.objects.get(service_id="text-model")
     before = Revision.objects.count()
     assert admin.post(f"/matrix/cell/{row.pk}/?{wrong}", {"on": "1"}).status_code == 400
@@ -170,7 +170,7 @@ def test_names_of_any_kind_are_shown_as_text_and_work(admin: Client) -> None:
 
 
 def test_many_services_come_in_pages_and_the_columns_stay(admin: Client) -> None:
-    """There are fifty rows per page. A capability of a service on another page is a column on each."""
+    """The matrix has fifty rows per page. A capability of a service on another page is a column on each."""
     for number in range(60):
         new_service(f"more-{number:02}", f"m{number}", declares=True)
     last = Service.objects.get(service_id="more-59")
@@ -182,7 +182,7 @@ def test_many_services_come_in_pages_and_the_columns_stay(admin: Client) -> None
 
 
 def test_the_catalogue_fills_every_page_of_what_is_shown(admin: Client) -> None:
-    """Without explicit services, only those that match the filter are filled."""
+    """Filling without explicit services fills those that match the filter."""
     for name in ("mine-a", "mine-b", "other"):
         new_service(name, "gpt-4o")
     admin.post("/matrix/fill/", {"act": "catalogue", "back": "q=mine-"})
@@ -191,7 +191,7 @@ def test_the_catalogue_fills_every_page_of_what_is_shown(admin: Client) -> None:
 
 
 def test_a_row_is_probed_in_its_place(admin: Client) -> None:
-    """The response is the updated row with what the model reads. Without scripts it is a redirect."""
+    """Probing a row returns the updated row with what the model reads. Without scripts it redirects."""
     row = Service.objects.get(service_id="echo-vision")
     answer = text_of(admin.post(f"/matrix/probe/{row.pk}/", headers=HTMX))
     assert answer.startswith(f'<tr id="row-{row.pk}"')
@@ -200,7 +200,7 @@ def test_a_row_is_probed_in_its_place(admin: Client) -> None:
 
 
 def test_every_row_shown_is_probed_one_after_the_other(admin: Client, viewer: Client) -> None:
-    """The rows request their probes one by one after the page loads. A viewer's rows request none."""
+    """Rows request their probes one by one after the page loads. A viewer's rows request none."""
     page = text_of(admin.get("/matrix/?provider=echo&probe=1"))
     assert page.count('hx-sync="closest table:queue all"') == page.count('<tr id="row-')
     assert 'hx-sync="closest table' not in text_of(viewer.get("/matrix/?probe=1"))

@@ -69,9 +69,9 @@ def reads(row: Service) -> set[str]:
 
 
 def test_nothing_is_probed_at_night_until_somebody_chooses_it(admin: Client, gem: Service) -> None:
-    """The page shows the expected calls and tokens.
+    """A service is probed at night only if a person chose it, from the next night on.
 
-    The choice is audited, starts the next night, and can be reverted.
+    The page shows the expected calls and tokens. The choice is audited and can be reverted.
     """
     page = text_of(admin.get("/services/gem/"))
     assert "Not probed at night." in page
@@ -87,7 +87,7 @@ def test_nothing_is_probed_at_night_until_somebody_chooses_it(admin: Client, gem
 
 
 def test_what_a_night_takes_is_estimated_where_nobody_probed_yet(admin: Client, demo: None) -> None:
-    """The estimate uses the vendors' formulas, and names the types that these do not cover."""
+    """Without an earlier probe the estimate uses the vendors' formulas, and names the types they do not cover."""
     openai = Provider.objects.get(name="openai")
     save_service(SYSTEM, Service(service_id="four", name="four", provider=openai, model="gpt-4o"))
     page = text_of(admin.get("/services/four/"))
@@ -96,7 +96,7 @@ def test_what_a_night_takes_is_estimated_where_nobody_probed_yet(admin: Client, 
 
 
 def test_a_night_and_a_transcript_say_what_they_cost_where_the_model_has_a_price(admin: Client, gem: Service) -> None:
-    """Without a price the page says that the cost is unknown."""
+    """A probe's cost is shown if the model has a price; otherwise the page says that it is unknown."""
     assert "The cost is unknown: the model has no price." in text_of(admin.get("/services/gem/"))
     gem.price = {"currency": "EUR", "input": 1000, "output": 1000}
     save_service(SYSTEM, gem)
@@ -109,7 +109,7 @@ def test_a_night_and_a_transcript_say_what_they_cost_where_the_model_has_a_price
 
 
 def test_a_night_begins_at_three() -> None:
-    """It is three o'clock in the installation's time zone. Earlier times belong to the previous night."""
+    """A night begins at three o'clock in the installation's time zone. Earlier times belong to the previous night."""
     assert night_of(datetime(2026, 11, 22, 2, 59, tzinfo=UTC)) == date(2026, 11, 21)
     assert night_of(datetime(2026, 11, 22, 3, 0, tzinfo=UTC)) == date(2026, 11, 22)
 
@@ -126,7 +126,10 @@ def test_of_several_processes_one_probes_a_service(gem: Service) -> None:
 
 
 def test_a_model_that_stopped_reading_is_told_wherever_somebody_looks(admin: Client, gem: Service, lab: Lab) -> None:
-    """It is in History with Undo, on the dashboard, on its page and in the chain. Undo removes the message."""
+    """A lost capability is shown in History with Undo, on the dashboard, on its page and in the chain.
+
+    Undo removes the message.
+    """
     save_route_as(SYSTEM, None, RouteSpec("look", (CandidateSpec("gem", "x-1"),)))
     lab.model = reader("application/pdf")
     found = probe_nightly(gem)
@@ -148,7 +151,7 @@ def test_a_model_that_stopped_reading_is_told_wherever_somebody_looks(admin: Cli
 
 
 def test_a_model_that_reads_more_is_told_too(admin: Client, gem: Service) -> None:
-    """The message is shown but is not a warning of any chain."""
+    """A new capability is shown but is not a warning of any chain."""
     set_cell(SYSTEM, gem, ("input", "vision"), supported=False, source=Source.CATALOGUE)
     save_route_as(SYSTEM, None, RouteSpec("look", (CandidateSpec("gem", "x-1"),)))
     probe_nightly(Service.objects.get(service_id="gem"))
@@ -160,7 +163,7 @@ def test_a_model_that_reads_more_is_told_too(admin: Client, gem: Service) -> Non
 
 
 def test_what_is_unclear_at_night_changes_nothing(gem: Service, lab: Lab) -> None:
-    """A night in which the model does not answer even a text changes nothing either."""
+    """An unclear probe changes nothing, nor does one in which the model does not answer even a text."""
     lab.model = reader(unclear_about="application/pdf")
     before = Revision.objects.count()
     assert probe_nightly(gem).unclear == ("file",)
@@ -171,7 +174,7 @@ def test_what_is_unclear_at_night_changes_nothing(gem: Service, lab: Lab) -> Non
 
 
 def test_what_an_administrator_declared_is_doubted_and_stays(gem: Service, lab: Lab) -> None:
-    """The nightly probe does not overrule a person."""
+    """The nightly probe does not overrule a declared capability."""
     set_cell(SYSTEM, gem, ("input", "file"), supported=True)
     lab.model = reader("application/pdf")
     probe_nightly(Service.objects.get(service_id="gem"))
@@ -180,7 +183,7 @@ def test_what_an_administrator_declared_is_doubted_and_stays(gem: Service, lab: 
 
 
 def test_the_command_probes_the_chosen_or_the_named(gem: Service, lab: Lab) -> None:
-    """It prints one line per service. An unknown id is rejected before any call."""
+    """The command prints one line per service. An unknown id is rejected before any call."""
     out = io.StringIO()
     call_command("probe_services", stdout=out)
     assert out.getvalue() == ""

@@ -28,7 +28,7 @@ def request_row(db: Any) -> RequestLog:
 
 
 def test_every_operation_has_a_name_that_its_column_holds() -> None:
-    """Its surface is the log's column value."""
+    """Every operation's surface has a name and fits into the log's column."""
     surfaces = {door.surface for door in OPERATION_APIS.values()}
     assert surfaces == set(OPERATION_NAMES)
     assert len(surfaces) == len(OPERATIONS)
@@ -37,7 +37,7 @@ def test_every_operation_has_a_name_that_its_column_holds() -> None:
 
 @pytest.mark.parametrize("language", WORDS)
 def test_the_page_names_the_operation(admin: Client, request_row: RequestLog, language: str) -> None:
-    """The page shows neither a prefix nor a simulation, which exist only for chat."""
+    """The page of an embeddings request shows neither a prefix nor a simulation, which exist only for chat."""
     admin.defaults["HTTP_ACCEPT_LANGUAGE"] = language
     page = admin.get(reverse("request", args=[request_row.pk])).content.decode()
     for word in WORDS[language]:
@@ -48,7 +48,7 @@ def test_the_page_names_the_operation(admin: Client, request_row: RequestLog, la
 
 @pytest.mark.parametrize("language", WORDS)
 def test_the_list_names_it_and_finds_it_by_its_surface(admin: Client, request_row, language) -> None:
-    """The list does not call it text only."""
+    """The list names the operation of a request, and the search finds it by its surface."""
     admin.defaults["HTTP_ACCEPT_LANGUAGE"] = language
     page = admin.get(reverse("requests"), {"q": "surface:v1/embeddings"}).content.decode()
     assert WORDS[language][0] in page

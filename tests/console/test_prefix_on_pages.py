@@ -54,7 +54,7 @@ def page_of(browser: Client, request_id: str, language: str = "en") -> str:
 
 
 def test_a_request_s_page_says_that_the_prefix_was_kept(admin: Client, key: str) -> None:
-    """The second turn stays below the limit. The first turn has no prefix."""
+    """A second turn below the limit keeps the prefix. A first turn has none."""
     first, second = say(key, 1), say(key, 2)
     assert "This request starts its conversation, so there is no prefix to keep." in page_of(admin, first)
     assert "Prefix kept: earlier turns are sent unchanged." in page_of(admin, second)
@@ -62,7 +62,7 @@ def test_a_request_s_page_says_that_the_prefix_was_kept(admin: Client, key: str)
 
 
 def test_a_request_s_page_says_where_a_full_limit_broke_the_prefix(admin: Client, key: str) -> None:
-    """With a limit of two, the third image changes the first message with an image, which follows the directive."""
+    """With a limit of two, the third image breaks the prefix at the first message with an image."""
     set_limit(2)
     say(key, 2)
     third = say(key, 3)
@@ -82,7 +82,7 @@ def test_after_a_break_the_prefix_holds_for_half_a_limit(admin: Client, key: str
 
 
 def test_without_files_the_prefix_is_kept_and_nothing_is_stored_for_it(admin: Client, key: str) -> None:
-    """No conversation and no prefix are stored."""
+    """Without files the prefix is kept, and nothing is stored for it."""
     answer = post(key, {"model": "echo-vision", "messages": [{"role": "user", "content": "hello"}]})
     row = logged(answer["x-request-id"])
     assert (row.conversation, row.prefix) == (None, None)
@@ -90,14 +90,14 @@ def test_without_files_the_prefix_is_kept_and_nothing_is_stored_for_it(admin: Cl
 
 
 def test_another_language_breaks_the_prefix_at_its_beginning(admin: Client, key: str) -> None:
-    """The language directive is in the first message."""
+    """Another language breaks the prefix at the first message, which has the language directive."""
     say(key, 1)
     second = say(key, 2, language="zh")
     assert "Prefix broken at message 1, because the language" in page_of(admin, second)
 
 
 def test_other_agents_of_the_administrator_break_it_where_they_are_named(admin: Client, key: str) -> None:
-    """The description of the first image, in the message after the directive, lists one agent more."""
+    """A new agent breaks the prefix at the description of an image, which lists the agents that can read it."""
     say(key, 1, model="echo-text")
     save_agent(SYSTEM, Agent(agent_id="painter", service=Service.objects.get(service_id="vision-model")))
     snapshot.refresh()
@@ -106,7 +106,7 @@ def test_other_agents_of_the_administrator_break_it_where_they_are_named(admin: 
 
 
 def test_a_file_that_is_gone_breaks_the_prefix_where_it_stood(admin: Client, key: str) -> None:
-    """The reason is that the file's content cannot be read."""
+    """A deleted file breaks the prefix at its message, because its content cannot be read."""
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     look = {"role": "user", "content": [image(f"artifact:{row.pk}")]}
     more = [{"role": "assistant", "content": "I see"}, {"role": "user", "content": "and now?"}]
@@ -121,7 +121,7 @@ def test_a_file_that_is_gone_breaks_the_prefix_where_it_stood(admin: Client, key
 
 
 def test_a_conversation_that_the_log_does_not_know_is_not_judged(admin: Client, key: str) -> None:
-    """The log has no earlier request of this conversation to this model."""
+    """Without an earlier request of the conversation to this model, the prefix is unknown."""
     say(key, 1, model="echo-text")
     assert "Prefix unknown" in page_of(admin, say(key, 2))
 
@@ -144,7 +144,7 @@ def test_a_conversation_that_the_log_does_not_know_is_not_judged(admin: Client, 
 def test_preview_and_simulation_say_what_one_more_file_would_change(
     admin: Client, demo: None, most: int, language: str, sentence: str
 ) -> None:
-    """Both name the effect of the next file for each model."""
+    """Preview and simulation name the effect of the next file on the prefix, for each model."""
     set_limit(most)
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     shown = words_on(admin, reverse("artifact", args=[row.pk]) + "?service=echo-vision&fragment=card", language)

@@ -34,7 +34,7 @@ def save(admin: Client, row: Service, **price: str) -> str:
 
 
 def test_the_listed_price_has_its_source(admin: Client) -> None:
-    """The listed price is shown above the fields that replace it."""
+    """A service's page shows the listed price above the fields that replace it."""
     make()
     assert "Listed: 2.5 in, 10 out (USD; genai-prices 0." in text_of(admin.get("/services/svc/"))
 
@@ -51,7 +51,7 @@ IN_CHINESE = (
 
 @pytest.mark.parametrize(("language", "sentence"), [("en", CONTESTED), ("zh-hans", IN_CHINESE)])
 def test_a_contested_price_is_shown_with_every_lists_amounts(admin: Client, language: str, sentence: str) -> None:
-    """It is shown on the service's page and at a request's cost, until the administrator sets a price."""
+    """A contested price is shown on the service's page and at a request's cost, until the administrator sets one."""
     row = make("https://api.mistral.ai/v1", "magistral-medium-latest")
     snapshot.refresh()
     facts = RequestFacts("req_cost", timezone.now(), "v1", agent="text-agent", usage=Usage(1000, 100))
@@ -71,7 +71,7 @@ def test_a_contested_price_is_shown_with_every_lists_amounts(admin: Client, lang
 
 
 def test_lists_that_agree_are_named(admin: Client) -> None:
-    """Nothing is marked as contested."""
+    """If the price lists agree, they are named and nothing is marked as contested."""
     make("https://api.openai.com/v1", "gpt-4o")
     page = text_of(admin.get("/services/svc/"))
     assert f"{SOURCE}, LiteLLM 1.109.1, models.dev 2026-08-18 agree" in page
@@ -83,7 +83,10 @@ def test_a_model_that_no_list_has_says_so(admin: Client) -> None:
 
 
 def test_an_administrators_price_is_kept_exported_and_undone(admin: Client) -> None:
-    """The currency is upper-cased and numbers are stored as numbers. Empty fields restore the listed price."""
+    """An administrator's price is stored as numbers with an upper-case currency.
+
+    Empty fields restore the listed price.
+    """
     row = make()
     save(admin, row, **OWN)
     price = {"currency": "CNY", "input": 2, "output": 8.5, "cacheRead": 0.4}
@@ -108,14 +111,14 @@ def test_an_administrators_price_is_kept_exported_and_undone(admin: Client) -> N
     ],
 )
 def test_a_price_that_cannot_be_is_named_at_its_field(admin: Client, wrong: dict[str, str], sentence: str) -> None:
-    """Nothing of the form is saved."""
+    """An invalid price is reported at its field, and nothing of the form is saved."""
     row = make()
     assert sentence in save(admin, row, **{**OWN, **wrong})
     assert Service.objects.get(pk=row.pk).price == {}
 
 
 def test_each_attempt_says_what_it_took(admin: Client, text_agent: AgentProgram) -> None:
-    """This includes an attempt that was billed without an answer, on the request's page and in the API."""
+    """Each attempt has its cost on the request's page and in the API, including one billed without an answer."""
     make()
     snapshot.refresh()
     one = Try(0.0, 5.0, "empty_content", 200, usage=Usage(1000, 0))
@@ -135,7 +138,7 @@ def test_each_attempt_says_what_it_took(admin: Client, text_agent: AgentProgram)
 
 
 def test_a_request_says_what_it_cost(admin: Client, text_agent: AgentProgram) -> None:
-    """The page and the API include what the cache saved."""
+    """A request's cost on the page and in the API includes what the cache saved."""
     make()
     snapshot.refresh()
     facts = RequestFacts(

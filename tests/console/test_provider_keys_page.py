@@ -66,7 +66,7 @@ def names_and_kinds() -> list[tuple[str, KeyKind, bool]]:
 
 
 def test_a_key_is_added_named_switched_off_and_removed_and_each_is_a_revision_that_undo_takes_back(admin, pool):
-    """History and the audit log name the action and the key's name. Undo needs no plaintext."""
+    """Every change of a provider's keys is a revision and an audit event, and Undo needs no plaintext."""
     stored = KeyKind.STORED
     assert names_and_kinds() == [("1", stored, True), ("2", stored, True), ("billing", stored, True)]
     change(admin, "2", "team")
@@ -85,7 +85,7 @@ def test_a_key_is_added_named_switched_off_and_removed_and_each_is_a_revision_th
 
 
 def test_no_page_no_history_and_no_export_holds_a_key(admin, pool):
-    """Only the last four characters are shown on the provider's page."""
+    """Only the last four characters of a key are shown; no page, history or export has the key."""
     change(admin, "2", "team")
     held = json.dumps(
         [list(Revision.objects.values("snapshot", "changes")), list(AuditEvent.objects.values("details"))]
@@ -117,7 +117,7 @@ def test_no_page_no_history_and_no_export_holds_a_key(admin, pool):
     ],
 )
 def test_what_cannot_be_added_says_why_and_shows_the_form_again(admin, pool, fields, sentence):
-    """The response is 422 with the form open. Nothing is written, and the submitted key is not echoed."""
+    """An invalid key gets 422 with the form open. Nothing is written, and the submitted key is not echoed."""
     before = Revision.objects.count()
     page = add(admin, **fields)
     assert page.status_code == 422
@@ -128,13 +128,13 @@ def test_what_cannot_be_added_says_why_and_shows_the_form_again(admin, pool, fie
 
 
 def test_a_key_from_the_environment_takes_the_next_number(admin, pool):
-    """The number follows those of stored keys, because an export names a variable for each of them."""
+    """The variable's number follows those of stored keys, because an export names a variable for each of them."""
     add(admin, key_act="env", name="from outside")
     assert rows.read().provider("pool").keys[-1].variable == "LLM_PROVIDER_POOL_API_KEY_4"
 
 
 def test_stored_keys_stay_behind_when_the_address_moves_to_another_origin(admin, pool):
-    """Each key was given for the old origin, so it must not be sent to another."""
+    """Stored keys are bound to their origin, so a new origin gets none of them."""
     row = Provider.objects.get(name="pool")
     form = {"endpoint": "https://api.openai.com/v1", "protocol": "openai", "default_model": "lab", "enabled": "on"}
     admin.post("/providers/pool/", {**form, "proxy": "default", "key_act": "keep", "version": row.version})
@@ -143,7 +143,7 @@ def test_stored_keys_stay_behind_when_the_address_moves_to_another_origin(admin,
 
 
 def test_each_key_is_tested_and_what_came_of_it_stands_in_its_line(admin, pool, lab):
-    """A rejected key is named with what to do. A single key can be tested, too."""
+    """Testing the keys names a rejected one with what to do. A single key can be tested, too."""
     lab.play({f"pool/{SECOND}": 401})
     page = text_of(admin.post("/providers/pool/keys/test/", headers=HTMX))
     assert '<b>Key 2</b> <span class="chip bad">401</span>' in page
@@ -157,7 +157,7 @@ def test_each_key_is_tested_and_what_came_of_it_stands_in_its_line(admin, pool, 
 
 
 def test_a_key_that_rests_says_until_when_and_a_test_that_answers_ends_its_rest(admin, pool, lab):
-    """Cooldown is per key and per process."""
+    """A key in cooldown shows until when; a successful test ends it. Cooldown is per key and per process."""
     keys = {key.name: PoolKey(key.name, key.mark) for key in snapshot.current().provider_keys["pool"].every}
     process_run_context().pools.record("pool", keys["billing"], Failure(Fault.HTTP_401, "no", 401))
     page = text_of(admin.get("/providers/pool/"))
@@ -170,7 +170,7 @@ def test_a_key_that_rests_says_until_when_and_a_test_that_answers_ends_its_rest(
 
 
 def test_last_use_and_last_refusal_come_from_the_log(admin, pool):
-    """A try without a key's name dates from before there were several keys, and counts for the first."""
+    """A logged try without a key's name dates from before there were several keys, and counts for the first."""
     request = RequestLog.objects.create(id="r1", started_at=timezone.now(), outcome="ok", status=200)
     tries = [{"outcome": "http_429", "key": "2"}, {"outcome": "ok", "key": "billing"}]
     named = {"request": request, "provider": "pool", "at": timezone.now(), "outcome": "ok"}
@@ -181,7 +181,7 @@ def test_last_use_and_last_refusal_come_from_the_log(admin, pool):
 
 
 def test_a_request_shows_which_keys_were_tried(admin, pool):
-    """Keys are shown by name in the summary, the waterfall and the attempts. A failed request says what to do."""
+    """A request shows its keys by name in the summary, the waterfall and the attempts."""
     request = RequestLog.objects.create(id="r1", started_at=timezone.now(), outcome="ok", status=200, task_type="t")
     tries = [
         {"outcome": "http_401", "status": 401, "key": "2", "startedMs": 0, "durationMs": 9},
@@ -198,7 +198,7 @@ def test_a_request_shows_which_keys_were_tried(admin, pool):
 
 
 def test_a_viewer_sees_how_the_keys_do_and_can_change_nothing(viewer, pool):
-    """The viewer sees the table without buttons, and a POST gets 403."""
+    """A viewer sees the keys' table without buttons, and a POST gets 403."""
     page = text_of(viewer.get("/providers/pool/"))
     assert "billing" in page
     assert "Test each key" not in page

@@ -32,7 +32,7 @@ def form_of(row: Provider, **changed: str) -> dict[str, str]:
 
 
 def test_the_list_says_which_providers_cannot_be_called_and_why(admin: Client) -> None:
-    """A provider without a key is named first, and its line says which variable to set."""
+    """The list names providers without a key first, and their line says which variable to set."""
     page = text_of(admin.get("/providers/"))
     assert "Cannot be called: openai, anthropic, example (3 of 4)." in page
     assert "No key. Set LLM_PROVIDER_OPENAI_API_KEY in the environment, or store a key here." in page
@@ -49,7 +49,7 @@ def test_the_list_says_which_providers_cannot_be_called_and_why(admin: Client) -
     ],
 )
 def test_the_list_is_filtered_by_words_protocol_and_state(admin: Client, query: str, shown: str, hidden: str) -> None:
-    """For htmx the response is only the table."""
+    """The list of providers can be filtered; for htmx the response is only the table."""
     page = text_of(admin.get(f"/providers/?{query}", headers=HTMX))
     assert shown in page
     assert hidden not in page
@@ -64,7 +64,10 @@ def test_the_list_takes_the_same_queries_for_three_and_for_thirty_providers(admi
 
 
 def test_the_page_links_to_the_routes_that_use_the_provider(admin: Client) -> None:
-    """Services are linked, too. Fire drills are last, so that loading them does not move the rest."""
+    """A provider's page links to its routes and services.
+
+    Fire drills are last, so that loading them does not move the rest.
+    """
     html = admin.get("/providers/echo/").content.decode()
     assert 'href="/routes/design/"' in html
     assert html.index('aria-labelledby="routes"') < html.index('hx-get="/providers/echo/drill/"')
@@ -91,7 +94,7 @@ def test_a_refused_key_is_not_echoed_back(admin: Client) -> None:
 
 
 def test_saving_keeps_compatibility_options_and_timeouts_as_data(admin: Client) -> None:
-    """Values that differ from the default are stored with their type. Empty ones are not stored."""
+    """Options and timeouts that differ from the default are stored with their type. Empty ones are not stored."""
     row = Provider.objects.get(name="openai")
     more = {"quirk_stream_usage": "false", "quirk_drop_params": "top_p, seed", "timeout_connect": "3.5"}
     admin.post("/providers/openai/", form_of(row, **more))
@@ -101,7 +104,7 @@ def test_saving_keeps_compatibility_options_and_timeouts_as_data(admin: Client) 
 
 
 def test_a_wrong_entry_keeps_everything_typed_and_answers_422(admin: Client) -> None:
-    """The other entries of the form are kept, and nothing is written."""
+    """A form with an invalid entry gets 422 with all entries kept, and nothing is written."""
     row = Provider.objects.get(name="openai")
     answer = admin.post("/providers/openai/", form_of(row, endpoint="api.openai.com", display_name="My OpenAI"))
     assert answer.status_code == 422
@@ -114,14 +117,14 @@ def test_a_wrong_entry_keeps_everything_typed_and_answers_422(admin: Client) -> 
     "endpoint", ["https://[127.0.0.1]/v1", "https://[::1/v1", "https://a:99999/v1", "https://[v1.x]/"]
 )
 def test_an_address_that_nobody_can_read_is_a_mistake_in_the_form(admin: Client, endpoint: str) -> None:
-    """This also holds for a submission with a key, which is bound to an origin."""
+    """An endpoint that cannot be parsed gets 422, also if a key is submitted with it."""
     row = Provider.objects.get(name="openai")
     answer = admin.post("/providers/openai/", form_of(row, endpoint=endpoint, key_act="set", key=SECRET))
     assert (answer.status_code, SECRET in text_of(answer)) == (422, False)
 
 
 def test_what_somebody_else_changed_meanwhile_is_shown_beside_ones_own(admin: Client) -> None:
-    """The response is 409 with both versions. Saving that page overwrites the other change."""
+    """Saving over another person's change gets 409 with both versions. Saving that page again overwrites it."""
     row = Provider.objects.get(name="openai")
     admin.post("/providers/openai/", form_of(row, default_model="gpt-theirs"))
     answer = admin.post("/providers/openai/", form_of(row, default_model="gpt-mine"))
@@ -134,7 +137,7 @@ def test_what_somebody_else_changed_meanwhile_is_shown_beside_ones_own(admin: Cl
 
 
 def test_a_provider_in_use_cannot_be_deleted_and_the_page_says_who_uses_it(admin: Client) -> None:
-    """The button is disabled with the same message that the action raises."""
+    """A provider in use cannot be deleted; the button is disabled with the action's own message."""
     page = text_of(admin.get("/providers/echo/"))
     assert "Task routes still use this provider:" in page
     admin.post("/providers/echo/delete/")
@@ -152,7 +155,7 @@ def test_deleting_offers_undo_and_undo_brings_the_provider_back_with_its_key(adm
 
 
 def test_several_providers_are_switched_as_one_revision(admin: Client) -> None:
-    """Undo reverts all of them."""
+    """Several providers are switched as one revision, and Undo reverts all of them."""
     before = Revision.objects.count()
     answer = admin.post("/switch/providers/", {"name": ["openai", "anthropic"], "enabled": "0"})
     assert Provider.objects.filter(enabled=False).count() == 2
@@ -162,7 +165,7 @@ def test_several_providers_are_switched_as_one_revision(admin: Client) -> None:
 
 
 def test_testing_a_connection_says_what_came_of_it_and_how_long_it_took(admin: Client) -> None:
-    """The embedded provider answers. One without a key is not called, and the page says what to do."""
+    """A connection test shows the time of an answer. A provider without a key is not called."""
     said = text_of(admin.post("/providers/echo/test/", headers=HTMX))
     assert "echo answered in" in said
     said = text_of(admin.post("/providers/openai/test/", headers=HTMX))
@@ -171,7 +174,7 @@ def test_testing_a_connection_says_what_came_of_it_and_how_long_it_took(admin: C
 
 
 def test_adding_a_provider_is_one_flow_from_preset_to_services_and_aliases(admin: Client) -> None:
-    """Preset, key, models, then services with capabilities from the catalogue and an alias as one revision."""
+    """A provider is added in one flow: preset, key, models, then services and aliases as one revision."""
     page = text_of(admin.get("/new/provider/?preset=deepseek"))
     assert "https://api.deepseek.com" in page
     data = {"name": "deepseek", "endpoint": "https://api.deepseek.com", "protocol": "openai"}
@@ -192,13 +195,13 @@ def test_adding_a_provider_is_one_flow_from_preset_to_services_and_aliases(admin
 
 
 def test_fetching_models_offers_those_the_provider_lists(admin: Client) -> None:
-    """The models become lines; those that are services already say so."""
+    """Fetched models become lines; those that are services already say so."""
     page = text_of(admin.post("/providers/echo/models/", {"act": "fetch"}))
     assert "is already echo-vision" in page
 
 
 def test_an_id_that_is_taken_is_told_at_its_line(admin: Client) -> None:
-    """The response is 422, and nothing is created."""
+    """A service id that is taken gets 422 at its line, and nothing is created."""
     lines = {"act": "make", "model": "m", "use-0": "on", "id-0": "vision-model", "caps-0": "input:text"}
     answer = admin.post("/providers/echo/models/", lines)
     assert answer.status_code == 422
@@ -206,7 +209,7 @@ def test_an_id_that_is_taken_is_told_at_its_line(admin: Client) -> None:
 
 
 def test_a_viewer_reads_providers_and_changes_nothing(admin: Client, viewer: Client) -> None:
-    """Every changing address gets 403, and the pages have no such buttons."""
+    """A viewer gets 403 from every address that changes a provider, and the pages have no such buttons."""
     page = text_of(viewer.get("/providers/echo/"))
     assert "Only administrators can change this." in page
     assert "Test connection" not in page
@@ -217,13 +220,13 @@ def test_a_viewer_reads_providers_and_changes_nothing(admin: Client, viewer: Cli
 
 @pytest.mark.parametrize("address", ["/providers/", "/matrix/", "/services/", "/agents/"])
 def test_a_boosted_link_gets_the_whole_page_and_a_search_the_fragment(admin: Client, address: str) -> None:
-    """The navigation swaps `#main`, so it must be in the response. A search swaps only the list."""
+    """A boosted link needs `#main`, which the navigation swaps. A search swaps only the list."""
     assert 'id="main"' in text_of(admin.get(address, headers={**HTMX, "HX-Boosted": "true"}))
     assert 'id="main"' not in text_of(admin.get(address, headers=HTMX))
 
 
 def test_a_preset_that_needs_no_key_gives_a_provider_without_one(admin: Client) -> None:
-    """With the preset for Ollama, "needs no key" is selected and is also the default of the form."""
+    """The preset for Ollama selects "needs no key", which also applies without a choice in the form."""
     assert admin.get("/new/provider/?preset=ollama").context["form"]["key_act"].value() == "none"
     assert admin.get("/new/provider/?preset=deepseek").context["form"]["key_act"].value() == "set"
     new = {"name": "ollama", "endpoint": "http://127.0.0.1:11434/v1", "protocol": "openai", "default_model": "llama3.2"}
@@ -232,7 +235,10 @@ def test_a_preset_that_needs_no_key_gives_a_provider_without_one(admin: Client) 
 
 
 def test_a_new_provider_is_offered_the_models_of_its_preset_without_a_call(admin: Client) -> None:
-    """The default model is selected. Once there are services, only fetched or entered models are offered."""
+    """A new provider is offered its preset's models.
+
+    Once there are services, only fetched or entered ones are offered.
+    """
     admin.post(
         "/new/provider/?preset=deepseek",
         {
@@ -253,7 +259,7 @@ def test_a_new_provider_is_offered_the_models_of_its_preset_without_a_call(admin
 
 
 def test_a_preset_whose_provider_is_there_without_a_key_offers_to_give_it_one(admin: Client) -> None:
-    """The key is stored at the existing provider instead of creating a second one, and its models are next."""
+    """A preset whose provider exists without a key stores the key there instead of creating a second provider."""
     page = text_of(admin.get("/new/provider/?preset=openai"))
     assert "openai already exists, without a key" in page
     assert "openai-2" not in page
@@ -268,7 +274,7 @@ def test_a_preset_whose_provider_is_there_without_a_key_offers_to_give_it_one(ad
 
 
 def test_a_key_that_is_missing_or_none_is_told_where_it_is_given(admin: Client) -> None:
-    """The response is 422, and the provider keeps its key source."""
+    """A missing or invalid key gets 422, and the provider keeps its key source."""
     address = "/new/provider/?preset=openai"
     for given in ({"key_act": "set"}, {"key_act": "env", "key_variable": "HOME"}, {"key": "sk-abc****wxyz"}):
         answer = admin.post(address, {"provider": "openai", **given})
@@ -278,7 +284,7 @@ def test_a_key_that_is_missing_or_none_is_told_where_it_is_given(admin: Client) 
 
 
 def test_a_new_provider_takes_its_key_from_the_variable_that_is_named(admin: Client) -> None:
-    """One control chooses the source of the key and shows the field for it."""
+    """A new provider can take its key from the environment variable that the form names."""
     new = {"name": "spare", "endpoint": "https://spare.example/v1", "protocol": "openai", "default_model": "m"}
     admin.post("/new/provider/?own=1", {**new, "key_act": "env", "key_variable": "LLM_PROVIDER_SPARE_API_KEY"})
     row = Provider.objects.get(name="spare")
@@ -286,7 +292,7 @@ def test_a_new_provider_takes_its_key_from_the_variable_that_is_named(admin: Cli
 
 
 def test_a_test_offers_the_options_that_an_unknown_host_took(admin: Client) -> None:
-    """The test leaves out what the host rejects until it answers.
+    """A test of an unknown host leaves out the options it rejects until it answers.
 
     The form is prefilled with the result, nothing is stored.
     """

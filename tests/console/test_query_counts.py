@@ -66,7 +66,7 @@ def add_everything() -> None:
 
 @pytest.mark.parametrize("address", QUERIES)
 def test_a_page_asks_so_often_however_much_there_is(admin: Client, address: str) -> None:
-    """The number equals the table's, with few rows and with many."""
+    """A page makes as many queries as the table says, with few rows and with many."""
     assert queries_of(admin, address) == QUERIES[address]
     add_everything()
     assert queries_of(admin, address) == QUERIES[address]

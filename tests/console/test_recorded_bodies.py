@@ -64,7 +64,7 @@ def held(answer: Any) -> str:
 def test_a_viewer_s_page_neither_fetches_nor_holds_a_recorded_body(
     key: str, address: str, headers: Any, viewer: Client
 ) -> None:
-    """The column is in no statement, and the marker is in no context variable and not in the HTML."""
+    """On a viewer's page no statement reads the body, and no context variable or HTML contains it."""
     with asked_of_the_log() as said:
         answer = viewer.get(address, headers=headers)
     assert answer.status_code == 200
@@ -74,7 +74,7 @@ def test_a_viewer_s_page_neither_fetches_nor_holds_a_recorded_body(
 
 
 def test_naming_the_body_on_a_viewer_s_page_fetches_nothing(key: str, viewer: Client) -> None:
-    """A template without a permission check gets None and causes no query."""
+    """A template without a permission check gets None for the body and causes no query."""
     answer = viewer.get("/requests/req_kept/")
     with asked_of_the_log() as said:
         assert answer.context["row"].body is None
@@ -82,7 +82,7 @@ def test_naming_the_body_on_a_viewer_s_page_fetches_nothing(key: str, viewer: Cl
 
 
 def test_a_viewer_is_told_who_may_read_the_message(key: str, viewer: Client) -> None:
-    """The page does not say whether there is a recorded message, since it was not queried."""
+    """A viewer's page does not say whether a message was recorded, since it was not queried."""
     text = text_of(viewer.get("/requests/req_kept/"))
     assert "shown to editors and administrators only" in text
     assert "not recorded" not in text
@@ -91,7 +91,7 @@ def test_a_viewer_is_told_who_may_read_the_message(key: str, viewer: Client) -> 
 
 @pytest.mark.parametrize("address", ["/requests/req_kept/", "/simulate/?request=req_kept"])
 def test_an_administrator_reads_what_was_recorded(key: str, address: str, admin: Client) -> None:
-    """The message is on the request's page and in the form that simulates it again."""
+    """An administrator sees the recorded message on the request's page and in the form that simulates it again."""
     with asked_of_the_log() as said:
         answer = admin.get(address)
     assert [sql for sql in said if COLUMN in sql]

@@ -22,7 +22,7 @@ def repeated(key: str) -> tuple[Any, Any]:
 
 
 def test_its_page_names_the_original_and_says_that_nobody_was_asked(admin: Client, repeated: Any) -> None:
-    """The page has a link to the original and no cost."""
+    """The page of a repeated call has a link to the original and no cost."""
     original, row = repeated
     for language, words in (("en", "No model was called again."), ("zh-hans", "没有再次调用模型。")):
         with translation.override(language):
@@ -34,13 +34,13 @@ def test_its_page_names_the_original_and_says_that_nobody_was_asked(admin: Clien
 
 
 def test_the_list_shows_it_as_a_replay(admin: Client, repeated: Any) -> None:
-    """The list shows "replay" in place of the chain."""
+    """The list shows "replay" in place of a repeated call's chain."""
     text = admin.get("/requests/").content.decode()
     assert f'<span class="sr">{repeated[0].pk}: </span><span class="chip ok">replay</span>' in text
 
 
 def test_the_agents_api_names_the_original(caller: Any, repeated: Any, key: str) -> None:
-    """The id of the original is in `answer.replayOf`."""
+    """The API names the original of a repeated call in `answer.replayOf`."""
     found = AgentProgram("text-agent", key).get(f"/requests/{repeated[1].pk}").json()
     assert found["answer"] == {"replayOf": repeated[0].pk}
     assert found["attempts"] == []

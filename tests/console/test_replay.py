@@ -18,7 +18,10 @@ def page(request_id: str, browser: Client) -> str:
 
 
 def test_a_recorded_request_is_asked_again_with_its_words_and_files(key: str, admin, viewer):
-    """An administrator finds the message and the artifact in the panel; a viewer never sees the message."""
+    """An administrator can simulate a recorded request again with its message and files.
+
+    A viewer never sees the message.
+    """
     installation.record_bodies(SYSTEM, True)
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     part = {"type": "file", "file": {"file_id": row.ref}}
@@ -32,7 +35,7 @@ def test_a_recorded_request_is_asked_again_with_its_words_and_files(key: str, ad
 
 
 def test_a_recorded_request_whose_file_is_gone_is_asked_again_without_it(key: str, admin):
-    """The simulation shows what the same call would send now: that the file is gone."""
+    """Simulating a recorded request whose file was deleted shows that the file is gone, as the same call now would."""
     installation.record_bodies(SYSTEM, True)
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     response = post(key, said({"type": "file", "file": {"file_id": row.ref}}, model="task:design"))
@@ -43,7 +46,10 @@ def test_a_recorded_request_whose_file_is_gone_is_asked_again_without_it(key: st
 
 
 def test_a_request_that_was_not_recorded_is_asked_again_with_its_files(key: str, admin, viewer):
-    """The log knows the artifacts without the messages. A viewer gets stand-ins of the same kind and size."""
+    """Without recorded messages, the log still knows the artifacts.
+
+    A viewer gets stand-ins of the same kind and size.
+    """
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     part = {"type": "file", "file": {"file_id": row.ref}}
     response = post(key, said({"type": "text", "text": "Which colour is noon?"}, part, model="task:design"))

@@ -54,7 +54,7 @@ def request_row(db: Any) -> RequestLog:
 def test_a_request_s_page_shows_what_the_model_made(
     admin: Client, request_row: RequestLog, language: str, words: list[str]
 ) -> None:
-    """An artifact has a link and a thumbnail. Without one the page says why, and never contains the data itself."""
+    """Generated media have a link and a thumbnail if stored; otherwise the page says why not."""
     kept = store_bytes(SYSTEM, PICTURE, filename="image.png")
     known = {"kind": "image", "mimeType": "image/png", "size": 70, "elsewhere": False}
     made = [{**known, "artifactId": kept.pk}, {**known, "artifactId": None}, {**known, "artifactId": "gone"}]
@@ -83,7 +83,7 @@ def words_on(browser: Client, row: RequestLog) -> str:
 def test_a_request_s_page_says_why_it_stopped_and_what_was_counted(
     admin: Client, request_row: RequestLog, language: str, words: list[str]
 ) -> None:
-    """The page has our finish reason, the provider's with its explanation, token details, tier and fingerprint."""
+    """A request's page has our finish reason, the provider's with its explanation, token details and the tier."""
     admin.defaults["HTTP_ACCEPT_LANGUAGE"] = language
     text = words_on(admin, request_row)
     for word in (*words, "length", "MODEL_PAUSED", "bio: It could do harm.", "fp_7"):

@@ -49,7 +49,7 @@ def test_a_search_written_down_is_read_back_as_it_was(said: dict[str, str]) -> N
 
 @given(st.text())
 def test_whatever_is_typed_is_read_without_an_error(typed: str) -> None:
-    """Invalid input becomes problems or text, never an exception; only known keys are kept."""
+    """Invalid search text becomes problems or text, never an exception; only known keys are kept."""
     search = parse(typed, NOW)
     assert {key for key, _ in search.values} <= set(KEYS)
 
@@ -59,7 +59,7 @@ def test_whatever_is_typed_is_read_without_an_error(typed: str) -> None:
     [("color:red", "color"), ("since:soon", "soon"), ("status:$$", "$$"), ("task:", "task")],
 )
 def test_a_word_that_makes_no_sense_is_named(typed: str, problem: str) -> None:
-    """The problem names the word, and the rest of the search works."""
+    """A problem names the invalid word, and the rest of the search works."""
     search = parse(f"{typed} agent:a", NOW)
     assert problem in search.problems[0]
     assert search.values == (("agent", "a"),)
@@ -126,7 +126,7 @@ def ids(admin: Client, query: str, **place: str) -> list[str]:
 
 
 def test_each_key_of_the_search_narrows_the_list(admin: Client) -> None:
-    """The keys are status, task, provider (of any attempt), agent, time, and the start of an id."""
+    """The list can be searched by status, task, provider of any attempt, agent, time, and the start of an id."""
     design()
     logged("req_bad", 190, outcome="upstream_auth", status=502, agent="vision-agent", task_type="planning")
     logged("req_good", 3, provider="echo", model="echo-text")
@@ -145,7 +145,10 @@ def test_each_key_of_the_search_narrows_the_list(admin: Client) -> None:
 
 
 def test_a_key_that_leaked_finds_what_was_asked_with_it(demo: None, admin: Client) -> None:
-    """The key's public part or the whole key finds them, including calls as an agent that the key's agent created."""
+    """A leaked key's public part or the whole key finds its requests.
+
+    They include calls as an agent that the key's agent created.
+    """
     key = key_of("vision-agent")
     owner, mine = Agent.objects.get(agent_id="vision-agent"), {"key": key.split("_")[1]}
     for number, agent, fields in ((1, "vision-agent", mine), (2, "vision-agent", {"key": "another1"})):
@@ -168,7 +171,7 @@ def test_a_key_that_leaked_finds_what_was_asked_with_it(demo: None, admin: Clien
     ],
 )
 def test_the_word_that_is_typed_is_completed_and_what_stands_before_it_stays(typed: str, expected: list[str]) -> None:
-    """Keys and values are suggested, those that start with the typed text first. Text before it is kept."""
+    """Keys and values are suggested for the typed word, those that start with it first. Text before it is kept."""
     found = suggest(typed, {"task": ["old design", "planning", "design"]})
     assert [each.replace('"', "") for each in found] == [each.replace('"', "") for each in expected]
 
@@ -188,7 +191,7 @@ def test_newer_requests_are_counted_once_and_told_once(admin: Client) -> None:
 
 
 def test_pages_follow_each_other_without_a_gap_or_a_repeat(admin: Client) -> None:
-    """The pages contain every row once, also if many began at the same time, and lead back to newer ones."""
+    """The pages of requests contain every row once, also if many began at the same time."""
     moment = timezone.now()
     RequestLog.objects.bulk_create(
         RequestLog(
@@ -242,7 +245,7 @@ PLANS = [
 @pytest.mark.sqlite
 @pytest.mark.parametrize(("typed", "index"), PLANS)
 def test_every_kind_of_search_goes_along_an_index(db: None, typed: str, index: str) -> None:
-    """SQLite's plan names the index, and only rows collected by id are sorted."""
+    """Every search uses an index of SQLite, and only rows collected by id are sorted."""
     logged("req_4")
     rows = search.filter_rows(parse(typed), timezone.now()).order_by("-started_at", "-pk")[: PAGE + 1]
     plan = rows.explain()
@@ -252,7 +255,7 @@ def test_every_kind_of_search_goes_along_an_index(db: None, typed: str, index: s
 
 
 def test_an_id_that_many_begin_with_is_met_on_the_way(db: None) -> None:
-    """Few matching ids are collected; if there are more, the newest are scanned."""
+    """Few ids that start as typed are collected; if there are more, the newest are scanned."""
     logged("req_5")
     now, values = timezone.now(), {"surface": "chat", "outcome": "ok"}
     many = range(RARE + 1)
@@ -265,7 +268,7 @@ def test_an_id_that_many_begin_with_is_met_on_the_way(db: None) -> None:
 
 
 def test_a_request_page_opens_with_what_happened_and_what_was_lost(admin: Client) -> None:
-    """The page has a summary, the attempts, the file's delivery with its reason, and dropped parameters."""
+    """A request's page has a summary, the attempts, the files' delivery with its reason, and dropped parameters."""
     text = admin.get(reverse("request", args=[design().pk])).content.decode()
     assert "deepseek-chat answered design without the image" in text
     assert "qwen-vl: The provider rate-limits the calls (429, 2 tries)." in text
@@ -276,7 +279,7 @@ def test_a_request_page_opens_with_what_happened_and_what_was_lost(admin: Client
 
 
 def test_a_recorded_message_is_for_administrators(admin: Client, viewer: Client) -> None:
-    """A viewer reads the attempts but not the message."""
+    """A viewer reads a request's attempts but not its recorded message."""
     row = logged("req_body", body={"messages": [{"role": "user", "content": "meet me at noon"}]})
     address = reverse("request", args=[row.pk])
     assert "meet me at noon" in admin.get(address).content.decode()
@@ -285,7 +288,7 @@ def test_a_recorded_message_is_for_administrators(admin: Client, viewer: Client)
 
 @pytest.mark.parametrize("column", ["sentence", "error"])
 def test_what_a_provider_said_is_text_and_nothing_else(admin: Client, column: str) -> None:
-    """Markup in an error is escaped, also in the column of an earlier version."""
+    """Markup in a provider's error is escaped, also in the column of an earlier version."""
     row = logged("req_xss", outcome="http_500", **{column: "<script>alert(1)</script>"})
     attempt(row, 0, "http_500", status=500, **{column: "<img src=x>"})
     text = admin.get(reverse("request", args=[row.pk])).content.decode()
@@ -302,7 +305,7 @@ def told(row: RequestLog) -> str:
 
 
 def test_each_end_of_a_request_has_its_own_sentence(db: None) -> None:
-    """A request is answered directly, after others, or cut off, fails at one, at all or before any, or is cancelled."""
+    """Every ending of a request has its own summary: answered, cut off, failed before or after attempts, cancelled."""
     once = logged("1", model="gpt-4o")
     attempt(once, 0, "ok")
     assert told(once) == "gpt-4o answered planning directly"
@@ -326,7 +329,7 @@ def test_each_end_of_a_request_has_its_own_sentence(db: None) -> None:
 
 @pytest.mark.parametrize("outcome", ["ok", "all_providers_failed", CANCELLED])
 def test_a_stream_that_began_without_content_says_so_whatever_came_of_it(db: None, outcome: str) -> None:
-    """Keep-alive comments are no warning by themselves. The sentence is translated."""
+    """A stream that began with keep-alive comments has a sentence about it, which is no warning."""
     row = logged("1", model="gpt-4o", outcome=outcome, answer={"keepAliveMs": 20_000.4})
     attempt(row, 0, "ok" if outcome == "ok" else "http_500")
     steps = build_steps(list(row.attempts.order_by("position")))
@@ -339,7 +342,7 @@ def test_a_stream_that_began_without_content_says_so_whatever_came_of_it(db: Non
 
 @pytest.mark.parametrize(("language", "words"), [("en", "2 of 3"), ("zh-hans", "第 2 个，共 3 个")])
 def test_one_of_several_answers_leads_to_the_others(admin: Client, demo: None, language: str, words: str) -> None:
-    """The list searches for the id of the first answer, which the ids of all others begin with."""
+    """A request that is one of several answers links to a search for all of them."""
     for number in ("req_n", "req_n~2", "req_n~3"):
         logged(number, answer={"choice": {"number": 2, "of": 3, "first": "req_n"}})
     page = admin.get(reverse("request", args=["req_n~2"]), headers={"accept-language": language}).content.decode()
@@ -349,14 +352,14 @@ def test_one_of_several_answers_leads_to_the_others(admin: Client, demo: None, l
 
 
 def test_every_outcome_of_an_attempt_has_a_meaning() -> None:
-    """This covers faults and skip reasons. An unknown word has none."""
+    """Every fault and skip reason has an explanation; an unknown word has none."""
     assert all(explain_outcome(word) for word in [*Fault, *SkipReason, CANCELLED, "aborted"])
     assert explain_outcome("ok") == explain_outcome("none such") == ""
 
 
 @pytest.mark.parametrize("outcome", [*Fault, *SkipReason, CANCELLED, "aborted"])
 def test_every_end_of_an_attempt_has_its_advice(outcome: str) -> None:
-    """For a fault of the caller, the advice links to no provider and to no route."""
+    """Every outcome has advice. For a fault of the caller, it links to no provider and to no route."""
     sentence, page = ADVICE[outcome]
     assert sentence
     if outcome in CALLERS_FAULTS | {CANCELLED}:
@@ -364,7 +367,7 @@ def test_every_end_of_an_attempt_has_its_advice(outcome: str) -> None:
 
 
 def test_a_failed_request_begins_with_what_to_do_and_the_link_that_does_it(admin: Client, demo: None) -> None:
-    """It has each candidate's problem, a link to the page that fixes it, and the provider's message.
+    """A failed request's page begins with each candidate's problem, the provider's message and a link to the fix.
 
     There is no link to a page that no longer exists.
     """
@@ -385,7 +388,7 @@ def test_a_failed_request_begins_with_what_to_do_and_the_link_that_does_it(admin
     [("upstream_400", "http_400"), ("upstream_413", "http_413"), (CANCELLED, CANCELLED), ("invalid_json", "")],
 )
 def test_a_caller_s_fault_changes_no_chain(admin: Client, demo: None, outcome: str, fault: str) -> None:
-    """The caller has to change the request, so the page links to no provider and no route and does not say "failed"."""
+    """For a fault of the caller, the page links to no provider and no route and does not say "failed"."""
     row = logged("req_bad", outcome=outcome, status=400, task_type="design", chain=[])
     if fault:
         attempt(row, 0, fault)
@@ -417,13 +420,13 @@ def test_a_request_without_files_is_not_said_to_have_brought_any(admin: Client) 
     ],
 )
 def test_the_list_says_what_was_asked_for(db: None, said: dict[str, Any], asked: tuple[str, str, str]) -> None:
-    """The kind is a route with the name used, a service, a model, or an unknown name."""
+    """The list names what was asked for: a route, a service, a model, or an unknown name."""
     found = asked_for(logged("req_1", **said))
     assert (found.name, found.kind, found.route) == asked
 
 
 def test_a_final_failure_looks_final(admin: Client) -> None:
-    """It is red and labelled, with the number of tries. Refused and cancelled requests are not failures."""
+    """A failed request is red and labelled, with the number of tries. Refused ones are not failures."""
     chip = {"name": "a/b", "code": "429", "tone": "warn", "tries": 3}
     logged("req_1", outcome="upstream_429", status=429, chain=[chip])
     page = admin.get(reverse("requests")).content.decode()
@@ -434,7 +437,7 @@ def test_a_final_failure_looks_final(admin: Client) -> None:
 
 
 def test_every_fault_has_its_meaning_on_the_page(admin: Client) -> None:
-    """For a request with all faults, the meaning from the table is beside each attempt."""
+    """Each attempt has the meaning of its fault from the table beside it."""
     row = logged("req_all", outcome="all_providers_failed", status=502, chain=[])
     meanings = [TABLE[fault].meaning for fault in Fault]
     for position, fault in enumerate(Fault):
@@ -446,7 +449,7 @@ def test_every_fault_has_its_meaning_on_the_page(admin: Client) -> None:
 
 @pytest.mark.parametrize("code", list(ReasonCode))
 def test_a_logged_reason_keeps_its_facts_in_another_language(code: ReasonCode) -> None:
-    """The facts are in the translated sentence, too."""
+    """A translated reason contains the same facts."""
     facts = dict.fromkeys(
         ["capability", "mime_type", "protocol", "kind", "role", "slot", "actual", "limit", "problem"], "7"
     )
@@ -460,7 +463,7 @@ def test_a_logged_reason_keeps_its_facts_in_another_language(code: ReasonCode) -
 
 
 def test_the_waterfall_has_a_bar_for_every_try_and_the_first_content(db: None) -> None:
-    """The request has two failed tries, one failed try, and an answer in two parts that ends with the request."""
+    """The waterfall has a bar for every try, and two for an answer with first content, until the request ends."""
     row = design()
     drawn = build_tracks(build_steps(list(row.attempts.order_by("position"))))
     assert [len(each.bars) for each in drawn] == [2, 1, 2]
@@ -478,7 +481,7 @@ def test_the_waterfall_has_a_bar_for_every_try_and_the_first_content(db: None) -
     ],
 )
 def test_the_worst_that_became_of_a_file_is_what_the_list_shows(adaptation: str, badge: str, kind: str) -> None:
-    """The order is: described, converted, native."""
+    """The list shows the worst delivery of a file: described, then converted, then native."""
     assert content_of(adaptation) == {"badge": badge, "kind": kind}
 
 

@@ -49,7 +49,7 @@ def page_of(admin: Client, number: int) -> str:
 
 
 def test_a_revision_that_made_requests_fail_says_so_and_offers_to_undo_it(admin: Client, demo: None) -> None:
-    """The page shows shares before and after with their counts as a warning, and Undo works."""
+    """A revision's page shows shares of failures before and after it with their counts, and offers Undo."""
     number = change_design()
     play(number, 40, 50, failures=20)
     play(number, 5, 5, task="planning")
@@ -63,7 +63,7 @@ def test_a_revision_that_made_requests_fail_says_so_and_offers_to_undo_it(admin:
 
 
 def test_few_requests_are_said_to_be_too_few(admin: Client, demo: None) -> None:
-    """The counts are shown, but a difference that may be chance offers no Undo."""
+    """With few requests the counts are shown, but no Undo is offered for a difference that may be chance."""
     number = change_design()
     play(number, 4, 4, failures=4)
     page = page_of(admin, number)
@@ -72,9 +72,9 @@ def test_few_requests_are_said_to_be_too_few(admin: Client, demo: None) -> None:
 
 
 def test_a_window_ends_where_another_revision_touches_the_same_routes(admin: Client, demo: None) -> None:
-    """Later requests belong to the later revision; a revision of another route does not matter.
+    """Requests after the next revision of the same route do not count.
 
-    Restoring the revision before reverts both.
+    The page then offers to restore the revision before the first, which reverts both.
     """
     first = change_design(hours_ago=3)
     save_route(ADA, TaskRoute.objects.get(task_type="planning"), [CandidateSpec("echo", "echo-text")])
@@ -90,14 +90,14 @@ def test_a_window_ends_where_another_revision_touches_the_same_routes(admin: Cli
 
 
 def test_requests_that_ran_under_the_revision_before_count_on_neither_side(admin: Client, demo: None) -> None:
-    """A process may not have loaded the new revision yet."""
+    """Requests of a process that had not loaded the new revision count on neither side."""
     number = change_design()
     play(number, 0, 25, revision=number - 1)
     assert "0 before, 0 after" in page_of(admin, number)
 
 
 def test_revisions_that_touch_no_route_show_nothing(admin: Client, demo: None) -> None:
-    """A revision of an alias shows nothing on its page or in the list."""
+    """A revision that touches no route has no request outcomes on its page or in the list."""
     save_alias(ADA, "gpt-4o", "task:default")
     number = Revision.objects.latest("number").number
     assert "Request outcomes" not in page_of(admin, number)
@@ -107,7 +107,7 @@ def test_revisions_that_touch_no_route_show_nothing(admin: Client, demo: None) -
 
 
 def test_a_line_of_the_history_says_what_differs_and_leads_to_it(admin: Client, demo: None) -> None:
-    """The line is loaded when it becomes visible. Without a significant difference it shows no badge."""
+    """A history line loads its effect when it becomes visible. Without a significant difference it shows no badge."""
     number = change_design()
     address = reverse("revision", args=[number]) + "?effect"
     assert f'hx-get="{address}"' in text_of(admin.get(reverse("history")))
@@ -122,7 +122,7 @@ def test_a_line_of_the_history_says_what_differs_and_leads_to_it(admin: Client, 
 
 
 def test_who_may_only_look_is_offered_no_undo(viewer: Client, demo: None) -> None:
-    """The figures are the same as an editor's."""
+    """A viewer sees the same figures without Undo."""
     number = change_design()
     play(number, 40, 50, failures=20)
     page = page_of(viewer, number)

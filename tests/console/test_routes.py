@@ -55,7 +55,7 @@ def chain_of(task_type: str) -> list[str]:
 
 
 def test_the_list_opens_with_what_is_so(admin: Client, demo: None) -> None:
-    """The list has a summary, every route with its chain, and where images are described."""
+    """The list of routes has a summary, every route with its chain, and where images are described."""
     page = admin.get(reverse("routes")).content.decode()
     assert "6 task routes are working" in page
     assert "chapter_generation" in page
@@ -69,7 +69,6 @@ def test_the_list_without_a_route_teaches(admin: Client) -> None:
 
 
 def test_the_list_takes_the_same_queries_for_three_and_for_thirty_routes(admin: Client, demo: None) -> None:
-    """The list is read from the configuration in memory."""
     counts = []
     for more in (3, 27):
         already = TaskRoute.objects.count()
@@ -80,7 +79,7 @@ def test_the_list_takes_the_same_queries_for_three_and_for_thirty_routes(admin: 
 
 
 def test_a_route_is_switched_at_once_and_back_by_undo(admin: Client, demo: None) -> None:
-    """The response is the row, and the toast has Undo."""
+    """The switch's response is the route's row, and the toast has Undo."""
     answer = admin.post(reverse("route_enabled", args=["design"]), {}, headers={"HX-Request": "true"})
     assert not TaskRoute.objects.get(task_type="design").enabled
     row = Page(answer)
@@ -107,7 +106,7 @@ def test_a_first_candidate_that_is_skipped_is_not_called_primary(admin: Client, 
 
 
 def test_the_editor_says_what_a_candidate_loses_before_its_card(admin: Client, demo: None) -> None:
-    """The sentence is on the line before the candidate that gets descriptions."""
+    """The editor says before a candidate that it gets only descriptions of images."""
     page = admin.get(page_of("design")).content.decode()
     assert page.count("From here on, images arrive as descriptions") == 1
     assert page.index("echo-vision") < page.index("From here on, images") < page.index('value="3"')
@@ -125,7 +124,7 @@ def test_the_editor_says_what_a_candidate_loses_before_its_card(admin: Client, d
 def test_buttons_change_the_draft_and_nothing_else(
     admin: Client, demo: None, press: dict[str, str], order: list[str]
 ) -> None:
-    """Moving and removing only render the page again; the stored route does not change."""
+    """Moving and removing candidates only render the page again; the stored route does not change."""
     before = Revision.objects.count()
     answer = admin.post(page_of("design"), design(**press))
     assert [card.id for card in answer.context["draft"].cards] == order
@@ -143,20 +142,20 @@ def test_buttons_change_the_draft_and_nothing_else(
 def test_a_candidate_is_added_from_a_service_or_a_provider(
     admin: Client, demo: None, fields: dict[str, str], added: str
 ) -> None:
-    """A service adds its provider and model. A provider adds the given model or its default."""
+    """Adding a service adds its provider and model. Adding a provider adds the given model or its default."""
     answer = admin.post(page_of("design"), design(act="add", **fields))
     card = answer.context["draft"].cards[-1]
     assert (len(answer.context["draft"].cards), card.id, card.model or "") == (4, "4", added)
 
 
 def test_a_candidate_without_a_service_is_marked_text_only(admin: Client, demo: None) -> None:
-    """Without a service its capabilities are unknown, and the page says so."""
+    """A candidate without a service is marked text only, because its capabilities are unknown."""
     answer = admin.post(page_of("design"), design(act="add", pick="provider:echo", pick_model="echo-new"))
     assert "Text only: no model service" in answer.content.decode()
 
 
 def test_the_save_bar_names_the_changes_in_words(admin: Client, demo: None) -> None:
-    """Changes are moved candidates, parameters, and the route's own fields."""
+    """The save bar names moved candidates, changed parameters and the route's own fields."""
     data = draft(
         ("1", DESIGN[0], ""), ("3", DESIGN[2], "0.5"), ("2", DESIGN[1], ""), retries="0", version=1, act="check"
     )
@@ -168,7 +167,7 @@ def test_the_save_bar_names_the_changes_in_words(admin: Client, demo: None) -> N
 
 
 def test_a_fragment_is_the_editor_alone(admin: Client, demo: None) -> None:
-    """With htmx the response is only the form."""
+    """With htmx the response to a draft is only the form."""
     answer = admin.post(page_of("design"), design(move="3:up"), headers={"HX-Request": "true"})
     text = answer.content.decode()
     assert not Page(answer).is_whole
@@ -179,7 +178,7 @@ def test_a_fragment_is_the_editor_alone(admin: Client, demo: None) -> None:
 
 
 def test_saving_makes_one_revision_with_undo(admin: Client, demo: None) -> None:
-    """Order, parameters and error policy are one revision; Undo restores the chain."""
+    """Order, parameters and error policy are saved as one revision, and Undo restores the chain."""
     before = Revision.objects.count()
     data = draft(("2", DESIGN[1], "0"), ("1", DESIGN[0], ""), version=1, act="save", preset="resilient", deadline="30")
     answer = admin.post(page_of("design"), data, follow=True)
@@ -194,7 +193,7 @@ def test_saving_makes_one_revision_with_undo(admin: Client, demo: None) -> None:
 
 
 def test_a_route_can_say_that_nothing_may_be_left_out(admin: Client, demo: None) -> None:
-    """The choice is named in the save bar, saved, exported and undone."""
+    """A route that refuses to drop parameters is named in the save bar, saved, exported and undone."""
     bar = admin.post(page_of("design"), design(on_drop="refuse")).content.decode()
     assert "what may be left out" in bar
     admin.post(page_of("design"), design(act="save", on_drop="refuse"))
@@ -231,7 +230,7 @@ def test_saving_without_a_change_makes_no_revision(admin: Client, demo: None) ->
 def test_a_wrong_field_keeps_every_entry_and_says_why(
     admin: Client, demo: None, fields: dict[str, str], said: str
 ) -> None:
-    """The response is 422 with the draft as sent, and nothing is written."""
+    """A draft with an invalid field gets 422 with all entries kept, and nothing is written."""
     answer = admin.post(page_of("design"), design(3, 1, 2, act="save", **fields))
     assert answer.status_code == 422
     assert said in answer.content.decode()
@@ -246,7 +245,7 @@ def test_a_route_needs_a_candidate(admin: Client, demo: None) -> None:
 
 
 def test_what_somebody_else_saved_meanwhile_is_shown_beside_the_draft(admin: Client, demo: None) -> None:
-    """The response is 409 with both chains and their difference. Saving again overwrites the other change."""
+    """Saving over another person's change gets 409 with both chains. Saving again overwrites the other change."""
     data = design(3, 2, 1, act="save")
     row = TaskRoute.objects.get(task_type="design")
     save_route(ADA, row, [CandidateSpec("echo", "echo-text")])
@@ -262,7 +261,7 @@ def test_what_somebody_else_saved_meanwhile_is_shown_beside_the_draft(admin: Cli
 
 
 def test_a_new_route_is_a_draft_until_it_is_saved(admin: Client, demo: None) -> None:
-    """A name that already exists is rejected."""
+    """A new route is created by saving; a name that already exists is rejected."""
     data = draft(("1", "echo/echo-text", ""), act="save", task_type="reviewing")
     assert admin.post(reverse("route_new"), data).status_code == 302
     assert chain_of("reviewing") == ["echo/echo-text"]
@@ -287,7 +286,10 @@ def test_what_the_page_does_not_show_is_kept(admin: Client, demo: None) -> None:
 
 
 def test_a_candidates_own_request_fields_are_set_on_its_card_and_move_with_it(admin: Client, demo: None) -> None:
-    """A value that is not an object is rejected. A model that occurs twice keeps both values when moved."""
+    """A candidate's request fields move with it, also if its model occurs twice.
+
+    A value that is not an object is rejected.
+    """
     wrong = admin.post(page_of("design"), {**design(**{"c-1-extra_body": "[1]"}), "act": "save"})
     assert (wrong.status_code, "Enter a JSON object." in wrong.content.decode()) == (422, True)
     cards = [("1", DESIGN[0], ""), ("2", DESIGN[1], ""), ("3", DESIGN[0], "")]
@@ -308,7 +310,7 @@ def test_a_candidates_own_request_fields_are_set_on_its_card_and_move_with_it(ad
 
 
 def test_the_routes_own_word_wins_over_the_preset(admin: Client, demo: None) -> None:
-    """The table of errors shows the result for the draft."""
+    """A route's own setting for an error overrides the preset."""
     answer = admin.post(page_of("design"), design(act="check", **{"on-404": "next"}))
     rows = {row.word: row for row in answer.context["policy"]}
     assert (rows["404"].action, rows["404"].own, rows["422"].action) == ("next", "next", "raise")
@@ -317,7 +319,7 @@ def test_the_routes_own_word_wins_over_the_preset(admin: Client, demo: None) -> 
 
 
 def test_a_pasted_error_shows_its_class_and_what_would_happen(admin: Client, demo: None) -> None:
-    """The gateway's classifier is used."""
+    """A pasted error is classified by the gateway's classifier, and the page shows what would happen."""
     text = 'HTTP 429 {"error":{"code":"insufficient_quota","message":"You exceeded your current quota"}}'
     found = admin.post(page_of("design"), design(act="explain", error=text)).context["pasted"]
     assert (found.explanation.fault, found.explanation.verdict.action) == (Fault.HTTP_429_QUOTA, "next")
@@ -337,7 +339,7 @@ def test_a_pasted_error_shows_its_class_and_what_would_happen(admin: Client, dem
     ],
 )
 def test_errors_as_logs_show_them_are_classified(text: str, fault: Fault) -> None:
-    """The text may contain a status, a body or the message of an exception."""
+    """Errors are classified from text with a status, a body or the message of an exception."""
     assert failure_in(text).fault is fault
 
 
@@ -346,7 +348,7 @@ def test_errors_as_logs_show_them_are_classified(text: str, fault: Fault) -> Non
 
 @pytest.mark.parametrize("act", ["save", "check"])
 def test_a_viewer_reads_and_changes_nothing(admin: Client, viewer: Client, demo: None, act: str) -> None:
-    """The page has no Save button, and a save that is sent anyway gets 403."""
+    """A viewer's page has no Save button, and a save that is sent anyway gets 403."""
     page = viewer.get(page_of("design"))
     assert Page(admin.post(page_of("design"), design(3, 2, 1, act="check"))).button("Save")
     assert Page(page).button("Save") is None
@@ -367,13 +369,13 @@ def test_any_task_type_has_a_page(admin: Client, demo: None, name: str) -> None:
 
 
 def test_a_route_that_is_not_there_is_404(admin: Client) -> None:
-    """An address that is not a valid encoding gets 404, too."""
+    """An unknown route gets 404, and so does an address that is not a valid encoding."""
     assert admin.get(page_of("gone")).status_code == 404
     assert admin.get("/routes/~!!/").status_code == 404
 
 
 def test_deleting_a_route_can_be_undone_and_the_default_one_stays(admin: Client, demo: None) -> None:
-    """The default route's page has a reason instead of the button."""
+    """Deleting a route can be undone. The default route's page has a reason instead of the button."""
     admin.post(reverse("route_delete", args=["design"]))
     assert not TaskRoute.objects.filter(task_type="design").exists()
     admin.post(reverse("undo", args=[Revision.objects.first().number]))  # type: ignore[union-attr]
@@ -387,7 +389,7 @@ def test_deleting_a_route_can_be_undone_and_the_default_one_stays(admin: Client,
 
 
 def test_an_alias_leads_to_what_is_there_and_is_taken_away_again(admin: Client, demo: None) -> None:
-    """An unknown target is rejected at its field."""
+    """An alias of an unknown target is rejected at its field."""
     admin.post(reverse("alias"), {"name": "*", "target": "task:default"})
     assert Alias.objects.get().target == "task:default"
     refused = admin.post(reverse("alias"), {"name": "gpt-4o", "target": "task:gone"})

@@ -29,7 +29,7 @@ def add_routes(count: int) -> None:
 
 
 def test_many_routes_come_in_pages_and_are_found_by_their_names_and_models(admin: Client) -> None:
-    """A page has 20 rows. The search matches task types and candidates."""
+    """The list has 20 routes per page. The search matches task types and candidates."""
     add_routes(30)
     snapshot.refresh()
     first, second = (text_of(admin.get(f"/routes/?page={number}")) for number in (1, 2))
@@ -43,7 +43,7 @@ def test_many_routes_come_in_pages_and_are_found_by_their_names_and_models(admin
 
 @pytest.mark.smoke
 def test_each_route_shows_the_traffic_of_its_day_and_leads_to_it(admin: Client) -> None:
-    """Requests older than a day do not count."""
+    """Each route shows the requests of its last day with a link to them. Older ones do not count."""
     now = timezone.now()
     for number, outcome in enumerate(["ok"] * 8 + ["http_500"] * 2):
         RequestLog.objects.create(

@@ -118,14 +118,14 @@ def asked(client: Client, address: str) -> tuple[int, int]:
 
 @pytest.mark.parametrize("address", QUERIES)
 def test_a_page_asks_so_often_however_much_there_is(admin: Client, address: str) -> None:
-    """The numbers equal the table's, with few rows and with many."""
+    """A page makes as many queries of each database as the table says, with few rows and with many."""
     assert asked(admin, address) == QUERIES[address]
     add_everything()
     assert asked(admin, address) == QUERIES[address]
 
 
 def test_a_walk_and_a_preview_ask_as_often_however_much_there_is(admin: Client) -> None:
-    """Neither writes: one simulates a chain, the other shows the difference of an import."""
+    """A simulation and the preview of an import make as many queries with few rows as with many."""
     walk = {"act": "simulate", "task": "design", "sim-message": "Hello"}
     preview = {"text": exports.export(FileFormat.ROUTING).text, "name": "llm-routing.json"}
     few = queries_of(admin, "/simulate/", post=walk), queries_of(admin, "/config/import/", post=preview)

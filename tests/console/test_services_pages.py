@@ -34,7 +34,7 @@ def form_of(row: Service, **changed: object) -> dict[str, object]:
 
 
 def test_a_new_service_begins_as_unknown_and_the_catalogue_helps(admin: Client) -> None:
-    """The page shows the catalogue's entry. Applying it fills every cell with the source "catalogue"."""
+    """A new service's page shows the catalogue's entry. Applying it fills every cell with the source "catalogue"."""
     openai = Provider.objects.get(name="openai")
     new = {"service_id": "gpt", "name": "gpt", "provider": openai.pk, "model": "gpt-4o", "enabled": "on"}
     answer = admin.post("/new/service/", new)
@@ -78,7 +78,7 @@ def test_one_save_keeps_the_switches_and_the_fields(admin: Client) -> None:
 
 
 def test_a_services_timeouts_and_request_fields_are_set_on_its_page(admin: Client) -> None:
-    """Unknown timeouts are kept. A form without these fields changes none of them."""
+    """A service's unknown timeouts are kept. A form without these fields changes none of them."""
     Service.objects.filter(service_id="vision-model").update(timeouts={"total": 9, "x": 1})
     row = Service.objects.get(service_id="vision-model")
     times = {"timeout_connect": "3", "timeout_total": "", "timeout_between": "0.5"}
@@ -112,7 +112,7 @@ def switches_in(page: str) -> set[str]:
     "wrong", [{"limits_json": "{"}, {"custom": "x" * 101}, {"name": ""}], ids=["limits", "capability", "name"]
 )
 def test_what_cannot_be_saved_comes_back_with_every_switch_as_it_was_set(admin: Client, wrong: dict[str, str]) -> None:
-    """The response is 422 with the same choices, and nothing is written."""
+    """A form that cannot be saved gets 422 with the same switches, and nothing is written."""
     row, before = Service.objects.get(service_id="vision-model"), on_of("vision-model")
     chosen = ["input:text", "input:audio", "output:text"]
     posted = {"switch": SWITCHES, "cell": chosen, "custom": "smell", "side": "output", "description": "typed"} | wrong
@@ -129,7 +129,7 @@ def test_what_cannot_be_saved_comes_back_with_every_switch_as_it_was_set(admin: 
 
 
 def test_a_conflict_names_the_switches_that_differ_and_saving_again_takes_mine(admin: Client) -> None:
-    """The response is 409 with both versions.
+    """A conflict gets 409 and names the switches that differ.
 
     The form keeps the choices, and saving it again overwrites the other change.
     """
@@ -164,7 +164,7 @@ def test_limits_are_shown_with_source_and_date_and_may_be_overridden(admin: Clie
      ('{"picture": {}}', "limits.picture is unknown")],
 )  # fmt: skip
 def test_wrong_limits_are_told_with_their_path(admin: Client, text: str, said: str) -> None:
-    """The response is 422 with each problem at the field, and nothing is written."""
+    """Invalid limits get 422 with each problem at the field, and nothing is written."""
     row = Service.objects.get(service_id="vision-model")
     answer = admin.post("/services/vision-model/", form_of(row, limits_json=text))
     assert answer.status_code == 422
@@ -173,7 +173,7 @@ def test_wrong_limits_are_told_with_their_path(admin: Client, text: str, said: s
 
 
 def test_the_content_policy_is_saved_as_the_core_reads_it(admin: Client) -> None:
-    """Extract and convert together are one policy. "As in the settings" stores none."""
+    """The choice "extract and convert" is stored as one policy, "as in the settings" as none."""
     row = Service.objects.get(service_id="vision-model")
     admin.post("/services/vision-model/", form_of(row, policy="extract+convert"))
     assert Service.objects.get(pk=row.pk).content == {"policy": "extract+convert"}
@@ -182,7 +182,7 @@ def test_the_content_policy_is_saved_as_the_core_reads_it(admin: Client) -> None
 
 
 def test_saving_what_somebody_else_changed_shows_both_versions(admin: Client) -> None:
-    """The response is 409 with both versions, and nothing is written."""
+    """Saving over another person's change gets 409 with both versions, and nothing is written."""
     row = Service.objects.get(service_id="vision-model")
     admin.post("/services/vision-model/", form_of(row, name="theirs"))
     answer = admin.post("/services/vision-model/", form_of(row, name="mine"))
@@ -192,7 +192,7 @@ def test_saving_what_somebody_else_changed_shows_both_versions(admin: Client) ->
 
 
 def test_a_service_that_an_agent_uses_cannot_be_deleted(admin: Client) -> None:
-    """The reason is beside the disabled button, and the action is rejected, too."""
+    """A service that an agent uses cannot be deleted: the button is disabled and the action is rejected."""
     assert "Agents still use this service: vision-agent." in text_of(admin.get("/services/vision-model/"))
     admin.post("/delete/service/vision-model/")
     assert Service.objects.filter(service_id="vision-model").exists()
@@ -222,7 +222,6 @@ def test_a_repeated_id_is_told_at_its_field(admin: Client) -> None:
 
 
 def test_the_list_takes_the_same_queries_for_six_and_for_sixty_services(admin: Client) -> None:
-    """A search returns only the list."""
     few = queries_of(admin, "/services/")
     provider = Provider.objects.get(name="example")
     for number in range(54):
@@ -232,7 +231,10 @@ def test_the_list_takes_the_same_queries_for_six_and_for_sixty_services(admin: C
 
 
 def test_a_refused_parameter_is_on_the_page_until_it_is_forgotten(admin: Client) -> None:
-    """The page shows the new name or that the parameter is dropped. A button removes it, also after a restart."""
+    """A service's page shows parameters that its model rejected, as renamed or dropped.
+
+    A button forgets one, also after a restart.
+    """
     renew(send.process_run_context)
     assert "Refused parameters" not in text_of(admin.get("/services/vision-model/"))
     row = Service.objects.get(service_id="vision-model")
@@ -258,7 +260,7 @@ def test_a_refused_parameter_is_on_the_page_until_it_is_forgotten(admin: Client)
 
 
 def test_a_viewer_reads_a_service_and_changes_nothing(admin: Client, viewer: Client) -> None:
-    """Every changing address gets 403."""
+    """A viewer gets 403 from every address that changes a service."""
     assert viewer.get("/services/vision-model/").status_code == 200
     for address in ("/services/", "/catalogue/", "/forget/", "/delete/service/"):
         assert viewer.post(f"{address}vision-model/").status_code == 403

@@ -85,7 +85,7 @@ SEES: Script = {
 
 
 def test_what_the_model_answers_is_recorded_as_probed(admin: Client) -> None:
-    """A read file is on and a rejected one off, both probed. An unclear one stays unknown. Undo is offered."""
+    """A probe records a read file as on and a rejected one as off. An unclear one stays unknown. Undo is offered."""
     unknown_service()
     scripted = ScriptedDial(SEES)
     dial.provider_checker = lambda: scripted
@@ -105,7 +105,7 @@ def test_what_the_model_answers_is_recorded_as_probed(admin: Client) -> None:
 
 
 def test_the_page_shows_what_was_asked_and_what_came_back(admin: Client) -> None:
-    """A positive result shows the question, the files' words, the answers and tokens. Others show the reason."""
+    """A positive probe shows the question, the files' words, the answers and tokens. Others show the reason."""
     unknown_service()
     scripted = ScriptedDial(SEES)
     dial.provider_checker = lambda: scripted
@@ -129,7 +129,7 @@ def test_the_page_shows_what_was_asked_and_what_came_back(admin: Client) -> None
 
 
 def test_what_is_unclear_changes_nothing_and_stands_beside_what_was_proved(admin: Client) -> None:
-    """The earlier positive result keeps its transcript. The next conclusive probe replaces both."""
+    """After an unclear probe the earlier result and its transcript stay. The next conclusive probe replaces both."""
     unknown_service()
     for said in (None, "Yes, I can see it.", None):
         scripted = ScriptedDial({**SEES, "image/png": said})
@@ -154,7 +154,7 @@ def test_a_declared_cell_stays_and_the_page_says_that_the_model_disagrees(admin:
 
 
 def test_a_provider_that_does_not_answer_is_not_asked_further(admin: Client) -> None:
-    """If a plain call fails, no file is sent, nothing is recorded, and the page says what to do."""
+    """If a probe's plain call fails, no file is sent, nothing is recorded, and the page says what to do."""
     unknown_service()
     model = ScriptedDial({"text": CheckResult(ms=40, fault="http_401", status=401, message="invalid key")})
     dial.provider_checker = lambda: model
@@ -165,7 +165,7 @@ def test_a_provider_that_does_not_answer_is_not_asked_further(admin: Client) -> 
 
 
 def test_a_kind_the_protocol_has_no_place_for_is_not_asked(admin: Client) -> None:
-    """Anthropic's protocol has no audio, so none is sent."""
+    """A probe sends no audio to Anthropic, whose protocol has none."""
     row = unknown_service()
     row.provider = Provider.objects.get(name="anthropic")
     save_service(SYSTEM, row)

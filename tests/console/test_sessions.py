@@ -42,7 +42,7 @@ def home_of(account: User) -> str:
 
 
 def test_ones_page_lists_ones_sessions_with_device_address_and_this_one(viewer_account: User, demo: None) -> None:
-    """The session that asks is first and cannot be ended there."""
+    """A person's page lists sessions with device and address. The current one is first and cannot be ended there."""
     here = signed_in(viewer_account)
     signed_in(viewer_account, IPHONE, "198.51.100.4")
     page = text_of(here.get(home_of(viewer_account)))
@@ -65,7 +65,7 @@ def test_no_page_and_no_row_holds_the_key_of_a_session(viewer_account: User, dem
 
 
 def test_one_session_is_ended_and_the_others_go_on(viewer_account: User, demo: None) -> None:
-    """The ended browser has to sign in again, and the audit log names whose session ended."""
+    """Ending one session signs out only its browser, and the audit log names whose session ended."""
     here, phone, desk = signed_in(viewer_account), signed_in(viewer_account, IPHONE), signed_in(viewer_account)
     page = Page(here.get(home_of(viewer_account)))
     safari = [each for each in page.controls if each.attributes.get("name") == "session"]
@@ -80,7 +80,7 @@ def test_one_session_is_ended_and_the_others_go_on(viewer_account: User, demo: N
 
 
 def test_all_other_sessions_are_ended_at_once(viewer_account: User, demo: None) -> None:
-    """The current session stays, and another person's is not affected."""
+    """Ending all other sessions keeps the current one and does not affect another person's."""
     here, phone = signed_in(viewer_account), signed_in(viewer_account, IPHONE)
     other = signed_in(person("otto"))
     here.post(reverse("session_end"))
@@ -88,7 +88,7 @@ def test_all_other_sessions_are_ended_at_once(viewer_account: User, demo: None) 
 
 
 def test_nobody_ends_the_session_of_somebody_else_from_his_own_page(viewer_account: User, demo: None) -> None:
-    """The digest of another person's session ends nothing."""
+    """A person cannot end another person's session from their own page."""
     other = signed_in(person("otto"))
     session_activity().write()
     digest = SessionSighting.objects.get().digest
@@ -99,7 +99,7 @@ def test_nobody_ends_the_session_of_somebody_else_from_his_own_page(viewer_accou
 def test_an_administrator_sees_and_ends_the_sessions_of_others(
     admin: Client, editor: Client, viewer_account: User, demo: None
 ) -> None:
-    """The sessions are on the person's page, but an editor does not see them."""
+    """An administrator sees and ends the sessions of others; an editor does not see them."""
     phone = signed_in(viewer_account, IPHONE)
     assert "Safari on iPhone" in text_of(admin.get(home_of(viewer_account)))
     assert "Safari on iPhone" not in text_of(editor.get(home_of(viewer_account)))
@@ -110,7 +110,7 @@ def test_an_administrator_sees_and_ends_the_sessions_of_others(
 
 @pytest.mark.parametrize(("role", "stays"), [("editor", False), ("viewer", False), ("administrator", True)])
 def test_a_role_that_falls_ends_the_sessions_begun_with_it(role: str, stays: bool, admin: Client, demo: None) -> None:
-    """The person has to sign in again, and the audit event has the number of sessions ended."""
+    """Losing permissions by a role change ends the person's sessions, and the audit event has their number."""
     ada = person("ada", is_staff=True)
     browser = signed_in(ada)
     admin.post(reverse("user_role", args=[ada.pk]), {"role": role, "was": "administrator"})
@@ -120,14 +120,14 @@ def test_a_role_that_falls_ends_the_sessions_begun_with_it(role: str, stays: boo
 
 
 def test_a_role_that_rises_leaves_the_session(admin: Client, viewer_account: User, demo: None) -> None:
-    """The next page uses the new role."""
+    """A higher role does not end sessions; the next page uses the new role."""
     browser = signed_in(viewer_account)
     admin.post(reverse("user_role", args=[viewer_account.pk]), {"role": "editor", "was": "viewer"})
     assert browser.get(reverse("route_new")).status_code == 200
 
 
 def test_who_gives_up_the_role_or_leaves_is_signed_out(admin: Client, admin_account: User, demo: None) -> None:
-    """One's own session ends, too. The response redirects to the sign-in page."""
+    """An administrator who gives up the role is signed out and redirected to the sign-in page."""
     person("ada", is_staff=True)
     answer = admin.post(reverse("user_role", args=[admin_account.pk]), {"role": "viewer", "was": "administrator"})
     assert (answer.status_code, answer["Location"]) == (302, "/login/")
@@ -135,7 +135,7 @@ def test_who_gives_up_the_role_or_leaves_is_signed_out(admin: Client, admin_acco
 
 
 def test_a_deactivated_persons_sessions_are_gone(admin: Client, viewer_account: User, demo: None) -> None:
-    """They do not work again after the person is reactivated."""
+    """A deactivated person's sessions do not work again after the person is reactivated."""
     browser = signed_in(viewer_account)
     for active in ("0", "1"):
         admin.post(reverse("user_active", args=[viewer_account.pk]), {"active": active})
@@ -143,7 +143,7 @@ def test_a_deactivated_persons_sessions_are_gone(admin: Client, viewer_account: 
 
 
 def test_a_changed_password_ends_all_sessions_but_the_one_that_changed_it(viewer_account: User, demo: None) -> None:
-    """The other sessions are deleted from the store, not only rejected."""
+    """A changed password deletes the person's other sessions from the store."""
     here, phone = signed_in(viewer_account), signed_in(viewer_account, IPHONE)
     here.post("/password/", {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW})
     assert [is_in(here), is_in(phone)] == [True, False]
@@ -151,7 +151,7 @@ def test_a_changed_password_ends_all_sessions_but_the_one_that_changed_it(viewer
 
 
 def test_where_a_session_was_seen_is_noted_once_a_minute(db: Any) -> None:
-    """A second request within the minute records nothing. `first_seen` does not change."""
+    """A session's use is recorded once a minute, and `first_seen` does not change."""
     book, now = SessionActivity(), timezone.now()
     for seconds in (0, 30, 61):
         book.note("key", SessionUse(FIREFOX, "192.0.2.7", now + timedelta(seconds=seconds)))

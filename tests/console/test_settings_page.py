@@ -40,7 +40,7 @@ def test_every_setting_is_on_the_page(viewer: Client) -> None:
 
 
 def test_no_secret_of_the_environment_is_on_the_page(admin: Client, settings: Any) -> None:
-    """Secrets are shown only as set: signing key, encryption keys and password."""
+    """Signing key, encryption keys and passwords are shown only as set."""
     page = admin.get("/settings/").content.decode()
     for secret in (settings.SECRET_KEY, *settings.ENCRYPTION_KEYS, settings.ADMIN_PASSWORD):
         assert secret not in page
@@ -49,7 +49,7 @@ def test_no_secret_of_the_environment_is_on_the_page(admin: Client, settings: An
 def test_the_bucket_of_artifacts_is_shown_and_its_credentials_are_not(
     admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The store's address contains no credentials, which are in other variables."""
+    """The artifact store's address is shown; its credentials are in other variables, which are not."""
     address = "s3://files/artifacts?region=eu-central-1"
     monkeypatch.setenv("ROUTING_ADMIN_ARTIFACTS_URL", address)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2hunter2")
@@ -65,7 +65,7 @@ def in_force(environment: dict[str, str], dotenv: dict[str, str], directory: Pat
 
 
 def test_a_value_says_where_it_comes_from(tmp_path: Path) -> None:
-    """The source is the environment, the file `.env`, generated in the data directory, or the default."""
+    """The source of a setting is the environment, the file `.env`, a generated file, or the default."""
     (tmp_path / "secret_key").write_text("s3cret")
     environment = {
         "ROUTING_ADMIN_PORT": "9000",
@@ -97,20 +97,20 @@ def test_an_environment_that_overrules_the_file_is_named_as_the_source(tmp_path:
 
 
 def test_a_dotenv_file_is_read_for_its_assignments(tmp_path: Path) -> None:
-    """Comments and quotes are removed. A missing file has no assignments."""
+    """Comments and quotes of a `.env` file are removed. A missing file has no assignments."""
     (tmp_path / ".env").write_text("# ROUTING_ADMIN_HOST=x\nexport ROUTING_ADMIN_PORT='9000'\nLLM_MODEL = \"gpt\"\n")
     assert read_dotenv(tmp_path / ".env") == {"ROUTING_ADMIN_PORT": "9000", "LLM_MODEL": "gpt"}
     assert read_dotenv(tmp_path / "none") == {}
 
 
 def test_an_address_is_shown_without_the_password_in_it() -> None:
-    """A proxy's URL may contain a password."""
+    """A password is removed from an address, for example of a proxy."""
     assert strip_password("http://user:pass@proxy:3128") == "http://proxy:3128"
     assert strip_password("https://example.org/a@b") == "https://example.org/a@b"
 
 
 def test_the_default_language_is_one_revision_and_undo_takes_it_back(admin: Client) -> None:
-    """The toast has Undo, and the directive for models follows the default."""
+    """Changing the default language is one revision with Undo, and the directive for models follows it."""
     demo.load()
     answer = admin.post(reverse("settings_default_language"), {"default_language": "en"}, headers=HTMX)
     assert answer.status_code == 200
@@ -123,7 +123,7 @@ def test_the_default_language_is_one_revision_and_undo_takes_it_back(admin: Clie
 
 
 def test_the_content_policy_is_one_revision_and_holds_where_nobody_says_otherwise(admin: Client) -> None:
-    """The default is "extract and convert". A service's own policy overrides the setting."""
+    """Changing the content policy is one revision with Undo. A service's own policy overrides it."""
 
     def policies(service: str) -> set[str]:
         endpoint = list_endpoints(snapshot.current()).get(service)
@@ -146,14 +146,14 @@ def test_the_content_policy_is_one_revision_and_holds_where_nobody_says_otherwis
 
 
 def test_a_content_policy_that_is_none_is_refused(admin: Client) -> None:
-    """The response is 422, and nothing is written."""
+    """An unknown content policy gets 422, and nothing is written."""
     answer = admin.post(reverse("settings_content_policy"), {"content_policy": "magic"}, headers=HTMX)
     assert answer.status_code == 422
     assert Installation.current().content_policy == ""
 
 
 def test_an_added_language_is_what_a_model_is_told(admin: Client) -> None:
-    """The directive is used for requests in that language from then on."""
+    """The directive of an added language is used for requests in that language."""
     demo.load()
     answer = admin.post(reverse("settings_language_save"), {"code": "pt", "directive": "Responda em português."})
     assert (answer.status_code, answer.headers["Location"]) == (302, "/settings/")
@@ -171,7 +171,7 @@ def test_an_added_language_is_what_a_model_is_told(admin: Client) -> None:
     ],
 )
 def test_a_wrong_language_keeps_what_was_typed(admin: Client, code: str, directive: str, said: str) -> None:
-    """The response is 422 with the section, which has the message at the field and the entry."""
+    """An invalid language gets 422 with the message at its field and the entry kept."""
     page = admin.post(reverse("settings_language_save"), {"code": code, "directive": directive}, headers=HTMX)
     text = page.content.decode()
     assert page.status_code == 422
@@ -185,15 +185,15 @@ def test_a_wrong_language_keeps_what_was_typed(admin: Client, code: str, directi
 
 
 def test_an_unknown_default_language_is_refused(admin: Client) -> None:
-    """The response is 422, and nothing is written."""
+    """An unknown default language gets 422, and nothing is written."""
     assert admin.post(reverse("settings_default_language"), {"default_language": "xx"}).status_code == 422
     assert not Revision.objects.exists()
 
 
 def test_the_default_language_cannot_lose_its_directive(admin: Client) -> None:
-    """The response is 409 with the reason, and the button is disabled.
+    """Removing the default language gets 409 with the reason, and its button is disabled.
 
-    It works once another language is the default.
+    It can be removed once another language is the default.
     """
     actions.save_language(ACTOR, "pt", "Responda em português.")
     actions.set_default_language(ACTOR, "pt")
@@ -216,7 +216,7 @@ def test_a_built_in_language_gets_its_own_directive_back(admin: Client) -> None:
 
 
 def test_retention_is_saved_and_audited_without_a_revision(admin: Client) -> None:
-    """Retention is not configuration. The audit log has the old and new values."""
+    """Retention is not configuration: saving makes no revision, and the audit log has old and new values."""
     sent = {"request_days": "7", "artifact_days": "", "quota": "512", "expected": "30 None None None"}
     assert admin.post(reverse("settings_retention"), sent).status_code == 302
     assert read_retention_settings() == Keeping(7, None, 512 * 1024 * 1024)
@@ -227,7 +227,7 @@ def test_retention_is_saved_and_audited_without_a_revision(admin: Client) -> Non
 
 @pytest.mark.parametrize("days", ["0", "-1", "soon", "", "99999999"])
 def test_wrong_days_keep_what_was_typed(admin: Client, days: str) -> None:
-    """The response is 422 with the section, and nothing is saved."""
+    """An invalid number of days gets 422 with the entries kept, and nothing is saved."""
     sent = {"request_days": days, "quota": "12345"}
     page = admin.post(reverse("settings_retention"), sent, headers=HTMX)
     assert page.status_code == 422
@@ -239,7 +239,7 @@ def test_wrong_days_keep_what_was_typed(admin: Client, days: str) -> None:
 
 
 def test_retention_that_somebody_else_changed_meanwhile_shows_both_versions(admin: Client) -> None:
-    """The response is 409 with the saved values and the entered ones. Saving again writes the entered ones."""
+    """Saving over another person's retention gets 409 with both versions. Saving again overwrites it."""
     actions.keep(Actor("person", "olga"), Keeping(90))
     sent = {"request_days": "7", "expected": "30 None None None"}
     page = admin.post(reverse("settings_retention"), sent, headers=HTMX)
@@ -256,14 +256,14 @@ def test_retention_that_somebody_else_changed_meanwhile_shows_both_versions(admi
 
 
 def test_an_action_refuses_what_it_did_not_expect() -> None:
-    """The check is repeated inside the transaction."""
+    """The action raises `ConflictError` if the stored retention is not the expected one."""
     with pytest.raises(ConflictError):
         actions.keep(ACTOR, Keeping(7), expected=Keeping(31))
     assert not AuditEvent.objects.exists()
 
 
 def test_bodies_are_not_recorded_until_somebody_says_so_and_is_warned(admin: Client) -> None:
-    """Recording is off by default. Turning it on shows the risk, and both changes are audited."""
+    """Bodies are not recorded by default. Turning it on shows the risk, and both changes are audited."""
     assert Installation.current().record_bodies is False
     page = admin.post(reverse("settings_bodies"), {"record_bodies": "1"}, headers=HTMX).content.decode()
     assert "Editors and administrators can now read everything" in page
@@ -274,7 +274,7 @@ def test_bodies_are_not_recorded_until_somebody_says_so_and_is_warned(admin: Cli
 
 
 def test_demo_data_goes_with_one_click_and_comes_back_with_undo(admin: Client) -> None:
-    """The section is shown only while there is demo data."""
+    """The section for removing the demo is shown only while there is demo data."""
     demo.load()
     assert "Remove demo data" in admin.get("/settings/").content.decode()
     admin.post(reverse("demo_remove"))
@@ -299,14 +299,14 @@ ACTS = (
 
 @pytest.mark.parametrize("name", ACTS)
 def test_a_viewer_changes_nothing_and_reading_never_does(viewer: Client, admin: Client, name: str) -> None:
-    """A viewer gets 403, and a GET gets 405."""
+    """For every action on settings a viewer gets 403, and a GET gets 405."""
     assert viewer.post(reverse(name), {"code": "pt", "directive": "x", "record_bodies": "1"}).status_code == 403
     assert admin.get(reverse(name)).status_code == 405
     assert not AuditEvent.objects.exists()
 
 
 def test_a_viewer_sees_values_and_no_form(viewer: Client) -> None:
-    """The page says which role is needed."""
+    """A viewer sees no forms, and the page says which role is needed."""
     page = viewer.get("/settings/").content.decode()
     assert "Changing settings needs the administrator role." in page
     assert f'action="{reverse("settings_retention")}"' not in page

@@ -57,7 +57,7 @@ def fail(name: str, times: int, address: str = HERE) -> list[int]:
 
 @pytest.mark.usefixtures("alice")
 def test_the_sixth_try_after_five_failures_has_to_wait_even_with_the_right_password() -> None:
-    """The response is 429 with a message and Retry-After of at most 15 minutes. The session is not signed in."""
+    """After five failures even the right password gets 429 with Retry-After of at most 15 minutes."""
     assert fail("alice", 5) == [200] * 5
     refused = sign_in("alice", PASSWORD)
     assert refused.status_code == 429
@@ -68,7 +68,7 @@ def test_the_sixth_try_after_five_failures_has_to_wait_even_with_the_right_passw
 
 @pytest.mark.usefixtures("alice")
 def test_the_name_stays_typed_in_when_one_has_to_wait() -> None:
-    """A password is never sent back."""
+    """A throttled sign-in keeps the user name in the form, but never the password."""
     fail("alice", 5)
     answer = sign_in("alice", PASSWORD)
     name = Page(answer).field("User name")
@@ -79,7 +79,7 @@ def test_the_name_stays_typed_in_when_one_has_to_wait() -> None:
 
 @pytest.mark.usefixtures("alice")
 def test_somebody_elsewhere_signs_in_while_one_address_is_kept_waiting() -> None:
-    """An account is not locked for every address, so failures cannot lock out the administrator."""
+    """An account is throttled per address, so failures cannot lock out the administrator everywhere."""
     fail("alice", 6)
     assert sign_in("alice", PASSWORD, ELSEWHERE).status_code == 302
 
@@ -103,7 +103,7 @@ def test_after_a_quarter_of_an_hour_one_may_try_again() -> None:
 
 @pytest.mark.usefixtures("alice")
 def test_signing_in_forgets_the_failures_of_that_name_from_that_address_alone() -> None:
-    """A success resets only the failures of the same name."""
+    """A success resets only the failures of the same name from the same address."""
     fail("alice", 4)
     fail("bob", 4)
     assert sign_in("alice", PASSWORD).status_code == 302
@@ -113,7 +113,7 @@ def test_signing_in_forgets_the_failures_of_that_name_from_that_address_alone() 
 
 @pytest.mark.parametrize("name", ["alice", "nobody", "left"])
 def test_known_unknown_and_deactivated_names_take_equal_work(alice: User, settings: Any, name: str) -> None:
-    """Each takes one password hash, so the response time does not reveal who has an account."""
+    """A known, an unknown and a deactivated name take one hash each, so the time does not reveal who has an account."""
     settings.PASSWORD_HASHERS = [f"{__name__}.CountingHasher"]
     alice.set_password(PASSWORD)
     alice.save()
@@ -124,7 +124,7 @@ def test_known_unknown_and_deactivated_names_take_equal_work(alice: User, settin
 
 
 def test_a_waiting_try_costs_no_hash_at_all(alice: User, settings: Any) -> None:
-    """A throttled attempt must stay cheap."""
+    """A throttled attempt computes no hash."""
     settings.PASSWORD_HASHERS = [f"{__name__}.CountingHasher"]
     fail("alice", 5)
     CountingHasher.count = 0
@@ -133,7 +133,10 @@ def test_a_waiting_try_costs_no_hash_at_all(alice: User, settings: Any) -> None:
 
 
 def test_failures_and_successes_are_in_the_audit_log(alice: User) -> None:
-    """Events have name and address. An unknown name may be a password in the wrong field and is not stored."""
+    """Sign-ins and failures are audited with name and address.
+
+    An unknown name may be a password in the wrong field and is not stored.
+    """
     fail("alice", 1)
     fail("hunter2-my-password", 1, ELSEWHERE)
     sign_in("alice", PASSWORD)
@@ -148,7 +151,7 @@ def test_failures_and_successes_are_in_the_audit_log(alice: User) -> None:
 
 
 def test_signing_out_is_in_the_audit_log(alice: User) -> None:
-    """The event has name and address. A second sign-out of the same session adds none."""
+    """A sign-out is audited with name and address. A second sign-out of the same session is not."""
     client = browser_of(alice)
     for _ in range(2):
         client.post("/logout/", REMOTE_ADDR=HERE)
@@ -158,7 +161,7 @@ def test_signing_out_is_in_the_audit_log(alice: User) -> None:
 
 
 def test_an_empty_form_is_no_try() -> None:
-    """A missing password is reported at the field, and nothing is counted."""
+    """A sign-in without a password is reported at the field and not counted."""
     assert sign_in("alice", "").status_code == 200
     assert not SignInAttempt.objects.exists()
 
@@ -173,7 +176,7 @@ def test_a_place_is_taken_before_the_password_is_looked_at() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_of_many_tries_at_the_same_moment_five_are_let_through() -> None:
-    """Each thread has its own connection, like another process, so the count has to be the database's."""
+    """The limit is kept in the database, so it also holds for simultaneous attempts of several connections."""
 
     def enter(_: int) -> int:
         try:
@@ -187,7 +190,7 @@ def test_of_many_tries_at_the_same_moment_five_are_let_through() -> None:
 
 
 def test_what_is_older_than_every_window_is_thrown_away() -> None:
-    """Expired rows are deleted."""
+    """Attempts older than every window are deleted."""
     for minutes in range(5):
         throttle.enter(f"user{minutes}", HERE, NOW + timedelta(minutes=minutes))
     throttle.enter("alice", ELSEWHERE, NOW + ADDRESS.window + timedelta(minutes=10))
@@ -237,13 +240,13 @@ def test_an_address_is_counted_by_whom_it_belongs_to(one: str, other: str, same:
 def test_an_address_is_believed_only_from_as_many_proxies_as_are_trusted(
     forwarded: str, proxies: int, address: str
 ) -> None:
-    """Anyone can send the header, so only the trusted proxies' entries count."""
+    """Anyone can send `X-Forwarded-For`, so only the trusted proxies' entries count."""
     assert address_in({"REMOTE_ADDR": "192.0.2.1", "HTTP_X_FORWARDED_FOR": forwarded}, proxies) == address
 
 
 @pytest.mark.usefixtures("alice")
 def test_behind_a_trusted_proxy_people_are_told_apart(settings: Any) -> None:
-    """A person's failures do not affect others behind the same proxy."""
+    """A person's failures do not affect others behind the same trusted proxy."""
     settings.TRUSTED_PROXIES = 1
     form = {"username": "alice", "password": "wrong", "next": "/users/"}
     for _ in range(6):
@@ -255,7 +258,7 @@ def test_behind_a_trusted_proxy_people_are_told_apart(settings: Any) -> None:
 
 @pytest.mark.parametrize("written", ["Alice", "ALICE", "ａｌｉｃｅ"])
 def test_ways_of_writing_a_name_are_counted_as_one(written: str) -> None:
-    """Case and full-width letters do not avoid the limit."""
+    """Case and full-width letters of a user name do not avoid the limit."""
     assert digest_of(written) == digest_of("alice")
 
 

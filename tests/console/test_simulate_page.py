@@ -52,7 +52,7 @@ def test_every_outcome_can_be_chosen() -> None:
 
 
 def test_the_walk_goes_on_where_the_policy_says_so(admin: Client) -> None:
-    """A 503 is retried twice, then the next candidate answers. The page shows waits and status codes."""
+    """A simulated 503 is retried twice, then the next candidate answers. The page shows waits and status codes."""
     found = walk(admin, asked(**{"out-1": "503", "out-2": "200"}))
     assert found.sentence == "Candidate 2, echo/echo-vision, answers"
     assert [stop.code for stop in found.stops] == ["503 ×3", "200", "not asked"]
@@ -60,7 +60,7 @@ def test_the_walk_goes_on_where_the_policy_says_so(admin: Client) -> None:
 
 
 def test_an_error_that_is_raised_stops_the_walk(admin: Client) -> None:
-    """A 400 is the caller's fault, so no other candidate is called. The page shows what the caller gets."""
+    """A simulated 400 is the caller's fault, so no other candidate is called."""
     found = walk(admin, asked(**{"out-1": "400"}))
     assert (found.sentence, found.tone) == ("No candidate answers: the caller gets 400 upstream_400", "bad")
     assert [stop.tone for stop in found.stops] == ["bad", "", ""]
@@ -73,7 +73,7 @@ def test_a_cut_stream_asks_nobody_else(admin: Client) -> None:
 
 
 def test_the_draft_is_simulated_not_what_is_stored(admin: Client) -> None:
-    """Order and error policy are the draft's, and nothing is written."""
+    """The simulation uses order and error policy of the draft, and nothing is written."""
     before = Revision.objects.count()
     found = walk(admin, asked(3, 1, **{"out-3": "404", "preset": "resilient"}))
     assert [stop.name for stop in found.stops] == ["echo/echo-text", "echo/echo-503"]
@@ -82,7 +82,7 @@ def test_the_draft_is_simulated_not_what_is_stored(admin: Client) -> None:
 
 
 def test_each_candidate_shows_what_it_would_receive(admin: Client) -> None:
-    """A model with vision gets the image, one without a description. The language directive is first."""
+    """A model with vision receives the image, a model without vision its description, after the language directive."""
     load.load_files()
     page = admin.get(PAGE)
     image = next(one for one in page.context["panel"].artifacts if one.kind == "image")
@@ -98,7 +98,7 @@ def test_each_candidate_shows_what_it_would_receive(admin: Client) -> None:
 
 
 def test_a_missing_key_is_passed_over_only_when_asked(admin: Client) -> None:
-    """Otherwise such a candidate is skipped, and the page says so."""
+    """A candidate without a key is skipped unless the simulation assumes that all keys are usable."""
     data = {"task": "planning", "sim-message": "Hello", "act": "simulate"}
     skipped = walk(admin, data, reverse("simulate"))
     assert [stop.code for stop in skipped.stops] == ["skipped: no key", "skipped: no key", "200"]
@@ -107,7 +107,7 @@ def test_a_missing_key_is_passed_over_only_when_asked(admin: Client) -> None:
 
 
 def test_htmx_takes_the_walk_out_of_the_fragment(admin: Client) -> None:
-    """The response is the editor with the result."""
+    """With htmx the response is the editor with the result of the simulation."""
     answer = admin.post(PAGE, asked(), headers={"HX-Request": "true"}).content.decode()
     assert not Page(answer).is_whole
     assert 'id="simulation"' in answer
@@ -123,7 +123,7 @@ def test_an_artifact_that_never_was_is_404(admin: Client) -> None:
 
 
 def test_an_artifact_that_was_deleted_meanwhile_is_described_as_gone(admin: Client) -> None:
-    """The simulation shows what a call with this file would send now."""
+    """A simulation with a deleted artifact shows what a call with this file would send now."""
     row = store_bytes(SYSTEM, b"meet me at noon", filename="diary.txt", declared="text/plain")
     delete_artifacts(SYSTEM, [row.pk])
     walked = walk(admin, asked(**{"sim-artifact": row.pk}))
@@ -132,7 +132,7 @@ def test_an_artifact_that_was_deleted_meanwhile_is_described_as_gone(admin: Clie
 
 
 def test_sending_for_real_calls_answers_and_is_written_down(admin: Client) -> None:
-    """The embedded provider answers. The request log and the audit log have the request, with the person as actor."""
+    """A real call is in the request log and the audit log, with the person as actor."""
     found = walk(admin, asked(act="send"))
     assert found.real
     assert found.sentence == "Candidate 2, echo/echo-vision, answered"
@@ -145,14 +145,14 @@ def test_sending_for_real_calls_answers_and_is_written_down(admin: Client) -> No
 
 
 def test_a_real_failure_shows_every_attempt(admin: Client) -> None:
-    """The page shows what the caller would get and every attempt."""
+    """A failed real call shows what the caller would get and every attempt."""
     found = walk(admin, asked(1, act="send"))
     assert found.sentence == "No candidate answers: the caller gets 502 all_providers_failed"
     assert found.stops[0].tone == "bad"
 
 
 def test_a_viewer_simulates_what_is_stored_and_sends_nothing(viewer: Client) -> None:
-    """A viewer gets neither attachments, whose content is not for viewers, nor a real call."""
+    """A viewer simulates the stored route without attachments and makes no real call."""
     page = viewer.post(PAGE, asked(3, **{"out-1": "503"}))
     assert page.context["panel"].artifacts == []
     assert [stop.name for stop in page.context["panel"].run_view.stops] == DESIGN
@@ -161,7 +161,7 @@ def test_a_viewer_simulates_what_is_stored_and_sends_nothing(viewer: Client) -> 
 
 
 def test_a_logged_request_is_repeated_with_its_outcomes(admin: Client) -> None:
-    """Each candidate has its logged outcome. The page says that the message was not recorded."""
+    """Repeating a logged request simulates its outcomes. The page says that the message was not recorded."""
     row = RequestLog.objects.create(
         id="req_replay", started_at=timezone.now(), surface="v1", task_type="design", outcome="ok", language="en"
     )
@@ -189,19 +189,19 @@ def test_a_logged_request_is_repeated_with_its_outcomes(admin: Client) -> None:
     ],
 )
 def test_an_attempt_of_the_log_has_its_nearest_outcome(outcome: str, status: int | None, word: str) -> None:
-    """The outcome is chosen by fault, then by status, else 503."""
+    """A logged attempt's outcome is chosen by fault, then by status, else 503."""
     assert word_of(AttemptLog(outcome=outcome, status=status)) == word
 
 
 def test_a_route_that_went_away_falls_to_the_default(admin: Client) -> None:
-    """The gateway does the same."""
+    """An unknown route is simulated as the default route, as in the gateway."""
     page = admin.get(reverse("simulate"), {"task": "gone"})
     assert page.context["route"].task_type == "default"
     assert TaskRoute.objects.count() == 6
 
 
 def test_several_files_are_attached_at_once(admin: Client) -> None:
-    """Each candidate gets all of them."""
+    """Each candidate gets all attached files."""
     load.load_files()
     rows = [row for row in Artifact.objects.living() if row.kind in ("image", "document")]
     found = walk(admin, asked(**{"out-1": "503", "sim-artifact": [row.pk for row in rows]}))
@@ -209,7 +209,7 @@ def test_several_files_are_attached_at_once(admin: Client) -> None:
 
 
 def test_stand_ins_are_attached_by_kind_and_size(viewer: Client) -> None:
-    """Without a stored file, the page shows what models would get of placeholders with these sizes."""
+    """Without a stored file, placeholders of given kinds and sizes show what models would get."""
     data = {"act": "simulate", "task": "design", "sim-message": "Look", "out-1": "503", "out-2": "503"}
     found = walk(viewer, data | {"sim-image": "200", "sim-audio": "1500, 20", "sim-document": "64"}, "/simulate/")
     assert found.stops[1].details[:2] == ["an image as it is", "an audio file as a description"]
@@ -219,7 +219,7 @@ def test_stand_ins_are_attached_by_kind_and_size(viewer: Client) -> None:
 
 @pytest.mark.parametrize("sizes", ["much", "0", "-5", "99999999", "nan", "inf", "1,1,1,1,1,1,1,1,1,1,1"])
 def test_a_size_that_is_none_is_said(viewer: Client, sizes: str) -> None:
-    """Nothing is simulated then."""
+    """An invalid size of a placeholder gets a message, and nothing is simulated."""
     data = {"act": "simulate", "task": "design", "sim-message": "Look", "sim-image": sizes}
     panel = viewer.post("/simulate/", data).context["panel"]
     assert panel.problem.startswith("Enter placeholder sizes in KiB, up to 25600")
@@ -227,7 +227,7 @@ def test_a_size_that_is_none_is_said(viewer: Client, sizes: str) -> None:
 
 
 def test_a_stand_in_is_never_sent(admin: Client) -> None:
-    """A placeholder has no content. No provider is called, and nothing is logged."""
+    """A placeholder has no content, so it is never sent, and nothing is logged."""
     data = {"act": "send", "task": "design", "sim-message": "Look", "sim-image": "20"}
     panel = admin.post("/simulate/", data).context["panel"]
     assert panel.problem.startswith("A placeholder has no content")
@@ -236,7 +236,6 @@ def test_a_stand_in_is_never_sent(admin: Client) -> None:
 
 
 def test_simulate_is_in_the_navigation(admin: Client) -> None:
-    """It is the current item on its own page."""
     nav = [item for group in admin.get("/simulate/").context["nav"] for item in group["items"]]
     assert [item["url"] for item in nav if item["current"]] == ["/simulate/"]
 
@@ -245,7 +244,7 @@ def test_simulate_is_in_the_navigation(admin: Client) -> None:
 def test_without_a_route_the_page_says_what_a_simulation_is(
     client: str, offers: bool, request: pytest.FixtureRequest
 ) -> None:
-    """The page offers to add a route only to people who may."""
+    """Without a route the page explains simulations, and offers to add a route to people who may."""
     TaskRoute.objects.all().delete()
     snapshot.refresh()
     html = request.getfixturevalue(client).get("/simulate/").content.decode()

@@ -24,7 +24,7 @@ def make(admin: Client, **fields: Any) -> Any:
 
 
 def test_a_token_is_shown_on_the_answer_alone_that_made_it(admin: Client) -> None:
-    """Later the list has only its public part, owner and scopes."""
+    """A token is shown only when it is created. Later the list has its public part, owner and scopes."""
     page = text_of(make(admin))
     row = AdminToken.objects.get()
     assert f"rat_{row.public_id}_" in page
@@ -45,7 +45,7 @@ def test_a_token_is_shown_on_the_answer_alone_that_made_it(admin: Client) -> Non
     ],
 )
 def test_a_name_and_an_end_within_a_year_are_needed(fields: dict[str, Any], label: str, admin: Client) -> None:
-    """The response is 422 at the field, and nothing is created."""
+    """A token without a name or without an expiry within a year gets 422, and nothing is created."""
     answer = make(admin, **fields)
     assert answer.status_code == 422
     assert Page(answer).error(label)
@@ -53,7 +53,7 @@ def test_a_name_and_an_end_within_a_year_are_needed(fields: dict[str, Any], labe
 
 
 def test_a_token_needs_a_scope_and_a_name_of_its_own(admin: Client) -> None:
-    """Without a scope, or with the name of an active token, nothing is created."""
+    """A token without a scope, or with the name of an active token, is not created."""
     assert make(admin, scopes=[]).status_code == 422
     make(admin)
     assert "You already have a token named deploy." in text_of(make(admin))
@@ -67,7 +67,7 @@ def test_the_form_proposes_ninety_days(admin: Client) -> None:
 
 
 def test_a_token_is_revoked_by_any_administrator(admin: Client, admin_account: User) -> None:
-    """Revocation is immediate and final, and it is audited once."""
+    """Any administrator can revoke a token. Revocation is immediate and audited once."""
     token_of(admin_account, "routes:read")
     row = AdminToken.objects.get()
     for _ in range(2):
@@ -79,7 +79,7 @@ def test_a_token_is_revoked_by_any_administrator(admin: Client, admin_account: U
 
 
 def test_whose_token_acted_is_said_in_the_readers_language(admin: Client, admin_account: User) -> None:
-    """The history names owner and token, in Chinese and English."""
+    """The history names a token and its owner, in Chinese and English."""
     token = token_of(admin_account, "routes:write", "providers:write")
     body = {"endpoint": "https://api.deepseek.com", "defaultModel": "deepseek-chat"}
     headers = {"authorization": f"Bearer {token}"}

@@ -143,7 +143,7 @@ def test_undo_is_offered_for_the_revision_a_save_made_and_not_for_none(admin: Cl
 
 @pytest.mark.parametrize("address", DELETES)
 def test_undo_is_offered_for_the_revision_a_deletion_made(admin: Client, address: str) -> None:
-    """Undo restores what the revision deleted."""
+    """The toast after a deletion offers to undo its revision."""
     before = newest()
     assert offered(admin, (address, {})) == newest() != before
 
@@ -170,7 +170,7 @@ def test_a_save_without_a_change_offers_no_undo_of_what_another_process_saved(
 def test_undo_offers_the_change_itself_when_another_process_saves_right_after_it(
     admin: Client, bob: AnotherProcess, page: str
 ) -> None:
-    """If there is a later revision, Undo is rejected and leads to History."""
+    """The toast offers to undo its own revision even if there is a later one; Undo is then rejected."""
     before = newest()
     post = SAVES[page](admin)
     with after_the_change(lambda: bob.save_route("bobs")):
@@ -186,7 +186,7 @@ def test_undo_offers_the_change_itself_when_another_process_saves_right_after_it
 def test_undo_takes_back_this_change_and_leaves_what_another_process_saved_before_it(
     admin: Client, bob: AnotherProcess
 ) -> None:
-    """The other process's change stays."""
+    """Undo reverts only its own change; an earlier one of another process stays."""
     post = SAVES["route"](admin)
     with before_the_change(lambda: bob.save_route("bobs")):
         undo = offered(admin, post)

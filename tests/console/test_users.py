@@ -47,7 +47,7 @@ def acts() -> list[tuple[str, str]]:
 
 
 def test_an_invited_person_chooses_password_and_language_and_is_in(admin_account: User) -> None:
-    """The link signs in, in the chosen language, with the role of the invitation."""
+    """An invitation link signs in, in the chosen language and with the role of the invitation."""
     client, answer = accept(invite(admin_account, role="administrator"))
     assert (answer.status_code, answer.headers["Location"]) == (302, "/")
     ines = User.objects.get(username="ines")
@@ -59,7 +59,7 @@ def test_an_invited_person_chooses_password_and_language_and_is_in(admin_account
 
 
 def test_the_language_comes_along_to_another_browser(admin_account: User) -> None:
-    """Signing in elsewhere applies the chosen language. Changing it there is stored, too."""
+    """Signing in elsewhere applies the person's language. Changing it there is stored, too."""
     accept(invite(admin_account))
     other = browser_of()
     other.post("/login/", {"username": "ines", "password": NEW, "next": "/users/"})
@@ -69,7 +69,7 @@ def test_the_language_comes_along_to_another_browser(admin_account: User) -> Non
 
 
 def test_a_link_works_once(admin_account: User) -> None:
-    """The second GET and POST get 410, and the password stays."""
+    """A used invitation link gets 410 for GET and POST, and the password stays."""
     link = invite(admin_account)
     accept(link)
     assert browser_of().get(link).status_code == 410
@@ -78,14 +78,14 @@ def test_a_link_works_once(admin_account: User) -> None:
 
 
 def test_a_link_ends_with_time(admin_account: User, settings: Any) -> None:
-    """After `PASSWORD_RESET_TIMEOUT` the link gets 410."""
+    """After `PASSWORD_RESET_TIMEOUT` an invitation link gets 410."""
     link = invite(admin_account)
     settings.PASSWORD_RESET_TIMEOUT = -1
     assert browser_of().get(link).status_code == 410
 
 
 def test_a_new_link_makes_the_invitation_before_void(admin_account: User) -> None:
-    """A link that went to the wrong person can be replaced."""
+    """A new link invalidates the one before, which may have gone to the wrong person."""
     first = invite(admin_account)
     ines = User.objects.get(username="ines")
     second = link_on(browser_of(admin_account).post(f"/users/{ines.pk}/link/"))
@@ -95,12 +95,12 @@ def test_a_new_link_makes_the_invitation_before_void(admin_account: User) -> Non
 
 @pytest.mark.parametrize("link", ["/join/MQ/wrong/", "/join/!!/x/", "/join/OTk5OTk5/abc-def/", "/join/LTE/abc-def/"])
 def test_a_made_up_link_is_spent(admin_account: User, link: str) -> None:
-    """Every invalid link gets the same 410."""
+    """Every malformed or unknown link gets 410."""
     assert browser_of().get(link).status_code == 410
 
 
 def test_a_weak_password_is_refused_and_the_link_stays_good(admin_account: User) -> None:
-    """The response is 422 with the reason, and the person is not signed in."""
+    """A weak password gets 422 with the reason, and the link can still be used."""
     link = invite(admin_account)
     client, answer = accept(link, "password12")
     assert answer.status_code == 422
@@ -109,7 +109,7 @@ def test_a_weak_password_is_refused_and_the_link_stays_good(admin_account: User)
 
 
 def test_an_invitation_keeps_what_was_typed_when_the_name_is_taken_in_any_case(admin_account: User) -> None:
-    """The response is 422 with a message at the field, which keeps the entry."""
+    """Inviting a name that exists in any case gets 422 with the message at the field and the entry kept."""
     page = browser_of(admin_account).post("/users/invite/", {"username": "ADMIN", "role": "administrator"})
     assert page.status_code == 422
     assert "The user ADMIN already exists." in page.content.decode()
@@ -120,7 +120,7 @@ def test_an_invitation_keeps_what_was_typed_when_the_name_is_taken_in_any_case(a
 
 
 def test_an_invitation_can_be_withdrawn_until_it_is_accepted(admin_account: User) -> None:
-    """The name is free again. A person who has joined has to be deactivated instead."""
+    """Withdrawing an invitation frees the name. A person who has joined has to be deactivated instead."""
     link = invite(admin_account)
     ines = User.objects.get(username="ines")
     browser_of(admin_account).post(f"/users/{ines.pk}/withdraw/")
@@ -133,7 +133,7 @@ def test_an_invitation_can_be_withdrawn_until_it_is_accepted(admin_account: User
 def test_the_last_administrator_can_be_neither_demoted_nor_deactivated(
     admin_account: User, viewer_account: User
 ) -> None:
-    """Page and action refuse with the same message, and the buttons are disabled."""
+    """The last administrator can be neither demoted nor deactivated; page and action give the same message."""
     client = browser_of(admin_account)
     assert (
         client.post(f"/users/{admin_account.pk}/role/", {"role": "viewer", "was": "administrator"}).status_code == 409
@@ -153,7 +153,7 @@ def test_the_last_administrator_can_be_neither_demoted_nor_deactivated(
 
 @pytest.mark.parametrize("state", ["invited", "deactivated"])
 def test_an_administrator_who_cannot_sign_in_does_not_count(admin_account: User, state: str) -> None:
-    """An open invitation or a deactivated person cannot be the remaining administrator."""
+    """A person with an open invitation or a deactivated one cannot be the remaining administrator."""
     other = User.objects.create_user("otto", password=None if state == "invited" else PASSWORD, is_staff=True)
     if state == "deactivated":
         people.set_active(SYSTEM, other.pk, active=False)
@@ -172,7 +172,7 @@ def test_of_two_administrators_one_may_go_and_the_other_then_stays(admin_account
 
 
 def test_a_role_that_somebody_else_changed_meanwhile_is_a_conflict(admin_account: User, viewer_account: User) -> None:
-    """The response is 409, because the page showed an outdated role."""
+    """Changing a role that another person changed meanwhile gets 409."""
     people.set_role(SYSTEM, viewer_account.pk, "administrator", expected="viewer")
     with pytest.raises(ConflictError):
         people.set_role(SYSTEM, viewer_account.pk, "administrator", expected="viewer")
@@ -184,7 +184,7 @@ def test_a_role_that_somebody_else_changed_meanwhile_is_a_conflict(admin_account
 def test_deactivating_ends_sessions_and_links_at_once_and_reactivating_brings_the_person_back(
     admin_account: User, viewer_account: User
 ) -> None:
-    """The next click leads to the sign-in page. After reactivation the old password works again."""
+    """Deactivation ends sessions and links at once. After reactivation the old password works again."""
     session = browser_of(viewer_account)
     assert session.get("/users/").status_code == 200
     link = link_on(browser_of(admin_account).post(f"/users/{viewer_account.pk}/link/"))
@@ -201,7 +201,7 @@ def test_deactivating_ends_sessions_and_links_at_once_and_reactivating_brings_th
 def test_a_reset_link_leaves_the_old_password_until_it_is_used_and_then_ends_other_sessions(
     admin_account: User, viewer_account: User
 ) -> None:
-    """Creating a link signs out no one. Using it ends all other sessions."""
+    """Creating a reset link signs out no one. Using it ends all other sessions."""
     elsewhere = browser_of(viewer_account)
     link = link_on(browser_of(admin_account).post(f"/users/{viewer_account.pk}/link/"))
     assert elsewhere.get("/users/").status_code == 200
@@ -212,7 +212,7 @@ def test_a_reset_link_leaves_the_old_password_until_it_is_used_and_then_ends_oth
 
 
 def test_changing_ones_own_password_keeps_this_session_and_ends_the_others(viewer_account: User) -> None:
-    """The old password is required, and the change is audited."""
+    """Changing a password needs the old one, ends the other sessions and is audited."""
     here, there = browser_of(viewer_account), browser_of(viewer_account)
     form = {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW}
     assert here.post("/password/", {**form, "old_password": "wrong"}).status_code == 422
@@ -225,7 +225,7 @@ def test_changing_ones_own_password_keeps_this_session_and_ends_the_others(viewe
 
 
 def test_two_people_with_one_link_make_one_password(admin_account: User) -> None:
-    """The second person gets a conflict."""
+    """If two people open the same link, the second password is rejected with a conflict."""
     invite(admin_account)
     first, second = User.objects.get(username="ines"), User.objects.get(username="ines")
     people.choose_password(ACTOR, first, NEW)
@@ -257,7 +257,7 @@ def test_acts_need_the_administrator_role_and_never_happen_by_reading(
 
 
 def test_a_viewer_reads_who_is_there_and_sees_no_button(admin_account: User, viewer_account: User) -> None:
-    """The page says which role is needed."""
+    """A viewer sees the list of people without buttons, and which role is needed."""
     page = browser_of(viewer_account).get("/users/").content.decode()
     assert "needs the administrator role" in page
     assert "Create invitation link" not in page
@@ -278,6 +278,6 @@ def test_a_link_of_an_unknown_user_page_is_not_found(admin_account: User) -> Non
 
 
 def test_an_expired_invitation_is_told_from_the_moment_it_was_made(admin_account: User) -> None:
-    """The page says for how many days a link works."""
+    """The page of a new invitation says for how many days its link works."""
     page = browser_of(admin_account).post("/users/invite/", {"username": "ines", "role": "viewer"}).content.decode()
     assert f"for {timedelta(days=3).days} days" in page
