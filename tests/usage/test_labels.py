@@ -52,7 +52,7 @@ def _names_begin_anew() -> Iterator[None]:
     ],
 )
 def test_a_label_is_the_keys_else_the_requests(key: Labels, body: Any, found: Labels) -> None:
-    """The request may contain anything.
+    """A label is the key's, else the request's, whatever the request contains.
 
     A user id with a session part, which changes each session, is reduced to the user.
     """
@@ -64,7 +64,7 @@ def test_a_label_is_the_keys_else_the_requests(key: Labels, body: Any, found: La
     [(" a\n b\t", "a b"), ("x" * 999, "x" * 64), ("a\x00b\u202ec", "a b c"), (7, ""), (None, ""), ("团队", "团队")],
 )
 def test_a_label_is_one_line_of_bounded_length(value: Any, label: str) -> None:
-    """Only printable characters remain, and a value that is not text is no label."""
+    """A label keeps only printable characters up to its maximum length, and a value that is not text is no label."""
     assert clean_label(LabelKind.TEAM, value) == label
 
 
@@ -119,7 +119,7 @@ def test_the_bill_of_a_label_is_that_of_a_hand(admin: Client, priced: None) -> N
 
 
 def test_an_agent_groups_its_own_usage_by_labels(admin: Client) -> None:
-    """The agent sees only its own calls, and can filter by a label."""
+    """An agent sees usage of its own calls only, by label, and can filter by a label."""
     key = key_of("text-agent", terms={"team": "ops"})
     for user in ("eve", "ada", "eve"):
         post(key, said("hi", model="task:planning", user=user))
@@ -132,7 +132,7 @@ def test_an_agent_groups_its_own_usage_by_labels(admin: Client) -> None:
 
 
 def test_callers_cannot_fill_the_sums_with_names(priced: None) -> None:
-    """The first names of a day are kept, also across a restart.
+    """The first labels of a day are kept, also across a restart.
 
     Further ones are summed as others, so no request is lost.
     """

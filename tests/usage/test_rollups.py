@@ -103,7 +103,7 @@ def test_ended_days_are_not_read_from_the_sums(now: datetime) -> None:
 
 
 def test_a_late_request_is_counted_at_once_and_in_the_next_roll_up(now: datetime) -> None:
-    """Its hour and day are read from the sums until they are rolled up again."""
+    """A late request's hour and day are read from the sums until they are rolled up again."""
     fill(now)
     fold_all(now)
     late = now - timedelta(days=2)
@@ -116,7 +116,7 @@ def test_a_late_request_is_counted_at_once_and_in_the_next_roll_up(now: datetime
 
 
 def test_a_request_in_time_costs_no_look_for_roll_ups(now: datetime) -> None:
-    """The journal makes no query of roll-ups."""
+    """Writing a request of the current hour makes no query of roll-ups."""
     with CaptureQueriesContext(connections[LOGS]) as queries:
         write([entry("now", now)])
     assert not [each for each in queries if "usagerollup" in each["sql"]]
@@ -126,7 +126,7 @@ def test_a_request_in_time_costs_no_look_for_roll_ups(now: datetime) -> None:
 def test_a_fold_that_something_overtakes_leaves_nothing_half(
     now: datetime, monkeypatch: pytest.MonkeyPatch, between: str
 ) -> None:
-    """A late request, or another process that rolls up the same day, happens between reading and writing."""
+    """A late request, or another process rolling up the same day, leaves no incomplete roll-up."""
     fill(now)
     day = day_of(now - timedelta(days=2))
     original: Callable[..., Any] = usage_rollups.sum_up
@@ -152,7 +152,7 @@ def test_a_fold_that_something_overtakes_leaves_nothing_half(
 
 
 def test_roll_ups_go_with_their_sums(now: datetime) -> None:
-    """Pruning removes both, and the remaining reports do not change."""
+    """Pruning removes sums with their roll-ups, and the remaining reports do not change."""
     fill(now)
     fold_all(now)
     prune_usage(now + timedelta(days=393))

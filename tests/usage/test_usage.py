@@ -54,7 +54,7 @@ def entry(name: str, at: datetime, provider: str = "yuan", **more: Any) -> Entry
 
 
 def test_the_bill_of_a_scripted_month_is_that_of_a_hand(noon: datetime):
-    """Each day has three calls in yuan, one of them a fallback's, one in dollars and one without a price."""
+    """A month's costs per currency equal a calculation by hand, with fallbacks and unpriced requests."""
     days = [noon - timedelta(days=each) for each in range(MONTH)]
     for number, day in enumerate(days):
         write(
@@ -86,7 +86,7 @@ def test_groups_stand_in_the_order_of_their_weight(noon: datetime, group: str, n
 
 
 def test_a_short_time_is_read_by_the_hour(noon: datetime):
-    """An hour before the period is not included."""
+    """A short period is read by the hour, so that an earlier hour is not included."""
     write([entry("now", noon), entry("before", noon - timedelta(hours=5))])
     assert sum_usage(noon - timedelta(hours=3), "agent").total.requests == 1
     assert len(sum_usage(noon - timedelta(hours=6), "agent").series) == 2
@@ -94,7 +94,7 @@ def test_a_short_time_is_read_by_the_hour(noon: datetime):
 
 @pytest.mark.parametrize("by", ["agent", "route", "provider", "model", "day"])
 def test_the_page_shows_the_sums(viewer: Client, noon: datetime, by: str):
-    """Viewers see the page, whatever the grouping."""
+    """A viewer sees the sums, whatever the grouping."""
     write([entry("a", noon, fell_back=True), entry("b", noon, "dollars"), entry("c", noon, "unpriced")])
     page = text_of(viewer.get("/usage/", {"by": by, "days": "7"}))
     for each in ("0.0022 CNY", "0.0045 USD", "excluding 1 request with unknown price", "0.0006 CNY"):
@@ -121,20 +121,20 @@ def test_the_page_asks_the_sums_alone(viewer: Client, noon: datetime):
 
 
 def test_old_sums_go(noon: datetime):
-    """Hours are kept for a week, days for a year and a month."""
+    """Hourly sums are kept for a week, daily ones for a year and a month."""
     write([entry("a", noon), entry("b", noon - timedelta(days=8)), entry("c", noon - timedelta(days=400))])
     prune_usage(noon)
     assert [each.span for each in UsageSum.objects.order_by("start")] == ["d", "d", "h"]
 
 
 def test_an_installation_without_requests_says_so(viewer: Client):
-    """Unknown values in the address fall back to the defaults."""
+    """Without requests the page says so. Unknown values in the address fall back to the defaults."""
     page = text_of(viewer.get("/usage/", {"by": "weather", "days": "many"}))
     assert "No requests in this period." in page
 
 
 def test_the_csv_is_exact_and_no_formula(viewer: Client, noon: datetime):
-    """There is a line per currency. A name that a spreadsheet would read as a formula is escaped."""
+    """The CSV has a line per currency. A name that a spreadsheet would read as a formula is escaped."""
     write([entry("a", noon, agent="=cmd()"), entry("b", noon, "dollars", agent="=cmd()")])
     answer = viewer.get("/csv/usage/", {"by": "agent", "days": "7"})
     assert answer["Content-Type"] == "text/csv; charset=utf-8"
@@ -148,7 +148,7 @@ def test_the_csv_is_exact_and_no_formula(viewer: Client, noon: datetime):
 
 
 def test_an_agents_rows_have_costs_by_currency_and_end_where_it_says(text_agent: AgentProgram, noon: datetime):
-    """A row has attempts and unpriced requests. `until` is exclusive, and currencies are not added up."""
+    """The API's rows have costs by currency, attempts and unpriced requests. `until` is exclusive."""
     calls = [
         entry("a", noon - timedelta(hours=2), agent="text-agent", fell_back=True),
         entry("b", noon - timedelta(hours=2), "dollars", agent="text-agent"),
@@ -167,7 +167,7 @@ def test_an_agents_rows_have_costs_by_currency_and_end_where_it_says(text_agent:
 
 
 def test_an_agent_sees_its_own_usage(text_agent: AgentProgram, noon: datetime):
-    """The amounts are exact, and other agents' usage is not included."""
+    """An agent's usage is exact and does not include other agents."""
     write([entry("a", noon, agent="text-agent"), entry("b", noon, agent="ann")])
     found = text_agent.get("/usage?groupBy=provider&since=2020-01-01").json()
     assert [(each["name"], each["requests"]) for each in found["groups"]] == [("yuan", 1)]
@@ -188,7 +188,7 @@ def test_an_agent_sees_its_own_usage(text_agent: AgentProgram, noon: datetime):
     ],
 )
 def test_what_cannot_be_asked_is_a_sentence(text_agent: AgentProgram, query: str):
-    """The response is 400 with the allowed values."""
+    """An invalid query gets 400 with the allowed values."""
     answer = text_agent.get(f"/usage?{query}")
     assert answer.status_code == 400
     assert answer.json()["message"].startswith(("groupBy must be", "since is a day", "until is a day", "until must be"))
