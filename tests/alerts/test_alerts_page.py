@@ -32,7 +32,7 @@ def chat(settings: Any) -> Iterator[Chat]:
 
 
 def test_the_page_says_what_lasts_what_is_over_and_what_was_not_sent(viewer: Client) -> None:
-    """A viewer sees what happened, what to do and where, in the page's language. The dashboard links to it."""
+    """The page shows active and ended alerts and failed deliveries, with what to do, in the page's language."""
     now = timezone.now()
     note_trouble(condition_of(AlertKind.KEY_REFUSED, "openai", status=401), now)
     claimed = claim_next(now)
@@ -55,7 +55,7 @@ def test_the_page_says_what_lasts_what_is_over_and_what_was_not_sent(viewer: Cli
 
 @pytest.mark.parametrize("kind", AlertKind)
 def test_every_kind_leads_to_a_page_where_it_is_dealt_with(kind: AlertKind, admin: Client) -> None:
-    """The page exists also if the alert's subject does not."""
+    """Every kind of alert links to a page that exists, even if the alert's subject does not."""
     note_trouble(Condition(kind, "nobody knows it", translatable("It is so."), STATE), timezone.now())
     found = re.search(r'<div class="small t2">.*?<a href="([^"#]+)', admin.get("/alerts/").content.decode(), re.DOTALL)
     assert found is not None
@@ -63,7 +63,7 @@ def test_every_kind_leads_to_a_page_where_it_is_dealt_with(kind: AlertKind, admi
 
 
 def test_the_button_sends_a_test_and_says_that_it_was_taken(admin: Client, chat: Chat) -> None:
-    """It works with and without scripts, and the audit log has the sender."""
+    """The button sends a test with and without scripts, and the audit log has the sender."""
     for headers in ({}, HTMX):
         answer = admin.post("/alerts/test/", headers=headers)
         assert answer.status_code == 200
@@ -75,7 +75,7 @@ def test_the_button_sends_a_test_and_says_that_it_was_taken(admin: Client, chat:
 
 
 def test_a_test_that_is_refused_says_why(admin: Client, chat: Chat) -> None:
-    """The chat's reason is shown, here from a response with status 200."""
+    """If the chat rejects the test, its reason is shown, even from a response with status 200."""
     chat.replies[:] = [(200, b'{"code": 19021, "msg": "sign match fail: SECRETSECRET"}')]
     page = text_of(admin.post("/alerts/test/"))
     assert "The test was not delivered." in page
@@ -83,7 +83,7 @@ def test_a_test_that_is_refused_says_why(admin: Client, chat: Chat) -> None:
 
 
 def test_without_a_webhook_the_page_says_how_to_set_one(admin: Client, settings: Any) -> None:
-    """The button is missing, and a POST that is sent anyway gets the same explanation."""
+    """Without a webhook the page has no button, and a POST that is sent anyway explains how to set one."""
     settings.ALERT_WEBHOOK = None
     page = text_of(admin.get("/alerts/"))
     assert "set ROUTING_ADMIN_ALERT_WEBHOOK and restart" in page
@@ -92,7 +92,7 @@ def test_without_a_webhook_the_page_says_how_to_set_one(admin: Client, settings:
 
 
 def test_only_administrators_send_tests(viewer: Client, editor: Client, chat: Chat) -> None:
-    """Others see the page without the button."""
+    """Only administrators can send a test; others see the page without the button."""
     for person in (viewer, editor):
         assert "Send a test" not in text_of(person.get("/alerts/"))
         assert person.post("/alerts/test/").status_code == 403
@@ -100,7 +100,7 @@ def test_only_administrators_send_tests(viewer: Client, editor: Client, chat: Ch
 
 
 def test_scripts_read_alerts_and_send_tests(admin_account: Any, chat: Chat) -> None:
-    """The administrators' API works with a token and does not contain the webhook's secrets."""
+    """The administrators' API lists alerts and sends tests, without the webhook's secrets."""
     note_trouble(condition_of(AlertKind.KEY_REFUSED, "deepseek", status=401), timezone.now())
     headers = {"authorization": f"Bearer {token_of(admin_account)}"}
     answer = Client().get("/api/v1/admin/alerts", headers=headers)
@@ -115,7 +115,7 @@ def test_scripts_read_alerts_and_send_tests(admin_account: Any, chat: Chat) -> N
 
 
 def test_no_page_log_or_export_has_the_address(admin: Client, chat: Chat, caplog: Any, monkeypatch: Any) -> None:
-    """Only host and shape are shown."""
+    """Pages, logs and exports show only the webhook's host and shape."""
     monkeypatch.setenv("ROUTING_ADMIN_ALERT_WEBHOOK", f"{chat.base}/hook/0123456789abcdef#secret=SECRETSECRET")
     chat.replies[:] = [(500, b"swordfish-swordfish SECRETSECRET /hook/0123456789abcdef")]
     pages = [admin.post("/alerts/test/").content.decode()]

@@ -55,7 +55,7 @@ def call(server: Server) -> None:
 
 
 def test_two_processes_tell_of_a_refused_key_once_and_its_end_is_seen(server: Server, chat: Chat) -> None:
-    """Calls reach both processes. `/metrics` has the alert until the next successful call ends it."""
+    """Two processes send one alert for a rejected key. `/metrics` has it until a successful call ends it."""
     server.lab.play({"one": "http_401"})
     for _ in range(8):
         call(server)
@@ -74,7 +74,7 @@ def test_two_processes_tell_of_a_refused_key_once_and_its_end_is_seen(server: Se
 
 
 def test_a_killed_process_of_two_is_told_once(server: Server, chat: Chat) -> None:
-    """The other process or the replacement detects it, and the server keeps running."""
+    """A killed process is detected once, by the other process or the replacement."""
     assert until(lambda: len(children(server)) == 2)
     victim = int(children(server)[-1])
     os.kill(victim, signal.SIGKILL)

@@ -24,7 +24,7 @@ def test_every_kind_of_alert_has_its_row():
 
 @pytest.mark.parametrize("kind", AlertKind)
 def test_every_kind_links_to_a_heading_that_says_what_to_do(kind):
-    """The page is a document of this repository with that anchor, and its table lists the kind."""
+    """Every kind's page is a document of this repository with its anchor, and docs/alerts.md lists the kind."""
     file, _, anchor = KINDS[kind].page.partition("#")
     headings = re.findall(r"^#+ (.+)$", (ROOT / file).read_text(), re.MULTILINE)
     assert anchor in [heading.lower().replace(" ", "-") for heading in headings] or not anchor
@@ -33,7 +33,7 @@ def test_every_kind_links_to_a_heading_that_says_what_to_do(kind):
 
 @pytest.mark.parametrize(("kind", "stage"), SENTENCES)
 def test_every_alert_reads_in_both_languages(kind, stage):
-    """The sentence survives storage as data, contains its values and is translated, as are title and remedy."""
+    """An alert's sentence survives storage as data, contains its values and is translated, as are title and remedy."""
     found = condition_of(kind, "subject", stage, **FACTS, **MORE_FACTS)
     kept = text_of(data_of(found.sentence))
     assert kept == found.sentence
@@ -46,5 +46,5 @@ def test_every_alert_reads_in_both_languages(kind, stage):
 
 
 def test_the_subject_is_the_name_where_no_other_is_given():
-    """Most subjects are the name of the thing."""
+    """Without a name, an alert's sentence contains its subject."""
     assert "deepseek" in condition_of(AlertKind.KEY_REFUSED, "deepseek", Stage.USUAL, status="401").sentence

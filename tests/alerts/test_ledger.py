@@ -41,7 +41,7 @@ def test_a_trouble_that_lasts_is_told_once():
 
 
 def test_an_end_is_told_once_and_what_comes_back_is_told_again():
-    """An end is sent after the condition has not returned for a while."""
+    """The end of an alert is sent once, after a delay. If the condition returns, the alert is sent again."""
     ledger.note_trouble(REFUSED, NOON)
     tell(NOON)
     ledger.end_alerts({WELL: NOON + MINUTE}, {}, NOON + MINUTE)
@@ -64,7 +64,7 @@ def test_what_comes_and_goes_is_told_once():
 
 
 def test_older_news_changes_nothing():
-    """Reports of two processes may arrive out of order."""
+    """Reports older than the stored state change nothing, since those of two processes may arrive out of order."""
     ledger.note_trouble(REFUSED, NOON)
     ledger.end_alerts({WELL: NOON - MINUTE}, {}, NOON)
     assert list_alerts()[0].ended_at is None
@@ -88,14 +88,14 @@ def test_a_state_ends_when_it_is_not_found_any_more():
 
 
 def test_what_was_taken_out_of_the_configuration_has_no_trouble():
-    """If the provider is removed, its alert ends."""
+    """If a provider is removed from the configuration, its alert ends."""
     ledger.note_trouble(REFUSED, NOON)
     ledger.end_alerts({}, {AlertKind.KEY_REFUSED: {"qwen"}}, NOON + MINUTE)
     assert list_alerts()[0].ended_at == NOON + MINUTE
 
 
 def test_what_cannot_be_sent_is_tried_again_ever_later_and_then_given_up():
-    """The page keeps the error."""
+    """A failed delivery is retried with growing delays and then given up, and the page keeps the error."""
     ledger.note_trouble(REFUSED, NOON)
     now, waits = NOON, []
     while claimed := ledger.claim_next(now):
@@ -115,7 +115,7 @@ def test_what_cannot_be_sent_is_tried_again_ever_later_and_then_given_up():
 
 
 def test_a_scraper_reads_how_many_last():
-    """A kind without open alerts has 0."""
+    """`/metrics` has the number of open alerts by kind, 0 for a kind without any."""
     ledger.note_trouble(REFUSED, NOON)
     numbers = Client(REMOTE_ADDR="127.0.0.1").get("/metrics").content.decode()
     assert 'routing_admin_alerts_open{kind="key_refused"} 1.0' in numbers
@@ -134,7 +134,7 @@ def test_what_is_over_for_long_goes():
 
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 def test_of_many_who_find_and_claim_at_once_one_sends():
-    """Each thread has its own connection, as a process has."""
+    """Of many threads that report and claim an alert at once, each with its own connection, one sends it."""
 
     def find_and_claim(_: int) -> int:
         try:

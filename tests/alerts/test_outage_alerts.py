@@ -82,7 +82,10 @@ def names(found: Iterator[Condition]) -> set[AlertKind]:
 
 
 def test_a_database_that_takes_no_writes_is_told_once_and_so_is_its_end(chat, down):
-    """Only the first of two processes sends it. The page shows it, and the database stores it after the outage."""
+    """If the database takes no writes, one of two processes sends the alert.
+
+    The page shows it, and the database stores it after the outage.
+    """
     one, other = failing_watch(), failing_watch()
     for watch in (one, other, one):
         watch.offline_round()
@@ -110,7 +113,7 @@ def test_a_database_that_takes_no_writes_is_told_once_and_so_is_its_end(chat, do
     ],
 )
 def test_the_alert_says_what_kind_of_outage_it_is(chat, monkeypatch, code, said, words):
-    """A database that answers but refuses writes does not have to be restarted."""
+    """The alert names the kind of outage, since a database that refuses writes does not have to be restarted."""
     cause = sqlite3.OperationalError()
     cause.sqlite_errorcode = code
 
@@ -123,7 +126,7 @@ def test_the_alert_says_what_kind_of_outage_it_is(chat, monkeypatch, code, said,
 
 
 def test_entries_that_wait_in_memory_are_an_alert_at_once(monkeypatch):
-    """A restart would lose them, so the alert does not wait a minute."""
+    """Entries waiting in memory alert at once, since a restart would lose them."""
     monkeypatch.setattr(journal(), "disk_is_full", True)
     (found,) = troubles.find_outages(NOON)
     assert (found.kind, "0 wait in memory" in found.sentence) == (AlertKind.LOG_WAITING, True)
@@ -154,7 +157,7 @@ def test_a_database_that_flaps_is_told_once(chat, down):
 
 
 def test_an_outage_that_begins_after_the_end_of_another_was_sent_is_told(chat, down, monkeypatch):
-    """After the end was sent, a failure counts as a new outage, even between two reads of the rows."""
+    """After an end was sent, a failure counts as a new outage, even between two reads of the rows."""
     failing_watch().offline_round()
     down.undo()
     watch = AlertWatch()
@@ -174,7 +177,7 @@ def test_an_outage_that_begins_after_the_end_of_another_was_sent_is_told(chat, d
 
 
 def test_the_numbers_of_an_alert_that_lasts_are_the_newest():
-    """This holds in the database, and in the file used without it."""
+    """A lasting alert has its newest numbers, in the database and in the file used without it."""
     for noting in (ledger, sending):
         for count in (110, 361):
             noting.note_trouble(condition_of(AlertKind.LOG_LOST, "one", count=count), NOON + count * MINUTE)
@@ -183,7 +186,7 @@ def test_the_numbers_of_an_alert_that_lasts_are_the_newest():
 
 
 def test_what_was_found_but_not_sent_is_sent_without_the_database(chat, down, monkeypatch):
-    """An unsent row does not suppress the alert from the file, a sent one does."""
+    """During an outage an alert whose row was not sent is sent from the file; one that was sent is not."""
     down.undo()
     redis = condition_of(AlertKind.REDIS, "Redis", problem="It is silent.")
     monkeypatch.setattr(watching, "find_outages", lambda now: iter([redis]))
@@ -202,7 +205,7 @@ def test_what_was_found_but_not_sent_is_sent_without_the_database(chat, down, mo
 
 
 def test_a_database_that_hangs_while_alerts_are_sent_is_being_asked(chat, monkeypatch):
-    """Claiming alerts uses the database and is timed. Waiting for the chat is not, however long it takes."""
+    """Claiming alerts counts as a query of the database. Waiting for the chat does not, however long it takes."""
     watch, asked = AlertWatch(), []
     ledger.note_trouble(condition_of(AlertKind.DISK, "data directory", free=1), timezone.now())
     claim, send = ledger.claim_next, sending.send
@@ -214,7 +217,7 @@ def test_a_database_that_hangs_while_alerts_are_sent_is_being_asked(chat, monkey
 
 
 def test_a_failure_that_is_not_the_database_is_no_outage(monkeypatch):
-    """The exception is raised for the server's log, and the next round runs normally."""
+    """A failure other than the database's is raised for the server's log and is not an outage."""
     monkeypatch.setattr(watching, "find_troubles", lambda state: 1 / 0)
     watch = AlertWatch()
     with pytest.raises(ZeroDivisionError):
@@ -223,7 +226,7 @@ def test_a_failure_that_is_not_the_database_is_no_outage(monkeypatch):
 
 
 def test_an_alert_is_sent_once_by_a_process_whose_disk_takes_nothing(chat, down, monkeypatch):
-    """The alert is kept in memory if the file cannot be written."""
+    """An alert is sent once even if the process cannot write its file; it is kept in memory then."""
     monkeypatch.setattr(type(alert_file()), "path", property(lambda _: Path("/proc/alerts.json")))
     watch = failing_watch()
     watch.offline_round()
@@ -250,7 +253,7 @@ def test_store_redis_log_and_configuration_are_told_when_they_fail_for_long(monk
 
 
 def test_lost_entries_are_told_when_more_are_lost(monkeypatch):
-    """There is one alert per loss, including a loss before the first round."""
+    """Each loss of log entries alerts once, including a loss before the first round."""
     watch = AlertWatch()
     monkeypatch.setattr(journal(), "lost", 2)
     watch.round()
@@ -264,7 +267,7 @@ def test_lost_entries_are_told_when_more_are_lost(monkeypatch):
 
 
 def test_a_webhook_that_fails_three_times_is_an_alert_until_something_arrives(chat, settings):
-    """The failure is on the page, and a successful delivery ends it."""
+    """A webhook that fails three times is an alert on the page until a delivery succeeds."""
     ledger.note_trouble(condition_of(AlertKind.DISK, "data directory", free=1), NOON)
     chat.replies[:] = [(503, b"busy")] * 3
     for minutes in (0, 1, 3):
@@ -299,7 +302,10 @@ def test_a_job_is_overdue_after_twice_its_own_interval(days_ago, overdue):
 
 
 def test_backup_and_prune_that_no_longer_run_are_told_until_they_do(monkeypatch):
-    """A copy before a migration is not a backup. Without any run, neither job is overdue."""
+    """Overdue backups and pruning alert until they run.
+
+    A copy before a migration is not a backup. Without any run, neither job is overdue.
+    """
     assert names(troubles.find_overdue(timezone.now() + 100 * DAY)) == set()
     record_backup(SYSTEM, {"folder": "20261122-before-0030"})
     prune(SYSTEM, timezone.now())
@@ -315,7 +321,7 @@ def test_backup_and_prune_that_no_longer_run_are_told_until_they_do(monkeypatch)
 
 
 def test_a_process_that_is_killed_is_told_and_one_that_ends_in_order_is_not(tmp_path):
-    """Each crash is detected once, by whichever process looks first."""
+    """Each crash of a process is detected once; a normal exit is not a crash."""
     words = (
         "import django; django.setup(); "
         "from routing_admin.platform.server.process_mark import process_mark as own; m = own(); m.place(); "
@@ -336,7 +342,7 @@ def test_a_process_that_is_killed_is_told_and_one_that_ends_in_order_is_not(tmp_
 
 
 def test_a_server_takes_room_for_alerts_before_the_disk_is_full():
-    """The file is created in full size and does not grow."""
+    """The file for alerts is created in full size, so that it can be written when the disk is full."""
     watch = AlertWatch()
     watch.start()
     size = alert_file().path.stat().st_size
@@ -348,7 +354,7 @@ def test_a_server_takes_room_for_alerts_before_the_disk_is_full():
 
 
 def test_a_backup_of_another_tool_is_noted(capsys):
-    """It counts like one of ours, for the alert and the metric."""
+    """A backup of another tool counts for the alert and the metric."""
     call_command("backup", "--record")
     assert "another tool" in capsys.readouterr().out
     assert len(list_runs("installation.backup")) == 1

@@ -65,7 +65,7 @@ def _text(found: Any) -> Any:
 
 @pytest.mark.parametrize("shape", [each.value for each in ShapeName])
 def test_each_kind_arrives_once_in_every_shape(chat, shape):
-    """The text has the page that says what to do. Later rounds send nothing."""
+    """Each kind of alert is sent once in every shape, with the page that says what to do."""
     now = timezone.now()
     for kind in AlertKind:
         note_trouble(trouble(kind), now)
@@ -97,7 +97,7 @@ def test_programs_get_fields_beside_the_text(chat):
 
 
 def test_a_chinese_chat_reads_chinese_unless_the_address_says_otherwise(chat):
-    """The language depends on the shape or on `lang=`."""
+    """An alert's language depends on the shape or on `lang=`."""
     now = timezone.now()
     note_trouble(trouble(AlertKind.DISK), now)
     sending.send_due(hook_of(chat, "wecom"), now)
@@ -123,7 +123,7 @@ def signature(key: str, text: str) -> str:
 
 
 def test_a_refused_notice_is_tried_again_until_it_is_taken(chat, caplog):
-    """The page shows the reason meanwhile. Address and secret are in neither the log nor the error."""
+    """A rejected alert is retried. Neither the log nor the stored error has the webhook's address or secret."""
     caplog.set_level(logging.DEBUG)
     echo = json.dumps({"errcode": 93000, "errmsg": f"invalid webhook url {chat.base}{SECRET_PATH} secret SECRETSECRET"})
     chat.replies[:] = [(200, echo.encode()), (503, b"busy")]
@@ -146,21 +146,21 @@ def test_a_refused_notice_is_tried_again_until_it_is_taken(chat, caplog):
     [("http://127.0.0.1:9", "nothing is listening there"), ("http://no-such-host.invalid", "does not resolve")],
 )
 def test_a_chat_that_is_not_reached_is_said_so(base, words):
-    """The error contains only the host."""
+    """If the chat cannot be reached, the error contains only its host."""
     found = sending.send(parse_webhook(base + SECRET_PATH), sending.write_test("en", "ada", timezone.now()))
     assert words in found
     assert "swordfish" not in found
 
 
 def test_a_redirect_is_not_followed(chat):
-    """A redirect would send the notice to an unconfigured host."""
+    """A redirect is not followed, since it would send the alert to an unconfigured host."""
     chat.replies[:] = [(302, b"")]
     assert "redirects are not followed" in sending.send(hook_of(chat), sending.write_test("en", "ada", timezone.now()))
     assert len(chat.received) == 1
 
 
 def test_an_address_that_may_not_be_called_is_not(chat, monkeypatch):
-    """The origin policy for outgoing calls applies, and the error names the setting."""
+    """The origin policy for outgoing calls applies to the webhook, and the error names the setting."""
     monkeypatch.setattr(sending, "process_upstream", lambda: Upstream(OriginPolicy()))
     found = sending.send(hook_of(chat), sending.write_test("en", "ada", timezone.now()))
     assert "ROUTING_ADMIN_ALLOWED_ORIGINS" in found
@@ -170,7 +170,7 @@ def test_an_address_that_may_not_be_called_is_not(chat, monkeypatch):
 
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 def test_of_many_senders_one_sends(chat):
-    """Each thread has its own connection, as a process has."""
+    """Of many threads that send at once, each with its own connection, one sends each alert."""
     now, hook = timezone.now(), hook_of(chat)
     for kind in AlertKind:
         note_trouble(trouble(kind), now)

@@ -37,12 +37,12 @@ def test_every_shape_has_its_row():
     ],
 )
 def test_each_chat_gets_its_own_body(shape, body):
-    """The bodies follow the vendors' documentation. Markup in a name cannot mention people."""
+    """Each chat's body follows its vendor's documentation. Markup in a name cannot mention people."""
     assert write(shape, NOTICE, "https://chat.example/hook", "", NOW) == ("https://chat.example/hook", body)
 
 
 def test_dingtalk_is_signed_in_the_address():
-    """The signature is an HMAC-SHA256 of milliseconds and secret, with the secret as key."""
+    """DingTalk's signature is an HMAC-SHA256 of milliseconds and secret, with the secret as key."""
     url, _ = write(ShapeName.DINGTALK, NOTICE, "https://oapi.dingtalk.com/robot/send?access_token=t", "SECs", NOW)
     found = parse_qs(urlsplit(url).query)
     assert found["timestamp"] == ["1763800000250"]
@@ -51,14 +51,14 @@ def test_dingtalk_is_signed_in_the_address():
 
 
 def test_feishu_is_signed_in_the_body():
-    """Seconds and secret are the key, and the message is empty."""
+    """Feishu's signature has seconds and secret as key and an empty message."""
     url, body = write(ShapeName.FEISHU, NOTICE, "https://open.feishu.cn/x", "s3cret", NOW)
     assert url == "https://open.feishu.cn/x"
     assert (body["timestamp"], body["sign"]) == ("1763800000", signature("1763800000\ns3cret", ""))
 
 
 def test_a_long_text_is_cut_at_a_letter():
-    """The limit is that of the strictest chat, which counts bytes."""
+    """A text is cut between characters, at the byte limit of the strictest chat."""
     text = write(ShapeName.WECOM, Notice(("密" * 3000,)), "https://chat.example", "", NOW)[1]["text"]["content"]
     assert TEXT_BYTES - 3 < len(text.encode()) <= TEXT_BYTES
     assert set(text) == {"密"}
@@ -78,7 +78,7 @@ def test_a_long_text_is_cut_at_a_letter():
     ],
 )
 def test_a_refusal_is_seen_in_the_answer(shape, status, answer, words):
-    """A failure may have status 200, and a response that is not the chat's is one, too."""
+    """A failure is detected in a response with status 200, and in one that is not the chat's."""
     body = answer if isinstance(answer, str) else json.dumps(answer)
     found = refusal_in(shape, status, body.encode())
     assert found is not None

@@ -81,7 +81,7 @@ def received(chat: Chat) -> list[tuple[str, str, str]]:
     ],
 )
 def test_what_a_call_shows_arrives_once_and_an_answer_ends_it(chat, provider, reply, kind, subject):
-    """The alert is sent once for any number of calls. A successful call ends it."""
+    """An alert from failed calls is sent once. A successful call ends it."""
     ask(*[reply] * 5, provider=provider)
     for _ in range(3):
         watch().round()
@@ -93,7 +93,7 @@ def test_what_a_call_shows_arrives_once_and_an_answer_ends_it(chat, provider, re
 
 
 def test_a_model_that_only_a_caller_names_is_nobodys_trouble(chat, provider):
-    """The model is neither a candidate of a route nor a service."""
+    """A model that is neither a candidate nor a service raises no alert, whatever a caller asks for."""
     provider.replies[:] = [refusal(404, "no such model", "model_not_found")]
     post(key_of("text-agent"), said("hello", model="night-owl/owl-xl"))
     journal().flush()
@@ -102,7 +102,7 @@ def test_a_model_that_only_a_caller_names_is_nobodys_trouble(chat, provider):
 
 
 def test_a_route_without_anybody_left_is_told_of_and_all_of_them_as_one(chat, provider):
-    """The alert is per route, or one for all if every route is affected. It uses this process's cooldowns."""
+    """A route whose candidates are all in cooldown alerts; if every route is affected, there is one alert for all."""
     ask(refusal(402, "Insufficient Balance"), provider=provider)
     watch().round()
     assert ("begun", "all_cooling", "night") in received(chat)
@@ -126,7 +126,7 @@ def use(holder: str, meter: Meter, drawn: int) -> None:
 
 
 def test_a_budget_is_told_of_when_little_is_left_and_when_nothing_is(chat, demo):
-    """This covers limits of an agent and of a key. A limit per minute is not a budget."""
+    """A budget of an agent or a key alerts when little and when nothing is left. A limit per minute is no budget."""
     limits = {"tokensPerDay": 100, "requestsPerMinute": 1}
     row = Agent.objects.get(agent_id="text-agent")
     row.limits = limits
@@ -147,14 +147,14 @@ def test_a_budget_is_told_of_when_little_is_left_and_when_nothing_is(chat, demo)
 
 
 def test_a_disk_that_is_nearly_full_is_told_of(chat, demo, monkeypatch):
-    """The dashboard uses the same threshold."""
+    """A nearly full disk alerts with the dashboard's threshold."""
     monkeypatch.setattr(store_monitor, "LOW_BYTES", 1 << 62)
     watch().round()
     assert received(chat) == [("begun", "disk", "data directory")]
 
 
 def test_a_model_whose_last_day_has_come_is_told_of(chat, demo, monkeypatch):
-    """There is an alert if a route or an agent uses the model."""
+    """A retired model alerts if a route uses it."""
     endpoint, model = "https://api.anthropic.com/v1", "claude-sonnet-4-5"
     end = default_catalogue().retirement_at("claude", endpoint, model)
     monkeypatch.setattr(timezone, "localdate", lambda: end.day + timedelta(days=1))
@@ -169,7 +169,7 @@ def test_a_model_whose_last_day_has_come_is_told_of(chat, demo, monkeypatch):
 
 
 def test_a_refused_import_is_told_of_and_a_good_one_ends_it(chat, demo, tmp_path):
-    """This covers import by page, script and command, which share one action."""
+    """A rejected import alerts and a successful one ends it, by page, script or command."""
     with pytest.raises(InvalidError):
         import_configuration(Actor("person", "ada"), [b'{"routing": {"planning": 7}}'])
     bad = tmp_path / "llm-routing.json"
@@ -184,7 +184,7 @@ def test_a_refused_import_is_told_of_and_a_good_one_ends_it(chat, demo, tmp_path
 
 
 def test_without_a_webhook_the_page_has_it_all_the_same(settings, demo, monkeypatch):
-    """Nothing is sent, and the alert is still due when a webhook is set."""
+    """Without a webhook an alert is on the page, and it is sent when a webhook is set."""
     settings.ALERT_WEBHOOK = None
     monkeypatch.setattr(store_monitor, "LOW_BYTES", 1 << 62)
     watch().round()
