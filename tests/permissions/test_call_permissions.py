@@ -300,7 +300,7 @@ def test_every_call_has_its_row_and_every_row_its_call(client: Client) -> None:
 def test_without_a_key_a_machine_gets_descriptions_directions_and_health(
     path: str, status: int, client: Client
 ) -> None:
-    """Everything else without a key gets 404 or 405 in its API's own shape."""
+    """Without a key only descriptions and health are served; everything else gets 404 or 405 in its API's shape."""
     assert client.get(path).status_code == status
 
 

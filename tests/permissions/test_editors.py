@@ -26,7 +26,7 @@ def newest() -> int:
 
 
 def test_an_editor_makes_an_agent_but_gets_no_key_for_it(demo: None, editor: Client) -> None:
-    """The page has no button for a key and says who issues keys. Issuing one anyway gets 403."""
+    """An editor can create an agent but no key for it: there is no button, and a POST gets 403."""
     editor.post(reverse("agent_new"), {"agent_id": "scout", "service": "", "task_type": "planning", "version": 1})
     assert Agent.objects.filter(agent_id="scout").exists()
     page = text_of(editor.get("/agents/scout/"))
@@ -43,7 +43,7 @@ def test_a_refused_page_says_which_role_it_needs(demo: None, editor: Client, vie
 
 
 def test_an_editor_undoes_and_restores_what_editors_changed(demo: None, editor: Client) -> None:
-    """Undo removes the alias, and restoring the revision restores it."""
+    """An editor can undo and restore changes that editors may make."""
     editor.post(reverse("alias"), {"name": "gpt-4o", "target": "task:default"})
     made = newest()
     editor.post(reverse("undo", args=[made]))
@@ -54,7 +54,7 @@ def test_an_editor_undoes_and_restores_what_editors_changed(demo: None, editor: 
 
 
 def test_an_editor_goes_back_over_no_change_of_a_provider(demo: None, editor: Client, admin: Client) -> None:
-    """Neither Undo nor Restore is offered. The page says whom to ask, and a POST changes nothing."""
+    """An editor can neither undo nor restore a change of a provider; the page says whom to ask."""
     before = newest()
     enable_providers(SYSTEM, [Provider.objects.get(name="echo")], enabled=False)
     switched = newest()
@@ -71,7 +71,7 @@ def test_an_editor_goes_back_over_no_change_of_a_provider(demo: None, editor: Cl
 
 
 def test_going_back_to_what_differs_in_routes_alone_is_the_editors(demo: None, editor: Client) -> None:
-    """A provider that was disabled and enabled again in between does not matter."""
+    """An editor can restore a revision that differs only in routes, whatever was changed and reverted in between."""
     before = newest()
     provider = Provider.objects.get(name="echo")
     save_alias(SYSTEM, "gpt-4o", "task:default")
@@ -83,7 +83,7 @@ def test_going_back_to_what_differs_in_routes_alone_is_the_editors(demo: None, e
 
 
 def test_an_editor_takes_back_no_change_of_a_key(demo: None, editor: Client, admin: Client) -> None:
-    """A key's limits are on the agent's page, which an editor may change, but keys are an administrator's."""
+    """An editor cannot undo a change of a key, although its limits are on the agent's page."""
     key_of("text-agent")
     key = AgentKey.objects.get(agent__agent_id="text-agent")
     change_key(SYSTEM, key, label=key.label, terms={"team": "search"})
@@ -103,7 +103,7 @@ def test_every_kind_of_thing_in_the_configuration_has_its_page(demo: None) -> No
 
 
 def test_a_role_is_given_at_the_invitation_and_changed_on_the_persons_page(admin: Client) -> None:
-    """The list shows the role, and changes are audited."""
+    """A role is set at the invitation and changed on the person's page, and the change is audited."""
     admin.post(reverse("user_invite"), {"username": "ines", "role": "editor"})
     ines = get_user_model().objects.get(username="ines")
     assert (ines.is_staff, Person.objects.get(user=ines).is_editor) == (False, True)

@@ -138,7 +138,7 @@ def expected(role: str, method: str, name: str) -> str:
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_each_role_gets_at_every_address_what_is_written_here_and_no_more(role: str, method: str, demo: None) -> None:
-    """Each role gets the view, the login page, 403, or 405 for a wrong method."""
+    """At every address each role gets the view, the login page, 403, or 405 for a wrong method, as expected here."""
     walker = person("walker", is_staff=role == "administrator", is_editor=role == "editor")
     found = {}
     for name, address in ADDRESSES.items():
@@ -150,7 +150,7 @@ def test_each_role_gets_at_every_address_what_is_written_here_and_no_more(role: 
 
 
 def test_every_page_has_its_row_and_every_row_its_page() -> None:
-    """No page is missing, listed twice, or listed without existing."""
+    """Every page is in the permission table exactly once, and the table has no other entries."""
     named = Counter(name for family in PAGES.values() for name in family)
     assert set(named) == set(ADDRESSES)
     assert max(named.values()) == 1
@@ -184,7 +184,7 @@ def test_an_odd_method_opens_no_page(method: str, viewer: Client) -> None:
 
 @rows
 def test_fragments_are_refused_like_pages(viewer: Client) -> None:
-    """An htmx request gets 403, too; without a session it is redirected to the login page."""
+    """A forbidden htmx request gets 403, too; without a session it is redirected to the login page."""
     assert viewer.post(ADDRESSES["key_revoke"], headers=HTMX).status_code == 403
     anonymous = Client().post(ADDRESSES["key_revoke"], headers=HTMX)
     assert (anonymous.status_code, anonymous["HX-Redirect"]) == (204, "/login/")
@@ -212,7 +212,7 @@ def test_bodies_bytes_exports_and_real_requests_are_held_back_from_viewers_alone
 def test_a_viewers_page_of_a_file_holds_none_of_its_words(
     sample: str, words: str, demo: None, admin: Client, viewer: Client
 ) -> None:
-    """This holds for each form in which models receive the file: as it is, extracted, or described."""
+    """A viewer's page of a file has none of its text, in whatever form models receive the file."""
     Service.objects.update(content={"policy": "extract"})
     snapshot.refresh()
     data = (SAMPLES / sample).read_bytes() if (SAMPLES / sample).exists() else b"<p>meet me at noon</p>"
@@ -226,7 +226,7 @@ def test_a_viewers_page_of_a_file_holds_none_of_its_words(
 
 @rows
 def test_a_viewer_simulates_without_files_and_sends_nothing(demo: None, viewer: Client) -> None:
-    """An artifact in the request is not attached, and the send action does nothing."""
+    """A viewer's simulation attaches no artifact, and the send action does nothing."""
     row = store_bytes(SYSTEM, b"meet me at noon", filename="diary.txt")
     asked = {"sim-message": "hello", "sim-artifact": row.pk, "task": "planning"}
     for act in ("simulate", "send"):
@@ -260,11 +260,11 @@ def said_of_oneself(answer: Any) -> str:
 @pytest.mark.parametrize(("staff", "said"), [(True, "Administrator"), (False, "Viewer")])
 @pytest.mark.parametrize("name", ["dashboard", "requests", "simulate", "password_change"])
 def test_every_page_says_what_one_is_here(name: str, staff: bool, said: str, admin: Client, viewer: Client) -> None:
-    """This also holds for pages without anything to change."""
+    """Every page shows the user's role in the menu, also pages without anything to change."""
     assert said_of_oneself((admin if staff else viewer).get(reverse(name))) == said
 
 
 @rows
 def test_the_menu_says_what_one_is_also_on_the_page_of_somebody_else(admin: Client, viewer_account: Any) -> None:
-    """On a viewer's page, an administrator sees the own role."""
+    """On another person's page the menu shows the user's own role."""
     assert said_of_oneself(admin.get(reverse("user", args=[viewer_account.pk]))) == "Administrator"

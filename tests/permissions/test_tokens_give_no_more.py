@@ -41,7 +41,7 @@ def role_of(name: str) -> str:
 
 @pytest.mark.parametrize("role", ["administrator", "editor", "viewer"])
 def test_people_write_alone_invites_nobody(role: str) -> None:
-    """The response is 403, names the missing scope and has no link, and no user is created."""
+    """A token with only `people:write` cannot invite: the response is 403, and no user is created."""
     answer = call(["people:write"], "POST", "/people", {"username": "new", "role": role})
     assert answer.status_code == 403
     assert answer.json()["error"] == "scope_missing"
@@ -61,7 +61,7 @@ def test_people_write_alone_invites_nobody(role: str) -> None:
     ],
 )
 def test_a_token_makes_links_and_roles_up_to_what_it_has(scopes: list[str], may: list[str]) -> None:
-    """Inviting, promoting and creating a password link have the same bound."""
+    """A token can invite, promote and create password links only for roles whose scopes it has."""
     holders = {"viewer": "vera", "editor": "eve", "administrator": "ada"}
     for role, holder in holders.items():
         status = 201 if role in may else 403
@@ -74,14 +74,17 @@ def test_a_token_makes_links_and_roles_up_to_what_it_has(scopes: list[str], may:
 
 
 def test_who_has_more_than_the_token_is_not_demoted_and_then_reached_by_it() -> None:
-    """A demoted person's link would set a password that works after the next promotion."""
+    """A token cannot demote a person with more rights, whose password link would work after a promotion."""
     scopes = ["people:write", *READING]
     assert call(scopes, "PUT", "/people/ada", {"role": "viewer"}).status_code == 403
     assert role_of("ada") == "administrator"
 
 
 def test_leaving_is_possible_with_people_write_and_coming_back_is_not() -> None:
-    """Deactivation removes rights, reactivation grants them. A rejected body is not applied in part."""
+    """`people:write` suffices for deactivation, which removes rights, but not for reactivation, which grants them.
+
+    A rejected body is not applied in part.
+    """
     assert call(["people:write"], "PUT", "/people/ada", {"active": False}).status_code == 200
     assert call(["people:write"], "PUT", "/people/ada", {"active": True}).status_code == 403
     assert call(["people:write", *READING], "PUT", "/people/ada", {"active": True}).status_code == 403
@@ -93,7 +96,7 @@ def test_leaving_is_possible_with_people_write_and_coming_back_is_not() -> None:
 
 @pytest.mark.parametrize("scope", ["config:read", "config:write", "agents:write"])
 def test_a_key_gets_no_scope_of_the_configuration_that_its_maker_lacks(scope: str) -> None:
-    """This holds for a new key and for a rotated one, whose secret the caller would get."""
+    """A token cannot create or rotate a key with a scope of the configuration that it lacks itself."""
     body = {"scopes": ["route", scope]}
     assert call(["keys:write"], "POST", "/agents/text-agent/keys", body).status_code == 403
     assert call(["keys:write", scope], "POST", "/agents/text-agent/keys", body).status_code == 201
@@ -106,18 +109,18 @@ def test_a_key_gets_no_scope_of_the_configuration_that_its_maker_lacks(scope: st
 
 
 def test_keys_write_alone_issues_the_usual_keys() -> None:
-    """The scope suffices for the default scopes of a key."""
+    """`keys:write` suffices for keys with the default scopes."""
     assert call(["keys:write"], "POST", "/agents/text-agent/keys").status_code == 201
 
 
 def test_no_call_makes_a_token_and_no_agents_call_makes_a_key_or_a_person() -> None:
-    """Tokens are created only on their page, and agents' calls have neither keys nor people."""
+    """No call creates a token, and agents' calls have neither keys nor people."""
     assert not [each for each in (*ADMIN_CALLS, *CALLS) if "token" in each and not each.endswith("_tokens")]
     assert not [each for each in CALLS if "key" in each or "people" in each]
 
 
 def test_each_role_is_worth_the_scopes_of_what_its_pages_change() -> None:
-    """A role requires the scopes for what it may change on pages."""
+    """A role's scopes follow from what it may change on pages."""
     changed_by = {
         "services:write": "service",
         "routes:write": "route",
