@@ -14,12 +14,12 @@ def rules(**given: str) -> IdentityRules:
 
 
 def test_nothing_is_on_until_it_is_configured():
-    """There is no provider, and signing in creates no user."""
+    """Without configuration there is no identity provider, and signing in creates no user."""
     assert rules() == IdentityRules((), "none", ())
 
 
 def test_what_is_configured_is_offered():
-    """Each provider has its name, and OpenID Connect uses PKCE."""
+    """Each configured provider has its name, and OpenID Connect uses PKCE."""
     found = rules(**WHOLE, OIDC_NAME="Acme", FEISHU_CLIENT_ID="cli_1", FEISHU_CLIENT_SECRET="s")
     assert [(each.id, each.name) for each in found.providers] == [("oidc", "Acme"), ("feishu", "Feishu")]
     app = package_settings(found)["openid_connect"]["APPS"][0]
@@ -37,7 +37,10 @@ def test_what_is_configured_is_offered():
     ],
 )
 def test_what_is_half_said_is_refused_with_one_line(given, line):
-    """The message names the missing or wrong variable. Signing in cannot create an administrator."""
+    """Incomplete settings are rejected with the missing or wrong variable.
+
+    Signing in cannot create an administrator.
+    """
     with pytest.raises(ValueError) as refusal:
         rules(**given)
     assert line in str(refusal.value)

@@ -47,7 +47,7 @@ def open_to_viewers(provider: str, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def test_the_way_to_the_provider_is_guarded_by_state_and_proof(invited_only):
-    """It is an authorization code flow with PKCE and a state; the redirect is our own address."""
+    """Signing in uses an authorization code flow with PKCE and a state, and our own redirect address."""
     asked = parse_qs(urlsplit(Browser(invited_only).go_elsewhere()).query)
     assert asked["response_type"] == ["code"]
     assert asked["code_challenge_method"] == ["S256"]
@@ -56,7 +56,7 @@ def test_the_way_to_the_provider_is_guarded_by_state_and_proof(invited_only):
 
 
 def test_whom_nobody_invited_is_not_let_in(invited_only):
-    """The response is 403 with an explanation, and the person is not signed in."""
+    """An account that was not invited gets 403 with an explanation and is not signed in."""
     browser = Browser(invited_only)
     answer = browser.enter("mallory-4")
     assert answer.status_code == 403
@@ -65,7 +65,7 @@ def test_whom_nobody_invited_is_not_let_in(invited_only):
 
 
 def test_an_invitation_is_accepted_with_an_account_elsewhere_and_works_from_then_on(invited_only):
-    """Accepting uses up the link. Later sign-ins need no link."""
+    """Accepting an invitation with an external account uses up the link. Later sign-ins need no link."""
     link = invite(invited_only, "ines")
     first = Browser(invited_only)
     assert first.enter("ines-1", link, **fields_of(link)).headers["location"] == "/"
@@ -77,7 +77,7 @@ def test_an_invitation_is_accepted_with_an_account_elsewhere_and_works_from_then
 
 
 def test_an_account_of_one_user_never_signs_in_another(invited_only):
-    """It does not accept another user's invitation either, which stays open."""
+    """An account linked to one user can neither sign in as another nor use up that user's invitation."""
     link = invite(invited_only, "somebody")
     mine, other = invite(invited_only, "otto"), Browser(invited_only)
     assert other.enter("otto-2", mine, **fields_of(mine)).status_code == 302
@@ -88,7 +88,7 @@ def test_an_account_of_one_user_never_signs_in_another(invited_only):
 
 
 def test_one_links_and_unlinks_an_account_on_ones_own_page(invited_only):
-    """After linking, the account signs in the same user until it is unlinked."""
+    """An account that is linked on the own page signs in the same user until it is unlinked."""
     owner = Browser(invited_only)
     owner.sign_in()
     assert owner.enter("anna-3", "/password/").headers["location"] == "/password/"
@@ -103,7 +103,7 @@ def test_one_links_and_unlinks_an_account_on_ones_own_page(invited_only):
 
 
 def test_what_ends_elsewhere_without_an_identity_is_explained(invited_only):
-    """The cases are: cancelled by the person, the state of another session, and a code unknown to the provider."""
+    """A failed return from the provider is explained: cancelled, another session's state, or an unknown code."""
     browser = Browser(invited_only)
     cancelled = browser.come_back(browser.go_elsewhere(), action="deny")
     foreign = Browser(invited_only).come_back(browser.go_elsewhere(), sub="ines-1")
@@ -119,7 +119,7 @@ def test_what_ends_elsewhere_without_an_identity_is_explained(invited_only):
 
 
 def test_a_newcomer_becomes_a_viewer_with_a_name_of_its_own(open_to_viewers):
-    """The e-mail address has to be a verified one of the configured domain. An existing name gets a number."""
+    """A new user needs a verified e-mail address of the configured domain. A name that exists gets a number."""
     browser = Browser(open_to_viewers)
     assert browser.enter("anna-3").status_code == 302
     assert browser.pages.get("/routes/").status_code == 200
@@ -131,7 +131,7 @@ def test_a_newcomer_becomes_a_viewer_with_a_name_of_its_own(open_to_viewers):
 
 
 def test_signing_in_and_being_refused_stand_in_the_audit(open_to_viewers):
-    """The exchange's secrets are in neither the audit log nor the server's log."""
+    """Rejected sign-ins are audited, without the exchange's secrets."""
     Browser(open_to_viewers).enter("mallory-4")
     Browser(open_to_viewers).enter("otto-2")
     reader = Browser(open_to_viewers)
@@ -142,7 +142,7 @@ def test_signing_in_and_being_refused_stand_in_the_audit(open_to_viewers):
 
 
 def test_a_provider_that_is_away_is_explained_and_the_password_still_works(tmp_path):
-    """The person gets an explanation, and the password form keeps working."""
+    """If the provider is unavailable, the page says so, and the password form keeps working."""
     with served(tmp_path, settings={**SETTINGS, "OIDC_URL": "http://127.0.0.1:9"}) as server:
         browser = Browser(server)
         answer = browser.send("/login/", "/sign-in/oidc/")
@@ -153,7 +153,7 @@ def test_a_provider_that_is_away_is_explained_and_the_password_still_works(tmp_p
 
 
 def test_the_vendors_are_asked_under_their_own_addresses(tmp_path):
-    """The addresses are those of the vendors' documentation, with our client id, redirect address and state."""
+    """Each vendor's address is that of its documentation, with our client id, redirect address and state."""
     words = {"FEISHU": "app_id", "DINGTALK": "client_id", "WEIXIN": "appid"}
     ids = {f"{word}_CLIENT_{what}": f"{word}-{what}" for word in words for what in ("ID", "SECRET")}
     with served(tmp_path, settings={"ADMIN_PASSWORD": PASSWORD, **ids}) as server:

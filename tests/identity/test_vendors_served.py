@@ -40,7 +40,7 @@ def come_back(browser: Browser, word: str, code: str, page: str = "/login/", **f
 
 @pytest.mark.parametrize("word", TITLES)
 def test_an_invitation_is_accepted_with_an_account_of_the_vendor(installation: Server, word: str) -> None:
-    """The account signs in from then on with the invited role, and both are audited."""
+    """A vendor's account that accepted an invitation signs in from then on with the invited role."""
     link = invite(installation, f"of-{word}")
     first = Browser(installation)
     assert come_back(first, word, CODE, link, **fields_of(link)).headers["location"] == "/"
@@ -57,7 +57,7 @@ def test_an_invitation_is_accepted_with_an_account_of_the_vendor(installation: S
 
 @pytest.mark.parametrize("word", TITLES)
 def test_a_code_that_the_vendor_refuses_lets_nobody_in(installation: Server, word: str) -> None:
-    """Vendors report the error in different ways. The page names the vendor, and no secret is shown or logged."""
+    """If the vendor rejects the code, the page names the vendor, and no secret is shown or logged."""
     browser = Browser(installation)
     answer = come_back(browser, word, "a-bad-code")
     assert answer.status_code == 502
