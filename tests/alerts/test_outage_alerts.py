@@ -227,6 +227,7 @@ def test_a_failure_that_is_not_the_database_is_no_outage(monkeypatch):
 
 def test_an_alert_is_sent_once_by_a_process_whose_disk_takes_nothing(chat, down, monkeypatch):
     """An alert is sent once even if the process cannot write its file; it is kept in memory then."""
+    # No file can be created in /proc.
     monkeypatch.setattr(type(alert_file()), "path", property(lambda _: Path("/proc/alerts.json")))
     watch = failing_watch()
     watch.offline_round()

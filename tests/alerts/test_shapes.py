@@ -15,6 +15,7 @@ from routing_admin.core.alerts.shapes import SHAPES, TEXT_BYTES, Notice, ShapeNa
 NOTICE = Notice(
     ("[routing_admin] Critical – Key refused", "The provider a&b <x> refuses its key (401)."), {"kind": "k"}
 )
+# The fraction shows in the milliseconds that DingTalk signs.
 NOW = 1_763_800_000.25
 
 
