@@ -205,6 +205,6 @@ def test_a_server_probes_by_itself_whose_turn_it_is(gem: Service, lab: Lab) -> N
     lab.requests.clear()
     NightlyProbes().round()
     asked = len(lab.requests)
-    assert asked == 13
+    assert asked == 13  # a plain call, and three files for each of four types
     NightlyProbes().round()
     assert len(lab.requests) == asked

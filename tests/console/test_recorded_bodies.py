@@ -1,4 +1,4 @@
-"""Recorded message bodies are for administrators only; for others they are not even queried."""
+"""Recorded message bodies are hidden from viewers, whose pages do not even query them."""
 
 from __future__ import annotations
 

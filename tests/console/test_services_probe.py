@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 Script = Mapping[str, str | CheckResult | None]
 """By MIME type: the answer's text, another result, or None for a model that reads the file.
 
-`text` is the plain call.
+The key `text` has the result of the plain call.
 """
 
 
@@ -172,6 +172,7 @@ def test_a_kind_the_protocol_has_no_place_for_is_not_asked(admin: Client) -> Non
     model = ScriptedDial({**SEES, "application/pdf": None})
     dial.provider_checker = lambda: model
     admin.post("/probe/new/")
+    # For each type, two files with a word and an empty one.
     assert model.asked == ["image/png", "application/pdf"] * 3
 
 
