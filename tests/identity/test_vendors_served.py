@@ -25,6 +25,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     apps = {f"{word.upper()}_CLIENT_ID": ID for word in TITLES}
     apps |= {f"{word.upper()}_CLIENT_SECRET": SECRET for word in TITLES}
     with pytest.MonkeyPatch.context() as environment, running_vendors(certificate) as proxy:
+        # The requests package trusts the certificates of this file.
         environment.setenv("REQUESTS_CA_BUNDLE", str(certificate))
         settings = {"ADMIN_PASSWORD": PASSWORD, "OUTGOING_PROXY": proxy, **apps}
         with served(tmp_path_factory.mktemp("served"), settings=settings) as server:
