@@ -1,4 +1,4 @@
-"""Browser tests: the system's Chromium, pages that fail on any console error, page error or policy violation."""
+"""Browser tests in the system's Chromium; a console error, page error or policy violation fails the test."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ document.addEventListener("securitypolicyviolation", (event) =>
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
-    """Chromium for the whole run; without it a skip, and a failure where CI=true promises it."""
+    """Start Chromium once per run; without it, skip the tests, or fail them if CI=true."""
     if not CHROMIUM:
         if os.environ.get("CI") == "true":
             pytest.fail(REASON)
         pytest.skip(REASON)
     from playwright.sync_api import sync_playwright
 
-    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"  # Playwright keeps a loop in this thread, the ORM sees it
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"  # Playwright's event loop runs in this thread
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=CHROMIUM, headless=True, args=ARGUMENTS)
         yield started
@@ -44,7 +44,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def new_page(browser: Any, live_server: Any) -> Iterator[Callable[..., Any]]:
-    """Makes pages with given width, colour scheme and scripting; complaints of any of them fail the test at its end."""
+    """Return a factory for pages (width, colour scheme, scripting); any console complaint fails the test."""
     complaints: list[str] = []
     contexts: list[Any] = []
 
@@ -71,24 +71,24 @@ def new_page(browser: Any, live_server: Any) -> Iterator[Callable[..., Any]]:
     allowed = (*REPLACED, *(text for context in contexts for page in context.pages for text in _allowed(page)))
     found = [text for text in complaints if not any(part in text for part in allowed)]
     for context in contexts:
-        context.close()  # which aborts requests under way, and htmx complains of that
+        context.close()  # closing aborts pending requests, which htmx logs as errors
     assert found == []
 
 
 def _allowed(page: Any) -> list[str]:
-    """A test that provokes a refusal says so: `page.expected_complaints.append("409")`."""
+    """Return the complaints a test expects, as in `page.expected_complaints.append("409")`."""
     return list(getattr(page, "expected_complaints", []))
 
 
 @pytest.fixture
 def page(new_page: Callable[..., Any]) -> Any:
-    """A page of 1280 pixels, light, English, nobody signed in."""
+    """Return a page 1280 pixels wide, light, English and signed out."""
     return new_page()
 
 
 @pytest.fixture
 def sign_in(admin_account: Any, live_server: Any) -> Callable[[Any], Any]:
-    """Gives a page the administrator's session and returns it."""
+    """Return a function that gives a page the administrator's session."""
 
     def give(page: Any) -> Any:
         client = browser_of(admin_account)
@@ -101,20 +101,19 @@ def sign_in(admin_account: Any, live_server: Any) -> Callable[[Any], Any]:
 
 @pytest.fixture
 def admin_page(page: Any, sign_in: Callable[[Any], Any]) -> Any:
-    """A page with the administrator signed in."""
     return sign_in(page)
 
 
 @pytest.fixture
 def first_start(db: None) -> None:
-    """An installation as after the first start: its own row, which an emptied database lacks, and the demo."""
+    """Set up an installation as after the first start: its own row, which an emptied database lacks, and the demo."""
     Installation.objects.get_or_create(id=1)
     load_demo()
 
 
 @pytest.fixture
 def gallery(settings: Any) -> None:
-    """Adds the test-only templates that show every part of the frame (URLs in frame_urls.py)."""
+    """Add the test-only templates that show every part of the frame (URLs in frame_urls.py)."""
     options = settings.TEMPLATES[0]
     settings.TEMPLATES = [{**options, "DIRS": [*options["DIRS"], HERE / "templates"]}]
     settings.FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.MemoryFileUploadHandler"]
@@ -122,7 +121,7 @@ def gallery(settings: Any) -> None:
 
 @pytest.fixture
 def axe() -> Callable[[Any], list[str]]:
-    """Runs axe (WCAG 2.2 A and AA) on a page; returns its violations in one line each."""
+    """Return a function that runs axe (WCAG 2.2 A and AA) on a page and returns one line per violation."""
     from axe_playwright_python.sync_playwright import Axe
 
     def run(page: Any) -> list[str]:
@@ -135,7 +134,7 @@ def axe() -> Callable[[Any], list[str]]:
 
 @pytest.fixture
 def shot() -> Callable[[Any, str], Path]:
-    """Keeps a picture of the whole page under tests/ui/shots/, which is not committed."""
+    """Return a function that saves a screenshot of the whole page under tests/ui/shots/, which is not committed."""
 
     def take(page: Any, name: str) -> Path:
         SHOTS.mkdir(exist_ok=True)

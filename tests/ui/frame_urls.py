@@ -1,4 +1,4 @@
-"""A small site on the frame alone: what the pages' parts do is shown without any page of the product."""
+"""A small site that shows the frame's parts without any page of the product."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ServiceForm(forms.Form):
 
 
 def frame(request: HttpRequest) -> dict[str, Any]:
-    """The variables the product's context processor gives."""
+    """Return the variables of the product's context processor."""
     names = [("dashboard", "Dashboard", "home", "d"), ("requests", "Requests", "list", "r")]
     main = [
         {"label": label, "url": f"/{name}/", "icon": icon, "key": key, "quick": True, "current": name in request.path}
@@ -120,7 +120,7 @@ def set_theme(request: HttpRequest) -> HttpResponse:
 
 
 ANY_PAGE = "simulate"
-"""In the table of permissions a page that everybody signed in may see and send."""
+"""A page that every signed-in user may read and send, by the table of permissions."""
 
 urlpatterns = [
     path("login/", LoginView.as_view(), name="login"),

@@ -1,7 +1,7 @@
-"""`python -m tests.ui.large_installation`: adds to an installation what a page may have too much of.
+"""`python -m tests.ui.large_installation`: add an extreme amount of data to an installation.
 
 Names of 120 characters without a space, 30 providers, 100 model services, 40 task routes, 200 artifacts and 200
-requests, beside the demo that is there already. The data directory is the environment's, as for `manage.py`.
+requests, in addition to the existing demo. The data directory is that of the environment, as for `manage.py`.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ import os
 from datetime import timedelta
 
 WIDE = "wide" * 30
-"""A name of 120 characters that nothing may break but the width of the page."""
+"""A name of 120 characters that can only break at the width of the page."""
 OFFERED = [f"vendor/model-{number}" for number in range(339)] + [f"vendor/{WIDE}"]
 """Models that a host lists."""
 KEY_NAMES = (WIDE[:60], "spare")
-"""Names of a provider's further keys, the longest there may be."""
+"""Names of a provider's further keys; the first has the maximum length."""
 PROVIDERS, SERVICES, ROUTES, ARTIFACTS, REQUESTS, PEOPLE = 30, 100, 40, 200, 200, 20
 
 
 def add_configuration() -> None:
-    """Providers, services, routes, aliases and agents as one revision; of each the first has the wide name."""
+    """Add providers, services, routes, aliases and agents as one revision; the first of each kind has the wide name."""
     from capabilities.acts import SYSTEM, AuditedAction
     from capabilities.core.vocabulary import Capabilities
     from routing_admin.configuration import rows
@@ -71,12 +71,12 @@ def add_configuration() -> None:
 
 
 def name_of(what: str, number: int) -> str:
-    """The wide name for the first of its kind, a short one for every other."""
+    """Return the wide name for the first of its kind, a short one for every other."""
     return f"{what}{WIDE}"[:120] if number == 0 else f"{what}-{number}"
 
 
 def add_artifacts() -> None:
-    """Files that share one file's bytes, and a table that is long and wide."""
+    """Add artifacts that share one file's bytes, and a long and wide table."""
     from artifacts.library import store_bytes
     from artifacts.models import Artifact
     from capabilities.acts import SYSTEM
@@ -92,7 +92,7 @@ def add_artifacts() -> None:
 
 
 def add_requests() -> None:
-    """Requests of the last day: answered, answered by a fallback, failed; each with its attempts."""
+    """Add requests of the last day with attempts: answered, answered by a fallback, and failed."""
     from django.utils import timezone
 
     from routing_admin.models import AttemptLog, RequestLog
@@ -142,7 +142,7 @@ def add_requests() -> None:
 
 
 def add_people() -> None:
-    """Who may sign in, and what the audit log says of them."""
+    """Add users and audit log entries about them."""
     from django.contrib.auth.models import User
 
     from capabilities.acts import Actor, AuditedAction
@@ -155,7 +155,7 @@ def add_people() -> None:
 
 
 def add_edition() -> None:
-    """An edition of the catalogue that differs from the shipped one, to be looked at."""
+    """Add a catalogue version that differs from the shipped one."""
     from datetime import date
 
     from capabilities.core.providers.catalogue import default_catalogue
@@ -169,7 +169,6 @@ def add_edition() -> None:
 
 
 def main() -> None:
-    """Adds all of it."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "routing_admin.settings")
     import django
 

@@ -1,6 +1,6 @@
-"""`python -m tests.ui.screenshots [NAME …]`: the README's pictures, taken anew from the demo (`make screenshots`).
+"""`python -m tests.ui.screenshots [NAME …]`: take the README's pictures from the demo (`make screenshots`).
 
-A product of its own is started in a temporary data directory, exactly as `make run` does it, and stopped at the end.
+A server is started in a temporary data directory, as `make run` does, and stopped at the end.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ROOT = Path(__file__).parent.parent.parent
 PICTURES = ROOT / "docs" / "pictures"
 PASSWORD = "a password for pictures only"
 LARGEST = 150_000
-"""Bytes of a picture; colours are reduced until it fits."""
+"""Maximum bytes of a picture; colours are reduced until it fits."""
 
 SECONDS_TO_START = 60
 KEY = re.compile(r"ra_[0-9a-z]{8}_[A-Za-z0-9_-]{43}_[0-9a-f]{8}")
@@ -42,12 +42,12 @@ CALLS = (
     ("task:one_shot_generation", "A haiku on routing."),
     ("task:design", "Is the second draft better?"),
 )
-"""Model and message of the requests that the log of the pictures shows, besides the demo's own."""
+"""Model and message of the requests in the pictures' log, in addition to the demo's own."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """One picture: the file's name, the page (`place` of `addresses`), and how it is looked at."""
+    """One picture: its file name, the page (`place` of `addresses`) and the view."""
 
     name: str
     place: str
@@ -70,14 +70,14 @@ ALL = (
 
 @contextmanager
 def product() -> Iterator[str]:
-    """The URL of a running product with the demo in it; the environment of this process points at its data."""
+    """Run a server with the demo and yield its URL; this process's environment points at its data."""
     with tempfile.TemporaryDirectory(prefix="routing-admin-pictures-") as folder:
         for name in [name for name in os.environ if name.startswith(("ROUTING_ADMIN_", "LLM_"))]:
             del os.environ[name]
         os.environ |= {
             "ROUTING_ADMIN_DATA_DIR": folder,
             "ROUTING_ADMIN_ADMIN_PASSWORD": PASSWORD,
-            "ROUTING_ADMIN_PUBLIC_URL": "http://127.0.0.1:8000",  # what the pages show, whatever port is free here
+            "ROUTING_ADMIN_PUBLIC_URL": "http://127.0.0.1:8000",  # shown on the pages, whatever port is free here
             "DJANGO_SETTINGS_MODULE": "routing_admin.settings",
         }
         command = [sys.executable, str(ROOT / "manage.py")]
@@ -94,18 +94,18 @@ def product() -> Iterator[str]:
 
 
 def call(url: str, key: str) -> None:
-    """Some requests of an agent, so that the log has something to show; returns once the last one stands there."""
+    """Send an agent's requests to fill the log, and return when the last one is logged."""
     last = ""
     for model, text in CALLS:
         body = json.dumps({"model": model, "messages": [{"role": "user", "content": text}]}).encode()
         last = request_id_of(f"{url}/v1/chat/completions", key, body)
     end = time.monotonic() + SECONDS_TO_START
     while not is_logged(f"{url}/api/v1/requests/{last}", key) and time.monotonic() < end:
-        time.sleep(0.1)  # the log is written behind the answers
+        time.sleep(0.1)  # the log is written after the answer
 
 
 def request_id_of(address: str, key: str, body: bytes) -> str:
-    """The id of the request that this call makes, whatever the answer."""
+    """Send the call and return its request id, whatever the answer."""
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
     try:
         answer: Any = urllib.request.urlopen(urllib.request.Request(address, body, headers))
@@ -116,7 +116,7 @@ def request_id_of(address: str, key: str, body: bytes) -> str:
 
 
 def is_logged(address: str, key: str) -> bool:
-    """Whether the log knows the request already."""
+    """Return whether the log has the request."""
     try:
         urllib.request.urlopen(urllib.request.Request(address, headers={"Authorization": f"Bearer {key}"})).close()
     except urllib.error.HTTPError:
@@ -125,14 +125,14 @@ def is_logged(address: str, key: str) -> bool:
 
 
 def free_port() -> int:
-    """A port nobody listens on."""
+    """Return a free port."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])
 
 
 def answering(url: str) -> str:
-    """The URL, once the server there answers. Raises `TimeoutError` when it does not."""
+    """Wait for the server at this URL and return the URL. Raise `TimeoutError` if it does not answer."""
     end = time.monotonic() + SECONDS_TO_START
     while time.monotonic() < end:
         try:
@@ -144,7 +144,7 @@ def answering(url: str) -> str:
 
 
 def addresses() -> dict[str, str]:
-    """The pages that are pictured, by name: of things, the demo's."""
+    """Return the addresses of the pages by name; objects are those of the demo."""
     import django
 
     django.setup()
@@ -166,7 +166,7 @@ def addresses() -> dict[str, str]:
 
 
 def signed_in(browser: Any, url: str) -> Any:
-    """The cookies of an administrator's session."""
+    """Return the cookies of an administrator's session."""
     context = browser.new_context(base_url=url)
     page = context.new_page()
     page.goto("/login/?next=/settings/")
@@ -180,7 +180,7 @@ def signed_in(browser: Any, url: str) -> Any:
 
 
 def browse(browser: Any, url: str, picture: Picture, state: Any) -> Any:
-    """A page of a new window as the picture wants it, with that session."""
+    """Open a page in a new window with the picture's view and that session."""
     context = browser.new_context(
         base_url=url,
         viewport={"width": picture.width, "height": picture.height},
@@ -194,7 +194,7 @@ def browse(browser: Any, url: str, picture: Picture, state: Any) -> Any:
 
 
 def small(data: bytes) -> bytes:
-    """The picture with as many colours as fit into `LARGEST` bytes."""
+    """Reduce the picture's colours until it fits into `LARGEST` bytes."""
     from PIL import Image
 
     image = Image.open(io.BytesIO(data)).convert("RGB")
@@ -207,7 +207,7 @@ def small(data: bytes) -> bytes:
 
 
 def take(url: str, pictures: list[Picture], goal: Path) -> None:
-    """Takes the pictures one after the other and says what became of each."""
+    """Take the pictures one after the other and print the result of each."""
     from playwright.sync_api import sync_playwright
 
     places = addresses()
@@ -231,7 +231,6 @@ def take(url: str, pictures: list[Picture], goal: Path) -> None:
 
 
 def main() -> None:
-    """Takes those that were named, else all."""
     parser = argparse.ArgumentParser(prog="python -m tests.ui.screenshots", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(each.name for each in ALL))
     parser.add_argument("--to", type=Path, default=PICTURES, help="folder (default docs/pictures)")
@@ -243,7 +242,7 @@ def main() -> None:
 
 
 def picture_of(name: str) -> Picture:
-    """A picture of any page: `settings`, or `settings,dark,390,zh` for how it is looked at."""
+    """Return a picture of any page: `settings`, or `settings,dark,390,zh` with options for the view."""
     place, *how = name.split(",")
     width = next((int(word) for word in how if word.isdecimal()), 1280)
     scheme, language = "dark" if "dark" in how else "light", "zh-Hans" if "zh" in how else "en"

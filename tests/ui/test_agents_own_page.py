@@ -1,4 +1,4 @@
-"""An agent's own page in a browser: an administrator makes the link, somebody without an account reads it, it ends."""
+"""The shared page of an agent in a browser: created by an administrator, read without an account, revoked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.ui, pytest.mark.django_db(databases=["default", "logs"
 
 
 def log_call() -> None:
-    """A call of the agent that was described its picture."""
+    """Log a call of the agent whose image was sent as a description."""
     at = timezone.now() + timedelta(minutes=1)
     chain = [{"name": "echo/echo-text", "code": 200, "tone": "ok"}]
     facts = {"surface": "v1", "outcome": "ok", "task_type": "design", "chain": chain, "model": "echo-text"}
@@ -26,7 +26,7 @@ def log_call() -> None:
 
 
 def make_link(admin_page: Any) -> str:
-    """Makes a link on the agent's page; its path."""
+    """Create a link on the agent's page and return its path."""
     admin_page.goto("/agents/text-agent/")
     admin_page.get_by_role("button", name="Share this agent's page").click()
     admin_page.get_by_label("Who it is for").fill("Mei")
@@ -37,7 +37,7 @@ def make_link(admin_page: Any) -> str:
 def test_a_link_opens_the_page_for_somebody_without_an_account_until_it_is_revoked(
     first_start: None, admin_page: Any, new_page: Callable[..., Any], axe: Callable[[Any], list[str]]
 ) -> None:
-    """Made, opened in another browser, a call seen with what the model received, revoked, gone."""
+    """The page shows a call with what the model received; after the link is revoked, it is not found."""
     link = make_link(admin_page)
     reader = new_page(width=390, scheme="dark")
     reader.goto(link)
@@ -64,7 +64,7 @@ def test_a_link_opens_the_page_for_somebody_without_an_account_until_it_is_revok
 def test_language_theme_snippets_and_copying_work_on_the_page(
     first_start: None, admin_page: Any, new_page: Callable[..., Any]
 ) -> None:
-    """Each client has its tab, Copy says so, and the choices stay with this browser."""
+    """Each client has its tab, Copy confirms, and language and theme are remembered by the browser."""
     reader = new_page()
     reader.context.grant_permissions(["clipboard-read", "clipboard-write"])
     reader.goto(make_link(admin_page))

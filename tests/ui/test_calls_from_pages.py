@@ -1,4 +1,4 @@
-"""A page of another origin calls the agents' APIs in a real browser: where its origin is named, and not elsewhere."""
+"""CORS in a real browser: a page of an allowed origin can call the agents' APIs, others cannot."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LIST = '{"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}'
 
 
 class Empty(BaseHTTPRequestHandler):
-    """A page with nothing on it."""
+    """Serve an empty page."""
 
     def do_GET(self) -> None:
         self.send_response(200)
@@ -36,12 +36,12 @@ class Empty(BaseHTTPRequestHandler):
         self.wfile.write(b"<title>page</title>")
 
     def log_message(self, *_: Any) -> None:
-        """Says nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
-    """Where the page is served: browsers let pages of this machine call it, and ask before others may."""
+    """Serve the page on localhost, since browsers let local pages call this machine without a prompt."""
     with ThreadingHTTPServer(("127.0.0.1", 0), Empty) as pages:
         Thread(target=pages.serve_forever, daemon=True).start()
         yield pages.server_port
@@ -56,7 +56,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, port: int) -> Iterator[Serv
 
 @pytest.fixture
 def page_at(browser: Any, port: int) -> Iterator[Any]:
-    """Opens the page under a name of this machine; each name is another origin."""
+    """Open the page under one of this machine's names; each name is another origin."""
     context = browser.new_context()
 
     def open_page(name: str) -> Any:
@@ -69,7 +69,7 @@ def page_at(browser: Any, port: int) -> Iterator[Any]:
 
 
 def test_a_named_page_calls_and_reads_what_comes_back(page_at: Any, server: Server) -> None:
-    """Streams and their headers, refusals, the agents' API; the preflight of each is the browser's own."""
+    """The allowed page reads answers, streams, headers and errors; the browser itself sends each preflight."""
     page = page_at("localhost")
     status, request_id, model, text = page.evaluate(CALL, [f"{server.url}/v1/chat/completions", server.key, HELLO])
     assert (status, model) == (200, "echo-text"), text
@@ -84,7 +84,7 @@ def test_a_named_page_calls_and_reads_what_comes_back(page_at: Any, server: Serv
 
 
 def test_a_page_that_is_not_named_reads_nothing(page_at: Any, server: Server) -> None:
-    """Its browser keeps every answer from it; pages of ours are for nobody."""
+    """The browser blocks every answer to another origin, and the administrators' pages even for an allowed one."""
     stranger = page_at("127.0.0.1")
     assert stranger.evaluate(CALL, [f"{server.url}/v1/models", server.key, ""])[0] == 0
     assert stranger.evaluate(CALL, [f"{server.url}/v1/chat/completions", server.key, HELLO])[0] == 0

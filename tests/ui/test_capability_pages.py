@@ -1,4 +1,4 @@
-"""The pages of providers, services and agents in the browser: their main acts; axe is asked in test_every_page.py."""
+"""The pages of providers, services and agents in a browser; test_every_page.py runs axe on them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = [
 
 
 def test_a_switch_of_the_matrix_is_saved_by_keyboard_and_undone_from_the_toast(admin_page: Any) -> None:
-    """Arrow keys move, Space saves, focus stays on the cell, and Undo puts the value back."""
+    """Arrow keys move, Space saves, the focus stays on the cell, and Undo restores the value."""
     admin_page.goto("/matrix/")
     admin_page.locator("tbody tr:first-child .cell").first.focus()
     admin_page.keyboard.press("ArrowRight")
@@ -35,7 +35,7 @@ def test_a_switch_of_the_matrix_is_saved_by_keyboard_and_undone_from_the_toast(a
 def test_a_switch_and_a_field_of_a_service_are_kept_by_one_save(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], scripts: bool
 ) -> None:
-    """By keyboard alone: a switch above, a field below, and the page's one Save keeps both."""
+    """With the keyboard alone, one Save stores a switch and a field, with and without scripts."""
     page = sign_in(new_page(java_script_enabled=scripts))
     page.goto("/services/vision-model/")
     page.get_by_role("switch", name="Audio").focus()
@@ -50,7 +50,7 @@ def test_a_switch_and_a_field_of_a_service_are_kept_by_one_save(
 
 
 def test_a_refused_save_of_a_service_loses_nothing(new_page: Callable[..., Any], sign_in: Callable[[Any], Any]) -> None:
-    """422: the switches and fields stand as they were set, and the reason at its field."""
+    """After a 422 the switches and fields keep their values, and the error is at its field."""
     page = sign_in(new_page())
     page.expected_complaints.append("422")
     page.goto("/services/vision-model/")
@@ -65,7 +65,7 @@ def test_a_refused_save_of_a_service_loses_nothing(new_page: Callable[..., Any],
 
 
 def test_a_column_is_switched_from_its_head(admin_page: Any) -> None:
-    """The head of a column opens its acts; All on switches every service shown."""
+    """The column's menu has All on, which switches every service shown."""
     admin_page.goto("/matrix/?provider=echo")
     admin_page.get_by_role("button", name="Actions for the column: reads audio").click()
     admin_page.get_by_role("button", name="All on").click()
@@ -74,7 +74,7 @@ def test_a_column_is_switched_from_its_head(admin_page: Any) -> None:
 
 
 def test_a_provider_is_added_with_its_models_in_one_flow(admin_page: Any) -> None:
-    """Another address, fetch, choose, make: the matrix shows the new services."""
+    """Enter an address, fetch the models, choose, save: the matrix shows the new services."""
     admin_page.goto("/providers/")
     admin_page.get_by_role("link", name="Add provider").click()
     admin_page.get_by_role("link", name="Another address").click()
@@ -93,7 +93,7 @@ def test_a_provider_is_added_with_its_models_in_one_flow(admin_page: Any) -> Non
 
 
 def test_an_issued_key_is_shown_until_the_page_is_loaded_again(admin_page: Any) -> None:
-    """The key stands in its own card with Copy; after a reload it is gone, and its public part stays."""
+    """The key is shown in a card with Copy; after a reload only its public part remains."""
     admin_page.goto("/agents/vision-agent/")
     admin_page.get_by_role("button", name="Issue a key").first.click()
     admin_page.get_by_label("Purpose").fill("staging")
@@ -111,7 +111,7 @@ def test_an_issued_key_is_shown_until_the_page_is_loaded_again(admin_page: Any) 
 
 
 def test_a_provider_is_saved_without_scripts(new_page: Callable[..., Any], sign_in: Callable[[Any], Any]) -> None:
-    """The form, its refusal and its saving work with JavaScript off."""
+    """The form, its validation and saving work with JavaScript off."""
     page = sign_in(new_page(java_script_enabled=False))
     page.expected_complaints.append("422")
     page.goto("/providers/openai/")
@@ -124,7 +124,7 @@ def test_a_provider_is_saved_without_scripts(new_page: Callable[..., Any], sign_
 
 
 def test_the_last_switch_is_taken_back_by_keyboard(admin_page: Any) -> None:
-    """Ctrl+Z in the matrix is the Undo of the newest toast."""
+    """Ctrl+Z in the matrix undoes the newest toast's change."""
     admin_page.goto("/matrix/")
     name = "text-model reads audio, declared"
     admin_page.get_by_label(name).check()
@@ -135,7 +135,7 @@ def test_the_last_switch_is_taken_back_by_keyboard(admin_page: Any) -> None:
 
 
 def test_a_row_is_probed_from_its_menu(admin_page: Any) -> None:
-    """The menu closes, and what the model reads stands beside its name."""
+    """The menu closes, and what the model reads is shown beside its name."""
     admin_page.goto("/matrix/?provider=echo")
     admin_page.get_by_role("button", name="Actions for echo-vision").click()
     admin_page.get_by_role("button", name="Probe", exact=True).click()

@@ -1,4 +1,4 @@
-"""Correcting what a file is, in the browser: by keyboard, in place, and readable by everybody."""
+"""Correcting a file's type and encoding in a browser: by keyboard, in place and accessibly."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CHINESE = "季度报告：收入增长百分之十二，成本下降。\n" * 5
 
 @pytest.fixture
 def guess(demo: None) -> Artifact:
-    """A Chinese text that was read in another encoding, by a guess."""
+    """Store a Chinese text whose encoding was guessed wrongly."""
     row = store_bytes(SYSTEM, CHINESE.encode("gb18030"), filename="notes.txt", owner="text-agent")
     Artifact.objects.filter(pk=row.pk).update(encoding="big5", encoding_certain=False)
     return row
@@ -37,7 +37,7 @@ def test_the_form_and_its_refusal_are_readable_by_everybody(
     scheme: str,
     language: str,
 ) -> None:
-    """Axe finds nothing in the open form with an error in it, and the page does not scroll sideways."""
+    """The open form with an error has no axe violation, and the page does not scroll sideways."""
     page = sign_in(new_page(width, scheme, language))
     page.expected_complaints.append("422")
     page.goto(f"/artifacts/{guess.pk}/")
@@ -51,7 +51,7 @@ def test_the_form_and_its_refusal_are_readable_by_everybody(
 
 
 def test_a_file_is_corrected_by_keyboard_without_leaving_the_page(admin_page: Any, guess: Artifact) -> None:
-    """The words and what each model receives are read anew; the toast says it, the page stays the same document."""
+    """The text and what each model receives are updated in place; a toast confirms it without a page load."""
     page = admin_page
     page.goto(f"/artifacts/{guess.pk}/")
     page.evaluate("window.same = true")
@@ -75,7 +75,7 @@ def test_a_file_is_corrected_by_keyboard_without_leaving_the_page(admin_page: An
 
 
 def test_the_form_works_without_scripts(new_page: Callable[..., Any], sign_in: Any, guess: Artifact) -> None:
-    """It posts and leads back to the page."""
+    """The form posts and redirects to the page."""
     page = sign_in(new_page(java_script_enabled=False))
     page.goto(f"/artifacts/{guess.pk}/")
     page.locator("#guess_encoding").select_option("gb18030")

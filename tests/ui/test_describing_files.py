@@ -1,4 +1,4 @@
-"""A file that a model cannot read, in the browser: who would describe it, asking, and a request that finds words."""
+"""A file that a model cannot read, in a browser: preview of its describer, description, and a request that uses it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def disable_describing() -> None:
 
 
 def call(page: Any, key: str) -> str:
-    """A call of an agent with the picture; its id in the log."""
+    """Send an agent's call with the image and return its request id."""
     headers = {"authorization": f"Bearer {key}"}
     sent = said(image(), model="task:blind", language="en")
     answer = page.request.post("/v1/chat/completions", headers=headers, data=sent)
@@ -41,7 +41,7 @@ def call(page: Any, key: str) -> str:
 def test_a_file_is_previewed_asked_about_and_found_described_by_a_request(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], key: str
 ) -> None:
-    """The preview asks nobody; the button asks once; the request gets the words without another call."""
+    """The preview calls no model, the button calls the describer once, and the request reuses the description."""
     with describing_lab() as lab:
         set_content_policy(SYSTEM, POLICY)
         snapshot.refresh()
@@ -74,7 +74,7 @@ def test_described_files_are_readable_by_everybody(
     scheme: str,
     language: str,
 ) -> None:
-    """The card, the request with its describer's bar, and the route that says what is missing."""
+    """No axe violation in the artifact's card, the request with its describer's bar, and the route with its warning."""
     found = []
     with describing_lab():
         set_content_policy(SYSTEM, POLICY)

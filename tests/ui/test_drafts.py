@@ -1,4 +1,4 @@
-"""What is typed and not saved: leaving asks, coming back offers it, and no secret is kept."""
+"""Unsaved input: leaving the page asks, returning offers the draft, and secrets are never stored."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ KEPT = "Object.values(localStorage).join()"
 
 
 def write(page: Any, field: str, text: str) -> None:
-    """Types as a person does: a browser asks nobody who has touched nothing."""
+    """Type into a field after a click, since browsers only ask on leaving after a user gesture."""
     page.click(field)
     page.fill(field, text)
 
 
 @pytest.fixture
 def asked(admin_page: Any) -> list[str]:
-    """The kinds of the questions that the browser asked; each is answered with yes."""
+    """Return the kinds of the dialogs the browser opened; each is accepted."""
     kinds: list[str] = []
 
     def accept(dialog: Any) -> None:
@@ -36,12 +36,12 @@ def asked(admin_page: Any) -> list[str]:
         dialog.accept()
 
     admin_page.on("dialog", accept)
-    admin_page.expected_complaints.append("never had a user gesture")  # Chromium says so of a page nobody touched
+    admin_page.expected_complaints.append("never had a user gesture")  # Chromium: no input on the page
     return kinds
 
 
 def test_a_route_draft_that_was_left_comes_back(admin_page: Any, asked: list[str]) -> None:
-    """The added candidate and the number stand in the draft again; saved once, nothing is offered any more."""
+    """The added candidate and the number are restored; after saving, no draft is offered."""
     admin_page.goto("/routes/design/")
     admin_page.select_option("#pick", "service:text-model")
     admin_page.click("#add")
@@ -64,9 +64,9 @@ def test_a_route_draft_that_was_left_comes_back(admin_page: Any, asked: list[str
 
 
 def test_closing_a_page_with_something_unsaved_asks(admin_page: Any, asked: list[str]) -> None:
-    """A reload does, too; a page on which nothing was typed lets go without a word, and so does Discard.
+    """Reloading asks too. A page without changes, or after Discard, does not ask.
 
-    What is picked, pasted to be explained or simulated is no part of a draft.
+    The picker, text pasted for explanation and simulation inputs are not part of a draft.
     """
     admin_page.goto("/routes/design/")
     admin_page.select_option("#pick", "service:text-model")
@@ -88,7 +88,7 @@ def test_closing_a_page_with_something_unsaved_asks(admin_page: Any, asked: list
 
 
 def test_a_draft_of_an_older_version_says_so(admin_page: Any, asked: list[str]) -> None:
-    """Brought back it is still of its version, so saving shows both."""
+    """A restored draft keeps its version, so saving it shows both versions."""
     admin_page.expected_complaints.append("409")
     admin_page.goto("/routes/design/")
     write(admin_page, "#id_temperature", "0.2")
@@ -105,24 +105,24 @@ def test_a_draft_of_an_older_version_says_so(admin_page: Any, asked: list[str]) 
 
 
 def asks_the_past(response: Any) -> bool:
-    """Whether the page asked what the draft would have changed."""
+    """Return whether the page asked for the draft's effect on past requests."""
     return "act=past" in (response.request.post_data or "")
 
 
 def test_a_draft_survives_a_session_that_ended_while_saving(admin_page: Any, sign_in: Any, settings: Any) -> None:
-    """After signing in again it is offered."""
-    with admin_page.expect_response(asks_the_past):  # the last thing that the page asks by itself
+    """The draft is offered after the next sign-in."""
+    with admin_page.expect_response(asks_the_past):  # the last request that the page sends by itself
         admin_page.goto("/routes/design/")
     write(admin_page, "#id_temperature", "0.2")
     admin_page.context.clear_cookies(name=settings.SESSION_COOKIE_NAME)
-    admin_page.locator("#save").dispatch_event("click")  # the field keeps the focus, so that nothing else is asked
+    admin_page.locator("#save").dispatch_event("click")  # the field keeps the focus, so no further request is sent
     expect(admin_page).to_have_title("Sign in · routing_admin")
     sign_in(admin_page).goto("/routes/design/")
     expect(admin_page.locator(".draft-bar")).to_be_visible()
 
 
 def test_settings_keep_a_draft_until_their_part_is_saved(admin_page: Any, asked: list[str]) -> None:
-    """What is refused stays unsaved; saving one part leaves the draft of another alone."""
+    """Rejected input stays unsaved; saving one section keeps the draft of another."""
     admin_page.expected_complaints.append("422")
     admin_page.goto("/settings/")
     write(admin_page, "#id_request_days", "0")
@@ -141,7 +141,7 @@ def test_settings_keep_a_draft_until_their_part_is_saved(admin_page: Any, asked:
 
 
 def test_no_secret_is_kept_in_the_browser(admin_page: Any, asked: list[str]) -> None:
-    """Neither a key nor a proxy's address, which may hold a password, nor the page's own token."""
+    """Keys, a proxy's address, which may hold a password, and the page's CSRF token are not stored."""
     admin_page.goto("/providers/echo/")
     write(admin_page, "#id_display_name", "Echo again")
     admin_page.locator("form[data-draft]").get_by_label("Store a new key, encrypted").check()

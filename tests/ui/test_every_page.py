@@ -1,4 +1,4 @@
-"""Every page a person can open, in both languages, widths and themes: one server, one browser, one login."""
+"""Every page in both languages, widths and themes: one server, one browser, one sign-in."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ PASSWORD = "every page is looked at 1"
 LANGUAGES = {"en": "en", "zh-hans": "zh-Hans"}
 WIDTHS = (1440, 390)
 SCHEMES = {("en", 1440): "light", ("en", 390): "dark", ("zh-hans", 1440): "dark", ("zh-hans", 390): "light"}
-"""The theme for each language and width: every two of the three meet, and axe takes half as long as for all."""
+"""The theme for each language and width: all pairs of the three are covered, with half of axe's runs."""
 
 CALM = 0.02
-"""The largest sum of layout shifts of a page that loads; 0.1 counts as good on the web."""
+"""The maximum sum of layout shifts while a page loads; 0.1 counts as good on the web."""
 HEAVIEST, TALLEST = 300_000, 8_000
-"""Bytes of a page's HTML, and its height in pixels, whatever there is to show and however narrow it is."""
+"""Maximum bytes of a page's HTML and maximum height in pixels, for any amount of data and either width."""
 GAP = re.compile(r".{,9}[。，；：] [\u4e00-\u9fff].{,9}")
-"""A space after a sign of Chinese that brings its own."""
+"""A space after a full-width Chinese sign, which has its own spacing."""
 
 MACHINES = {"agents-api", "gateway", "probes", "admin"}
-"""Namespaces that are no pages: they answer in JSON or text, and have tests of their own."""
+"""Namespaces without pages: they answer in JSON or text and have tests of their own."""
 
 FILES = {"artifact_raw", "artifact_thumbnail", "audit_export", "config_export", "usage_csv"}
-"""What a GET answers with a file."""
+"""GET answers with a file."""
 
 LEADS_ON = {"config_import", "set_language"}
-"""What a GET answers with a redirect to the page it belongs to."""
+"""GET redirects to another page."""
 
 UNCONFIGURED = {"openid_connect_callback", "feishu_callback", "dingtalk_callback", "weixin_callback"}
-"""What is not there until somebody configures its identity provider; looked at in tests/identity."""
+"""Not found until their identity provider is configured; tested in tests/identity."""
 
 FRAGMENTS = {"drill_banner", "first_call", "matrix_row", "matrix_column", "requests_newer", "requests_words"}
-"""What stands in a page, or in its dialog; seen there."""
+"""Fragments of a page or its dialog; tested as part of it."""
 
 PAGES: dict[str, str] = {
     "agent": "/agents/vision-agent/",
@@ -95,11 +95,10 @@ PAGES: dict[str, str] = {
     "user": "/users/ → /users/",
     "users": "",
 }
-"""Where each page is seen: an address (empty: the name alone gives it), or the list, how its first link begins, and
-what follows that link."""
+"""Each page's address (empty if its name is enough), or its list, the start of its first link, and a suffix."""
 
 OUTSIDE = {"login", "join", "own_page", "own_call"}
-"""Pages of somebody who is not signed in."""
+"""Pages for visitors without a session."""
 
 EXTRA = {
     "agent, wide": f"/agents/{name_of('agent', 0)}/",
@@ -118,7 +117,7 @@ EXTRA = {
     "find, wide": f"/find/?q={name_of('service', 0)[:60]}",
     "not found": "/no-such-page/",
 }
-"""The same pages in states that look different: with the widest names, the most there is to choose, and nothing."""
+"""The same pages in other states: with the widest names, with the most choices, and empty."""
 
 SHIFTS = """
 window.shifted = 0;
@@ -151,15 +150,16 @@ AXE = """async () => (await axe.run({ exclude: ["tr", "li", "option"].map((one) 
   resultTypes: ["violations"],
   runOnly: { type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"] } })).violations
   .flatMap((one) => one.nodes.map((node) => one.id + ": " + node.html.slice(0, 160)))"""
-"""The long lists are looked at as far as their twelfth line: the others are drawn alike, and take axe minutes."""
+"""Long lists are checked up to their twelfth row: the others look alike and would take axe minutes."""
 
 pytestmark = pytest.mark.ui
 
 
 @dataclass
 class Visitor:
-    """One browser window at one installation, what its console complained of, and the addresses of two links: of an
-    invitation, and of an agent's own page.
+    """A browser window at one installation, its console's complaints, and two shared links.
+
+    The links are those of an invitation and of an agent's own page.
     """
 
     page: Any
@@ -169,12 +169,12 @@ class Visitor:
     axe: str
 
     def first_call(self) -> str:
-        """Where the first call on the agent's own page leads."""
+        """Return the link of the first call on the agent's own page."""
         self.page.goto(self.own_page)
         return str(self.page.locator("#main table a").first.get_attribute("href"))
 
     def address(self, name: str) -> str:
-        """Where that page is in this installation; of things, the first of their list."""
+        """Return the page's address in this installation; for an object's page, that of the first object listed."""
         given = EXTRA.get(name) or PAGES[name] or reverse(name)
         if name == "join":
             return self.invitation
@@ -191,7 +191,7 @@ class Visitor:
 
 @pytest.fixture(scope="module")
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a served product with the demo in it, as `make run` leaves it, and much more of everything."""
+    """Serve the demo with a large amount of added data and yield the URL."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -227,7 +227,7 @@ def wait_for(url: str, seconds: float = 60) -> None:
 
 @pytest.fixture(scope="module")
 def visitor(browser: Any, installation: str) -> Iterator[Visitor]:
-    """The administrator, signed in once, who has changed something and invited somebody."""
+    """Yield the administrator, signed in once, after a change and an invitation."""
     from axe_playwright_python.base import AXE_FILE_PATH  # type: ignore[import-untyped]
 
     context = browser.new_context(base_url=installation, locale="en", reduced_motion="reduce")
@@ -259,7 +259,7 @@ def visitor(browser: Any, installation: str) -> Iterator[Visitor]:
 
 
 def names(patterns: list[URLPattern | URLResolver]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every named address that is no machine's, with arguments that reach its view."""
+    """Yield every named address of a page, with arguments that reach its view."""
     for each in patterns:
         if isinstance(each, URLResolver):
             if each.namespace not in MACHINES:
@@ -271,7 +271,7 @@ def names(patterns: list[URLPattern | URLResolver]) -> Iterator[tuple[str, dict[
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_every_address_is_looked_at_or_takes_no_get(admin: Client) -> None:
-    """Law: an address of the URLconf stands in the table of pages, gives a file, or refuses GET with 405."""
+    """Every address of the URLconf is in the table of pages, serves a file, or rejects GET with 405."""
     missing = []
     for name, arguments in names(get_resolver().url_patterns):
         if name in PAGES or name in FILES or name in FRAGMENTS:
@@ -284,9 +284,11 @@ def test_every_address_is_looked_at_or_takes_no_get(admin: Client) -> None:
 
 @pytest.mark.parametrize("name", [*PAGES, *EXTRA])
 def test_a_page_is_right_in_each_language_theme_and_width(name: str, visitor: Visitor, installation: str) -> None:
-    """Law: 200, a title, one heading, its language; no axe violation, no complaint of the console, no sideways
-    scroll, no page too tall or too heavy, nothing that has the focus under a bar, nothing that moves while the page
-    loads, and no gap between two sentences of Chinese.
+    """Each page is correct in every language, theme and width.
+
+    That is: status 200, a title, one heading, its language, no axe violation, no console complaint, no sideways
+    scrolling, a
+    limited height and size, no focused element under a bar, no layout shift on loading, no gap in Chinese text.
     """
     page, faults = visitor.page, []
     address = visitor.address(name)
@@ -313,7 +315,7 @@ def test_a_page_is_right_in_each_language_theme_and_width(name: str, visitor: Vi
 
 
 def _offer_models(page: Any) -> None:
-    """Writes the names of 340 models, all of which are offered then."""
+    """Enter the names of 340 models, so that the page offers all of them."""
     page.locator("summary", has=page.locator(".chev")).first.click()
     page.fill("#names", "\n".join(OFFERED))
     page.locator("button[value=write]").click()
@@ -321,14 +323,14 @@ def _offer_models(page: Any) -> None:
 
 
 def _sizes(page: Any) -> list[str]:
-    """What is too wide, too tall or too heavy of a page, at the width that it has."""
+    """Return what is too wide, too tall or too large at the page's width."""
     wide, tall, heavy = page.evaluate(SIZE)
     limits = ((wide, 0, "px too wide"), (tall, TALLEST, "px tall"), (heavy, HEAVIEST, "characters"))
     return [f"{value:,} {what}" for value, limit, what in limits if value > limit]
 
 
 def _document(page: Any, answer: Any, language: str, expected: int) -> list[str]:
-    """What is wrong with the page as it was loaded."""
+    """Return the faults of the page as loaded."""
     shifted = page.evaluate("window.shifted")
     facts = {
         f"status {answer.status}": answer.status == expected,

@@ -1,4 +1,4 @@
-"""Dashboard, artifacts and requests in the browser: their main acts; axe is asked in test_every_page.py."""
+"""Dashboard, artifacts and requests in a browser; test_every_page.py runs axe on them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ HELLO = {"name": "你好.txt", "mimeType": "text/plain", "buffer": "你好".enco
 
 @pytest.fixture
 def demo(demo: None) -> str:
-    """The demo with its files and its one request; that request's id."""
+    """Set up the demo with its files and its request; return the request's id."""
     return record_demo_request() or ""
 
 
 def test_a_chosen_file_is_uploaded_listed_and_shown_as_each_model_gets_it(admin_page: Any, demo: str) -> None:
-    """Its row says stored and links to the page; the list has it without a reload; a model answers in place."""
+    """The row links to the artifact's page, the list updates without a reload, and a model answers in place."""
     page = admin_page
     page.goto("/artifacts/")
     page.locator("input[type=file]").set_input_files(HELLO)
@@ -53,7 +53,7 @@ def test_a_chosen_file_is_uploaded_listed_and_shown_as_each_model_gets_it(admin_
 
 
 def test_chosen_files_are_deleted_and_undo_brings_them_back(admin_page: Any, demo: str) -> None:
-    """By keyboard: Space chooses, the bar appears, the toast's Undo restores all of them."""
+    """With the keyboard: Space selects, the bar appears, and the toast's Undo restores all files."""
     page = admin_page
     store_text(SYSTEM, "one", filename="one.txt")
     store_text(SYSTEM, "two", filename="two.txt")
@@ -73,7 +73,7 @@ def test_chosen_files_are_deleted_and_undo_brings_them_back(admin_page: Any, dem
 
 
 def test_the_request_log_is_searched_in_place_and_the_address_says_it(admin_page: Any, demo: str) -> None:
-    """Enter searches, the quick filters add a word, a request opens with its sentence."""
+    """Enter searches, quick filters add a term, and a request opens with its summary."""
     page = admin_page
     page.goto("/requests/")
     page.get_by_role("combobox", name="Search requests").fill("task:design")
@@ -86,7 +86,7 @@ def test_the_request_log_is_searched_in_place_and_the_address_says_it(admin_page
 
 
 def test_the_demo_goes_once_its_list_was_seen_and_comes_back_with_one_click(admin_page: Any, demo: str) -> None:
-    """The dashboard says that no route is left, and Undo restores all."""
+    """The dashboard says that no route is left, and Undo restores everything."""
     page = admin_page
     page.goto("/")
     page.get_by_role("button", name="Remove demo data").click()
@@ -101,7 +101,7 @@ def test_the_demo_goes_once_its_list_was_seen_and_comes_back_with_one_click(admi
 def test_files_are_uploaded_and_deleted_without_scripts(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], demo: str
 ) -> None:
-    """Plain forms: choose, Upload, Delete."""
+    """Plain forms upload and delete."""
     page = sign_in(new_page(java_script_enabled=False))
     page.goto("/artifacts/")
     page.locator("input[type=file]").set_input_files(HELLO)
@@ -114,7 +114,7 @@ def test_files_are_uploaded_and_deleted_without_scripts(
 
 
 def test_a_refused_file_stays_in_its_row_with_the_reason(admin_page: Any, demo: str, settings: Any) -> None:
-    """One that is too large never leaves the browser, and one the server refuses says why; nothing is stored."""
+    """A file over the limit is not sent, and one the server rejects shows the reason; neither is stored."""
     page, before = admin_page, Artifact.objects.count()
     settings.MAX_UPLOAD_BYTES = 20
     page.goto("/artifacts/")
@@ -128,7 +128,7 @@ def test_a_refused_file_stays_in_its_row_with_the_reason(admin_page: Any, demo: 
 
 
 def test_files_are_not_searched_while_an_input_method_composes(admin_page: Any, demo: str) -> None:
-    """Typing Chinese asks the server once the word is chosen, not for every letter on the way to it."""
+    """Chinese input searches once the word is chosen, not for every intermediate letter."""
     page = admin_page
     page.clock.install()
     page.goto("/artifacts/")
@@ -145,7 +145,7 @@ def test_files_are_not_searched_while_an_input_method_composes(admin_page: Any, 
 
 
 def test_an_upload_shows_its_bytes_and_is_cancelled(admin_page: Any, demo: str) -> None:
-    """Over a slow line the bar grows with what was sent; Cancel takes the row away, and nothing is stored."""
+    """On a slow connection the bar follows the bytes sent; Cancel removes the row, and no file is stored."""
     page, before = admin_page, Artifact.objects.count()
     page.goto("/artifacts/")
     session = page.context.new_cdp_session(page)
@@ -161,7 +161,6 @@ def test_an_upload_shows_its_bytes_and_is_cancelled(admin_page: Any, demo: str) 
 
 
 def test_a_pasted_and_a_dropped_file_are_uploaded(admin_page: Any, demo: str) -> None:
-    """Each becomes a row that links to its page."""
     page = admin_page
     page.goto("/artifacts/")
     page.evaluate("""() => {
@@ -179,7 +178,7 @@ def test_a_pasted_and_a_dropped_file_are_uploaded(admin_page: Any, demo: str) ->
 
 
 def test_the_dashboard_refreshes_without_moving(admin_page: Any, demo: str) -> None:
-    """A refresh keeps the place, the focus and every line where it is, and announces nothing."""
+    """A refresh keeps scroll position, focus and line positions, and announces nothing to screen readers."""
     page = admin_page
     page.set_viewport_size({"width": 1280, "height": 500})
     page.goto("/")
@@ -196,7 +195,7 @@ def test_the_dashboard_refreshes_without_moving(admin_page: Any, demo: str) -> N
 
 
 def test_every_provider_is_tested_from_the_dashboard(admin_page: Any, demo: str) -> None:
-    """One click: progress by the way, each answer on its tile, and at the end who gave none; a refresh keeps both."""
+    """One click shows progress, each result on its tile, and the failed providers at the end; a refresh keeps them."""
     page = admin_page
     page.goto("/")
     page.get_by_role("button", name="Test all").click()
@@ -211,7 +210,7 @@ def test_every_provider_is_tested_from_the_dashboard(admin_page: Any, demo: str)
 
 
 def test_every_provider_is_tested_from_their_list(admin_page: Any, demo: str) -> None:
-    """As from the dashboard, each answer in its row; a row's own button tests it again."""
+    """Each result appears in its row, and the row's own button tests that provider again."""
     page = admin_page
     page.goto("/providers/")
     page.get_by_role("button", name="Test all").click()
@@ -222,7 +221,7 @@ def test_every_provider_is_tested_from_their_list(admin_page: Any, demo: str) ->
 
 
 def test_new_requests_announce_themselves_while_somebody_looks(admin_page: Any, demo: str) -> None:
-    """A word over the table that moves nothing; a hidden tab asks for nothing; a click brings them."""
+    """The notice above the table shifts nothing, a hidden tab does not poll, and a click loads the requests."""
     page = admin_page
     page.clock.install()
     page.goto("/requests/")
@@ -243,7 +242,7 @@ def test_new_requests_announce_themselves_while_somebody_looks(admin_page: Any, 
 
 
 def test_the_search_box_offers_what_there_is(admin_page: Any, demo: str) -> None:
-    """The keys at first; while somebody types, the values that there are for the key, behind what stands before it."""
+    """The box suggests keys first, then the known values of the key being typed."""
     page = admin_page
     page.goto("/requests/")
     options = page.locator("#request-words option")
@@ -255,7 +254,7 @@ def test_the_search_box_offers_what_there_is(admin_page: Any, demo: str) -> None
 
 @pytest.mark.parametrize(("name", "tag"), [("sine.wav", "audio"), ("film.webm", "video")])
 def test_sound_and_film_are_played_on_their_page(admin_page: Any, demo: str, name: str, tag: str) -> None:
-    """The browser reads how long it is and can seek in it, with nothing against the page's policy."""
+    """The browser reads the duration and can seek, without a violation of the content security policy."""
     page = admin_page
     row = store_bytes(SYSTEM, (FILES / name).read_bytes(), filename=name)
     page.goto(f"/artifacts/{row.pk}/")
@@ -266,7 +265,7 @@ def test_sound_and_film_are_played_on_their_page(admin_page: Any, demo: str, nam
 
 
 def test_two_models_are_compared_side_by_side(admin_page: Any, demo: str) -> None:
-    """From the artifact's page; another choice is compared at once, and the address says which."""
+    """Comparison starts on the artifact's page; another choice updates it at once, together with the address."""
     page = admin_page
     image = Artifact.objects.filter(kind="image").first()
     assert image is not None

@@ -1,4 +1,4 @@
-"""Find in a browser: how it opens, what the keys do in it, what a screen reader hears, and where one arrives."""
+"""The Find dialog in a browser: opening, keys, screen reader output and navigation."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ FIELD, OPTIONS = "[data-find]", "#option-list [role=option]"
 
 
 def type_words(page: Any, words: str) -> None:
-    """Opens Find by its key and waits for what was found for just these words."""
+    """Open Find by its shortcut and wait for the results of these words."""
     page.keyboard.press("Control+k")
     page.fill(FIELD, words)
     expect(page.locator("#option-list")).to_have_attribute("data-q", words)
 
 
 def test_the_slash_and_control_k_open_it_and_the_focus_is_in_its_field(admin_page: Any) -> None:
-    """Ctrl-K also from inside a field and where the page has its own search, for which the slash stays."""
+    """Ctrl-K also works inside a field and on pages with their own search, which keep the slash."""
     admin_page.goto("/settings/")
     admin_page.keyboard.press("/")
     expect(admin_page.locator(FIELD)).to_be_focused()
-    expect(admin_page.locator(OPTIONS).first).to_be_attached()  # a request under way ends in a complaint elsewhere
+    expect(admin_page.locator(OPTIONS).first).to_be_attached()  # a pending request would end in a console complaint
     admin_page.keyboard.press("Escape")
     expect(admin_page.locator("#find")).to_be_hidden()
     admin_page.goto("/requests/")
@@ -51,7 +51,7 @@ def test_the_slash_and_control_k_open_it_and_the_focus_is_in_its_field(admin_pag
 
 
 def test_before_anything_is_typed_it_says_what_can_be_and_where_one_can_go(admin_page: Any) -> None:
-    """The pages of the navigation, the first acts, and a sentence."""
+    """An empty field lists the pages of the navigation, the first actions, and a hint."""
     admin_page.goto("/settings/")
     admin_page.keyboard.press("Control+k")
     expect(admin_page.locator("#options")).to_contain_text("Try a provider")
@@ -60,7 +60,7 @@ def test_before_anything_is_typed_it_says_what_can_be_and_where_one_can_go(admin
 
 
 def test_arrows_choose_and_enter_opens_what_is_chosen(admin_page: Any) -> None:
-    """The chosen option is the field's active descendant; above the first stands the last."""
+    """The chosen option is the field's active descendant; ArrowUp from the first option goes to the last."""
     admin_page.goto("/settings/")
     type_words(admin_page, "echo-")
     field, options = admin_page.locator(FIELD), admin_page.locator(OPTIONS)
@@ -77,7 +77,7 @@ def test_arrows_choose_and_enter_opens_what_is_chosen(admin_page: Any) -> None:
 
 
 def test_enter_waits_for_the_answer_to_what_was_typed(admin_page: Any) -> None:
-    """Whoever types faster than the server answers does not open what an earlier letter had found."""
+    """Typing faster than the server answers does not open a result of an earlier letter."""
     RequestLog.objects.create(id="req_abcdef0123456789", started_at=timezone.now(), surface="v1", outcome="ok")
     admin_page.goto("/settings/")
     admin_page.keyboard.press("Control+k")
@@ -87,7 +87,7 @@ def test_enter_waits_for_the_answer_to_what_was_typed(admin_page: Any) -> None:
 
 
 def test_only_the_newest_words_are_answered(admin_page: Any) -> None:
-    """An earlier question is given up where a later one is asked."""
+    """A pending search is aborted when another one is sent."""
     admin_page.goto("/settings/")
     admin_page.keyboard.press("Control+k")
     for words in ("pro", "provider", "design"):
@@ -99,7 +99,7 @@ def test_only_the_newest_words_are_answered(admin_page: Any) -> None:
 def test_how_many_were_found_is_announced_and_no_fault_of_access_is_there(
     admin_page: Any, axe: Callable[[Any], list[str]]
 ) -> None:
-    """A combobox with its listbox, and a count in the live region of the page."""
+    """A combobox with its listbox passes axe, and the page's live region announces the count."""
     admin_page.goto("/settings/")
     type_words(admin_page, "exchange")
     expect(admin_page.locator("#announce")).to_have_text(re.compile(r"\d+ found"))
@@ -110,7 +110,7 @@ def test_how_many_were_found_is_announced_and_no_fault_of_access_is_there(
 
 
 def test_an_act_leads_to_its_button_and_does_nothing_by_itself(admin_page: Any) -> None:
-    """“Test all providers” brings the focus to the button; the dialog is closed, on the same page, too."""
+    """“Test all providers” closes the dialog and focuses the button, also on the same page."""
     asked: list[str] = []
     admin_page.on("request", lambda request: asked.append(request.method))
     for start in ("/settings/", "/providers/"):
@@ -123,7 +123,7 @@ def test_an_act_leads_to_its_button_and_does_nothing_by_itself(admin_page: Any) 
 
 
 def test_nothing_found_says_so_and_enter_searches_the_requests(admin_page: Any) -> None:
-    """What Find does not know may stand in the log."""
+    """An unknown word may occur in the log."""
     admin_page.goto("/settings/")
     type_words(admin_page, "no-such-thing")
     expect(admin_page.locator("#options")).to_contain_text("No match for “no-such-thing”")
@@ -132,7 +132,7 @@ def test_nothing_found_says_so_and_enter_searches_the_requests(admin_page: Any) 
 
 
 def test_on_a_phone_the_button_above_opens_it_and_it_fits(new_page: Callable[..., Any], sign_in: Any) -> None:
-    """390 pixels, Chinese: nothing is cut off at the sides."""
+    """At 390 pixels, in Chinese, nothing is cut off at the sides."""
     page = sign_in(new_page(width=390, language="zh-Hans"))
     page.goto("/")
     page.locator(".topbar button").click()
@@ -154,7 +154,7 @@ def test_the_help_names_both_keys(admin_page: Any) -> None:
 
 
 def test_without_scripts_the_dialog_leads_to_a_page(new_page: Callable[..., Any], sign_in: Any) -> None:
-    """The button opens it, Enter asks, and the links are there."""
+    """The button opens the dialog, and Enter opens a page with the links."""
     page = sign_in(new_page(java_script_enabled=False))
     page.goto("/")
     page.locator(".side .find").click()

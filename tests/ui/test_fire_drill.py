@@ -1,4 +1,4 @@
-"""A fire drill in the browser: begun, above every page with its seconds, ended, and what came of it."""
+"""A fire drill in a browser: start, countdown on every page, end and results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = [
 
 
 def test_a_drill_counts_down_above_every_page_and_is_ended_there(admin_page: Any) -> None:
-    """The seconds go down without a reload, the banner comes along to the next page, and one click ends it."""
+    """The countdown runs without a reload, the banner is on the next page as well, and one click ends the drill."""
     page = admin_page
     page.goto("/providers/echo/")
     page.get_by_role("link", name="Fire drill").click()
@@ -31,7 +31,7 @@ def test_a_drill_counts_down_above_every_page_and_is_ended_there(admin_page: Any
 
 
 def test_the_providers_page_has_what_came_of_drills(admin_page: Any) -> None:
-    """It comes behind the page, which has nothing of it while there was none."""
+    """The results load after the page, which has no such section before the first drill."""
     page = admin_page
     with page.expect_response("**/drill/"):
         page.goto("/providers/echo/")

@@ -1,4 +1,4 @@
-"""From a key to its first call in the browser: issued, waited for, explained, arrived, and nothing loaded anew."""
+"""From a new key to its first call in a browser, without a page load."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = [
 
 
 def call(url: str, key: str, model: str) -> int:
-    """A program's call with that key, as it stands in the log."""
+    """Send a call with that key and return its status."""
     body = json.dumps({"model": model, "messages": [{"role": "user", "content": "hi"}]}).encode()
     headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
     try:
@@ -31,7 +31,7 @@ def call(url: str, key: str, model: str) -> int:
 
 
 def test_a_new_keys_first_call_is_waited_for_and_arrives(admin_page: Any, live_server: Any) -> None:
-    """A wrong model is explained with the names like it, the right one is told with who answered; all by itself."""
+    """Without a reload, a wrong model is explained with similar names, and the right one shows which model answered."""
     page = admin_page
     page.goto("/agents/text-agent/")
     page.get_by_role("button", name="Issue a key").first.click()
@@ -47,4 +47,4 @@ def test_a_new_keys_first_call_is_waited_for_and_arrives(admin_page: Any, live_s
     assert call(live_server.url, key, "task:planning") == 200
     panel.get_by_text("The first call arrived and was answered").wait_for()
     assert "echo/echo-text" in panel.inner_text()
-    assert page.locator("#issued").inner_text().strip() == key  # still the page that shows it
+    assert page.locator("#issued").inner_text().strip() == key  # still the same page, which shows the key

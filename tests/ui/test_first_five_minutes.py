@@ -1,4 +1,4 @@
-"""The README's first five minutes, walked as a stranger would: the served product, a real browser, the official SDK."""
+"""The README's first five minutes: a served installation, a real browser and the official SDK."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.ui
 
 @dataclass(frozen=True)
 class Product:
-    """A served installation with the demo in it: where it is, and the key that was printed."""
+    """A served installation with the demo: its URL and the printed key."""
 
     url: str
     key: str
@@ -40,7 +40,7 @@ def free_port() -> int:
 
 @pytest.fixture(scope="module")
 def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    """What `make run` does after installing: bootstrap, then serve."""
+    """Start it as `make run` does after installing: bootstrap, then serve."""
     port = free_port()
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith(("ROUTING_ADMIN_", "DJANGO_"))},
@@ -76,7 +76,7 @@ def wait_for(url: str, seconds: float = 30) -> None:
 
 @pytest.fixture
 def visitor(browser: Any, product: Product) -> Iterator[Any]:
-    """A page at the product's address; any complaint of the browser fails the test."""
+    """Open a page at the server's address; a console complaint fails the test."""
     context = browser.new_context(base_url=product.url, locale="en", accept_downloads=True, reduced_motion="reduce")
     context.set_default_timeout(10_000)
     page = context.new_page()
@@ -97,7 +97,7 @@ def sign_in(page: Any) -> None:
 
 
 def test_a_stranger_uploads_previews_edits_a_chain_and_exports(visitor: Any, tmp_path: Path) -> None:
-    """Law: sign in, upload a file, see how each model receives it, move a candidate, save, undo, export."""
+    """A new user can sign in, upload a file, preview its delivery, move a candidate, save, undo and export."""
     sign_in(visitor)
     file = tmp_path / "notes.gbk.txt"
     file.write_bytes("会议纪要：首选模型答复了绝大多数请求。".encode("gb18030"))
@@ -126,7 +126,7 @@ def test_a_stranger_uploads_previews_edits_a_chain_and_exports(visitor: Any, tmp
 
 
 def test_an_existing_program_needs_only_another_address(product: Product, visitor: Any) -> None:
-    """Law: the official SDK answers, uploads and asks about the file; the log tells how each candidate got it."""
+    """The official SDK gets answers, uploads a file and asks about it; the log shows how each candidate received it."""
     from openai import OpenAI
 
     client = OpenAI(base_url=f"{product.url}/v1", api_key=product.key)
@@ -149,7 +149,7 @@ def test_an_existing_program_needs_only_another_address(product: Product, visito
 
 @pytest.mark.requirement("ABR-2.1", "MCR-4.4")
 def test_one_agent_hands_a_file_to_another_that_can_see_it(product: Product) -> None:
-    """Law: the text agent gets a description and learns who can look; that agent gets the image by reference."""
+    """The text agent gets a description and the agents that read images; one of them gets the image by reference."""
 
     def get(path: str) -> Any:
         call = urllib.request.Request(f"{product.url}{path}", headers={"Authorization": f"Bearer {product.key}"})

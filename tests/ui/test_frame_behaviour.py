@@ -1,4 +1,4 @@
-"""What the frame does in a browser: toasts, keys, themes, upload, the matrix, a lost session."""
+"""The frame in a browser: toasts, keys, themes, upload, the matrix and an expired session."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def expect(target: Any) -> Any:
 
 
 def test_signing_in_leads_to_the_page_that_was_asked_for(page: Any, admin_account: Any) -> None:
-    """A page that needs a session asks for it and then opens."""
+    """A page that needs a session shows the sign-in form, then opens."""
     page.goto("/requests/")
     page.fill("#id_username", "admin")
     page.fill("#id_password", "correct horse battery staple")
@@ -39,7 +39,7 @@ def test_signing_in_leads_to_the_page_that_was_asked_for(page: Any, admin_accoun
 
 
 def test_a_wrong_password_is_said_once_and_keeps_the_name(page: Any, admin_account: Any) -> None:
-    """An alert says what is wrong; the entry stays and the focus waits in the password."""
+    """An alert names the error; the user name stays and the password field has the focus."""
     page.goto("/login/")
     page.fill("#id_username", "admin")
     page.fill("#id_password", "wrong")
@@ -50,7 +50,7 @@ def test_a_wrong_password_is_said_once_and_keeps_the_name(page: Any, admin_accou
 
 
 def test_a_change_made_by_htmx_shows_a_toast_whose_undo_posts_the_revision(admin_page: Any) -> None:
-    """A message with undo:41 becomes a toast; its button takes back revision 41 and returns to the same page."""
+    """A message tagged undo:41 becomes a toast whose button reverts revision 41 and returns to the same page."""
     admin_page.goto("/dashboard/")
     admin_page.click("#flash")
     toast = admin_page.locator("#toasts .toast")
@@ -61,7 +61,7 @@ def test_a_change_made_by_htmx_shows_a_toast_whose_undo_posts_the_revision(admin
 
 
 def test_moving_between_pages_swaps_only_the_content_and_gives_it_the_focus(admin_page: Any) -> None:
-    """The title, the current entry and the focus follow; Back brings the page before."""
+    """The title, the current entry and the focus follow; Back returns to the previous page."""
     admin_page.goto("/dashboard/")
     admin_page.evaluate("window.sameDocument = true")
     admin_page.click("#nav >> text=Requests")
@@ -75,7 +75,7 @@ def test_moving_between_pages_swaps_only_the_content_and_gives_it_the_focus(admi
 
 
 def test_keys_open_search_help_and_pages_but_never_while_typing(admin_page: Any) -> None:
-    """`/`, `?` and `g r` work on the page; in a field they are letters."""
+    """`/`, `?` and `g r` are shortcuts on the page and letters in a field."""
     admin_page.goto("/dashboard/")
     admin_page.keyboard.press("?")
     expect(admin_page.locator("#help")).to_be_visible()
@@ -85,7 +85,7 @@ def test_keys_open_search_help_and_pages_but_never_while_typing(admin_page: Any)
     admin_page.keyboard.type("g r?")
     expect(admin_page.locator("#help")).to_be_hidden()
     admin_page.keyboard.press("Escape")
-    admin_page.wait_for_function("() => document.activeElement === document.body")  # a frame after the field is hidden
+    admin_page.wait_for_function("() => document.activeElement === document.body")  # a frame after hiding
     admin_page.keyboard.press("g")
     admin_page.keyboard.press("r")
     expect(admin_page.locator("#main h1")).to_have_text("Requests")
@@ -94,7 +94,7 @@ def test_keys_open_search_help_and_pages_but_never_while_typing(admin_page: Any)
 
 
 def test_no_search_is_sent_while_an_input_method_composes(admin_page: Any) -> None:
-    """Letters of an unfinished word search nothing; the finished word does."""
+    """Letters of an unfinished word trigger no search; the finished word does."""
     admin_page.clock.install()
     admin_page.goto("/requests/")
     box = admin_page.locator("#q")
@@ -110,7 +110,7 @@ def test_no_search_is_sent_while_an_input_method_composes(admin_page: Any) -> No
 
 
 def test_the_theme_changes_at_once_and_is_there_before_the_next_page_is_drawn(admin_page: Any) -> None:
-    """The server writes data-theme into the page, so nothing flashes."""
+    """The server writes data-theme into the page, so the next page does not flash."""
     admin_page.goto("/dashboard/")
     admin_page.click("summary[aria-label='Account, language and theme']")
     with admin_page.expect_response("**/theme/"):
@@ -121,7 +121,7 @@ def test_the_theme_changes_at_once_and_is_there_before_the_next_page_is_drawn(ad
 
 
 def test_the_language_switch_keeps_the_page(admin_page: Any) -> None:
-    """简体中文 and back, on the same address, with `lang` for screen readers."""
+    """The address stays, and `lang` is set for screen readers."""
     admin_page.goto("/requests/")
     admin_page.click("summary[aria-label='Account, language and theme']")
     admin_page.click("text=简体中文")
@@ -131,7 +131,7 @@ def test_the_language_switch_keeps_the_page(admin_page: Any) -> None:
 
 
 def test_arrows_move_in_the_matrix_and_a_refused_switch_moves_back(admin_page: Any) -> None:
-    """One tab stop; Space switches; what the server refuses returns to what it was."""
+    """The matrix is one tab stop; Space switches; a switch that the server rejects returns to its value."""
     admin_page.expected_complaints.append("503")
     admin_page.goto("/dashboard/")
     admin_page.focus("#xt")
@@ -148,7 +148,7 @@ def test_arrows_move_in_the_matrix_and_a_refused_switch_moves_back(admin_page: A
 
 
 def test_a_failed_action_says_so_with_the_request_id(admin_page: Any) -> None:
-    """500 becomes a toast; the button stands where it was."""
+    """A 500 becomes a toast, and the button does not move."""
     admin_page.expected_complaints.append("500")
     admin_page.goto("/dashboard/")
     admin_page.click("#fails")
@@ -156,7 +156,7 @@ def test_a_failed_action_says_so_with_the_request_id(admin_page: Any) -> None:
 
 
 def test_a_lost_connection_offers_to_try_again(admin_page: Any) -> None:
-    """Try again sends the same once more."""
+    """Try again repeats the same request."""
     admin_page.expected_complaints += ["ERR_INTERNET_DISCONNECTED", "htmx:sendError"]
     admin_page.goto("/dashboard/")
     admin_page.context.set_offline(True)
@@ -170,7 +170,7 @@ def test_a_lost_connection_offers_to_try_again(admin_page: Any) -> None:
 
 
 def test_a_session_that_ended_leads_to_sign_in_and_back(admin_page: Any) -> None:
-    """No login form is swapped into a button."""
+    """The sign-in form is not swapped into a button: the whole page is redirected."""
     admin_page.goto("/dashboard/")
     Session.objects.all().delete()
     admin_page.click("#flash")
@@ -178,7 +178,7 @@ def test_a_session_that_ended_leads_to_sign_in_and_back(admin_page: Any) -> None
 
 
 def test_several_files_are_uploaded_and_a_refusal_stays_with_its_reason(admin_page: Any) -> None:
-    """Each file has its row; the stored ones link to their page, the refused one says why."""
+    """Each file has its row: stored files link to their page, the rejected one shows the reason."""
     admin_page.expected_complaints.append("422")
     admin_page.goto("/dashboard/")
     files = [{"name": name, "mimeType": "text/plain", "buffer": b"x" * 70000} for name in ["a.txt", "b.exe"]]
@@ -190,7 +190,7 @@ def test_several_files_are_uploaded_and_a_refusal_stays_with_its_reason(admin_pa
 
 
 def test_a_file_over_the_limit_is_refused_before_it_is_sent(admin_page: Any) -> None:
-    """The row names the size and the limit; nothing travels."""
+    """The row names the size and the limit, and no request is sent."""
     admin_page.goto("/dashboard/")
     asked: list[str] = []
     admin_page.on("request", lambda request: asked.append(request.url) if "/upload/" in request.url else None)
@@ -211,7 +211,7 @@ def test_copy_takes_the_text_of_the_code_block(admin_page: Any) -> None:
 
 
 def test_destruction_asks_in_a_dialog_that_repeats_the_verb_and_gives_the_focus_back(admin_page: Any) -> None:
-    """Cancel has the focus first; Escape closes and returns to the button."""
+    """Cancel has the focus first; Escape closes the dialog and returns the focus to the button."""
     admin_page.goto("/dashboard/")
     opener = admin_page.get_by_role("button", name="Revoke key").first
     opener.click()

@@ -1,4 +1,4 @@
-"""The parts without a browser: drawings as numbers, times and sizes as people say them, htmx manners."""
+"""The frame's parts without a browser: geometry of charts, formatted times and sizes, and htmx headers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def number(share: str) -> float:
 
 @given(st.lists(st.lists(times, min_size=2, max_size=8), min_size=1, max_size=6))
 def test_every_bar_of_a_waterfall_lies_inside_and_is_wide_enough_to_see(moments: list[list[float]]) -> None:
-    """Bars keep within 0 and 100 %, at least 0.4 % wide; waits only between bars; 24 + 42 pixels per row."""
+    """Bars are within 0 and 100 % and at least 0.4 % wide; waits are only between bars."""
     tracks = [
         Track("m", tuple(Bar(a, b) for a, b in zip(row[::2], row[1::2], strict=False))) for row in map(sorted, moments)
     ]
@@ -48,14 +48,14 @@ def test_every_bar_of_a_waterfall_lies_inside_and_is_wide_enough_to_see(moments:
 
 @given(st.floats(1, 1e7))
 def test_the_time_axis_steps_by_one_two_or_five(total: float) -> None:
-    """Two to five steps of 1, 2 or 5 × 10ⁿ."""
+    """The axis has two to five steps of 1, 2 or 5 × 10ⁿ."""
     step = tick_step(total)
     assert f"{step:e}"[0] in "125"
     assert 2 <= total / step <= 5.001
 
 
 def test_the_timeline_of_a_real_request_stands_where_the_design_says() -> None:
-    """The second candidate's first bar at 14 %, early light at 33.22 %, a label past 65 % ends at its place."""
+    """The first bar is at 14 %, the wait lies between the bars, and a label past 65 % ends at its position."""
     tracks = [Track("gpt-4o", (Bar(1260, 1600, "warn"), Bar(1720, 2030, "warn"))), Track("late", (Bar(8000, 9000),))]
     first, second = waterfall(tracks, 9000).rows
     assert (first.x, first.y, first.boxes[0].y, first.boxes[0].x) == ("14.00%", 35, 41, "14.00%")
@@ -65,7 +65,7 @@ def test_the_timeline_of_a_real_request_stands_where_the_design_says() -> None:
 
 @given(st.lists(st.floats(0, 1e9), max_size=50))
 def test_a_sparkline_stays_in_its_box(values: list[float]) -> None:
-    """X from 0 to 100, y from 4 to 30; the largest value touches 4, zeros lie at 30."""
+    """X is from 0 to 100, y from 4 to 30; the largest value is at 4, zeros at 30."""
     points = [tuple(map(float, point.split(","))) for point in spark_points(values).split()]
     assert (points[0][0], points[-1][0]) == (0, 100)
     assert all(4 <= y <= 30 for _, y in points)
@@ -74,7 +74,7 @@ def test_a_sparkline_stays_in_its_box(values: list[float]) -> None:
 
 @given(st.dictionaries(st.sampled_from(["native", "converted", "described", "refused"]), st.integers(0, 500)))
 def test_proportions_fill_the_bar(counts: dict[str, int]) -> None:
-    """Parts and gaps together are 100 %, and nothing is drawn for nothing."""
+    """Parts and gaps together are 100 %, and a zero has no box."""
     boxes = split_boxes(counts)
     assert len(boxes) == sum(count > 0 for count in counts.values())
     if boxes:
@@ -86,7 +86,7 @@ def test_proportions_fill_the_bar(counts: dict[str, int]) -> None:
     [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KB"), (1_258_291, "1.2 MB"), (1_048_575, "1.0 MB"), (None, "")],
 )
 def test_sizes_are_said_as_in_the_texts_models_read(count: int | None, said: str) -> None:
-    """0 is a size, unknown is nothing, 1024.0 KB is 1.0 MB."""
+    """0 is a size, None is empty, and 1024.0 KB is 1.0 MB."""
     assert ui.size(count) == said
 
 
@@ -94,7 +94,7 @@ def test_sizes_are_said_as_in_the_texts_models_read(count: int | None, said: str
     ("milliseconds", "said"), [(0, "0 ms"), (35, "35 ms"), (1240, "1.24 s"), (34_100, "34.1 s"), (125_000, "2 min 5 s")]
 )
 def test_durations_are_said_in_the_unit_that_reads_best(milliseconds: float, said: str) -> None:
-    """Milliseconds below a tenth of a second, minutes from sixty seconds."""
+    """Milliseconds are used below a tenth of a second, minutes from sixty seconds on."""
     assert duration_text(milliseconds) == said
 
 
@@ -112,7 +112,7 @@ def test_durations_are_said_in_the_unit_that_reads_best(milliseconds: float, sai
     ],
 )
 def test_times_are_said_relative_to_now(before: timedelta, english: str, chinese: str) -> None:
-    """The exact time stands in the title; past yesterday the date itself."""
+    """The title has the exact time; before yesterday the date is shown."""
     for language, said in (("en", english), ("zh-hans", chinese)):
         with translation.override(language):
             assert relative(NOW - before, NOW) == said
@@ -121,7 +121,7 @@ def test_times_are_said_relative_to_now(before: timedelta, english: str, chinese
 
 @given(st.text())
 def test_highlighting_escapes_whatever_it_is_given(text: str) -> None:
-    """Without its own spans the result is the escaped text, character by character."""
+    """Without the added spans, the result is exactly the escaped text."""
     plain = str(highlight_json(text))
     for mark in ("k", "s", "e"):
         plain = plain.replace(f'<span class="{mark}">', "")
@@ -129,7 +129,7 @@ def test_highlighting_escapes_whatever_it_is_given(text: str) -> None:
 
 
 def test_json_is_marked_by_part() -> None:
-    """Keys, strings and left-out bytes differ."""
+    """Keys, strings and omitted bytes are marked differently."""
     marked = highlight_json('{"a": "b", "data": "<12 bytes>"}')
     assert '<span class="k">&quot;a&quot;</span>' in marked
     assert '<span class="s">&quot;b&quot;</span>' in marked
@@ -137,7 +137,7 @@ def test_json_is_marked_by_part() -> None:
 
 
 def test_a_capability_is_named_in_the_readers_language_with_its_id() -> None:
-    """English words equal the id and need none beside them; a custom capability is called by its id."""
+    """An English name that equals its id stands alone; a custom capability is named by its id."""
     assert "<code" not in ui.caps(["vision", "smell"])
     with translation.override("zh-hans"):
         assert '视觉理解 <code class="xs">vision</code>' in ui.caps(["vision"])
@@ -157,7 +157,7 @@ def answered(response: HttpResponse, said: str = "", **headers: str) -> HttpResp
 
 @pytest.mark.urls("frame_urls")
 def test_messages_become_an_ascii_header_beside_other_events() -> None:
-    """The toast names text, level and where Undo posts to; a fragment's own event stays."""
+    """The toast event has text, level and Undo address in ASCII; the fragment's own event is kept."""
     answer = answered(HttpResponse("", headers={"HX-Trigger": "providers-changed"}), "已删除", HX_Request="true")
     assert answer.headers["HX-Trigger"].isascii()
     toast = {"text": "已删除", "level": "success", "undo": "/undo/41/"}
@@ -166,13 +166,13 @@ def test_messages_become_an_ascii_header_beside_other_events() -> None:
 
 @pytest.mark.urls("frame_urls")
 def test_a_redirect_leaves_the_message_for_the_page_it_leads_to() -> None:
-    """Nothing is lost on the way."""
+    """The message is shown by the next page."""
     assert "HX-Trigger" not in answered(HttpResponseRedirect("/requests/"), "saved", HX_Request="true").headers
 
 
 @pytest.mark.urls("frame_urls")
 def test_a_redirect_to_sign_in_moves_the_whole_page_and_back() -> None:
-    """204 with HX-Redirect that remembers the page, not the fragment's address."""
+    """The answer is 204 with an HX-Redirect back to the page, not to the fragment's address."""
     answer = answered(
         HttpResponseRedirect("/login/?next=/cell/3"), HX_Request="true", HX_Current_URL="http://x/matrix/?provider=a"
     )
@@ -181,7 +181,7 @@ def test_a_redirect_to_sign_in_moves_the_whole_page_and_back() -> None:
 
 @pytest.mark.urls("frame_urls")
 def test_pages_are_kept_apart_from_fragments_and_out_of_caches() -> None:
-    """Vary, no-store and the headers nobody else sets."""
+    """The middleware sets Vary, no-store and the security headers."""
     headers: Any = answered(HttpResponse("page")).headers
     assert "HX-Request" in headers["Vary"]
     assert headers["Cache-Control"] == "no-store, private"
@@ -189,7 +189,7 @@ def test_pages_are_kept_apart_from_fragments_and_out_of_caches() -> None:
 
 
 def test_a_message_without_a_revision_has_no_undo() -> None:
-    """Words, odd numbers and a missing URL give a plain toast."""
+    """Tags without a valid revision number give a plain toast."""
     for tags in ("", "undo:", "undo:x", "undo:-1"):
         assert ui.toast(Message(25, "saved", extra_tags=tags))["undo"] == ""
 
@@ -204,5 +204,5 @@ def test_a_message_without_a_revision_has_no_undo() -> None:
     ],
 )
 def test_an_id_breaks_after_its_signs(name: str, shown: str) -> None:
-    """A narrow column breaks it after a colon, a slash or an underscore; what it holds is escaped."""
+    """In a narrow column an id can break after a colon, a slash or an underscore; its text is escaped."""
     assert ui.soft_breaks(name) == shown

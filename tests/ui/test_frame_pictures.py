@@ -1,4 +1,4 @@
-"""How the frame looks, and what axe says of it: every part, both themes, both widths, both languages."""
+"""Every part of the frame, checked by axe in both themes, widths and languages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_every_part_is_readable_by_everybody_in_every_dress(
     scheme: str,
     language: str,
 ) -> None:
-    """Axe finds nothing against WCAG 2.2 AA, and no page scrolls sideways."""
+    """There is no violation of WCAG 2.2 AA, and no page scrolls sideways."""
     page = new_page(width, scheme, language)
     page.expected_complaints.append("404")
     if address != "/login/":

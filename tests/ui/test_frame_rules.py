@@ -1,4 +1,4 @@
-"""Rules of the pages that reading decides: what templates may hold, budgets, contrast, translations."""
+"""Static rules for the pages: forbidden template content, size budgets, contrast and translations."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def name_of(path: Path) -> str:
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=name_of)
 def test_a_template_holds_nothing_the_content_policy_forbids(path: Path) -> None:
-    """No inline style, script or event, nothing unescaped, nothing foreign."""
+    """Templates have no inline style, script or event handler, nothing unescaped and no foreign address."""
     source = path.read_text(encoding="utf-8")
     assert [name for name, pattern in FORBIDDEN.items() if re.search(pattern, source, re.IGNORECASE)] == []
 
 
 def untranslated(source: str) -> set[str]:
-    """Words of a template that a person reads and that no translation tag holds."""
+    """Return the words of a template that a person reads but no translation tag contains."""
     plain = TAG.sub("", TRANSLATED.sub("", COMMENT.sub("", source)))
     spoken = " ".join(SPOKEN.findall(plain))
     texts = re.sub(r"<[^>]*>", " ", CODE_ELEMENT.sub("<", plain))
@@ -62,12 +62,12 @@ def untranslated(source: str) -> set[str]:
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=name_of)
 def test_every_word_of_a_template_is_translated(path: Path) -> None:
-    """Text nodes and spoken attributes come from translation tags or variables; code is code."""
+    """Text nodes and spoken attributes need translation tags or variables; code elements do not."""
     assert untranslated(path.read_text(encoding="utf-8")) == set()
 
 
 def test_a_forgotten_translation_is_found() -> None:
-    """The rule above can fail: bare text, bare labels and bare titles are seen, code and own names are not."""
+    """The check finds bare text, labels and titles, but neither code nor proper names."""
     assert untranslated('<p title="Hello">{{ name }}</p><b>World</b><code>task:x</code> routing_admin') == {
         "Hello",
         "World",
@@ -75,7 +75,7 @@ def test_a_forgotten_translation_is_found() -> None:
 
 
 def test_the_stylesheets_and_our_own_script_stay_small() -> None:
-    """CSS ≤ 40 kB, own JavaScript ≤ 15 kB (KiB), as written, without packing."""
+    """CSS is at most 40 kB and our JavaScript at most 15 kB (KiB), unminified."""
     css = sum(path.stat().st_size for path in (ROOT / "static" / "css").glob("*.css"))
     script = sum(path.stat().st_size for path in (ROOT / "static" / "js").glob("*.js"))
     assert css <= 40_000
@@ -83,14 +83,14 @@ def test_the_stylesheets_and_our_own_script_stay_small() -> None:
 
 
 def test_our_script_evaluates_nothing_and_loads_nothing_foreign() -> None:
-    """No eval, no HTML from strings, no address outside."""
+    """Our script has no eval, no HTML from strings and no external address."""
     for path in (ROOT / "static" / "js").glob("*.js"):
         assert not re.search(
             r"\beval\(|new Function|innerHTML|insertAdjacentHTML|https?://", path.read_text(encoding="utf-8")
         )
 
 
-# Contrast: every text colour on every ground it may stand on, in both themes.
+# Contrast: every text colour on every background it may have, in both themes.
 
 TOKENS = (ROOT / "static" / "css" / "tokens.css").read_text(encoding="utf-8")
 PAIRS = {name: (light, dark) for name, light, dark in re.findall(r"--([\w-]+): light-dark\((#\w+), (#\w+)\)", TOKENS)}
@@ -122,13 +122,13 @@ def contrast(one: str, other: str) -> float:
 
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
 def test_text_is_readable_on_every_ground(theme: int) -> None:
-    """WCAG 1.4.3: at least 4.5 : 1."""
+    """WCAG 1.4.3 requires 4.5 : 1."""
     assert [(a, b) for a, b in TEXT if contrast(PAIRS[a][theme], PAIRS[b][theme]) < 4.5] == []
 
 
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
 def test_the_edges_of_controls_and_the_fills_of_drawings_are_visible(theme: int) -> None:
-    """WCAG 1.4.11: at least 3 : 1."""
+    """WCAG 1.4.11 requires 3 : 1."""
     assert [(a, b) for a, b in SHAPES if contrast(PAIRS[a][theme], PAIRS[b][theme]) < 3] == []
 
 
@@ -150,7 +150,7 @@ IN_TEMPLATE = re.compile(rf"(?<!\w)(p?)n?gettext\({LITERAL}(?:\s*,\s*{LITERAL})?
 
 
 def strings_of_code(path: Path) -> Iterator[tuple[str | None, str]]:
-    """(context, text) of every translation call in a Python file."""
+    """Yield (context, text) of every translation call in a Python file."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS:
             values = [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
@@ -160,7 +160,7 @@ def strings_of_code(path: Path) -> Iterator[tuple[str | None, str]]:
 
 
 def strings_of_template(path: Path) -> Iterator[tuple[str | None, str]]:
-    """(context, text) of every translation tag in a template."""
+    """Yield (context, text) of every translation tag in a template."""
     for match in IN_TEMPLATE.finditer(templatize(path.read_text(encoding="utf-8"), origin=str(path))):
         with_context, first, second, short = match.groups()
         if short or first:
@@ -172,7 +172,7 @@ def strings_of_template(path: Path) -> Iterator[tuple[str | None, str]]:
 
 
 def catalogue() -> tuple[dict[tuple[str | None, str], str], list[str]]:
-    """The .po file as (context, text) → translation, and its fuzzy entries."""
+    """Return the .po file as (context, text) → translation, and its fuzzy entries."""
     entries: dict[tuple[str | None, str], str] = {}
     fuzzy: list[str] = []
     for block in (LOCALE / "django.po").read_text(encoding="utf-8").split("\n\n"):
@@ -192,14 +192,14 @@ def catalogue() -> tuple[dict[tuple[str | None, str], str], list[str]]:
 
 
 def plurals() -> dict[str, str]:
-    """The plural of every text that has one."""
+    """Return the plural of every text that has one."""
     source = (LOCALE / "django.po").read_text(encoding="utf-8")
     pairs = re.findall(r'^msgid (".*")\nmsgid_plural (".*")$', source, re.MULTILINE)
     return {ast.literal_eval(one): ast.literal_eval(more) for one, more in pairs}
 
 
 def test_every_string_of_code_and_templates_is_in_chinese() -> None:
-    """Nothing missing, nothing empty, nothing fuzzy.
+    """No translation is missing, empty or fuzzy.
 
     After adding strings: `manage.py makemessages -l zh_Hans --no-location --no-wrap`, translate, `compilemessages`.
     """
@@ -212,7 +212,7 @@ def test_every_string_of_code_and_templates_is_in_chinese() -> None:
 
 
 def test_a_translation_keeps_the_placeholders() -> None:
-    """Named placeholders and code elements appear in both languages; Chinese has one form, so the plural's will do."""
+    """Placeholders and code elements are in both languages. Chinese has one form, so the plural's may be used."""
     holes = re.compile(r"%\(\w+\)s|\{\w+\}|</?code>")
     many = plurals()
     wrong = [
@@ -224,7 +224,7 @@ def test_a_translation_keeps_the_placeholders() -> None:
 
 
 def test_the_compiled_translations_are_those_of_the_text_file() -> None:
-    """`compilemessages` was run after the last change."""
+    """Fails if `compilemessages` was not run after the last change."""
     with (LOCALE / "django.mo").open("rb") as file:
         compiled = gettext.GNUTranslations(file)
     plurals = re.findall(
@@ -238,7 +238,7 @@ def test_the_compiled_translations_are_those_of_the_text_file() -> None:
 
 
 def test_chinese_sentences_follow_the_style() -> None:
-    """Full-width punctuation, a space between Chinese and Latin words, no exclamation, 您 and never 你."""
+    """Full-width punctuation, a space between Chinese and Latin words, no exclamation mark, and 您 instead of 你."""
     rules = [
         r"[\u4e00-\u9fff][,;:!?]",
         r"[\u4e00-\u9fff][A-Za-z0-9]",
@@ -269,5 +269,4 @@ SPACING = re.compile(
     "said", ["描述 图片", "无人可读： 音频", "未能描述 (%(code)s)", "已恢复.", "新增: 提供商", "团队 "]
 )
 def test_a_fault_of_chinese_spacing_is_found(said: str) -> None:
-    """The rule above can fail."""
     assert SPACING.search(said)

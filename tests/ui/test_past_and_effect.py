@@ -1,4 +1,4 @@
-"""What the log tells of a change, in a browser: a draft against the past, and what a revision brought about."""
+"""The log's view of a change in a browser: a draft against past requests, and the effect of a revision."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def expect(target: Any) -> Any:
 
 
 def play(count: int) -> None:
-    """Requests with a picture along `design`, as its first model fails and the second answers."""
+    """Log requests with an image to `design`, whose first model failed and whose second answered."""
     for number in range(count):
         began = timezone.now() - timedelta(minutes=number)
         values = {"task_type": "design", "surface": "v1", "outcome": "ok", "started_at": began, "fell_back": True}
@@ -52,7 +52,7 @@ def play(count: int) -> None:
 
 
 def test_a_draft_is_held_against_the_last_24_hours_once_it_has_settled(admin_page: Any) -> None:
-    """Without a press and without a wait; each number opens the requests it counts, which are links."""
+    """The comparison loads by itself when the draft is unchanged for a moment; each number links to its requests."""
     play(12)
     admin_page.goto("/routes/design/")
     past = admin_page.locator("#past")
@@ -73,7 +73,7 @@ def test_a_draft_is_held_against_the_last_24_hours_once_it_has_settled(admin_pag
 
 
 def test_a_route_nobody_used_says_what_will_stand_there(admin_page: Any) -> None:
-    """The empty state teaches; a new route looks at what went to `default` for want of it."""
+    """The empty state explains the panel; a new route looks at the requests that went to `default` instead."""
     admin_page.goto("/routes/design/")
     expect(admin_page.locator("#past")).to_contain_text("No request used this route in the last 24 hours.")
     admin_page.goto("/routes/new/?task_type=painting")
@@ -84,7 +84,7 @@ def test_a_route_nobody_used_says_what_will_stand_there(admin_page: Any) -> None
 def test_the_draft_s_past_passes_axe_and_fits(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], axe: Any, width: int, scheme: str, language: str
 ) -> None:
-    """With its lists open, in both languages; no sideways scrolling."""
+    """With its lists open, in both languages, the panel passes axe and does not scroll sideways."""
     play(3)
     page = sign_in(new_page(width=width, scheme=scheme, language=language))
     page.goto("/routes/design/")
@@ -97,7 +97,7 @@ def test_the_draft_s_past_passes_axe_and_fits(
 
 
 def test_a_revision_that_made_things_worse_is_seen_in_the_history_and_undone(admin_page: Any, axe: Any) -> None:
-    """Its line says it once it is looked at and leads to the page, where Undo is at hand."""
+    """The history shows the trend beside the revision and links to its page, which has Undo."""
     save_route(ADA, TaskRoute.objects.get(task_type="design"), [CandidateSpec("echo", "echo-503")])
     row = Revision.objects.latest("number")
     moment = timezone.now() - timedelta(hours=1)
@@ -123,7 +123,7 @@ def test_a_revision_that_made_things_worse_is_seen_in_the_history_and_undone(adm
 def test_the_effect_passes_axe_and_fits_a_phone(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], axe: Any, width: int, scheme: str, language: str
 ) -> None:
-    """In Chinese, dark."""
+    """Tested in Chinese and in the dark theme."""
     save_route(ADA, TaskRoute.objects.get(task_type="design"), [CandidateSpec("echo", "echo-503")])
     number = Revision.objects.latest("number").number
     page = sign_in(new_page(width=width, scheme=scheme, language=language))

@@ -1,4 +1,4 @@
-"""Doubts about models and the transcripts of probes in the browser: for everybody to read, and decided with a click."""
+"""Doubts about models and transcripts of probes in a browser: accessibility, and deciding a doubt."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PLACE = {"provider": "echo", "model": "echo-vision", "capability": "vision"}
 
 @pytest.fixture(autouse=True)
 def _doubt(first_start: None) -> None:
-    """A model that refused an image, after a probe that proved that it reads them."""
+    """Set up a model that rejected an image after a probe had proved that it reads images."""
     Drift.objects.create(**PLACE, kind="refused", at=timezone.now(), request="r1", status=400)
     words = (("LANTERN", "LANTERN", "right"), ("WALNUT", "It says WALNUT.", "right"), ("", "NONE", "denied"))
     counts = {"fault": "", "status": None, "message": "", "promptTokens": 300, "completionTokens": 4, "cost": None}
@@ -44,7 +44,7 @@ def test_doubts_and_transcripts_are_readable_by_everybody(
     scheme: str,
     language: str,
 ) -> None:
-    """Axe finds nothing against WCAG 2.2 AA, and no page scrolls sideways, the transcript being open."""
+    """With the transcript open there is no violation of WCAG 2.2 AA, and no page scrolls sideways."""
     page = sign_in(new_page(width, scheme, language))
     found = []
     for address in ("/services/echo-vision/", "/", "/matrix/", "/routes/", "/routes/design/"):
@@ -57,7 +57,7 @@ def test_doubts_and_transcripts_are_readable_by_everybody(
 
 
 def test_a_doubt_is_decided_from_the_dashboard_and_undone_from_the_toast(admin_page: Any) -> None:
-    """One click says that the model does not read it; Undo in the toast brings the doubt back."""
+    """One click declares that the model does not read images; Undo in the toast restores the doubt."""
     admin_page.goto("/")
     admin_page.get_by_role("button", name="It does not read images").click()
     admin_page.get_by_text("echo-vision no longer reads vision").wait_for()

@@ -1,4 +1,4 @@
-"""A provider's key in a browser: one control, and of its fields only those that the choice needs."""
+"""A provider's key in a browser: one choice of source, with only the fields that the choice needs."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def shown(page: Any) -> list[str]:
 
 
 def test_only_the_field_that_a_choice_needs_is_in_sight(admin_page: Any) -> None:
-    """Keeping what is there needs none."""
+    """Keeping the present key and using none need no field."""
     admin_page.goto("/providers/openai/")
     assert shown(admin_page) == []
-    choices = admin_page.locator("form[data-draft]")  # the form of a further key has the same
+    choices = admin_page.locator("form[data-draft]")  # the form of a further key has the same labels
     choices.get_by_label("Store a new key, encrypted").check()
     assert shown(admin_page) == ["key"]
     choices.get_by_label("Read it from the environment").check()
@@ -33,7 +33,7 @@ def test_only_the_field_that_a_choice_needs_is_in_sight(admin_page: Any) -> None
 
 
 def test_a_preset_gives_its_key_to_the_provider_that_waits_for_one(admin_page: Any, axe: Any) -> None:
-    """From the list of presets to the models of the one there is."""
+    """The path leads from the list of presets to the models of the existing provider."""
     admin_page.goto("/new/provider/")
     admin_page.get_by_role("link", name="OpenAI already added").click()
     expect(admin_page.locator("h2").first).to_contain_text("openai already exists, without a key")

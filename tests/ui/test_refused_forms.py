@@ -1,4 +1,4 @@
-"""A refused form says above itself what is wrong, and the focus is there; what is different without scripts."""
+"""Rejected forms in a browser: error summary and focus; and what differs without scripts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REFUSED = [
 def test_a_refused_form_puts_the_focus_on_what_is_wrong(
     admin_page: Any, demo: None, address: str, field: str, typed: str
 ) -> None:
-    """By Enter in the field, whole page or part of one: the summary has the focus, its link leads to the field."""
+    """After Enter in the field, on a page or a fragment, the summary has the focus and links to the field."""
     page = admin_page
     page.expected_complaints.append("422")
     page.goto(address)
@@ -42,7 +42,7 @@ def test_a_refused_form_puts_the_focus_on_what_is_wrong(
 def test_the_matrix_looks_switched_off_without_scripts(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], demo: None
 ) -> None:
-    """No cell can be switched where nothing would be saved; what it says stands there, and where it is changed."""
+    """Without scripts a cell cannot be saved, so it shows its value and links to where it is changed."""
     page = sign_in(new_page(java_script_enabled=False))
     page.goto("/matrix/")
     cells = page.locator("#grid td:has(> .cell)")
@@ -53,7 +53,7 @@ def test_the_matrix_looks_switched_off_without_scripts(
 
 
 def test_users_stand_in_the_navigation_of_administrators(admin_page: Any, demo: None) -> None:
-    """One click, or g and u, leads there, and it is marked as the place where one is."""
+    """One click, or g and u, opens the page and marks it as the current one."""
     page = admin_page
     page.goto("/")
     page.keyboard.press("g")

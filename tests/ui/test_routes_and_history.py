@@ -1,4 +1,4 @@
-"""Task routes, configuration and history in a browser: drag, keyboard, draft, both versions, without scripts."""
+"""Task routes, configuration and history in a browser: dragging, keyboard, drafts, conflicts, and without scripts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def expect(target: Any) -> Any:
 
 
 def shown(page: Any) -> list[str]:
-    """The candidates in the order of the page."""
+    """Return the candidates in the order of the page."""
     return [str(card.get_attribute("data-name")) for card in page.locator(NAMES).all()]
 
 
@@ -48,7 +48,7 @@ def stored(task_type: str = "design") -> list[str]:
 
 
 def test_a_chain_is_edited_by_keyboard_as_a_draft_then_saved_and_undone(admin_page: Any) -> None:
-    """Focus stays with the moved card, the save bar names the change, Save is one revision, Undo takes it back."""
+    """The focus stays with the moved card, the save bar names the change, Save is one revision, and Undo reverts it."""
     admin_page.goto("/routes/design/")
     admin_page.locator("#up-3").focus()
     admin_page.keyboard.press("Enter")
@@ -70,7 +70,7 @@ def test_a_chain_is_edited_by_keyboard_as_a_draft_then_saved_and_undone(admin_pa
 
 
 def test_at_the_end_of_a_chain_the_focus_goes_to_the_other_button(admin_page: Any) -> None:
-    """A card that is first goes no further up, so the next key takes it down; the lines stay between the cards."""
+    """The first card cannot move up, so its Down button gets the focus; connecting lines stay between cards."""
     admin_page.goto("/routes/design/")
     admin_page.locator("#up-2").press("Enter")
     expect(admin_page.locator("#down-2")).to_be_focused()
@@ -80,7 +80,7 @@ def test_at_the_end_of_a_chain_the_focus_goes_to_the_other_button(admin_page: An
 
 @pytest.mark.parametrize(("start", "end"), [(0, 2), (2, 0), (1, 2)])
 def test_a_card_is_dragged_to_any_place(admin_page: Any, start: int, end: int) -> None:
-    """From every place to another; the lines between stay where they belong, and the draft knows."""
+    """From any position to any other, connecting lines stay between cards and the draft has the new order."""
     admin_page.goto("/routes/design/")
     names = shown(admin_page)
     origin = admin_page.locator("#chain .grip").nth(start).bounding_box()
@@ -105,7 +105,7 @@ def test_a_card_is_dragged_to_any_place(admin_page: Any, start: int, end: int) -
 
 
 def test_adding_and_removing_swap_the_chain_and_the_outcomes(admin_page: Any) -> None:
-    """A service is picked from the list; after a removal the focus goes to the card that took the place."""
+    """A service is picked from the list; after a removal the focus goes to the card in its position."""
     admin_page.goto("/routes/design/")
     admin_page.evaluate("window.sameDocument = true")
     admin_page.select_option("#pick", "service:text-model")
@@ -123,7 +123,7 @@ def test_adding_and_removing_swap_the_chain_and_the_outcomes(admin_page: Any) ->
 def test_adding_one_after_another_keeps_the_picker_in_its_place_and_the_newest_card_in_sight(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], width: int
 ) -> None:
-    """The save bar comes up and covers neither; what was picked is still picked."""
+    """The save bar covers neither, and the picker keeps its choice."""
     page = sign_in(new_page(width=width))
     page.goto("/routes/design/")
     page.select_option("#pick", "service:text-model")
@@ -140,7 +140,7 @@ def test_adding_one_after_another_keeps_the_picker_in_its_place_and_the_newest_c
 
 
 def test_simulate_shows_the_walk_on_the_draft(admin_page: Any) -> None:
-    """Outcomes per candidate, the chips of the walk, and what the answering model receives."""
+    """The simulation shows the outcome per candidate, the run as chips, and what the answering model receives."""
     admin_page.goto("/routes/design/")
     admin_page.select_option("#out-1", "429")
     admin_page.select_option("#out-2", "503")
@@ -154,7 +154,7 @@ def test_simulate_shows_the_walk_on_the_draft(admin_page: Any) -> None:
 
 
 def test_simulate_is_one_key_away_and_takes_several_attachments_and_stand_ins(admin_page: Any) -> None:
-    """Stored files by their boxes, files that are not there by kind and size."""
+    """Stored files are chosen by checkbox, other attachments by kind and size."""
     load_files()
     admin_page.goto("/")
     admin_page.keyboard.press("g")
@@ -171,7 +171,7 @@ def test_simulate_is_one_key_away_and_takes_several_attachments_and_stand_ins(ad
 
 
 def test_what_somebody_else_saved_is_shown_beside_the_draft(admin_page: Any) -> None:
-    """409 with both chains; Save once more writes the draft."""
+    """A 409 shows both chains; saving again writes the draft."""
     admin_page.expected_complaints.append("409")
     admin_page.goto("/routes/design/")
     save_route(ADA, TaskRoute.objects.get(task_type="design"), [CandidateSpec("echo", "echo-text")])
@@ -186,7 +186,7 @@ def test_what_somebody_else_saved_is_shown_beside_the_draft(admin_page: Any) -> 
 
 
 def test_a_chain_tells_of_each_candidate_what_it_loses_and_who_is_asked_first(admin_page: Any) -> None:
-    """Candidates without a key are not primary; a reader behind a model of text alone loses nothing."""
+    """A candidate without a key is not primary; a reader after a text-only model reports no loss."""
     admin_page.goto("/routes/planning/")
     expect(admin_page.locator(NAMES).nth(0)).not_to_contain_text("Primary")
     expect(admin_page.locator(NAMES).nth(2)).to_contain_text("Primary")
@@ -197,7 +197,7 @@ def test_a_chain_tells_of_each_candidate_what_it_loses_and_who_is_asked_first(ad
 
 
 def test_what_an_act_changes_is_read_before_it_is_done(admin_page: Any) -> None:
-    """In the dialog before a deletion, and after Save where something is switched off: once more, and it is done."""
+    """The consequences are in the dialog before a deletion, and after Save when disabling; a second Save confirms."""
     admin_page.expected_complaints.append("422")
     admin_page.goto("/services/echo-vision/")
     admin_page.get_by_role("button", name="Delete").click()
@@ -213,7 +213,7 @@ def test_what_an_act_changes_is_read_before_it_is_done(admin_page: Any) -> None:
 
 
 def test_a_route_is_switched_in_its_row(admin_page: Any) -> None:
-    """At once, with Undo."""
+    """The switch saves at once, with Undo."""
     admin_page.goto("/routes/")
     admin_page.locator("#on-design").focus()
     admin_page.keyboard.press("Space")
@@ -226,7 +226,7 @@ def test_a_route_is_switched_in_its_row(admin_page: Any) -> None:
 def test_without_scripts_a_chain_is_edited_simulated_and_an_import_applied(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any]
 ) -> None:
-    """Buttons re-render the draft; the text of an import travels with its form; Undo is a button."""
+    """Buttons re-render the draft, the imported text is part of its form, and Undo is a button."""
     page = sign_in(new_page(java_script_enabled=False))
     page.goto("/routes/design/")
     page.click("#down-1")
@@ -254,7 +254,7 @@ def test_what_is_simulated_and_looked_at_passes_axe(
     scheme: str,
     language: str,
 ) -> None:
-    """No violation of WCAG 2.2 AA in what pages show once they were asked; the rest is in test_every_page.py."""
+    """Results loaded on demand have no violation of WCAG 2.2 AA; test_every_page.py covers the rest."""
     save_alias(ADA, "*", "task:default")
     page = sign_in(new_page(width=width, scheme=scheme, language=language))
     page.goto("/routes/design/")

@@ -1,4 +1,4 @@
-"""Settings and users in a browser: saving in place with Undo, inviting, joining in another language."""
+"""Settings and users in a browser: saving in place with Undo, inviting, and joining in another language."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def expect(target: Any) -> Any:
 
 
 def test_a_language_is_added_in_place_and_undo_takes_it_back(admin_page: Any) -> None:
-    """The section alone is exchanged; a wrong entry stays in its field; the toast's Undo restores what was."""
+    """Only the section is replaced; a wrong entry stays in its field; the toast's Undo restores the value."""
     admin_page.expected_complaints.append("422")
     admin_page.goto("/settings/")
     admin_page.evaluate("window.sameDocument = true")
@@ -47,7 +47,7 @@ def test_a_language_is_added_in_place_and_undo_takes_it_back(admin_page: Any) ->
 
 
 def test_recording_bodies_is_one_switch_with_its_warning(admin_page: Any) -> None:
-    """Saved at once by Space; the warning stands where the switch is."""
+    """Space saves the switch at once, and the warning is beside it."""
     admin_page.goto("/settings/")
     admin_page.locator("#id_record_bodies").focus()
     admin_page.keyboard.press("Space")
@@ -57,7 +57,7 @@ def test_recording_bodies_is_one_switch_with_its_warning(admin_page: Any) -> Non
 
 
 def test_retention_that_changed_meanwhile_shows_both_versions_in_place(admin_page: Any) -> None:
-    """409 exchanges the section: theirs in words, mine in the fields."""
+    """A 409 replaces the section: the saved values as text, one's own in the fields."""
     admin_page.expected_complaints.append("409")
     admin_page.goto("/settings/")
     installation.keep(people.Actor("person", "olga"), Keeping(90))
@@ -73,7 +73,7 @@ def test_retention_that_changed_meanwhile_shows_both_versions_in_place(admin_pag
 def test_an_invited_person_joins_in_chinese_with_a_password_of_their_own(
     admin_page: Any, new_page: Callable[..., Any]
 ) -> None:
-    """The link is shown once, works in another browser, and brings the person in, in their language."""
+    """The link is shown once, works in another browser and signs the user in, in their own language."""
     admin_page.goto("/settings/")
     admin_page.locator("#main").get_by_role("link", name="Users").click()
     admin_page.fill("#id_username", "王芳")
@@ -93,7 +93,6 @@ def test_an_invited_person_joins_in_chinese_with_a_password_of_their_own(
 
 
 def test_inviting_works_without_scripts(new_page: Callable[..., Any], sign_in: Callable[[Any], Any]) -> None:
-    """A form is a form."""
     page = sign_in(new_page(java_script_enabled=False))
     page.goto("/users/")
     page.fill("#id_username", "ines")
@@ -105,7 +104,7 @@ def test_inviting_works_without_scripts(new_page: Callable[..., Any], sign_in: C
 def test_these_pages_have_no_violation_of_accessibility_rules(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], axe: Any, scheme: str, width: int, language: str
 ) -> None:
-    """axe, WCAG 2.2 AA; nothing scrolls sideways."""
+    """Axe finds no violation of WCAG 2.2 AA, and no page scrolls sideways."""
     user, token = people.invite(people.Actor("person", "admin"), "ines", UserRole.VIEWER)
     page = sign_in(new_page(width=width, scheme=scheme, language=language))
     for path in ("/settings/", "/users/", f"/users/{user.pk}/", "/password/", f"/join/{token}/"):
@@ -115,7 +114,7 @@ def test_these_pages_have_no_violation_of_accessibility_rules(
 
 
 def test_a_double_click_creates_one_token_and_the_form_shows_that_it_works(admin_page: Any) -> None:
-    """The second click sends nothing; as long as the first is on its way, the form says that it is busy."""
+    """The second click sends nothing; while the first request is pending, the form shows that it is busy."""
     admin_page.goto("/tokens/")
     admin_page.fill("#id_name", "nightly import")
     form = admin_page.locator("form", has=admin_page.locator("#id_name"))

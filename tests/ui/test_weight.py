@@ -1,4 +1,4 @@
-"""What a page loads, and what it is on paper, seen by a browser."""
+"""What a page loads, and how it prints."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = [
 
 
 def test_only_a_chain_that_can_be_dragged_loads_the_drag_library(admin_page: Any) -> None:
-    """Not the dashboard, requests or matrix; a route does, also when one comes to it without a new document."""
+    """The dashboard, requests and matrix do not load it; a route does, also after navigation without a page load."""
     asked: list[str] = []
     admin_page.on("request", lambda request: asked.append(request.url))
     for path in ("/", "/requests/", "/matrix/", "/routes/"):
@@ -29,7 +29,7 @@ def test_only_a_chain_that_can_be_dragged_loads_the_drag_library(admin_page: Any
 
 
 def test_on_paper_a_page_is_what_it_says(admin_page: Any) -> None:
-    """No navigation, no buttons, light colours in a dark theme, too; the heading and the table stay."""
+    """A printed page has no navigation or buttons and uses light colours even in the dark theme."""
     admin_page.emulate_media(media="print", color_scheme="dark")
     admin_page.goto("/providers/")
     for gone in (".side", ".topbar", ".bottombar", "#main .btn", "#main .filters"):
