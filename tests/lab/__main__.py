@@ -1,4 +1,4 @@
-"""Starts the fault lab by hand: `python -m tests.lab --port 9900`."""
+"""Run the fault lab by hand: `python -m tests.lab --port 9900`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ABOUT = "A provider on loopback that speaks the protocols of all vendors and pla
 
 
 def main() -> None:
-    """Serves until interrupted, one line for each request."""
+    """Serve until interrupted, printing one line per request."""
     scenarios = "\n".join(f"  {scenario.name:22} {scenario.meaning}" for scenario in SCENARIOS.values())
     usage = (
         "Ask for a scenario with the model name fault:NAME or fault:NAME:key=value,key=value.\n\nplays:\n" + scenarios
@@ -40,7 +40,6 @@ def main() -> None:
 
 
 def show(received: Received) -> None:
-    """Prints one request."""
     print(f"{received.protocol:10} {received.path}  {received.heard.model}  → {received.scenario}", flush=True)
 
 

@@ -1,4 +1,4 @@
-"""A model that does as clients' own tests want: it calls the tools it is offered and answers JSON by schema."""
+"""A model for the tests of clients: it calls the tools it is offered and answers with JSON that fits the schema."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tests.lab.shapes import ReplyText
 Schema = Mapping[str, Any]
 
 FORCED = frozenset({"required", "any", "ANY"})
-"""How each vendor says that some tool has to be called."""
+"""How each vendor requires a tool call."""
 
 NO_TOOLS = frozenset({"none", "NONE"})
 
 THINKING = frozenset({"reasoning_effort", "reasoning", "thinking", "thinkingConfig"})
-"""How each vendor is asked for thought."""
+"""How reasoning is requested from each vendor."""
 
 AT_ONCE, IN_WORDS = "at once", "in words"
-"""How a question asks for several tools, and for none."""
+"""Words of a question that ask for several tools at once, or for none."""
 
 QUOTED = re.compile(r"'([^']+)'|\"([^\"]+)\"|`([^`]+)`")
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
@@ -34,11 +34,11 @@ TEXTS_BY_FORMAT = {
     "uuid": "00000000-0000-4000-8000-000000000000",
 }
 SCHEMA_IN_WORDS = re.compile(r"schema\b[^{]*(?=\{)", re.I)
-"""What stands before a schema where there is no slot for one."""
+"""The text before a schema, for protocols without a field for one."""
 
 
 def reply_of(heard: ReceivedRequest) -> ReplyText | None:
-    """A call of the tool that fits, or JSON where it is wanted; None where words are the answer."""
+    """Return a call of the matching tool, or JSON if requested; None if the answer is plain text."""
     tools = _tools_of(heard)
     if tools:
         first, *more = ((tool, example(heard.parameters.get(tool, {}), heard.question)) for tool in tools)
@@ -50,14 +50,13 @@ def reply_of(heard: ReceivedRequest) -> ReplyText | None:
 
 
 def wants_thought(heard: ReceivedRequest) -> bool:
-    """Whether it was asked to think before it answers."""
     return not THINKING.isdisjoint(heard.names)
 
 
 def _tools_of(heard: ReceivedRequest) -> list[str]:
-    """The tool that was named; else one that the question mentions or that was not called yet, until one answered.
+    """Return the required tool, else those the question mentions or the first uncalled one, until one has answered.
 
-    Several where the question wants them at once; none where somebody asked for an answer in words.
+    Return several if the question asks for them at once, none if it asks for a text answer.
     """
     if heard.tool_choice in heard.tools:
         return [str(heard.tool_choice)]
@@ -75,7 +74,7 @@ def _tools_of(heard: ReceivedRequest) -> list[str]:
 
 
 def _schema_of(heard: ReceivedRequest) -> Schema | None:
-    """The schema that was sent, the one that stands in the words, or one of the names that the question quotes."""
+    """Return the schema of the request, the one in its text, or an object with the names that the question quotes."""
     if heard.schema:
         return heard.schema
     system = "\n".join(text for role, text in heard.turns if role == "system")
@@ -89,7 +88,7 @@ def _schema_of(heard: ReceivedRequest) -> Schema | None:
 
 
 def example(schema: Schema, question: str, root: Schema | None = None) -> Any:
-    """A value that the schema takes, with the question's numbers and quoted words where it leaves a choice."""
+    """Return a value that fits the schema, made of the question's numbers and quoted words where possible."""
     root = schema if root is None else root
     if "$ref" in schema:
         return example(_definition(schema["$ref"], root), question, root)
@@ -117,7 +116,7 @@ def _definition(reference: str, root: Schema) -> Schema:
 
 
 def _plain_value(kind: str, schema: Schema, question: str) -> Any:
-    """A number is the question's first, a text its first quoted words."""
+    """Return the question's first number, or its first quoted words."""
     if kind in {"integer", "number"}:
         number = NUMBER.search(question)
         value = float(number[0]) if number else float(schema.get("minimum", 1))

@@ -1,4 +1,4 @@
-"""A certificate nobody has a reason to trust."""
+"""A certificate that no client trusts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cryptography.x509.oid import NameOID
 
 @functools.cache
 def self_signed() -> tuple[str, str]:
-    """The paths of a fresh self-signed certificate and its key, removed when the process ends."""
+    """Create a self-signed certificate and return its path and its key's; both are removed at exit."""
     folder = tempfile.mkdtemp(prefix="lab-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     key = ec.generate_private_key(ec.SECP256R1())

@@ -1,6 +1,6 @@
-"""Answers that break the rules of HTTP itself, byte by byte: no status line, heads and bodies nobody may read.
+"""Answers that violate HTTP itself, byte by byte: no status line, invalid heads and bodies.
 
-Row 72 is the one that docs/faults.md adds to the catalogue's 71: `bad_http`.
+Row 72 is `bad_http`, which docs/faults.md adds to the catalogue's 71.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ BROKEN: dict[str, tuple[str, bytes]] = {
         SIZED + b"content-length: 2\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
     ),
 }
-"""Heads that no reader of HTTP may accept: what they are, and their bytes."""
+"""Heads that an HTTP client must reject: description and bytes."""
 LARGE: dict[str, tuple[str, bytes]] = {
     "head_large_line": ("a status line of 100 KB", LINE.rstrip() + b"x" * 100_000 + b"\r\n\r\n"),
     "head_large_header": ("a header of 100 KB", LINE + b"x-odd: " + b"x" * 100_000 + b"\r\n\r\n"),
 }
-"""Heads larger than is read."""
+"""Heads over the size limit."""
 CHUNKS: dict[str, tuple[str, bytes]] = {
     "chunk_size_word": ("a chunk whose size is no number", b"size\r\n{}\r\n"),
     "chunk_size_negative": ("a chunk of less than nothing", b"-2\r\n{}\r\n"),
@@ -44,7 +44,7 @@ CHUNKS: dict[str, tuple[str, bytes]] = {
     "chunk_unended": ("a chunk longer than it said", b"2\r\n{}and more\r\n"),
     "chunk_trailer": ("a trailer that is none", b"2\r\n{}\r\n0\r\nno trailer at all\r\n\r\n"),
 }
-"""Bodies that break off their own framing, after a head that is in order."""
+"""Bodies that violate their own framing, after a valid head."""
 
 
 def _head(name: str, meaning: str, data: bytes, fault: Fault, row: str) -> None:
@@ -71,4 +71,4 @@ for _name, (_meaning, _data) in CHUNKS.items():
     _chunk(_name, _meaning, _data)
 
 MALFORMED = (*BROKEN, *LARGE, *CHUNKS)
-"""The names of these plays."""
+"""The names of these scenarios."""

@@ -1,4 +1,4 @@
-"""Answers with values that no column and no encoding holds: counts below nothing and beyond all, half an emoji."""
+"""Answers with values that no column or encoding can hold: negative and huge counts, lone surrogates."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def half_emojis(scene: ScriptedExchange) -> None:
 
 
 async def _play(scene: ScriptedExchange, said: Recording) -> None:
-    """Say it with every surrogate escaped, as JSON allows it."""
+    """Send the recording with every surrogate escaped, as JSON allows it."""
     if scene.heard.stream:
         await scene.stream(
             [*(b"data: %b\n\n" % json.dumps(each).encode() for each in said.events), b"data: [DONE]\n\n"]

@@ -1,4 +1,4 @@
-"""OpenAI's calls beside chat, heard and answered: completions, embeddings, ranks, transcripts, sounds, images."""
+"""OpenAI's endpoints besides chat: completions, moderations, embeddings, rerank, transcription, speech and images."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.lab.recordings import PICTURE
 from tests.lab.shapes import Frames, OpenAI, ReplyText, pieces, sse
 
 SOUND = b"ID3\x04\x00\x00\x00\x00\x00\x0a" + bytes(range(256))
-"""What its voice says: the tag of an mp3, and bytes that no codec takes for text."""
+"""The lab's speech: the tag of an mp3 file, followed by bytes that no codec decodes as text."""
 PATHS = {
     "/completions": "completions",
     "/moderations": "moderations",
@@ -34,17 +34,17 @@ PATHS = {
 CHAT = "/chat/completions"
 NEEDED = {"embeddings": "input", "rerank": "query", "speech": "input", "images": "prompt"}
 NEEDED |= {"completions": "prompt", "moderations": "input"}
-"""What each refuses to be without."""
+"""The required field of each operation."""
 
 
 def operation_at(path: str) -> str:
-    """The operation at the end of a path; empty for every other call."""
+    """Return the operation at the end of a path, empty for any other path."""
     plain = path.split("?")[0]
     return next((name for end, name in PATHS.items() if plain.endswith(end) and not plain.endswith(CHAT)), "")
 
 
 def read_operation(operation: str, body: bytes) -> ReceivedRequest:
-    """The request; fields of a form are a list each, its files are media."""
+    """Read the request. Each field of a form becomes a list, its files become media."""
     heard = ReceivedRequest("openai", operation=operation)
     try:
         heard.data = _form(body, heard) if body[:2] == b"--" else json.loads(body)
@@ -83,13 +83,13 @@ def _form(body: bytes, heard: ReceivedRequest) -> dict[str, Any]:
 
 
 def vector(text: str) -> list[float]:
-    """Three numbers that single precision holds: the same for the same text, others for most others."""
+    """Return three numbers, exact in single precision: the same for the same text, mostly different otherwise."""
     return [len(text) / 8, sum(text.encode()) % 256 / 8, -0.5]
 
 
 @dataclass
 class _Operation(OpenAI):
-    """How an operation is answered; errors are those of every call of OpenAI's."""
+    """The answer to an operation; its errors are those of all OpenAI endpoints."""
 
     heard: ReceivedRequest
     kind = "application/json"
@@ -99,7 +99,7 @@ class _Operation(OpenAI):
 
 
 class Completions(_Operation):
-    """Each prompt gets `n` choices; a stream has its count only where that is asked for."""
+    """Return `n` choices for each prompt; a stream has its usage only if requested."""
 
     def plain(self, said: ReplyText, model: str) -> Any:
         choices = [self._choice(at, said.text, said.finish) for at in range(self._count)]
@@ -131,7 +131,7 @@ class Completions(_Operation):
 
 
 class Moderations(_Operation):
-    """Finds harassment in the word `harm`, and nothing else."""
+    """Flags the word `harm` as harassment, and nothing else."""
 
     def plain(self, said: ReplyText, model: str) -> Any:
         asked = self.heard.data["input"]
@@ -256,4 +256,4 @@ SPOKEN: dict[str, Callable[[ReceivedRequest], _Operation]] = {
     "images": Images,
     "edits": Edits,
 }
-"""Who answers which operation."""
+"""The class that answers each operation."""

@@ -1,4 +1,4 @@
-"""A model that reads: what a picture, a page, a recording or a film says, by other means than those that made it."""
+"""A model that reads probes: images, pages, recordings and films, by other code than that which made them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.lab.received_requests import Media
 
 SIDE = 16
 PCM_BYTES, COLOUR_BYTES, TYPE_BYTES = 256, 128, 2
-"""Of a macroblock of plain samples: its grey ones, its colours, and what stands before them."""
+"""Sizes in a macroblock of raw samples: luma, chroma and the bytes before them."""
 
 
 def word_in(media: Media) -> str:
-    """What the file says; empty where it says nothing."""
+    """Return the word in the file, empty if there is none."""
     if media.data.startswith(b"\x89PNG"):
         return _read_grey(_rows_of_png(media.data))
     if media.data.startswith(b"%PDF"):
@@ -37,7 +37,7 @@ def _rows_of_png(data: bytes) -> list[bytes]:
 
 
 def _rows_of_film(data: bytes, width: int, height: int) -> list[bytes]:
-    """The first picture of an MP4, read from its last macroblock to its first."""
+    """Return the first frame of an MP4, reading its macroblocks from last to first."""
     start = data.index(b"mdat") + 4
     size = int.from_bytes(data[start : start + 4], "big")
     unit = data[start + 4 : start + 4 + size].replace(b"\x00\x00\x03", b"\x00\x00")[:-1]
@@ -51,7 +51,7 @@ def _rows_of_film(data: bytes, width: int, height: int) -> list[bytes]:
 
 
 def _read_grey(rows: Sequence[bytes]) -> str:
-    """The letters of 5 × 7 dots in a picture, whatever their size."""
+    """Return the letters of 5 × 7 dots in an image, at any scale."""
     dark = [[pixel < 128 for pixel in row] for row in rows]
     inked = [row for row in dark if any(row)]
     if not inked:
@@ -63,7 +63,7 @@ def _read_grey(rows: Sequence[bytes]) -> str:
 
 
 def _letters(grid: Sequence[Sequence[bool]]) -> str:
-    """The letters, parted where a column of dots is white; the narrow ones stand in the middle of their five."""
+    """Split the dots at blank columns and return the letters; narrow ones are centred in five columns."""
     names = {_trim(_dots(rows)): name for name, rows in LETTERS.items()}
     found, letter = [], list[tuple[bool, ...]]()
     for column in [*zip(*grid, strict=True), (False,) * 7]:
@@ -84,7 +84,7 @@ def _trim(columns: Sequence[tuple[bool, ...]]) -> tuple[tuple[bool, ...], ...]:
 
 
 def _hear(data: bytes) -> str:
-    """The digits in the order in which their recordings begin."""
+    """Return the digits in the order in which their recordings start."""
     with wave.open(io.BytesIO(data)) as sound:
         heard = sound.readframes(sound.getnframes())[1::2]  # the upper byte of each sample
     with wave.open(str(Path(probes.__path__[0]) / "digits.wav")) as recorded:

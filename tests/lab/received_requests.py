@@ -1,4 +1,4 @@
-"""What a request says, read the way each vendor documents it; knows nothing of the product's own encoders."""
+"""Reads requests as each vendor documents them, independently of the product's encoders."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 @dataclass
 class Media:
-    """A file found in a request: in which slot, of which type, its bytes, or the URL it stands at."""
+    """A file in a request: its field, its type, and its bytes or URL."""
 
     slot: str
     mime_type: str = ""
@@ -22,11 +22,11 @@ class Media:
 
 @dataclass
 class ReceivedRequest:
-    """A request as its receiver understands it; `turns` are (role, text), tool results have role `tool`.
+    """A request as its vendor understands it; `turns` are (role, text), and tool results have role `tool`.
 
-    `names` are the names of its fields, Gemini's options among them; `parameters` the schema of each tool. `json` says
-    that JSON is wanted, `results_last` that a tool's result is the last thing it says. `operation` is what is asked for
-    beside chat.
+    `names` are the names of its fields, including Gemini's options; `parameters` the schema of each tool. `json` is
+    true
+    if JSON is requested, `results_last` if the last message is a tool's result. `operation` is empty for chat.
     """
 
     protocol: str = "openai"
@@ -51,22 +51,21 @@ class ReceivedRequest:
 
     @property
     def question(self) -> str:
-        """The last words a user said."""
+        """Return the last text of a user."""
         return next((text for role, text in reversed(self.turns) if role == "user" and text), "")
 
 
 COUNTS = {"/count_tokens": "", "/input_tokens": "", ":countTokens": ":generateContent"}
-"""How the address of a count ends, and that of the call that it counts."""
+"""The path suffix of each token count, and that of the call it counts."""
 
 
 def counted_call(path: str) -> str:
-    """The address of the call that a count is about; empty for what is no count."""
+    """Return the path of the call whose tokens are counted; empty for any other path."""
     plain = path.split("?")[0]
     return next((plain.removesuffix(end) + call for end, call in COUNTS.items() if plain.endswith(end)), "")
 
 
 def protocol_at(path: str) -> str:
-    """The protocol a path belongs to."""
     path = counted_call(path) or path
     if ":generateContent" in path or ":streamGenerateContent" in path:
         return "gemini"
@@ -75,7 +74,7 @@ def protocol_at(path: str) -> str:
 
 
 def read(path: str, body: bytes) -> ReceivedRequest:
-    """The request at that path; what it does not understand is its `problem`."""
+    """Read the request at that path; a request that cannot be read has a `problem`."""
     path = counted_call(path) or path
     protocol = protocol_at(path)
     try:
@@ -261,7 +260,7 @@ def _gemini_parts(parts: list[dict[str, Any]], heard: ReceivedRequest) -> str:
 
 
 def _mime(value: dict[str, Any]) -> str:
-    """The type in either spelling that JSON of protocol buffers allows."""
+    """Return the MIME type, in either spelling that the JSON form of protocol buffers allows."""
     return str(value["mimeType"] if "mimeType" in value else value["mime_type"])
 
 
@@ -271,4 +270,4 @@ READERS: Mapping[str, Callable[[dict[str, Any], ReceivedRequest], None]] = {
     "anthropic": _anthropic,
     "gemini": _gemini,
 }
-"""How each protocol's body is read, by its name."""
+"""The reader of each protocol's body."""

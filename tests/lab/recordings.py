@@ -1,6 +1,6 @@
-"""Answers of a kind that the lab's own words do not have, in each vendor's shape: whole, and as the events of a stream.
+"""Answers beyond plain text, in each vendor's shape: whole, and as the events of a stream.
 
-The shapes are those of the vendors' documents and SDKs; what is said in them is ours.
+The shapes are those of the vendors' documents and SDKs; the contents are ours.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Recording:
 def openai_answer(
     message: Json, deltas: list[Json], *, finish: str = "stop", choice: Json | None = None, **more: Json | str
 ) -> Recording:
-    """A completion, and its chunks; `choice` stands beside the reason to stop, `more` beside the choices."""
+    """Return a completion and its chunks; `choice` is merged into the last choice, `more` into the response."""
     head: Json = {"id": "chatcmpl-lab2", "created": 1_790_000_000, "model": "lab-model"}
     usage, beside = more.pop("usage", None), more
     ending = {"finish_reason": finish, **(choice or {})}
@@ -42,7 +42,7 @@ def openai_answer(
 def anthropic_answer(
     blocks: list[tuple[Json, list[Json]]], *, end: Json, start_usage: Json, end_usage: Json
 ) -> Recording:
-    """A message of blocks, each with the deltas it streams in; a stream counts at its start and again at its end."""
+    """Return a message of blocks, each with its deltas; a stream has usage at its start and at its end."""
     head: Json = {"id": "msg_lab2", "type": "message", "role": "assistant", "model": "lab-model"}
     whole = {**head, "content": [block for block, _ in blocks], **end, "usage": start_usage | end_usage}
     start = {**head, "content": [], "stop_reason": None, "usage": start_usage | {"output_tokens": 1}}
@@ -58,7 +58,7 @@ def anthropic_answer(
 
 
 def gemini_answer(parts: list[Json], *, usage: Json, reason: str = "STOP", **candidate: Any) -> Recording:
-    """A response, and one chunk for each part; what the candidate says beside its parts comes with the last chunk."""
+    """Return a response, and a chunk per part; the candidate's other fields are in the last chunk."""
     head: Json = {"modelVersion": "lab-model", "responseId": "lab2"}
 
     def response(some: list[Json], **more: Any) -> Json:
@@ -75,7 +75,7 @@ def gemini_answer(parts: list[Json], *, usage: Json, reason: str = "STOP", **can
 
 
 def text_deltas(*texts: str) -> list[Json]:
-    """Words as Anthropic streams them."""
+    """Return text as Anthropic streams it."""
     return [{"type": "text_delta", "text": text} for text in texts]
 
 
@@ -140,7 +140,7 @@ COUNTS = {
         },
     ),
 }
-"""Every sort of tokens that each vendor counts, 140 in and 30 out."""
+"""Every kind of token that each vendor counts: 140 input and 30 output tokens."""
 
 REFUSED = {
     "openai": openai_answer({"refusal": "No."}, [{"refusal": "No."}], finish="content_filter"),
@@ -161,21 +161,20 @@ PICTURE = base64.b64decode(
 )
 """A PNG of one pixel."""
 SOUND = bytes(range(256)) * 3
-"""Raw sound, which nothing in its bytes shows to be one."""
+"""Raw audio without a recognizable header."""
 
 
 def b64(data: bytes) -> str:
-    """The bytes as base64."""
     return base64.b64encode(data).decode()
 
 
 def image_part(data: bytes = PICTURE) -> Json:
-    """An image as OpenRouter has it."""
+    """Return an image in OpenRouter's form."""
     return {"type": "image_url", "index": 0, "image_url": {"url": f"data:image/png;base64,{b64(data)}"}}
 
 
 def inline(mime_type: str, data: bytes) -> Json:
-    """A file as Gemini has it."""
+    """Return a file in Gemini's form."""
     return {"inlineData": {"mimeType": mime_type, "data": b64(data)}}
 
 
@@ -189,10 +188,10 @@ IMAGE = {
     "anthropic": COUNTS["anthropic"],
     "gemini": gemini_answer([inline("image/png", PICTURE)], usage={"promptTokenCount": 3, "candidatesTokenCount": 4}),
 }
-"""An image and no word; Anthropic makes none."""
+"""An image without text; Anthropic generates none."""
 
 PHOTO = PICTURE + bytes(range(256)) * 12 * 1024
-"""The same with 3 MiB behind it: a line of a stream is longer than a MiB then."""
+"""The image with 3 MiB appended, which makes a line of the stream longer than 1 MiB."""
 LARGE = {
     "openai": openai_answer({"images": [image_part(PHOTO)]}, [{"images": [image_part(PHOTO)]}]),
     "anthropic": COUNTS["anthropic"],
@@ -218,7 +217,7 @@ SPEECH = {
         usage={"promptTokenCount": 3, "candidatesTokenCount": 4},
     ),
 }
-"""A sound, which a stream brings in pieces; Anthropic makes none."""
+"""Audio, which is streamed in pieces; Anthropic generates none."""
 
 PAGE = {"url": "https://example.org/wien", "title": "Wien"}
 WHERE = {"type": "web_search_result_location", "cited_text": "Wien ist schön.", "encrypted_index": "x", **PAGE}
@@ -255,7 +254,7 @@ CITED = {
         },
     ),
 }
-"""`So: Wien, schön.`, of which all behind the colon rests on a page."""
+"""`So: Wien, schön.`, with a citation for everything after the colon."""
 
 BROKEN_PART = {"type": "image_url", "image_url": {"url": "data:image/png;base64,n0 base64!"}}
 BROKEN_MESSAGE: Json = {"content": "Look:", "images": [BROKEN_PART]}
@@ -265,7 +264,7 @@ BROKEN = {
         {"content": "Look:", "images": [BROKEN_PART]}, [{"content": "Look:", "images": [BROKEN_PART]}]
     ),
 }
-"""An image whose data is none."""
+"""An image whose data is not valid."""
 
 HALF_CALL: Json = {
     "id": "call\ud83d",
@@ -318,7 +317,7 @@ HALVES = {
         usage={"promptTokenCount": 3, "candidatesTokenCount": 4},
     ),
 }
-"""Half an emoji in every text, joined with its other half in the next piece or alone."""
+"""A lone surrogate in every text, completed by the next piece or not at all."""
 
 RECORDINGS = {
     "broken_image": BROKEN,

@@ -1,4 +1,4 @@
-"""The recordings of `tests/lab/recordings.py` in the shape of OpenAI's Responses: whole, and as a stream's events."""
+"""The recordings of recordings.py in the shape of OpenAI's Responses: whole, and as the events of a stream."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COUNT = {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7}
 def response(
     items: list[Json], deltas: list[Json], *, usage: Json = COUNT, cut: str | None = None, **more: Any
 ) -> Recording:
-    """A response of items, each whole at its end, and what came before that; `cut` is why it is incomplete."""
+    """Return a response of items, and its stream: deltas, then whole items. `cut` is why it is incomplete."""
     head: Json = {"id": "resp_lab2", "object": "response", "model": "lab-model", "error": None, **more}
     ending = {"status": "incomplete" if cut else "completed", "incomplete_details": {"reason": cut} if cut else None}
     whole = {**head, **ending, "output": items, "usage": usage}
@@ -26,22 +26,20 @@ def response(
 
 
 def message(*content: Json) -> Json:
-    """What a model said, as an item."""
+    """Return an item with a model's message."""
     return {"type": "message", "id": "msg_lab2", "role": "assistant", "status": "completed", "content": list(content)}
 
 
 def words(text: str, *annotations: Json) -> Json:
-    """Words of an item."""
     return {"type": "output_text", "text": text, "annotations": list(annotations), "logprobs": []}
 
 
 def say(text: str) -> Json:
-    """A piece of them, as it streams in."""
     return {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": text, "logprobs": []}
 
 
 def image(data: bytes) -> Json:
-    """An image as an item of its own."""
+    """Return an image as an item of its own."""
     return {"type": "image_generation_call", "id": "ig_lab2", "status": "completed", "result": b64(data)}
 
 
@@ -61,7 +59,7 @@ ARGUMENTS = ('{"x": "\ud83d', HALF_END)
 
 RESPONSE_RECORDINGS: dict[str, Recording] = {
     "counts": COUNTS,
-    "speech": COUNTS,  # it makes none
+    "speech": COUNTS,  # Responses has no audio output
     "broken_image": COUNTS,
     "refused": response(
         [message({"type": "refusal", "refusal": "No."})],

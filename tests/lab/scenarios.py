@@ -1,4 +1,4 @@
-"""What the lab can do to a caller: one named scenario per fault, with the class each outcome has."""
+"""The lab's scenarios: one per fault, with the fault that a plain call and a stream end with."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SSE = "text/event-stream"
 
 @dataclass(frozen=True)
 class Step:
-    """One thing to scenario: its name and its parameters, all text."""
+    """One step of a script: a scenario's name and its parameters, all text."""
 
     name: str
     params: dict[str, str] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Step:
 
 @dataclass
 class ScriptedExchange:
-    """A scenario's stage: the line to the caller, what was heard, how its vendor speaks, the step's parameters."""
+    """The context of a scenario: the connection, the request, the vendor's format and the step's parameters."""
 
     line: Line
     heard: ReceivedRequest
@@ -49,41 +49,40 @@ class ScriptedExchange:
 
     @property
     def vendor(self) -> Vendor:
-        """How this protocol's vendor speaks."""
+        """Return the format of this protocol or operation."""
         spoken = SPOKEN.get(self.heard.operation)
         return spoken(self.heard) if spoken else VENDORS[self.heard.protocol]
 
     @property
     def kind(self) -> str:
-        """What a whole answer is."""
+        """Return the content type of a whole answer."""
         return getattr(self.vendor, "kind", JSON)
 
     def number(self, name: str, default: float) -> float:
-        """A parameter as a number."""
         return float(self.params.get(name, default))
 
     def said(self, **changes: Any) -> ReplyText:
-        """What the model says: the step's `text`, or that it heard the question and which files."""
+        """Return the model's answer: the step's `text`, or an echo of the question and its files."""
         files = "".join(f" [{media.mime_type or media.url}, {len(media.data)} bytes]" for media in self.heard.media)
         return ReplyText(**{"text": self.params.get("text") or f"You said: {self.heard.question}{files}", **changes})
 
     def frames(self, said: ReplyText | None = None) -> Frames:
-        """That as a stream."""
+        """Return the answer as a stream."""
         return self.vendor.frames(said or self.said(), self.heard.model)
 
     def body(self, said: ReplyText | None = None) -> bytes:
-        """That as a whole answer."""
+        """Return the answer as a whole body."""
         return dump(self.vendor.plain(said or self.said(), self.heard.model))
 
     async def speak(self, said: ReplyText) -> None:
-        """Answers in the form that was asked for."""
+        """Answer in the form requested."""
         if self.heard.stream:
             await self.stream(self.frames(said).all())
         else:
             await self.line.reply(200, self.body(said), self.kind)
 
     async def stream(self, frames: list[bytes], *, end: bool = True) -> None:
-        """Sends frames one by one; `end` closes the body in order."""
+        """Send frames one by one; `end` closes the body properly."""
         await self.line.start(200, SSE)
         for frame in frames:
             await self.line.chunk(frame)
@@ -91,7 +90,6 @@ class ScriptedExchange:
             await self.line.end()
 
     async def fail(self, status: int, body: Any, **headers: str) -> None:
-        """Answers with an error."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         await self.line.reply(status, dump(body), JSON, named)
 
@@ -101,9 +99,9 @@ AuditedAction = Callable[[ScriptedExchange], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Scenario:
-    """A named fault: what happens, its row in the fault table, the class a plain call and a stream end with.
+    """A named scenario: what happens, its row in the fault table, and the fault of a plain call and of a stream.
 
-    None as a class means that the call succeeds. `needs` lists the protocols that have these bytes.
+    None as a fault means that the call succeeds. `needs` lists the protocols that have these bytes.
     """
 
     name: str
@@ -123,7 +121,7 @@ SAME = object()
 def scenario(
     name: str, meaning: str, plain: Fault | None = None, stream: Any = SAME, row: str = "", needs: tuple[str, ...] = ALL
 ) -> Callable[[AuditedAction], AuditedAction]:
-    """Puts a scenario into the table; `stream` is the class of a streamed call where it differs."""
+    """Register a scenario; `stream` is the fault of a streamed call if it differs."""
 
     def enter(act: AuditedAction) -> AuditedAction:
         SCENARIOS[name] = Scenario(name, meaning, act, plain, plain if stream is SAME else stream, row, needs)
@@ -133,7 +131,7 @@ def scenario(
 
 
 def dump(value: Any) -> bytes:
-    """The value as JSON bytes; bytes stay as they are."""
+    """Return the value as JSON bytes, bytes unchanged."""
     return value if isinstance(value, bytes) else json_bytes(value)
 
 
@@ -587,7 +585,7 @@ _error("policy", "refuses the content", Fault.CONTENT_POLICY, "18", 400, ALL, _p
 _error("capability", "cannot read images, in `status` (400)", Fault.CAPABILITY_MISMATCH, "26", 400, ALL, _capability)
 
 
-# Streams (a plain call to these answers as if nothing were wrong, unless said otherwise)
+# Streams (a plain call gets a normal answer, unless said otherwise)
 
 
 def _stream(name: str, meaning: str, fault: Fault | None, row: str) -> Callable[[AuditedAction], AuditedAction]:
@@ -651,7 +649,7 @@ async def reset_after_finish(scene: ScriptedExchange) -> None:
 
 
 def _but_for_goodbye(scene: ScriptedExchange) -> list[bytes]:
-    """All that a host sends which forgets the last word: no `[DONE]`, no `message_stop`, no count."""
+    """Return the frames of a host that omits the end: no `[DONE]`, no `message_stop`, no usage."""
     frames = scene.frames()
     return [*frames.head, *frames.content, *frames.finish[:1]]
 
@@ -744,7 +742,7 @@ async def endless(scene: ScriptedExchange) -> None:
 
 
 async def perform(step: Step, line: Line, heard: ReceivedRequest) -> None:
-    """Plays one step on a line; a caller that goes away ends it."""
+    """Play one step on a connection until it ends or the caller disconnects."""
     try:
         await SCENARIOS[step.name].act(ScriptedExchange(line, heard, step.params))
     except (ConnectionError, asyncio.IncompleteReadError):

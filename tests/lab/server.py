@@ -1,4 +1,4 @@
-"""The lab itself: a server on loopback in a thread of its own, its script, and the record of what happened."""
+"""The lab's server on the loopback interface, in its own thread, with its script and the requests it received."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ Script = Mapping[str, "str | int | Iterable[str | int]"]
 
 @dataclass
 class Received:
-    """One request as it arrived, what was played, and how it ended; times are `time.monotonic()` seconds.
+    """A request as received, its scenario, and how it ended; times are `time.monotonic()` seconds.
 
-    `closed_at` is when the caller closed its socket meanwhile (None if it did not), `sent` the bytes that went
-    out, `started` whether any of an answer has, `done` whether the scenario is over; `connection` is the caller's port.
+    `closed_at` is when the caller closed its socket (None if it did not), `sent` the number of bytes sent, `started`
+    whether any of the answer is sent, `done` whether the scenario is over; `connection` is the caller's port.
     """
 
     name: str
@@ -47,22 +47,23 @@ class Received:
 
     @property
     def json(self) -> Any:
-        """The body as a JSON value."""
         return json.loads(self.body)
 
     @property
     def done(self) -> bool:
-        """Whether the scenario is over."""
         return self.ended_at is not None
 
 
 def _count(protocol: str, body: bytes) -> bytes:
-    """A count as each vendor gives it: a token a byte."""
+    """Return a token count in the vendor's format, with one token per byte."""
     return json.dumps({"totalTokens" if protocol == "gemini" else "input_tokens": len(body)}).encode()
 
 
 def step_of(word: str | int) -> Step:
-    """A step from `ok`, `http_429:retry_after=2`, a status number, or `say:any words`; ValueError for another name."""
+    """Parse a step:
+
+    `ok`, `http_429:retry_after=2`, a status number, or `say:any words`. Raise ValueError for other names.
+    """
     if isinstance(word, int):
         return step_of(f"http_{word}")
     name, _, rest = word.partition(":")
@@ -75,7 +76,7 @@ def step_of(word: str | int) -> Step:
 
 
 def key_in(headers: Mapping[str, str]) -> str:
-    """The key that a caller sent, wherever its vendor wants it; empty for none."""
+    """Return the caller's key from whichever header its vendor uses; empty if there is none."""
     bearer = headers.get("authorization", "").removeprefix("Bearer ")
     return bearer or headers.get("x-api-key", "") or headers.get("x-goog-api-key", "")
 
@@ -84,9 +85,9 @@ def key_in(headers: Mapping[str, str]) -> str:
 class Lab:
     """A provider on loopback: `with Lab({"deepseek": ["http_503", "ok"]}) as lab: lab.url("openai", "deepseek")`.
 
-    The script is per provider name (the first word of the path): a list is played once in order, then `ok`; a single
-        key = key_in(headers)
-        step = step_of(self.model(heard)) if self.model else self._next(name, heard.model, key)
+    The script is per provider name (the first segment of the path), or per `name/key`: a list is played once in order,
+    then
+    `ok`; a single step is repeated. A model named `fault:STEP` (`fault:http_429:retry_after=2`) wins over the script.
     """
 
     script: Script = field(default_factory=dict)
@@ -105,7 +106,7 @@ class Lab:
         self.tls_port = 0
 
     def play(self, script: Script) -> None:
-        """A new script from now on, and nothing remembered of the old one's requests."""
+        """Replace the script and forget the requests so far."""
         self.requests.clear()
         self._queues = {name: self._queue(steps) for name, steps in script.items()}
 
@@ -115,19 +116,18 @@ class Lab:
 
     @property
     def played(self) -> list[str]:
-        """The names of the plays in the order their requests came."""
+        """Return the scenarios played, in the order of their requests."""
         return [received.scenario for received in self.requests]
 
     def played_for(self, name: str) -> list[str]:
-        """The plays of one provider."""
+        """Return the scenarios played for one provider."""
         return [received.scenario for received in self.requests if received.name == name]
 
     def url(self, protocol: str = "openai", name: str = "lab") -> str:
-        """The base URL of a provider of that name."""
         return f"http://{self.host}:{self.port}/{name}{BASES[protocol]}"
 
     def broken_url(self, fault: str, protocol: str = "openai") -> str:
-        """A base URL out of reach: connect_refused, connect_timeout, dns_error, tls_error or tls_cert_error."""
+        """Return a failing base URL: connect_refused, connect_timeout, dns_error, tls_error or tls_cert_error."""
         base = BASES[protocol]
         if fault == "dns_error":
             return f"http://no-such-host.invalid{base}"
@@ -140,11 +140,11 @@ class Lab:
     def _dead_port(self, fault: str) -> int:
         closed = socket.socket()
         self._extra.append(closed)
-        closed.bind((self.host, 0))  # bound and not listening: nobody else takes the port, and it refuses
+        closed.bind((self.host, 0))  # bound without listening: the port stays reserved and refuses connections
         port: int = closed.getsockname()[1]
         if fault == "connect_timeout":
             closed.listen(0)
-            for _ in range(3):  # fills the backlog, so that the next SYN gets no answer
+            for _ in range(3):  # fill the backlog, so that the next SYN gets no answer
                 caller = socket.socket()
                 caller.setblocking(False)
                 caller.connect_ex((self.host, port))
@@ -152,7 +152,7 @@ class Lab:
         return port
 
     def wait_until(self, holds: Callable[[], bool], seconds: float = 5.0) -> bool:
-        """Whether the condition came true in time; looked at again whenever something happens in the lab."""
+        """Return whether the condition became true in time; it is checked after each event in the lab."""
         with self._changed:
             return self._changed.wait_for(holds, seconds)
 

@@ -1,4 +1,4 @@
-"""Answers, streams and errors in each vendor's shape, as their documents and recorded exchanges have them."""
+"""Answers, streams and errors in each vendor's format, according to its documents and recorded exchanges."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 @dataclass
 class ReplyText:
-    """What the lab's model says; `tool` is (name, arguments), `call` the number of that call in the conversation.
+    """The answer of the lab's model; `tool` is (name, arguments), `call` the number of that call in the conversation.
 
-    `more` are the calls that it makes at the same time.
+    `more` are parallel tool calls.
     """
 
     text: str = "Hello from the lab."
@@ -25,14 +25,14 @@ class ReplyText:
 
     @property
     def calls(self) -> list[tuple[int, str, dict[str, Any]]]:
-        """Every call by its number in the conversation, its name and its arguments."""
+        """Return every call as its number in the conversation, its name and its arguments."""
         tools = [self.tool, *self.more] if self.tool else []
         return [(self.call + at, *tool) for at, tool in enumerate(tools)]
 
 
 @dataclass
 class Frames:
-    """A stream cut where faults strike: before content, content, why it ended, and the goodbye."""
+    """A stream, split where faults occur: before content, content, finish reason, and the end."""
 
     head: list[bytes] = field(default_factory=list)
     content: list[bytes] = field(default_factory=list)
@@ -40,17 +40,16 @@ class Frames:
     done: list[bytes] = field(default_factory=list)
 
     def all(self) -> list[bytes]:
-        """Every frame in order."""
         return [*self.head, *self.content, *self.finish, *self.done]
 
 
 def pieces(text: str, size: int = 5) -> list[str]:
-    """The text in pieces of that many characters."""
+    """Split the text into pieces of that many characters."""
     return [text[start : start + size] for start in range(0, len(text), size)]
 
 
 def json_bytes(value: Any) -> bytes:
-    """The value as JSON; half an emoji, which no encoding writes, as the escape that vendors send."""
+    """Return the value as JSON; a lone surrogate, which UTF-8 cannot encode, is escaped as vendors do."""
     try:
         return json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -58,18 +57,17 @@ def json_bytes(value: Any) -> bytes:
 
 
 def sse(data: Any, event: str = "") -> bytes:
-    """One server-sent event."""
+    """Return one server-sent event."""
     head = f"event: {event}\n" if event else ""
     return head.encode() + b"data: " + json_bytes(data) + b"\n\n"
 
 
 class OpenAI:
-    """Chat Completions."""
+    """The format of Chat Completions."""
 
     finishes = {"stop": "stop", "length": "length", "content_filter": "content_filter", "tool_calls": "tool_calls"}
 
     def plain(self, said: ReplyText, model: str) -> dict[str, Any]:
-        """A whole answer."""
         message: dict[str, Any] = {"role": "assistant", "content": said.text or None, "refusal": None}
         if said.reasoning:
             message["reasoning_content"] = said.reasoning
@@ -79,7 +77,6 @@ class OpenAI:
         return {**self._envelope(model, "chat.completion"), "choices": [choice], "usage": self._usage(said)}
 
     def frames(self, said: ReplyText, model: str) -> Frames:
-        """The same as a stream."""
         deltas: list[dict[str, Any]] = [{"reasoning_content": piece} for piece in pieces(said.reasoning)]
         deltas += [{"content": piece} for piece in pieces(said.text)]
         for at, each in enumerate(said.calls):
@@ -97,19 +94,17 @@ class OpenAI:
         )
 
     def error(self, status: int, kind: str, message: str, code: Any = None, param: str | None = None) -> Any:
-        """An error body."""
         return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
     def error_event(self, status: int, kind: str, message: str, code: Any = None) -> bytes:
-        """An error inside a stream."""
         return sse(self.error(status, kind, message, code if code is not None else status))
 
     def empty(self, model: str) -> dict[str, Any]:
-        """An answer without any candidate."""
+        """Return an answer without choices."""
         return {**self._envelope(model, "chat.completion"), "choices": []}
 
     def bad_events(self) -> list[bytes]:
-        """Events that are no JSON, or not of this shape."""
+        """Return events that are not JSON, or not of this shape."""
         return [b'data: {"choices": [{"delta"\n\n', b"data: nonsense\n\n", b"data: [1, 2]\n\n"]
 
     def _envelope(self, model: str, kind: str) -> dict[str, Any]:
@@ -134,7 +129,7 @@ class OpenAI:
 
 
 class OpenAIResponses:
-    """Responses."""
+    """The format of Responses."""
 
     finishes = {
         "stop": "completed",
@@ -144,14 +139,12 @@ class OpenAIResponses:
     }
 
     def plain(self, said: ReplyText, model: str) -> dict[str, Any]:
-        """A whole answer."""
         reason = self.finishes[said.finish]
         cut = reason != "completed"
         ended = {"status": "incomplete" if cut else reason, "incomplete_details": {"reason": reason} if cut else None}
         return {**self._envelope(model), **ended, "output": self._items(said), "usage": self._usage(said)}
 
     def frames(self, said: ReplyText, model: str) -> Frames:
-        """The same as a stream."""
         begun = {"response": {**self._envelope(model), "status": "in_progress", "output": [], "usage": None}}
         frames = Frames(head=[self._event("created", begun), self._event("in_progress", begun)])
         for place, item in enumerate(self._items(said)):
@@ -161,20 +154,17 @@ class OpenAIResponses:
         return frames
 
     def error(self, status: int, kind: str, message: str, code: Any = None, param: str | None = None) -> Any:
-        """An error body."""
         return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
     def error_event(self, status: int, kind: str, message: str, code: Any = None) -> bytes:
-        """An error inside a stream."""
         said = {"code": code if code is not None else status, "message": message, "param": None}
         return sse({"type": "error", "sequence_number": 3, **said}, "error")
 
     def empty(self, model: str) -> dict[str, Any]:
-        """An answer without items."""
+        """Return an answer without items."""
         return {**self._envelope(model), "status": "completed", "output": [], "usage": None}
 
     def bad_events(self) -> list[bytes]:
-        """Events that are no JSON, or not of this shape."""
         name = b"event: response.output_text.delta\n"
         return [name + b'data: {"type":\n\n', name + b"data: nonsense\n\n", name + b"data: [1]\n\n"]
 
@@ -232,12 +222,11 @@ class OpenAIResponses:
 
 
 class Anthropic:
-    """Messages."""
+    """The format of Messages."""
 
     finishes = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal", "tool_calls": "tool_use"}
 
     def plain(self, said: ReplyText, model: str) -> dict[str, Any]:
-        """A whole answer."""
         return {
             **self._envelope(model),
             "content": self._blocks(said),
@@ -246,7 +235,6 @@ class Anthropic:
         }
 
     def frames(self, said: ReplyText, model: str) -> Frames:
-        """The same as a stream."""
         usage = {**self._input(said), "output_tokens": 1}
         start = {"type": "message_start", "message": {**self._envelope(model), "content": [], "usage": usage}}
         frames = Frames(head=[sse(start, "message_start"), sse({"type": "ping"}, "ping")])
@@ -259,20 +247,17 @@ class Anthropic:
         return frames
 
     def error(self, status: int, kind: str, message: str, code: Any = None, param: str | None = None) -> Any:
-        """An error body."""
         return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_lab1"}
 
     def error_event(self, status: int, kind: str, message: str, code: Any = None) -> bytes:
-        """An error inside a stream."""
         return sse(self.error(status, kind, message), "error")
 
     def empty(self, model: str) -> dict[str, Any]:
-        """An answer without content."""
+        """Return an answer without content."""
         usage = {"input_tokens": 4, "output_tokens": 0}
         return {**self._envelope(model), "content": [], "stop_reason": "end_turn", "usage": usage}
 
     def bad_events(self) -> list[bytes]:
-        """Events that are no JSON, or not of this shape."""
         return [
             b'event: content_block_delta\ndata: {"type":\n\n',
             b"event: content_block_delta\ndata: nonsense\n\n",
@@ -322,7 +307,7 @@ class Anthropic:
 
 
 class Gemini:
-    """generateContent."""
+    """The format of generateContent."""
 
     finishes = {"stop": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY", "tool_calls": "STOP"}
     words = {
@@ -337,11 +322,9 @@ class Gemini:
     }
 
     def plain(self, said: ReplyText, model: str) -> dict[str, Any]:
-        """A whole answer."""
         return self._chunk(said, model, self._parts(said), self.finishes[said.finish])
 
     def frames(self, said: ReplyText, model: str) -> Frames:
-        """The same as a stream."""
         parts = [{"text": piece, "thought": True} for piece in pieces(said.reasoning)]
         parts += [{"text": piece} for piece in pieces(said.text)]
         parts += [part for part in self._parts(said) if "functionCall" in part]
@@ -351,19 +334,16 @@ class Gemini:
         )
 
     def error(self, status: int, kind: str, message: str, code: Any = None, param: str | None = None) -> Any:
-        """An error body."""
         return {"error": {"code": status, "message": message, "status": self.words.get(status, "UNKNOWN")}}
 
     def error_event(self, status: int, kind: str, message: str, code: Any = None) -> bytes:
-        """An error inside a stream."""
         return sse(self.error(status, kind, message))
 
     def empty(self, model: str) -> dict[str, Any]:
-        """An answer without any candidate."""
+        """Return an answer without candidates."""
         return {"candidates": [], "modelVersion": model, "responseId": "lab1"}
 
     def bad_events(self) -> list[bytes]:
-        """Events that are no JSON, or not of this shape."""
         return [b'data: {"candidates": [\n\n', b"data: nonsense\n\n", b"data: [3]\n\n"]
 
     def _parts(self, said: ReplyText) -> list[dict[str, Any]]:

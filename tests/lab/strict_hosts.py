@@ -1,9 +1,10 @@
-"""Hosts that refuse what the real ones are known to refuse in a conversation with tools, and call tools themselves.
+"""Hosts that reject what real hosts are known to reject in a conversation with tools.
 
-A host looks at the whole history of a request. It asks for its tool until three rounds of calls are there, with a
-thought and a proof wherever the real one gives them, and then says in words that it is done. What it gave out it wants
-back as it was; what another gave out, or nobody, it refuses in its own words. The rules are those that the vendors
-document, or that their clients report (wire-protocols and the field's notes).
+A host checks the whole history of a request. It calls its tool for three rounds, with reasoning and a signature where
+the
+real host has them, and then answers with text. It accepts only its own ids and signatures, unchanged, and rejects
+others
+with the real host's message. The rules are documented by the vendors or reported by their clients.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Body = dict[str, Any]
 
 
 class RefusedError(Exception):
-    """What the host answers with status 400; `param` is the parameter that it does not take."""
+    """Rejection with status 400; `param` is the unsupported parameter."""
 
     def __init__(self, sentence: str, param: str | None = None) -> None:
         super().__init__(sentence)
@@ -37,14 +38,14 @@ class RefusedError(Exception):
 
 
 def demand(holds: object, sentence: str, param: str | None = None) -> None:
-    """Refuses the request unless it holds."""
+    """Raise `RefusedError` unless the condition holds."""
     if not holds:
         raise RefusedError(sentence, param)
 
 
 @dataclass
 class StrictHost:
-    """One host; `rules` look at the body of a request, `speak` answers it. `proofs` are those it gave, by call id."""
+    """One host; `rules` check the payload, `speak` answers it, and `proofs` are its signatures by call id."""
 
     name: str
     protocol: str = "openai"
@@ -54,23 +55,23 @@ class StrictHost:
     given: int = 0
 
     def answer(self, body: Body, *, stream: bool) -> bytes:
-        """The answer's body. Raises `RefusedError`."""
+        """Return the answer's body. Raise `RefusedError`."""
         for rule in (*COMMON[self.protocol], *self.rules):
             rule(self, body)
         return SPEAKERS[self.protocol](self, body, stream)
 
     def next_call(self) -> str:
-        """The id of a new call, unlike every other host's."""
+        """Return a new call id, unique among all hosts."""
         self.given += 1
         return f"{self.name}_call-{self.given}"
 
     def prove(self, call_id: str) -> str:
-        """A proof of the thought before that call."""
+        """Return a signature for the reasoning before that call."""
         self.proofs[call_id] = f"{self.name.encode().hex()}{self.given:04}"
         return self.proofs[call_id]
 
 
-# OpenAI and its like
+# OpenAI and compatible hosts
 
 
 def answers_every_call(host: StrictHost, body: Body) -> None:
@@ -128,14 +129,14 @@ def wants_google_proofs(host: StrictHost, body: Body) -> None:
 
 
 def check_proof(host: StrictHost, call_id: str, proof: Any) -> None:
-    """The proof that was given with the call, or the stand-in where it was another's."""
+    """Require the call's own signature, or the placeholder if another host signed it."""
     own = host.proofs.get(call_id)
     demand(proof, "Function call is missing a thought_signature")
     demand(proof == own or (own is None and proof == STAND_IN), "Thought signature is not valid")
 
 
 def wants_its_details(host: StrictHost, body: Body) -> None:
-    """OpenRouter: reasoning_details of a model go back to it unmodified."""
+    """OpenRouter: a model's reasoning_details must be sent back unmodified."""
     for message in body["messages"]:
         for detail in message.get("reasoning_details") or ():
             demand(detail.get("signature") in host.proofs.values(), "Invalid signature in reasoning_details")
@@ -146,7 +147,7 @@ def wants_its_details(host: StrictHost, body: Body) -> None:
 
 
 def speak_openai(host: StrictHost, body: Body, stream: bool) -> bytes:
-    """A call with its thought, or the last words."""
+    """Return a tool call with its reasoning, or the final text."""
     rounds = sum(bool(message.get("tool_calls")) for message in body["messages"])
     reason, message = "stop", Body(role="assistant", content="done")
     if rounds < ROUNDS:
@@ -183,7 +184,7 @@ def pairs_calls_with_results(host: StrictHost, body: Body) -> None:
 
 
 def keeps_thoughts_with_calls(host: StrictHost, body: Body) -> None:
-    """A reasoning item comes without the item that has to follow it; its encrypted content could not be verified."""
+    """Each reasoning item needs the item that follows it, and its encrypted content must verify."""
     for item, following in zip(body["input"], [*body["input"][1:], {}], strict=True):
         if item["type"] == "reasoning":
             proof = item["encrypted_content"]
@@ -197,7 +198,7 @@ def keeps_thoughts_with_calls(host: StrictHost, body: Body) -> None:
 
 
 def speak_responses(host: StrictHost, body: Body, stream: bool) -> bytes:
-    """The same as items."""
+    """Return the same in the form of Responses."""
     content = [{"type": "output_text", "text": "done", "annotations": []}]
     items: list[Body] = [{"type": "message", "id": "msg_1", "role": "assistant", "content": content}]
     if sum(item["type"] == "function_call" for item in body["input"]) < ROUNDS:
@@ -230,7 +231,7 @@ def speak_responses(host: StrictHost, body: Body, stream: bool) -> bytes:
 
 
 def alternates(host: StrictHost, body: Body) -> None:
-    """Roles alternate, the limit is there, results follow their calls at once."""
+    """Roles must alternate, max_tokens is required, and results must directly follow their calls."""
     demand(body.get("max_tokens"), "max_tokens: Field required")
     speakers = [message["role"] for message in body["messages"]]
     wanted = ["user", "assistant"] * len(speakers)
@@ -245,7 +246,7 @@ def alternates(host: StrictHost, body: Body) -> None:
 
 
 def wants_signed_thoughts(host: StrictHost, body: Body) -> None:
-    """Invalid `signature` in `thinking` block; the thoughts of a turn come before its calls, as they were."""
+    """A `thinking` block needs its valid signature, unchanged and before the turn's tool calls."""
     for message in body["messages"]:
         blocks = message["content"] if isinstance(message["content"], list) else []
         proofs = [block.get("signature") for block in blocks if block["type"] == "thinking"]
@@ -257,7 +258,7 @@ def wants_signed_thoughts(host: StrictHost, body: Body) -> None:
 
 
 def speak_anthropic(host: StrictHost, body: Body, stream: bool) -> bytes:
-    """The same in blocks."""
+    """Return the same as content blocks."""
     said = [
         block for message in body["messages"] if isinstance(message["content"], list) for block in message["content"]
     ]
@@ -298,7 +299,7 @@ def _block_events(index: int, block: Body) -> Iterator[Body]:
 
 
 def takes_turns(host: StrictHost, body: Body) -> None:
-    """As many function responses as function calls, in the turn after them."""
+    """The next turn must have as many function responses as there were function calls."""
     waiting = 0
     for content in body["contents"]:
         found = sum("functionResponse" in part for part in content["parts"])
@@ -307,7 +308,7 @@ def takes_turns(host: StrictHost, body: Body) -> None:
 
 
 def wants_signed_calls(host: StrictHost, body: Body) -> None:
-    """Function call is missing a thought_signature; Thought signature is not valid."""
+    """A function call needs its own thought_signature."""
     for content in body["contents"]:
         calls = [part for part in content["parts"] if "functionCall" in part]
         if calls:
@@ -315,7 +316,7 @@ def wants_signed_calls(host: StrictHost, body: Body) -> None:
 
 
 def speak_gemini(host: StrictHost, body: Body, stream: bool) -> bytes:
-    """The same in parts; a streamed thought comes in a part of its own."""
+    """Return the same as parts; a streamed thought has a part of its own."""
     parts: list[Body] = [{"text": "done"}]
     if sum("functionCall" in part for content in body["contents"] for part in content["parts"]) < ROUNDS:
         call_id = host.next_call()
@@ -336,13 +337,12 @@ def speak_gemini(host: StrictHost, body: Body, stream: bool) -> bytes:
 
 
 def takes_its_own_requests(host: StrictHost, body: Body) -> None:
-    """What the vendor's SDK could not have written, or its reference rules out."""
+    """Reject what the vendor's SDK cannot produce or its reference excludes."""
     for sentence in refusals_of(host.protocol, body):
         raise RefusedError(sentence)
 
 
 def dump(value: Any) -> bytes:
-    """The value as JSON."""
     return json.dumps(value).encode()
 
 
@@ -367,25 +367,25 @@ STRICT: Mapping[str, tuple[tuple[Callable[[StrictHost, Body], None], ...], str]]
     "openrouter": ((wants_its_details,), ""),
     "gemini-openai": ((wants_google_proofs,), ""),
 }
-"""The rules of single hosts beyond their protocol's, and the field in which they think aloud."""
+"""The rules of single hosts beyond those of their protocol, and the field of their reasoning."""
 
 
 PLACES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     **{preset.name: (preset.protocol, preset.quirks) for preset in PRESETS},
     "gemini-openai": ("openai", GEMINI_THROUGH_OPENAI),
 }
-"""Protocol and options of every preset, and of Google's other address."""
+"""Protocol and quirks of every preset, and of Gemini's OpenAI-compatible endpoint."""
 OFFERED = {"type": "function", "function": {"name": TOOL, "parameters": {"type": "object"}}}
-"""The tool that every host calls, as a client offers it."""
+"""The tool that every host calls, in the form that a client sends."""
 
 
 def strict_host(name: str, protocol: str) -> StrictHost:
-    """The host of a preset."""
+    """Return the host of a preset."""
     rules, field_name = STRICT.get(name, ((), ""))
     return StrictHost(name, protocol, rules, field_name)
 
 
 @cache
 def known_host(name: str, protocol: str) -> StrictHost:
-    """The one host of that name in this process."""
+    """Return the shared host of that name in this process."""
     return strict_host(name, protocol)

@@ -1,6 +1,6 @@
-"""A model that calls the tools a user names, one after the other, and then says what the last of them gave.
+"""A model that calls the tools a user names, one after the other, and then repeats the last tool's result.
 
-Where it has to call one tool, as for typed output, it fills in what it read of the user's message.
+If a tool is required, as for typed output, it is called with what the user's message contains.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ REFERENCE = re.compile(r"artifact:[\w-]+")
 
 
 def next_reply(heard: ReceivedRequest) -> ReplyText | None:
-    """Return a call of the next tool that a user named, then what the last one gave; None if no tool was named."""
+    """Return a call of the next tool the user named, or else the last result; None if no tool was named."""
     files = "".join(f" [{media.mime_type}, {len(media.data)} bytes]" for media in heard.media)
     if heard.tool_choice in heard.parameters:
         forced = str(heard.tool_choice)
@@ -33,14 +33,14 @@ def next_reply(heard: ReceivedRequest) -> ReplyText | None:
 
 
 def _named_tools(heard: ReceivedRequest) -> list[str]:
-    """Those that the user's words name, in order; programs offer them under names with a prefix of their own."""
+    """Return the tools named in the user's text, in order; some clients add a prefix to the names."""
     words = (word for role, text in heard.turns if role == "user" for word in NAME_OF_TOOL.findall(text))
     offered = (next((each for each in heard.tools if each == word or each.endswith(f"_{word}")), "") for word in words)
     return [tool for tool in dict.fromkeys(offered) if tool]
 
 
 def _arguments(heard: ReceivedRequest, tool: str) -> dict[str, object]:
-    """By its schema, null where that may be; a reference is the first that the last result names."""
+    """Fill the schema with null where allowed; a reference is the first one in the last result."""
     schema = heard.parameters[tool]
     properties = {name: {"const": None} if _is_nullable(kind) else kind for name, kind in schema["properties"].items()}
     arguments = dict(example({**schema, "properties": properties}, heard.question))

@@ -1,6 +1,6 @@
-"""What each vendor's own service refuses in a request, beyond what a conversation with tools shows.
+"""What each vendor's service rejects in a request, apart from the rules for conversations with tools.
 
-Fields and types are those of its SDK; limits are those of its reference (2026-11) and of the sentences it refuses with.
+Fields and types are those of its SDK; limits are those of its reference (2026-11) and of its error messages.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ IMAGES = {"image/jpeg", "image/png", "image/gif", "image/webp"}
 
 
 def refusals_of(protocol: str, body: Body) -> Iterator[str]:
-    """Why the vendor refuses the request, one sentence for each reason."""
+    """Yield a message for each reason why the vendor rejects the request."""
     if found := misfit_of(protocol, body):
         yield found
     yield from RULES[protocol](body)
@@ -141,7 +141,7 @@ def _tool_schemas(tools: Iterable[Body], key: str, strict: Dialect | None, other
 
 
 def _schema(schema: Any, dialect: Dialect | None) -> Iterator[str]:
-    """What in the schema the dialect does not take."""
+    """Yield what the dialect does not support in the schema."""
     if schema is None or dialect is None:
         return
     if dialect.object_root and (

@@ -1,4 +1,4 @@
-"""Whether a request is one that a vendor's own SDK could have written: read from the types of its parameters."""
+"""Checks that a request could have been written by the vendor's SDK, using the types of its parameters."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PLAIN: Mapping[Any, tuple[type, ...]] = {
 
 
 class GeminiRequest(BaseModel):
-    """What `generateContent` takes; the SDK has no type of its own for the whole."""
+    """The payload of `generateContent`, for which the SDK has no single type."""
 
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel)
     contents: list[gemini.Content] = Field(min_length=1)
@@ -44,7 +44,7 @@ TYPES: Mapping[str, Any] = {
 
 
 def misfit_of(protocol: str, body: Any) -> str:
-    """What in the body its vendor does not take, with its place; empty where it takes all of it."""
+    """Return what the vendor rejects in the body, with its path; empty if nothing."""
     if protocol != "gemini":
         return misfit(body, TYPES[protocol])
     try:
@@ -56,7 +56,7 @@ def misfit_of(protocol: str, body: Any) -> str:
 
 
 def misfit(value: Any, kind: Any, at: str = "") -> str:
-    """What in the value the type does not have."""
+    """Return what the type does not allow in the value."""
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Required, typing.NotRequired, typing.Annotated):
         return misfit(value, inner[0], at)
@@ -98,6 +98,6 @@ def _hints(kind: Any) -> Mapping[str, Any]:
 
 
 def _best(found: Iterable[str]) -> str:
-    """Nothing where one alternative fits, else what stands deepest: it is the alternative that was meant."""
+    """Return nothing if one alternative fits, else the deepest mismatch, which belongs to the intended alternative."""
     each = list(found)
     return "" if not all(each) else max(each, key=lambda sentence: sentence.partition(":")[0].count("."))

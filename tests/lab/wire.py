@@ -1,4 +1,4 @@
-"""The lab's side of one connection: HTTP/1.1 by hand, so that it can be broken anywhere."""
+"""The lab's side of a connection: HTTP/1.1 written by hand, so that any part of it can be broken."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from http import HTTPStatus
 from typing import Any
 
 TLS_GREETING = b"\x16"
-"""The first byte of a handshake; no HTTP method begins with it."""
+"""The first byte of a TLS handshake; no HTTP method begins with it."""
 
 NAMED = frozenset(HTTPStatus)
-"""The statuses that have a phrase."""
+"""The statuses with a reason phrase."""
 
 
 class Watched(asyncio.StreamReaderProtocol):
-    """Notes the moment the caller goes, even while nobody reads."""
+    """Records when the caller disconnects, even while nothing is read."""
 
     closed_at: float | None = None
 
     def note(self) -> None:
-        """The caller is gone now, if not before."""
+        """Record the disconnect unless it is recorded already."""
         if self.closed_at is None:
             self.closed_at = time.monotonic()
             self.left.set()
@@ -42,7 +42,7 @@ class Watched(asyncio.StreamReaderProtocol):
 
 
 class Line:
-    """A connection with one request read from it; every method does one visible thing to the caller."""
+    """A connection after reading one request; each method has one effect that the caller can see."""
 
     def __init__(self, writer: asyncio.StreamWriter, watched: Watched) -> None:
         self.writer, self.watched = writer, watched
@@ -53,20 +53,19 @@ class Line:
 
     @property
     def gone(self) -> bool:
-        """Whether the caller has closed its side."""
         return self.watched.left.is_set()
 
     def gone_away(self) -> None:
-        """Takes a failed write as the caller's going."""
+        """Treat a failed write as the caller's disconnect."""
         self.watched.note()
         self.keep = False
 
     def now(self) -> float:
-        """The lab's clock, seconds since the epoch."""
+        """Return the lab's clock in seconds since the epoch."""
         return time.time()
 
     async def wait(self, seconds: float) -> bool:
-        """Waits, and says whether the caller went meanwhile."""
+        """Wait, and return whether the caller disconnected meanwhile."""
         try:
             await asyncio.wait_for(self.watched.left.wait(), seconds)
         except TimeoutError:
@@ -74,18 +73,17 @@ class Line:
         return True
 
     async def hold(self) -> None:
-        """Keeps the line open until the caller goes."""
+        """Keep the connection open until the caller disconnects."""
         await self.watched.left.wait()
         self.close()
 
     async def send(self, data: bytes) -> None:
-        """Raw bytes."""
         self.writer.write(data)
         await self.writer.drain()
         self.sent += len(data)
 
     async def head(self, status: int, headers: Mapping[str, str]) -> None:
-        """The status line and headers."""
+        """Send the status line and headers."""
         reason = HTTPStatus(status).phrase if status in NAMED else "Unknown"
         date = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(self.now()))
         lines = [f"HTTP/1.1 {status} {reason}", f"date: {date}", *(f"{k}: {v}" for k, v in headers.items())]
@@ -96,7 +94,7 @@ class Line:
     async def reply(
         self, status: int, body: bytes, kind: str, headers: Mapping[str, str] | None = None, slow: float | None = None
     ) -> None:
-        """A whole response; `slow` sends its body byte by byte with that many seconds between."""
+        """Send a whole response; `slow` sends its body byte by byte with that many seconds in between."""
         fixed = {"content-type": kind, "content-length": str(len(body)), "x-request-id": "lab-request"}
         await self.head(status, {**fixed, **(headers or {})})
         if slow is None:
@@ -107,27 +105,26 @@ class Line:
             await asyncio.sleep(slow)
 
     async def start(self, status: int, kind: str) -> None:
-        """The head of a chunked response, once."""
+        """Send the head of a chunked response, once."""
         if not self.started:
             await self.head(status, {"content-type": kind, "transfer-encoding": "chunked"})
 
     async def chunk(self, data: bytes) -> None:
-        """A chunk of the body."""
         if self.gone:
             raise ConnectionResetError("the caller is gone")
         await self.send(b"%x\r\n%s\r\n" % (len(data), data))
 
     async def end(self) -> None:
-        """The orderly end of a chunked body."""
+        """Send the end of a chunked body."""
         await self.send(b"0\r\n\r\n")
 
     def close(self) -> None:
-        """Closes in order (FIN)."""
+        """Close the connection properly (FIN)."""
         self.keep = False
         self.writer.close()
 
     def reset(self) -> None:
-        """Closes with a reset (RST)."""
+        """Close the connection with a reset (RST)."""
         self.keep = False
         raw = self.writer.get_extra_info("socket")
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -135,9 +132,9 @@ class Line:
 
 
 async def read_request(reader: asyncio.StreamReader) -> tuple[str, str, dict[str, str], bytes] | None:
-    """Method, path, headers (lower case) and body of the next request; None when the caller is done.
+    """Read method, path, headers (lower case) and body of the next request; None at the end of the connection.
 
-    Raises `ConnectionAbortedError` for a caller that greets in TLS on a plain line.
+    Raise `ConnectionAbortedError` for a TLS handshake on a plain connection.
     """
     try:
         first = await reader.readexactly(1)
