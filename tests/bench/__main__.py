@@ -1,4 +1,7 @@
-"""`make bench`: every benchmark, a table each. Numbers of this machine at this moment; nothing here passes or fails."""
+"""`make bench`: run every benchmark and print a table each.
+
+The numbers hold for this machine and moment; none can fail.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +12,18 @@ from pathlib import Path
 
 
 def benchmarks() -> list[str]:
-    """The names of all there are: the files `bench_*.py` beside this one."""
+    """Return the names of all benchmarks: the files `bench_*.py` beside this one."""
     return sorted(path.stem.removeprefix("bench_") for path in Path(__file__).parent.glob("bench_*.py"))
 
 
 def main_of(name: str) -> Callable[[], None]:
-    """What prints that benchmark's table."""
+    """Return the function that prints that benchmark's table."""
     found: Callable[[], None] = import_module(f"tests.bench.bench_{name}").main
     return found
 
 
 def main() -> None:
-    """Runs those that were named, else all."""
+    """Run the named benchmarks, or all."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of: {', '.join(benchmarks())}; default all")
     wanted = parser.parse_args().names or benchmarks()

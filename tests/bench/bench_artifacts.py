@@ -1,7 +1,8 @@
-"""`python -m tests.bench.bench_artifacts`: files in and out of the program, kept in files and in a bucket on loopback.
+"""`python -m tests.bench.bench_artifacts`: upload and download of files, stored on disk and in a local bucket.
 
-The bucket's server is moto's in a process of its own, which is slower than any real one: so the processor seconds of
-this program say more than the throughput, and the server's ceiling stands beside it.
+The bucket's server is moto in a process of its own, which is slower than a real one: the CPU seconds of this program
+say
+more than the throughput, and the throughput of the server alone is shown beside it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ ROUNDS = 5
 
 @contextmanager
 def bucket_server() -> Iterator[str]:
-    """A server that speaks S3; its address."""
+    """Run a server that speaks S3 and yield its address."""
     port = free_port()
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     with started("S3", command, port, "none", dict(os.environ)):
@@ -42,7 +43,7 @@ def bucket_server() -> Iterator[str]:
 
 @contextmanager
 def program(folder: Path, settings: Mapping[str, str]) -> Iterator[Served]:
-    """A new installation that listens."""
+    """Serve a new installation."""
     inherited = {
         name: value for name, value in os.environ.items() if not name.startswith(("DJANGO", "ROUTING_ADMIN_", "LLM_"))
     }
@@ -55,7 +56,7 @@ def program(folder: Path, settings: Mapping[str, str]) -> Iterator[Served]:
 
 
 def upload(server: Served, data: bytes) -> str:
-    """Stores a file by a link of one use, which takes its bytes as they are; the artifact's reference."""
+    """Upload a file through a one-time link, which takes raw bytes, and return the artifact's reference."""
     offer = {"filename": "file.bin", "size": len(data)}
     made = json.loads(ask(server, "POST", "/api/v1/uploads", json.dumps(offer).encode()))
     path = made["uploadUrl"].partition("/api/v1/")[2]
@@ -64,7 +65,7 @@ def upload(server: Served, data: bytes) -> str:
 
 
 def ask(server: Served, method: str, path: str, body: bytes | None = None) -> bytes:
-    """The body of an answer that is fine."""
+    """Return the body of a successful answer."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port)
     headers = {"Authorization": f"Bearer {server.key}", "Content-Type": "application/json"}
     connection.request(method, path, body, headers)
@@ -76,7 +77,7 @@ def ask(server: Served, method: str, path: str, body: bytes | None = None) -> by
 
 
 def measure(server: Served) -> list[float]:
-    """MB/s of an upload and of a download, processor milliseconds of each MB, and the peak of memory in MB."""
+    """Return MB/s of upload and download, CPU milliseconds per MB, and peak memory in MB."""
     files = [uuid4().bytes * (SIZE // 16) for _ in range(ROUNDS)]
     upload(server, b"warm")
     server.forget_peak()
@@ -97,7 +98,7 @@ def measure(server: Served) -> list[float]:
 
 
 def ceiling(url: str) -> list[float]:
-    """The same of the bucket's server alone."""
+    """Measure the bucket's server alone."""
     os.environ.update(CREDENTIALS)
     store = S3Store("artifacts", config={"endpoint": url}, client_options={"allow_http": True})
     data, times = bytes(SIZE), []
@@ -109,7 +110,7 @@ def ceiling(url: str) -> list[float]:
 
 
 def main() -> None:
-    """Measures both stores, one after the other."""
+    """Measure both stores, one after the other."""
     rows: list[list[object]] = []
     with tempfile.TemporaryDirectory() as folder:
         with program(Path(folder) / "files", {}) as server:

@@ -1,7 +1,7 @@
-"""`python -m tests.bench.bench_content`: deciding, detecting, and putting a large file into a request body.
+"""`python -m tests.bench.bench_content`: delivery decisions, type detection, and a large file in a request body.
 
-Time and memory of a body are measured in a process of its own, against the floor: read the file, encode it, write it.
-Memory is the peak of resident memory over what the process had before, as the kernel counts it.
+Time and memory of a body are measured in a process of its own and compared with the minimum: read, encode, write the
+file. Memory is the kernel's peak of resident memory above that of the idle process.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def resident(field: str) -> float:
-    """Of this process in MiB: `VmRSS` now, `VmHWM` the most so far."""
+    """Return this process's memory in MiB: `VmRSS` now, `VmHWM` at its peak."""
     found = re.search(rf"^{field}:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
     return int(found[1]) / 1024 if found else float("nan")
 
 
 def in_this_process(way: str, size: int) -> dict[str, float]:
-    """Milliseconds (median) and MiB over the baseline of one way with a file of so many MiB."""
+    """Return the median milliseconds and the MiB above the baseline for a file of `size` MiB."""
     with tempfile.TemporaryDirectory() as folder:
         work = {"floor": floor, "json": plain_json, "ours": ours}[way](Path(folder), size * MIB)
         before = resident("VmRSS")
@@ -50,7 +50,7 @@ def in_this_process(way: str, size: int) -> dict[str, float]:
 
 
 def a_file(folder: Path, size: int) -> Path:
-    """A file of that many bytes that nothing compresses, written block by block, so that it is never in memory."""
+    """Write an incompressible file of that many bytes, block by block so that it is never in memory."""
     path = folder / "media.png"
     block = bytes((n * 193 + n // 7) % 256 for n in range(64 * 1024))
     with path.open("wb") as file:
@@ -61,7 +61,6 @@ def a_file(folder: Path, size: int) -> Path:
 
 
 def floor(folder: Path, size: int) -> Callable[[], None]:
-    """Read, encode, write."""
     import pybase64
 
     source, goal = a_file(folder, size), folder / "body"
@@ -74,7 +73,7 @@ def floor(folder: Path, size: int) -> Callable[[], None]:
 
 
 def plain_json(folder: Path, size: int) -> Callable[[], None]:
-    """As it is written without thinking of it."""
+    """Encode with the plain `json` module."""
     source, goal = a_file(folder, size), folder / "body"
 
     def run() -> None:
@@ -88,7 +87,7 @@ def plain_json(folder: Path, size: int) -> Callable[[], None]:
 
 
 def ours(folder: Path, size: int) -> Callable[[], None]:
-    """From the store through the delivery decision into the blocks that the client sends."""
+    """Return the product's path: from the store through the delivery decision to the blocks the client sends."""
     from artifacts.storage.files import FileStore
     from capabilities.core.delivery.model_endpoint import Prepared, prepare
     from capabilities.core.message import Blob, ChatRequest, FilePart, Message, Role, TextPart
@@ -111,29 +110,28 @@ def ours(folder: Path, size: int) -> Callable[[], None]:
             for block in request_blocks(made.request.pieces()):
                 file.write(block)
 
-    store.verify(kept.sha256)  # the first time every byte is hashed; it is the times after that which are many
+    store.verify(kept.sha256)  # the first call hashes every byte; only later calls are measured
     return run
 
 
 @dataclass(frozen=True)
 class Bytes:
-    """A file's content: its bytes alone."""
+    """A file's content without text or other formats."""
 
     bytes: Any
 
     def blob(self) -> Any:
-        """The bytes."""
         return self.bytes
 
     def text(self) -> None:
-        """No words."""
+        """Return None: it has no text."""
 
     def convert(self, target: object) -> None:
-        """No other form."""
+        """Return None: it has no other format."""
 
 
 def reader_of_everything() -> tuple[Any, Any]:
-    """An endpoint that takes every kind of file at any size, and the words for descriptions."""
+    """Return an endpoint that takes every kind of file of any size, and the texts for descriptions."""
     from capabilities.core.delivery.adaptation import TextStyle
     from capabilities.core.delivery.model_endpoint import model_endpoint
     from capabilities.core.vocabulary import Capabilities
@@ -146,7 +144,7 @@ def reader_of_everything() -> tuple[Any, Any]:
 
 
 def bodies() -> None:
-    """The table of bodies: each cell in a process of its own."""
+    """Print the table of bodies; each cell is measured in a process of its own."""
     rows: list[list[object]] = []
     for size in SIZES:
         found = {way: elsewhere(way, size) for way in WAYS}
@@ -157,14 +155,14 @@ def bodies() -> None:
 
 
 def elsewhere(way: str, size: int) -> dict[str, float]:
-    """`in_this_process`, in another one."""
+    """Run `in_this_process` in another process."""
     command = [sys.executable, "-m", "tests.bench.bench_content", "--one", way, str(size)]
     found: dict[str, float] = json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
     return found
 
 
 def decisions() -> None:
-    """The table of decisions, microseconds each: what one file costs before any byte of it is read."""
+    """Print the table of decisions: microseconds per file before any byte of it is read."""
     from capabilities.core.delivery.adaptation import TextStyle, adapt
     from capabilities.core.delivery.decision import decide
     from capabilities.core.delivery.model_endpoint import model_endpoint
@@ -192,7 +190,7 @@ def decisions() -> None:
 
 
 def detections() -> None:
-    """The table of detections: every sample of the tests, the dearest ten by name."""
+    """Print the table of type detection: all samples of the tests, and the ten slowest by name."""
     sys.path.insert(0, str(Path(__file__).parent.parent / "artifacts"))
     from samples import SAMPLES
 
@@ -210,7 +208,6 @@ def detections() -> None:
 
 
 def main() -> None:
-    """Prints the tables."""
     decisions()
     detections()
     bodies()

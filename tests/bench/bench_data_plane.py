@@ -1,9 +1,11 @@
 """`python -m tests.bench.bench_data_plane`: `/v1` beside a lean Django proxy and the upstream itself, in one run.
 
-Everything is on here: keys, adaptation, fallback, journal. The yardstick (`lean_proxy.py`) passes on and does nothing
-else. Rounds are interleaved, so that what else the machine does falls on all of them; CPU is user and system time of
-the processes that serve, read from the system. Ratios of one run mean something, numbers of other machines do not.
-`BENCH_ROUNDS`, `BENCH_SECONDS` and `BENCH_CALLS` make it shorter or longer: as it stands it takes under four minutes.
+Everything is enabled: keys, adaptation, fallback, request log. The baseline (`lean_proxy.py`) only forwards. Rounds
+are
+interleaved, so that other load on the machine affects all of them; CPU is user and system time of the serving
+processes.
+Ratios within one run are comparable, absolute numbers of other machines are not. `BENCH_ROUNDS`, `BENCH_SECONDS` and
+`BENCH_CALLS` change the duration; the default takes less than four minutes.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ MB = 1_000_000
 
 @dataclass
 class Target:
-    """Who is called, and what each measurement gave, round by round."""
+    """A server under test, and its measurements by round."""
 
     served: Served
     path: Callable[[str], str]
@@ -45,21 +47,20 @@ class Target:
     found: dict[str, list[float]] = field(default_factory=dict)
 
     def request(self, word: str, **more: Any) -> bytes:
-        """A chat request that ends at what the upstream does for that word."""
+        """Return a chat request that ends at what the upstream plays for that word."""
         body = {"model": self.model(word), "messages": [{"role": "user", "content": "hello"}], **more}
         return request_bytes(self.served.port, self.path(word), json.dumps(body).encode(), self.served.key)
 
     def note(self, name: str, value: float) -> None:
-        """One round's value."""
         self.found.setdefault(name, []).append(value)
 
     def get(self, name: str) -> float:
-        """The median of the rounds; not a number where it was not measured."""
+        """Return the median of the rounds, NaN if it was not measured."""
         return statistics.median(self.found.get(name, [float("nan")]))
 
 
 def picture(size: int) -> dict[str, Any]:
-    """A message with an image of so many bytes that no compression shortens."""
+    """Return a message with an incompressible image of `size` bytes."""
     head = b"IHDR" + struct.pack(">IIBBBBB", 1000, 1000, 8, 2, 0, 0, 0)
     data = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + head + struct.pack(">I", zlib.crc32(head)) + os.urandom(size)
     url = "data:image/png;base64," + base64.b64encode(data).decode()
@@ -68,7 +69,7 @@ def picture(size: int) -> dict[str, Any]:
 
 
 async def small(target: Target, in_flight: int, name: str = "") -> None:
-    """Small calls, each caller asking again at once."""
+    """Send small calls; each caller repeats at once."""
     cpu = target.served.cpu_seconds()
     taken = await closed_loop(target.served.port, target.request("plain"), in_flight, SECONDS)
     target.note(f"rate {name or in_flight}", len(taken) / SECONDS)
@@ -76,7 +77,7 @@ async def small(target: Target, in_flight: int, name: str = "") -> None:
 
 
 async def steady(target: Target) -> None:
-    """Fifty small calls a second."""
+    """Send fifty small calls per second."""
     cpu = target.served.cpu_seconds()
     taken = await open_loop(target.served.port, target.request("plain"), 50, SECONDS)
     target.note("median 50/s", statistics.median(taken))
@@ -85,7 +86,7 @@ async def steady(target: Target) -> None:
 
 
 async def streams(target: Target) -> None:
-    """Streams whose chunks all come at once, eight at a time; then as many whose chunks come one by one."""
+    """Call streams whose chunks arrive at once, eight at a time; then as many whose chunks arrive one by one."""
     taken = await closed_loop(target.served.port, target.request("stream", stream=True), 8, SECONDS)
     target.note("streams", len(taken) / SECONDS)
     cpu = target.served.cpu_seconds()
@@ -94,7 +95,7 @@ async def streams(target: Target) -> None:
 
 
 async def images(target: Target, megabytes: int, body: dict[str, Any]) -> None:
-    """Calls with one picture, two in flight."""
+    """Send calls with one image, two in flight."""
     idle = target.served.memory_mb()
     target.served.forget_peak()
     cpu = target.served.cpu_seconds()
@@ -105,9 +106,9 @@ async def images(target: Target, megabytes: int, body: dict[str, Any]) -> None:
 
 
 async def failover(target: Target, number: int) -> None:
-    """Calls one by one whose first candidate fails at once, each beside one whose first candidate answers.
+    """Measure calls whose first candidate fails at once, each beside a call whose first candidate answers.
 
-    Each route is asked once before: its plan is decided then. No provider fails thrice, after which it is left alone.
+    Each route is called once before, which plans it. No provider fails three times, which would start a cooldown.
     """
     connection = await connect(target.served.port)
 
@@ -127,7 +128,7 @@ async def failover(target: Target, number: int) -> None:
 
 
 async def measure(targets: list[Target]) -> None:
-    """All measurements, each in turn on everybody, round by round."""
+    """Take all measurements on all targets in turn, round by round."""
     ten, one = picture(10 * MB), picture(1 * MB)
     for target in targets:
         target.note("idle", target.served.memory_mb())
@@ -149,8 +150,8 @@ async def measure(targets: list[Target]) -> None:
 
 
 async def compare_workers(one: Target, two: Target) -> None:
-    """What a small call costs one worker and two, in turn."""
-    await closed_loop(two.served.port, two.request("plain"), 16, 2)  # both workers are there
+    """Measure the CPU of a small call with one and with two workers, in turn."""
+    await closed_loop(two.served.port, two.request("plain"), 16, 2)  # until both workers have started
     for _ in range(ROUNDS):
         for target in (one, two):
             await small(target, 16, "workers")
@@ -158,7 +159,7 @@ async def compare_workers(one: Target, two: Target) -> None:
 
 
 async def last(target: Target) -> int:
-    """Many calls to a new server, and what they leave in memory; then so many a second. How many were answered."""
+    """Send many calls to a new server and record their memory, then a fixed rate; return the number answered."""
     answered = len(await closed_loop(target.served.port, target.request("plain"), 16, 0.5))
     idle, until = target.served.memory_mb(), answered + CALLS
     while answered < until:
@@ -170,18 +171,18 @@ async def last(target: Target) -> int:
 
 
 def rows_in_log(folder: Path) -> int:
-    """How many requests the log of an installation has."""
+    """Return the number of requests in an installation's log."""
     return int(read_log(folder, "select count(*) from routing_admin_requestlog")[0][0])
 
 
 def measure_workers(to: Served, folder: Path, own: Target) -> None:
-    """One worker beside two."""
+    """Compare one worker with two."""
     with ours(to, folder, workers=2) as served:
         asyncio.run(compare_workers(own, own_target(served)))
 
 
 def measure_lasting(to: Served, folder: Path, own: Target) -> None:
-    """Memory after many calls, and the log after SIGTERM, of a server that did nothing else."""
+    """Measure memory after many calls, and the log after SIGTERM, of a server without other load."""
     with ours(to, folder) as served:
         target, before = own_target(served), rows_in_log(folder)
         answered = asyncio.run(last(target))
@@ -191,7 +192,7 @@ def measure_lasting(to: Served, folder: Path, own: Target) -> None:
 
 
 def measure_kills(to: Served, folder: Path, own: Target) -> None:
-    """What the log lacks of servers that are killed under load."""
+    """Measure what is missing in the log of servers that are killed under load."""
     environment, key = install(to, folder)
     ages = []
     for number in range(KILLS):
@@ -205,7 +206,7 @@ def measure_kills(to: Served, folder: Path, own: Target) -> None:
 
 @contextmanager
 def everybody(folder: Path) -> Iterator[list[Target]]:
-    """The upstream, the yardstick and ours, each ready."""
+    """Start the upstream, the baseline and our server."""
     with ExitStack() as stack:
         to = stack.enter_context(upstream())
         lean = stack.enter_context(lean_proxy(to))
@@ -218,17 +219,17 @@ def everybody(folder: Path) -> Iterator[list[Target]]:
 
 
 def own_target(served: Served) -> Target:
-    """Ours, at one address for all that the upstream does."""
+    """Return our server, with one address for everything the upstream plays."""
     return Target(served, lambda word: "/v1/chat/completions", model_of)
 
 
 def model_of(word: str) -> str:
-    """The model by which ours is asked for what the upstream does for a word."""
+    """Return the model that makes our server reach what the upstream plays for a word."""
     return f"task:{word}" if word.startswith("failover") else f"{word}/{NAME}"
 
 
 def main() -> None:
-    """Prints the table: everybody's median, ours compared with the yardstick, and what is wanted."""
+    """Print the medians of all targets, ours compared with the baseline, and the goal."""
     logging.disable(logging.CRITICAL)
     with tempfile.TemporaryDirectory(prefix="routing-admin-bench-") as name, everybody(folder := Path(name)) as targets:
         for target in targets:

@@ -1,6 +1,6 @@
-"""`python -m tests.bench.bench_fallback`: from failure to the next dispatch, and what our way adds to a direct call.
+"""`python -m tests.bench.bench_fallback`: time from a failure to the next candidate, and overhead over a direct call.
 
-Over real sockets against the fault lab, one after the other, on this machine: medians and 99th percentiles.
+Sequential calls over real sockets against the fault lab on this machine: medians and 99th percentiles.
 """
 
 from __future__ import annotations
@@ -26,28 +26,25 @@ CALLS = 300
 
 @dataclass(frozen=True)
 class Measured:
-    """Milliseconds, measured one after the other."""
+    """Milliseconds of sequential measurements."""
 
     name: str
     values: list[float]
 
     @property
     def median(self) -> float:
-        """The middle value."""
         return statistics.median(self.values)
 
     @property
     def p99(self) -> float:
-        """The value that one in a hundred exceeds."""
         return statistics.quantiles(self.values, n=100)[98]
 
     def line(self) -> str:
-        """One row of the table."""
         return f"{self.name:<52} {self.median:>10.2f} {self.p99:>10.2f}"
 
 
 async def failover(lab: Lab, upstream: Upstream, scenario: str, *, stream: bool, calls: int) -> Measured:
-    """From the end of the failing answer to the arrival of the next candidate's request."""
+    """Measure from the end of the failing answer to the arrival of the next candidate's request."""
     urls = {"bad": lab.url("openai", "bad"), "good": lab.url("openai", "good")}
     chain = (PlannedCandidate(0, "bad", f"fault:{scenario}"), PlannedCandidate(1, "good", "lab-model"))
     values = []
@@ -60,7 +57,7 @@ async def failover(lab: Lab, upstream: Upstream, scenario: str, *, stream: bool,
 
 
 async def ours(lab: Lab, upstream: Upstream, calls: int) -> Measured:
-    """A healthy call through plan, run and upstream."""
+    """Measure a healthy call through plan, run and upstream."""
     journey = Journey({"up": lab.url("openai", "up")}, protocol("openai"), upstream=upstream, keep=True)
     return Measured("a healthy call through the run (ms)", [await _timed(journey.run(*UP)) for _ in range(calls)])
 
@@ -69,7 +66,7 @@ UP = (PlannedCandidate(0, "up", "lab-model"),)
 
 
 async def direct(lab: Lab, calls: int) -> Measured:
-    """The same bytes sent with a plain client."""
+    """Measure the same bytes sent with a plain client."""
     target = Target("up", lab.url("openai", "up"), "lab-model", "sk-secret-key-1234567890")
     request = protocol("openai").encode(HELLO, target, stream=False)
     async with httpx.AsyncClient(trust_env=False) as client:
@@ -88,7 +85,7 @@ async def _timed(work: Awaitable[object]) -> float:
 
 
 async def measure(calls: int = CALLS) -> list[Measured]:
-    """Every row of the table."""
+    """Return every row of the table."""
     upstream = Upstream(OriginPolicy(everything=True))
     with Lab() as lab:
         await ours(lab, upstream, 20)
@@ -104,8 +101,7 @@ async def measure(calls: int = CALLS) -> list[Measured]:
 
 
 def main() -> None:
-    """Prints the table."""
-    logging.getLogger("routing_admin.routing").setLevel(logging.ERROR)  # one line a switch would bury the table
+    logging.getLogger("routing_admin.routing").setLevel(logging.ERROR)  # one line per fallback would bury the table
     rows = asyncio.run(measure())
     print(f"{'':<52} {'median':>10} {'p99':>10}")
     for row in rows:

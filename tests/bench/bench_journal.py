@@ -1,7 +1,7 @@
-"""`python -m tests.bench.bench_journal`: the processor's time that logging a request costs, on the loop and behind it.
+"""`python -m tests.bench.bench_journal`: CPU time of logging a request, on the event loop and in the writer.
 
-Entries go through a recorder into a journal of their own, which writes them into a temporary data directory in batches
-as large as those of a busy process.
+Entries go through a recorder into a separate journal, which writes them into a temporary data directory in batches as
+large as those of a busy process.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MICROSECONDS = 1_000_000
 
 @dataclass(frozen=True)
 class Call:
-    """What a call tells the log: its plan, its attempts, and what each candidate was sent."""
+    """What a call gives the log: its plan, its attempts, and what was sent to each candidate."""
 
     name: str
     plan: Plan
@@ -37,7 +37,6 @@ class Call:
 
 
 def main() -> None:
-    """Prints the table."""
     with tempfile.TemporaryDirectory(prefix="routing-admin-bench-") as folder:
         begin(Path(folder))
         show(
@@ -48,7 +47,7 @@ def main() -> None:
 
 
 def calls() -> list[Call]:
-    """The calls that are measured: the plainest, and one that went through three candidates with files."""
+    """Return the calls measured: the simplest, and one that went through three candidates with files."""
     from routing_admin.core.fallback.chain import Attempt, Plan, PlannedCandidate, Try
 
     tries = (Try(1.25, 210.5, "http_503", 503),)
@@ -65,7 +64,7 @@ def calls() -> list[Call]:
 
 
 def sent(files: int) -> Prepared:
-    """What a candidate without eyes was sent of so many pictures."""
+    """Return what a candidate that reads no images was sent for `files` images."""
     from capabilities.core.delivery.adaptation import PartDelivery
     from capabilities.core.delivery.decision import Delivery, Outcome
     from capabilities.core.delivery.model_endpoint import Prepared
@@ -81,7 +80,7 @@ def sent(files: int) -> Prepared:
 
 
 def line_of(call: Call) -> list[object]:
-    """The measured row of one kind of call."""
+    """Return the row of one kind of call."""
     from routing_admin.platform.server.request_id import new_id
     from routing_admin.request_log.journal import Journal
 
@@ -96,7 +95,7 @@ def line_of(call: Call) -> list[object]:
 
 
 def record(journal: Journal, call: Call, ids: Sequence[str]) -> None:
-    """A batch of requests, each from its beginning to its end, as the gateway tells of them."""
+    """Record a batch of requests from start to end, as the gateway does."""
     from capabilities.core.wire import Usage
     from routing_admin.request_log.recorder import RequestRecorder
 
@@ -109,7 +108,7 @@ def record(journal: Journal, call: Call, ids: Sequence[str]) -> None:
 
 
 def cpu(work: Callable[[], object]) -> float:
-    """Microseconds of the processor that one entry of a batch takes in this thread."""
+    """Return the CPU microseconds per entry that a batch takes in this thread."""
     began = time.thread_time()
     work()
     return (time.thread_time() - began) * MICROSECONDS / BATCH

@@ -1,8 +1,8 @@
-"""`python -m tests.bench.bench_pages [--rows N]`: the processor's time per page of a large installation.
+"""`python -m tests.bench.bench_pages [--rows N]`: CPU time per page of a large installation.
 
 200 model services of 20 providers, 100 task routes, 10,000 artifacts and a million logged requests in a temporary data
-directory, or in the empty PostgreSQL that DATABASE_URL names; every page of the side navigation and a few behind them,
-called through the whole stack of middleware. Threads count, too: what a page does elsewhere is not free.
+directory, or in the empty PostgreSQL database that DATABASE_URL names; every page of the navigation and a few others,
+called through all middleware. CPU time of other threads is included.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from tests.bench.table import median, milliseconds, p95, show
 PROVIDERS, MODELS, ROUTES, ARTIFACTS, ROWS = 20, 10, 100, 10_000, 1_000_000
 ROUNDS = 15
 WANTED, WANTED_OF_A_FILTER = 30, 50
-"""Milliseconds of the processor that a page should stay under; a request log with a filter, and what sums up usage."""
+"""Goals in CPU milliseconds per page; the second applies to a filtered request log and to usage totals."""
 
 FILTERS = (
     *("status:error", "status:fallback", "status:429", "status:201", "status:no_such_outcome"),
     *("task:task5", "task:task5 since:1h", "agent:agent1", "surface:none", "model:model3", "req_0"),
     *("provider:provider3", "provider:provider3 task:task5", "provider:provider3 model:model4"),
 )
-"""Searches that find much, little and nothing."""
+"""Searches with many, few and no results."""
 
 FAILS_EVERY, FALLS_BACK_EVERY = 23, 11
 FAILED, SECOND = f"i % {FAILS_EVERY} = 0", f"i % {FALLS_BACK_EVERY} = 0"
@@ -39,7 +39,7 @@ MONTH = 30 * 86_400
 
 
 def main(rows: int = ROWS) -> None:
-    """Fills the installation and prints the table."""
+    """Fill the installation and print the table."""
     with tempfile.TemporaryDirectory(prefix="routing-admin-bench-") as folder:
         begin(Path(folder))
         began = time.perf_counter()
@@ -52,7 +52,7 @@ def main(rows: int = ROWS) -> None:
 
 
 def begin(folder: Path) -> None:
-    """Django with this data directory, empty tables and the demo."""
+    """Set up Django with this data directory, empty tables and the demo."""
     for name in [name for name in os.environ if name.startswith(("ROUTING_ADMIN_", "LLM_"))]:
         del os.environ[name]
     os.environ |= {"ROUTING_ADMIN_DATA_DIR": str(folder), "DJANGO_SETTINGS_MODULE": "routing_admin.settings"}
@@ -67,7 +67,7 @@ def begin(folder: Path) -> None:
 
 
 def fill(rows: int) -> None:
-    """Everything there is much of."""
+    """Add all rows."""
     from django.db import connections
     from django.utils import timezone
 
@@ -86,7 +86,7 @@ def fill(rows: int) -> None:
 
 
 def configuration() -> None:
-    """The services and routes, as one revision."""
+    """Add the services and routes as one revision."""
     from capabilities.acts import SYSTEM, AuditedAction
     from capabilities.core.vocabulary import Capabilities
     from routing_admin.configuration import rows
@@ -124,7 +124,7 @@ def configuration() -> None:
 
 
 def artifacts() -> None:
-    """Rows of artifacts that share one file's bytes."""
+    """Add artifacts that share one file's bytes."""
     from django.utils import timezone
 
     from artifacts.models import Artifact
@@ -143,7 +143,7 @@ def artifacts() -> None:
 
 
 def large_text() -> str:
-    """An 8 MB table, stored."""
+    """Store a table of 8 MB and return its reference."""
     from artifacts.library import store_bytes
     from capabilities.acts import SYSTEM
 
@@ -152,31 +152,31 @@ def large_text() -> str:
 
 
 def on_postgresql() -> bool:
-    """Whether DATABASE_URL names a PostgreSQL."""
+    """Return whether DATABASE_URL names PostgreSQL."""
     return os.environ.get("DATABASE_URL", "").startswith("postgres")
 
 
 def request_id() -> str:
-    """The id of row i."""
+    """Return SQL for the id of row i."""
     return "'req_' || lpad(to_hex(i), 24, '0')" if on_postgresql() else "printf('req_%024x', i)"
 
 
 def moment(rows: int) -> str:
-    """The time of row i, spread over the last thirty days, as Django writes it."""
+    """Return SQL for the time of row i, spread over the last thirty days, in Django's format."""
     if on_postgresql():
         return f"now() - (({rows} - i) * {MONTH}.0 / {rows}) * interval '1 second'"
     return f"strftime('%Y-%m-%d %H:%M:%f000', 'now', '-' || (({rows} - i) * {MONTH}.0 / {rows}) || ' seconds')"
 
 
 def chain(*codes: str) -> str:
-    """The chips of a list's line, as a SQL literal."""
+    """Return the chips of a row of the list as a SQL literal."""
     tones = {"200": "ok", "429": "warn", "503": "bad"}
     chips = [{"name": f"provider{at}/model{at}", "code": code, "tone": tones[code]} for at, code in enumerate(codes)]
     return f"'{json.dumps(chips)}'" + ("::jsonb" if on_postgresql() else "")
 
 
 def requests(cursor: Any, rows: int) -> None:
-    """Rows of the request log over the last thirty days, some failed, some answered by the second candidate."""
+    """Insert requests of the last thirty days, some failed, some answered by the second candidate."""
     from routing_admin.models import RequestLog
 
     said = {
@@ -205,7 +205,7 @@ def requests(cursor: Any, rows: int) -> None:
 
 
 def attempts(cursor: Any, rows: int) -> None:
-    """The first attempt of every request, and the second of those that went on."""
+    """Insert the first attempt of every request, and the second of those that fell back."""
     from routing_admin.models import AttemptLog
 
     said = {
@@ -232,11 +232,11 @@ SPANS_ON_POSTGRESQL = (
     ("d", "date_trunc('day', started_at)", "now() - interval '40 days'"),
     ("h", "date_trunc('hour', started_at)", "now() - interval '7 days'"),
 )
-"""What is summed up: its sign, when it began, and since when."""
+"""Roll-ups: their mark, the start of a period, and the first period."""
 
 
 def sums(cursor: Any) -> None:
-    """The days of a month and the hours of a week, as the journal adds them up; half of the requests have a price."""
+    """Insert daily roll-ups of a month and hourly ones of a week; half of the requests have a price."""
     names = "agent, task_type, provider, model"
     counted = (
         "COUNT(*), COUNT(*) FILTER (WHERE outcome != 'ok'), COUNT(*) FILTER (WHERE fell_back), 0, "
@@ -257,7 +257,7 @@ def sums(cursor: Any) -> None:
 
 
 def insert(cursor: Any, model: Any, said: Mapping[str, str], rows: int, where: str = "TRUE") -> None:
-    """As many rows in one statement: columns as said, others their default."""
+    """Insert all rows in one statement; columns that are not given get their default."""
     columns: dict[str, str] = {}
     for field in model._meta.concrete_fields:
         if field.name in said:
@@ -272,7 +272,7 @@ def insert(cursor: Any, model: Any, said: Mapping[str, str], rows: int, where: s
 
 
 def literal(field: Any) -> str:
-    """A column's default as SQL."""
+    """Return a field's default as SQL."""
     value = field.get_default()
     if value is None:
         return "NULL" if field.null else "''"
@@ -282,7 +282,7 @@ def literal(field: Any) -> str:
 
 
 def administrator() -> Any:
-    """A client that is signed in."""
+    """Return a signed-in client."""
     from django.conf import settings
     from django.contrib.auth.models import User
     from django.test import Client
@@ -294,7 +294,7 @@ def administrator() -> Any:
 
 
 def pages() -> Iterator[tuple[str, str]]:
-    """Name and address of every page that is there: of the navigation, and the most looked at behind it."""
+    """Yield name and address of every page of the navigation, and of frequent pages beyond it."""
     from django.urls import NoReverseMatch, reverse
 
     from artifacts.models import Artifact
@@ -326,7 +326,7 @@ def pages() -> Iterator[tuple[str, str]]:
 
 
 def timed(client: Any, name: str, url: str) -> list[object] | None:
-    """The line of one page; None, with a word on stderr, when it does not open."""
+    """Return the row of one page; None, with a message on stderr, if it fails."""
     from django.db import connections
     from django.test.utils import CaptureQueriesContext
 

@@ -1,7 +1,7 @@
-"""`python -m tests.bench.bench_passages`: how many files one act passes through, and how often it moves between them.
+"""`python -m tests.bench.bench_passages`: how many files an action runs through, and how often it moves between them.
 
-A move is a call from one file of ours into another; what Django and libraries do in between is not counted. Few files
-and few moves are what a person follows who reads how something is done.
+A move is a call from one of our files into another; Django and libraries in between do not count. A reader who follows
+the code of an action benefits from few files and few moves.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ OURS = tuple(f"{ROOT / app}/" for app in ("capabilities", "artifacts", "routing_
 
 
 class Passage:
-    """The files an act passes through; `moves` counts calls from one of them into another."""
+    """The files an action runs through; `moves` counts calls from one of them into another."""
 
     def __init__(self) -> None:
         self.files: set[str] = set()
         self.moves = 0
 
     def watch(self, act: Callable[[], Any]) -> Any:
-        """What the act returns, every call in any thread noted meanwhile."""
+        """Run the action and return its result, recording every call in any thread."""
         threading.setprofile(self._note)
         sys.setprofile(self._note)
         try:
@@ -57,7 +57,7 @@ def _ours(frame: FrameType) -> str:
 
 
 def acts() -> dict[str, Callable[[], Any]]:
-    """What is measured: an act's name, and how it is done."""
+    """Return the actions measured, by name."""
     from django.core.files.uploadedfile import SimpleUploadedFile
     from django.test import Client
 
@@ -81,7 +81,7 @@ def acts() -> dict[str, Callable[[], Any]]:
 
 
 def _fields(page: str) -> dict[str, list[str]]:
-    """Every field of the page with its values, as a browser would send them."""
+    """Return every field of the page with its values, as a browser would send them."""
     found: dict[str, list[str]] = {}
     for tag in re.findall(r"<input\b[^>]*>", page):
         if not re.search(r'type="(checkbox|radio)"', tag) or " checked" in tag:
@@ -99,7 +99,7 @@ def _note_field(found: dict[str, list[str]], tag: str, holder: str) -> None:
 
 
 def main() -> None:
-    """Does each act once to warm up and once watched; prints the table."""
+    """Run each action once to warm up and once recorded, then print the table."""
     with tempfile.TemporaryDirectory(prefix="routing-admin-bench-") as folder:
         begin(Path(folder))
         rows = []

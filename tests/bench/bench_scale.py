@@ -1,7 +1,7 @@
-"""`python -m tests.bench scale`: what each step of docs/scale.md carries, every engine really running.
+"""`python -m tests.bench scale`: the load that each step of docs/scale.md carries, on real engines.
 
-Callers, the upstream and the engines share the machine with what is measured; what one core of the program carries is
-told by its processor's time. `BENCH_ROUNDS` and `BENCH_SECONDS` make it shorter or longer, `BENCH_LOG_ROWS` the log.
+Callers, the upstream and the engines share the machine with the program; its CPU time shows what one core carries.
+`BENCH_ROUNDS` and `BENCH_SECONDS` change the duration, `BENCH_LOG_ROWS` the size of the log.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ http {{
 
 @dataclass(frozen=True)
 class Step:
-    """One way to serve: its name, what serves, where it is called, and the keys of an agent without and with limits."""
+    """A way to serve: its name, its processes, its address, and the keys of an agent without and with limits."""
 
     name: str
     serving: Sequence[Served]
@@ -62,7 +62,7 @@ class Step:
     keys: tuple[str, str]
 
     async def measure(self) -> list[object]:
-        """The line of the table: calls a second, milliseconds of the processor for each, and of one core so many."""
+        """Return the table's row: calls per second, CPU milliseconds per call, calls per second of one core."""
         line: list[object] = [self.name]
         for key in self.keys:
             body = json.dumps({"model": f"plain/{NAME}", "messages": [{"role": "user", "content": "hello"}]}).encode()
@@ -82,7 +82,7 @@ class Step:
         return sum(each.cpu_seconds() for each in self.serving)
 
     async def _warm(self, request: bytes) -> None:
-        """Until every process knows the key and holds a share of what is limited."""
+        """Call until every process knows the key and has a share of the limits."""
         for _ in range(8 * len(self.serving)):
             connection = await connect(self.port)
             for _ in range(4):
@@ -91,7 +91,7 @@ class Step:
 
 
 def main() -> None:
-    """Prints both tables; a step whose engine is not installed is left out, and named."""
+    """Print both tables; a step whose engine is not installed is skipped with a message."""
     with tempfile.TemporaryDirectory(prefix="routing-admin-bench-") as name, ExitStack() as stack:
         folder = Path(name)
         os.chmod(folder, 0o711)
@@ -108,7 +108,7 @@ def main() -> None:
 
 
 def steps(to: Served, folder: Path, cluster: Cluster | None, has_redis: bool) -> Iterator[Step]:
-    """Each step, while it is served."""
+    """Yield each step while it is served."""
     environment, keys = installed(to, folder / "sqlite", {})
     for workers in (1, 2):
         with machines([environment], workers) as (serving, port):
@@ -132,14 +132,14 @@ def steps(to: Served, folder: Path, cluster: Cluster | None, has_redis: bool) ->
 
 
 def installed(to: Served, folder: Path, engines: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, str]]:
-    """An installation on those engines, and the keys of two agents, the second of which is limited."""
+    """Set up an installation on those engines; return its environment and two agents' keys, the second limited."""
     environment, key = install(to, folder, engines)
     manage(environment, "shell", "-c", LIMITS)
     return environment, (key, manage(environment, "issue_agent_key", LIMITED))
 
 
 def sibling_of(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """The same installation on another machine: the same secrets, a data directory of its own."""
+    """Return the environment of the same installation on another machine: same secrets, separate data directory."""
     folder.mkdir()
     first = Path(environment["ROUTING_ADMIN_DATA_DIR"])
     return dict(environment) | {
@@ -151,7 +151,7 @@ def sibling_of(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
 
 @contextmanager
 def machines(environments: Sequence[dict[str, str]], workers: int) -> Iterator[tuple[list[Served], int]]:
-    """A process of ours in each of these, and the port of the first."""
+    """Start a process in each environment and yield them with the port of the first."""
     with ExitStack() as stack:
         serving = [stack.enter_context(serve(each, "", workers)) for each in environments]
         yield serving, serving[0].port
@@ -159,7 +159,7 @@ def machines(environments: Sequence[dict[str, str]], workers: int) -> Iterator[t
 
 @contextmanager
 def balancer(folder: Path, ports: Sequence[int]) -> Iterator[int]:
-    """Nginx before those ports; its port."""
+    """Run nginx before those ports and yield its port."""
     port, file = free_port(), folder / "nginx.conf"
     servers = " ".join(f"server 127.0.0.1:{each};" for each in ports)
     file.write_text(NGINX.format(folder=folder, servers=servers, port=port))
@@ -175,7 +175,7 @@ def balancer(folder: Path, ports: Sequence[int]) -> Iterator[int]:
 
 
 def engine(name: str, start: Callable[[], Cluster]) -> Cluster | None:
-    """What was started; None, with a word, where it is not installed."""
+    """Start the engine; return None, with a message, if it is not installed."""
     try:
         return start()
     except LookupError:
@@ -183,12 +183,12 @@ def engine(name: str, start: Callable[[], Cluster]) -> Cluster | None:
 
 
 def absent(name: str) -> None:
-    """Says that it is not installed."""
+    """Report that an engine is not installed."""
     print(f"{name} is not installed: its steps are left out.", file=sys.stderr)
 
 
 def log_line(name: str, engines: Mapping[str, str], folder: Path) -> list[object]:
-    """How fast, how dear and how large the log is there."""
+    """Return the log's rows per second, CPU time and size on those engines."""
     plain = {each: value for each, value in os.environ.items() if each not in ("DATABASE_URL", "REDIS_URL")}
     command = [sys.executable, "-m", "tests.bench.log_rows", str(folder), str(LOG_ROWS)]
     done = subprocess.run(command, cwd=ROOT, env={**plain, **engines}, capture_output=True, text=True, check=True)
@@ -198,7 +198,7 @@ def log_line(name: str, engines: Mapping[str, str], folder: Path) -> list[object
 
 
 def load() -> str:
-    """What else the machine does."""
+    """Return the load of the machine."""
     return f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
 
 

@@ -1,4 +1,4 @@
-"""The lines of the data plane's table: what is measured, with what it is compared, and what is wanted."""
+"""Rows of the data plane's table: what is measured, what it is compared with, and the goal."""
 
 from __future__ import annotations
 
@@ -13,28 +13,25 @@ CALLS = int(os.environ.get("BENCH_CALLS", "10000"))
 STEADY_CALLS, STEADY_SECONDS = 500, 5 * SECONDS
 
 Get = Callable[[str], float]
-"""What one server's measurement of that name gave; not a number where there was none."""
+"""Returns a server's measurement by name, NaN if there is none."""
 
 Base = Callable[[Get, Get, str], float]
 
 
 def over_lean(own: Get, lean: Get, name: str) -> float:
-    """Ours divided by the yardstick's."""
     return own(name) / lean(name)
 
 
 def more_than_lean(own: Get, lean: Get, name: str) -> float:
-    """Ours beyond the yardstick's, in the row's unit."""
     return own(name) - lean(name)
 
 
 def over_one_worker(own: Get, lean: Get, name: str) -> float:
-    """Ours divided by what one worker needs."""
+    """Return our value divided by that of one worker."""
     return own(name) / own("cpu workers")
 
 
 def alone(own: Get, lean: Get, name: str) -> float:
-    """Ours, in the row's unit."""
     return own(name)
 
 
@@ -45,7 +42,7 @@ SIGNS: Mapping[Base, str] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: what is wanted, if anything is, of ours compared by `base`."""
+    """One row of the table; its goal, if any, applies to our value as compared by `base`."""
 
     label: str
     name: str
@@ -54,7 +51,7 @@ class Row:
     base: Base = over_lean
 
     def cells(self, upstream: Get, lean: Get, own: Get) -> tuple[object, ...]:
-        """Everybody's median, ours compared, what is wanted, and whether it is so."""
+        """Return all medians, our value compared, the goal, and whether it is met."""
         value, found = self.base(own, lean, self.name), [each(self.name) for each in (upstream, lean, own)]
         cells = ["" if math.isnan(each) else each for each in (*found, value)]
         if self.at_most is not None:
@@ -93,4 +90,4 @@ ROWS: tuple[Row, ...] = (
     Row("answered calls missing in the log after SIGTERM", "lost", at_most=0, base=alone),
     Row("age in ms of the oldest answered call lost by kill -9", "killed", at_most=100, base=alone),
 )  # fmt: skip
-"""What is measured, and what is wanted of it."""
+"""All measurements with their goals."""

@@ -1,4 +1,4 @@
-"""What the log lacks after kill -9: of the calls that were answered, how long before the end the oldest was."""
+"""Log entries missing after kill -9: the age of the oldest answered call that is not in the log."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tests.bench.load import Connection, connect, fixed_moments
 from tests.bench.processes import Served, read_log
 
 KILLS = 5
-"""Servers that are killed, each at another moment of the journal's round."""
+"""Number of servers killed, each at another moment of the journal's cycle."""
 LOADED_SECONDS, STEP_SECONDS = 1.5, 0.023
-"""How long the first one is called, and how much longer each that follows."""
+"""How long the first server is under load, and how much longer each later one."""
 
 
 async def answered_until_killed(served: Served, request: bytes, per_second: float, seconds: float) -> dict[str, float]:
-    """Calls at fixed moments until the server is killed: by the id of each answered one, how many ms before the end."""
+    """Call at fixed times until the server is killed; return the age in ms, at that moment, of each answered call."""
     idle: list[Connection] = []
     answered: dict[str, float] = {}
 
@@ -31,11 +31,11 @@ async def answered_until_killed(served: Served, request: bytes, per_second: floa
     calls = [asyncio.ensure_future(one(name)) async for name in names]
     served.process.kill()
     end = time.perf_counter()
-    await asyncio.gather(*calls, return_exceptions=True)  # those that were under way were not answered
+    await asyncio.gather(*calls, return_exceptions=True)  # pending calls were not answered
     return {name: (end - moment) * 1000 for name, moment in answered.items() if moment <= end}
 
 
 def oldest_missing(folder: Path, answered: Mapping[str, float]) -> float:
-    """The greatest of these ages among the calls that the log of an installation lacks; 0 where it lacks none."""
+    """Return the greatest age among the calls missing in an installation's log; 0 if none is missing."""
     there = {name for (name,) in read_log(folder, "select id from routing_admin_requestlog where id like 'killed-%'")}
     return max((age for name, age in answered.items() if name not in there), default=0.0)

@@ -1,7 +1,8 @@
-"""The yardstick of `/v1`: a Django project that only passes on, by a lean ASGI handler and an aiohttp session.
+"""The baseline of `/v1`: a Django project that only forwards, with a lean ASGI handler and an aiohttp session.
 
-No keys, no adaptation, no log: `uvicorn tests.bench.lean_proxy:application`, told by `BENCH_UPSTREAM` where to. What it
-costs is what Django, a client and one reading of the body as JSON cost.
+No keys, no adaptation, no log: `uvicorn tests.bench.lean_proxy:application` with the target in `BENCH_UPSTREAM`. It
+costs
+what Django, an HTTP client and one parse of the body as JSON cost.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ _sessions: list[aiohttp.ClientSession] = []
 
 
 def session() -> aiohttp.ClientSession:
-    """The one session of this process."""
+    """Return the process's shared session."""
     if not _sessions:
         _sessions.append(aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=1000)))
     return _sessions[0]
 
 
 async def proxy(request: HttpRequest, word: str) -> HttpResponseBase:
-    """Passes the body on and the answer back, whole or as it streams."""
+    """Forward the body, and return the answer whole or as it streams."""
     wanted = orjson.loads(request.body)
     headers = {"content-type": "application/json", "authorization": "Bearer none"}
     for each in ("fail", "plain") if word == "failover" else (word,):
@@ -56,7 +57,7 @@ async def proxy(request: HttpRequest, word: str) -> HttpResponseBase:
 
 
 async def blocks(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    """What has come, as it comes."""
+    """Yield the data as it arrives."""
     async for block in answer.content.iter_any():
         yield block
 
@@ -65,10 +66,10 @@ urlpatterns = [path("<str:word>/v1/chat/completions", proxy)]
 
 
 class LeanHandler(ASGIHandler):
-    """Django's handler without a thread of its own per request; a caller's leaving still ends a stream."""
+    """Django's handler without a thread per request; a caller's disconnect still ends a stream."""
 
     async def __call__(self, scope: Any, receive: Callable[..., Any], send: Callable[..., Any]) -> None:
-        """One request."""
+        """Handle one request."""
         if scope["type"] != "http":
             return await lifespan(receive, send)
         body = await whole_body(receive)
@@ -85,7 +86,7 @@ class LeanHandler(ASGIHandler):
 
 
 async def whole_body(receive: Callable[..., Any]) -> Any:
-    """The body in memory, as a file."""
+    """Read the whole body into a file in memory."""
     file = io.BytesIO()
     while True:
         message: MutableMapping[str, Any] = await receive()
@@ -96,7 +97,7 @@ async def whole_body(receive: Callable[..., Any]) -> Any:
 
 
 async def lifespan(receive: Callable[..., Any], send: Callable[..., Any]) -> None:
-    """Begins and ends with the process."""
+    """Complete startup and shutdown."""
     await receive()
     await send({"type": "lifespan.startup.complete"})
     await receive()

@@ -1,4 +1,4 @@
-"""A caller that costs little: a keep-alive connection per place in flight, requests as bytes, answers by their end."""
+"""A cheap HTTP caller: keep-alive connections, requests as bytes, answers read only to their end."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ class Connection(asyncio.Protocol):
         self.first_byte = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keeps the way out."""
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
 
     async def ask(self, request: bytes) -> int:
-        """The status of the answer, once all of it is there. Raises `ConnectionError` where it ends early."""
+        """Send a request and return its status after the whole answer.
+
+        Raise `ConnectionError` if the answer is incomplete.
+        """
         if self.transport.is_closing():
             raise ConnectionError("the connection is closed")
         self._head, self._missing, self._tail = None, -1, b""
@@ -34,12 +36,11 @@ class Connection(asyncio.Protocol):
         return await self._done
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tells whoever waits."""
         if self._done is not None and not self._done.done():
             self._done.set_exception(ConnectionError("the connection was closed"))
 
     def data_received(self, data: bytes) -> None:
-        """Looks for the end of the answer alone."""
+        """Look only for the end of the answer."""
         if self._head is None:
             self._rest += data
             end = self._rest.find(b"\r\n\r\n")
@@ -60,19 +61,19 @@ class Connection(asyncio.Protocol):
 
 
 async def connect(port: int) -> Connection:
-    """A new connection to this machine."""
+    """Connect to a port of this machine."""
     _, made = await asyncio.get_running_loop().create_connection(Connection, "127.0.0.1", port)
     return made
 
 
 def request_bytes(port: int, path: str, body: bytes, key: str) -> bytes:
-    """A POST as it goes over the wire."""
+    """Return a POST request as bytes."""
     head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nauthorization: Bearer {key}\r\n"
     return f"{head}content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body
 
 
 async def closed_loop(port: int, request: bytes, in_flight: int, seconds: float) -> list[float]:
-    """Each of so many callers asks again as soon as it was answered; the time of every call in milliseconds."""
+    """Call from `in_flight` callers, each repeating at once; return the milliseconds of every call."""
     until = time.perf_counter() + seconds
     taken: list[float] = []
 
@@ -90,7 +91,7 @@ async def closed_loop(port: int, request: bytes, in_flight: int, seconds: float)
 
 
 async def fixed_moments(per_second: float, seconds: float) -> AsyncIterator[int]:
-    """Numbers from 0, each at its moment; whoever was late for one is given the next ones at once."""
+    """Yield numbers from 0 at a fixed rate; late ones follow at once."""
     began = time.perf_counter()
     for number in range(int(per_second * seconds)):
         await asyncio.sleep(max(0.0, began + number / per_second - time.perf_counter()))
@@ -98,12 +99,12 @@ async def fixed_moments(per_second: float, seconds: float) -> AsyncIterator[int]
 
 
 async def open_loop(port: int, request: bytes, per_second: float, seconds: float) -> list[float]:
-    """Calls that begin at fixed moments, whether or not those before were answered; milliseconds of each that was."""
+    """Call at a fixed rate without waiting for answers; return the milliseconds of every answered call."""
     idle: list[Connection] = []
     taken: list[float] = []
 
     async def one() -> None:
-        while idle and idle[-1].transport.is_closing():  # the server lets go of what nobody used for a while
+        while idle and idle[-1].transport.is_closing():  # the server closes idle connections
             idle.pop()
         connection = idle.pop() if idle else await connect(port)
         began = time.perf_counter()

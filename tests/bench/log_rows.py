@@ -1,7 +1,8 @@
-"""`python -m tests.bench.log_rows FOLDER ROWS`: what the log of a new installation takes of plain calls, as JSON.
+"""`python -m tests.bench.log_rows FOLDER ROWS`: cost of logging plain calls in a new installation, as JSON.
 
-They go through a recorder into the journal, which writes them in batches as those of a busy process, where DATABASE_URL
-says. Their bytes are those of tables and indexes, with the sums that Usage reads.
+Entries go through a recorder into the journal, which writes them in batches as large as those of a busy process, into
+the
+database of DATABASE_URL. Their size includes tables, indexes and the roll-ups of Usage.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ TABLES = ("requestlog", "attemptlog", "usagesum")
 
 
 def main(folder: Path, rows: int) -> None:
-    """Prints rows a second by the clock, microseconds of this process's processor for each, and bytes for each."""
+    """Print rows per second, CPU microseconds per row and bytes per row."""
     begin(folder)
     from routing_admin.platform.server.request_id import new_id
     from routing_admin.request_log.journal import Journal
@@ -37,7 +38,7 @@ def main(folder: Path, rows: int) -> None:
 
 
 def size(folder: Path) -> int:
-    """The bytes of the log."""
+    """Return the size of the log in bytes."""
     from django.db import connections
 
     from routing_admin.platform.databases.router import LOGS

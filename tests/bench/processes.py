@@ -1,4 +1,4 @@
-"""The processes of the data plane's benchmark: upstream, yardstick and our own, each with what it costs."""
+"""Processes of the data plane's benchmark: upstream, baseline and our server, each with its CPU time and memory."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tests.gateway.serving import ROOT, free_port, manage
 
 OURS = ("DJANGO", "ROUTING_ADMIN_", "LLM_", "DATABASE_URL", "REDIS_URL")
 FAILOVERS = 10
-"""Failovers that a round measures."""
+"""Fallbacks measured per round."""
 FAILING = 5 * FAILOVERS
-"""Providers that fail, each asked in one round alone, so that none fails so often that it is left alone."""
+"""Number of failing providers. Each is called in one round only, so that none fails often enough for a cooldown."""
 
 
 @dataclass(frozen=True)
 class Served:
-    """A process that listens; `key` opens it, `start_seconds` is how long it took until it answered."""
+    """A listening process; `key` authenticates calls, `start_seconds` is the time until its first answer."""
 
     name: str
     port: int
@@ -37,18 +37,18 @@ class Served:
     start_seconds: float
 
     def members(self) -> list[int]:
-        """The process and its workers."""
+        """Return the process and its workers."""
         found = [self.process.pid]
         for task in Path(f"/proc/{self.process.pid}/task").iterdir():
             found += [int(word) for word in (task / "children").read_text().split()]
         return found
 
     def cpu_seconds(self) -> float:
-        """User and system time so far, to the nanosecond: the system's other count goes by hundredths of a second."""
+        """Return user and system time so far in nanosecond resolution; /proc counts hundredths of a second."""
         return sum(time.clock_gettime(clock_of(pid)) for pid in self.members())
 
     def memory_mb(self, *, peak: bool = False) -> float:
-        """Resident memory in MB, or the most it was since `forget_peak`."""
+        """Return resident memory in MB, or its peak since `forget_peak`."""
         word = "VmHWM:" if peak else "VmRSS:"
         total = 0
         for pid in self.members():
@@ -57,19 +57,19 @@ class Served:
         return total / 1024
 
     def forget_peak(self) -> None:
-        """Lets the most that was resident begin anew."""
+        """Reset the peak of resident memory."""
         for pid in self.members():
             Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 
 def clock_of(pid: int) -> int:
-    """The number of the clock that a process's CPU time is read by (Linux: `MAKE_PROCESS_CPUCLOCK`)."""
+    """Return the clock id for a process's CPU time (Linux: `MAKE_PROCESS_CPUCLOCK`)."""
     return (~pid << 3) | 2
 
 
 @contextmanager
 def started(name: str, command: list[str], port: int, key: str, environment: dict[str, str]) -> Iterator[Served]:
-    """The process once its port answers; ended at the end."""
+    """Yield the process once its port answers, and terminate it at the end."""
     began = time.perf_counter()
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.DEVNULL)
     try:
@@ -84,14 +84,14 @@ def started(name: str, command: list[str], port: int, key: str, environment: dic
 
 
 def listens(port: int) -> bool:
-    """Whether somebody listens there."""
+    """Return whether the port accepts connections."""
     with socket.socket() as one:
         return one.connect_ex(("127.0.0.1", port)) == 0
 
 
 @contextmanager
 def upstream() -> Iterator[Served]:
-    """The provider that everybody calls."""
+    """Run the provider that all targets call."""
     port = free_port()
     command = [sys.executable, "-m", "tests.bench.upstream", str(port)]
     with started("straight to the upstream", command, port, "none", dict(os.environ)) as made:
@@ -100,7 +100,7 @@ def upstream() -> Iterator[Served]:
 
 @contextmanager
 def lean_proxy(to: Served) -> Iterator[Served]:
-    """The yardstick."""
+    """Run the baseline."""
     port = free_port()
     options = ["--port", str(port), "--no-access-log", "--log-level", "error"]
     command = [sys.executable, "-m", "uvicorn", "tests.bench.lean_proxy:application", *options]
@@ -112,9 +112,9 @@ def lean_proxy(to: Served) -> Iterator[Served]:
 def install(
     to: Served, directory: Path, engines: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[dict[str, str], str]:
-    """An installation whose routes lead to the upstream: the environment to serve it in, and an agent's key.
+    """Set up an installation whose routes lead to the upstream; return its environment and an agent's key.
 
-    `engines` are the variables that name them, else it has the default's.
+    `engines` are variables that select other engines than the default.
     """
     directory.mkdir(exist_ok=True)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
@@ -131,7 +131,7 @@ def install(
 
 @contextmanager
 def ours(to: Served, directory: Path, workers: int = 1) -> Iterator[Served]:
-    """This program with everything on, its routes leading to the upstream."""
+    """Serve a new installation with everything enabled, its routes leading to the upstream."""
     environment, key = install(to, directory)
     with serve(environment, key, workers) as made:
         yield made
@@ -139,7 +139,7 @@ def ours(to: Served, directory: Path, workers: int = 1) -> Iterator[Served]:
 
 @contextmanager
 def serve(environment: dict[str, str], key: str, workers: int = 1) -> Iterator[Served]:
-    """An installation that is there."""
+    """Serve an existing installation."""
     port = free_port()
     command = [sys.executable, "manage.py", "serve", "--port", str(port), "--workers", str(workers)]
     with started("/v1", command, port, key, environment) as made:
@@ -147,13 +147,13 @@ def serve(environment: dict[str, str], key: str, workers: int = 1) -> Iterator[S
 
 
 def read_log(folder: Path, query: str) -> list[Any]:
-    """What a query of an installation's log gives, read as another program would."""
+    """Run a query on an installation's log, as another process does."""
     with closing(sqlite3.connect(f"file:{folder / 'logs.sqlite3'}?mode=ro", uri=True)) as rows:
         return rows.execute(query).fetchall()
 
 
 def routing(origin: str) -> dict[str, Any]:
-    """The demo's routes, one provider for each thing the upstream does, and routes that begin with a failing one."""
+    """Return the demo's routes, a provider per behaviour of the upstream, and routes that fail over."""
     file: dict[str, Any] = json.loads((ROOT / "routing_admin/console/demo/llm-routing.json").read_text())
     words = {word: word for word in ("plain", "stream", "paced")}
     words |= {f"fail{number}": "fail" for number in range(FAILING)}
@@ -175,7 +175,7 @@ def routing(origin: str) -> dict[str, Any]:
 
 
 def services(origin: str) -> dict[str, Any]:
-    """The model that reads images, so that a picture is passed on as it is."""
+    """Return the model that reads images, so that an image is forwarded unchanged."""
     service = {
         "id": "bench-vision",
         "name": "bench-vision",

@@ -1,7 +1,7 @@
-"""`python -m tests.bench.profile [plain|stream|paced|image|failover]`: in which of our rooms a call's CPU goes.
+"""`python -m tests.bench.profile [plain|stream|paced|image|failover]`: which parts of the program use a call's CPU.
 
-The application is served in this process, called by another one, and looked at every millisecond of CPU that it takes:
-the innermost file of the table says which room it is in. Threads are told apart by their own clocks.
+The application is served in this process, called by another one, and sampled once per millisecond of CPU time: the
+innermost file that the table lists gives the part. Each thread is measured by its own CPU clock.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ FUNCTIONS = int(os.environ.get("BENCH_FUNCTIONS", "25"))
 WARM_SECONDS = 1.0
 EVERY_SECONDS = 0.001
 IN_FLIGHT = {"plain": 16, "stream": 8, "paced": 8, "image": 2, "failover": 1}
-"""What can be profiled, and how many such calls at a time."""
+"""What can be profiled, and the number of calls in flight."""
 THREADS = ("journal", "upkeep", "upstream")
-"""Threads of ours by name."""
+"""Our threads by name."""
 LIBRARIES = "site-packages/"
 NO_ROOM = "loop and interpreter"
 
@@ -75,26 +75,26 @@ ROOMS: tuple[tuple[str, tuple[str, ...]], ...] = (
     )),
     ("log entry", ("routing_admin/request_log/",)),
 )  # fmt: skip
-"""Files and folders, of ours or of a library, by room; the first that fits counts."""
+"""Files and folders, ours or a library's, by part; the first match counts."""
 
 
 @lru_cache(maxsize=10_000)
 def room_of(file: str) -> str | None:
-    """The room that a source file belongs to; None where it belongs to whoever calls it."""
+    """Return the part of a source file; None if it counts as its caller's."""
     _, library, place = file.rpartition(LIBRARIES)
     place = place if library else file.removeprefix(f"{ROOT}/")
     return next((room for room, parts in ROOMS if place.startswith(parts)), None)
 
 
 class Sampler:
-    """Counts in which room, and in which function of it, the main thread is."""
+    """Counts the part and the function that the main thread is in."""
 
     def __init__(self) -> None:
         self.rooms: Counter[str] = Counter()
         self.functions: Counter[tuple[str, str]] = Counter()
 
     def look(self, _number: int, frame: FrameType | None) -> None:
-        """One look, by the innermost frame that belongs to a room."""
+        """Take one sample: the innermost frame that belongs to a part."""
         while frame is not None:
             code = frame.f_code
             room = room_of(code.co_filename)
@@ -106,37 +106,35 @@ class Sampler:
         self.rooms[NO_ROOM] += 1
 
     def start(self) -> None:
-        """Begins to look."""
         signal.setitimer(signal.ITIMER_PROF, EVERY_SECONDS, EVERY_SECONDS)
 
     def stop(self) -> None:
-        """Looks no more."""
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 @dataclass(frozen=True)
 class Profile:
-    """So many calls: what was seen of them, and seconds of CPU by thread, `main` among them."""
+    """The result for a number of calls: samples, and CPU seconds by thread, including `main`."""
 
     calls: int
     sampler: Sampler
     threads: dict[str, float]
 
     def rooms(self) -> Iterator[tuple[str, float, str]]:
-        """Each room with µs of CPU per call and its share of the main thread."""
+        """Yield each part with µs of CPU per call and its share of the main thread."""
         looks = self.sampler.rooms.total()
         for room, count in self.sampler.rooms.most_common():
             yield room, self._each(self.threads["main"] * count / looks), f"{count / looks:.0%}"
 
     def others(self) -> Iterator[tuple[str, float, str]]:
-        """Each thread but the main one, and all of them."""
+        """Yield each thread but the main one, and the total."""
         for name, seconds in self.threads.items():
             if name != "main" and seconds > 0:
                 yield f"thread: {name}", self._each(seconds), ""
         yield "all", self._each(sum(self.threads.values())), ""
 
     def functions(self) -> Iterator[tuple[str, str, float]]:
-        """The functions that take most, with their room and µs of CPU per call."""
+        """Yield the functions that take most, with their part and µs of CPU per call."""
         looks = self.sampler.rooms.total()
         for (room, function), count in self.sampler.functions.most_common(FUNCTIONS):
             yield function, room, self._each(self.threads["main"] * count / looks)
@@ -146,7 +144,7 @@ class Profile:
 
 
 def request_for(what: str, port: int, key: str) -> bytes:
-    """The request that is sent again and again."""
+    """Return the request that is repeated."""
     word = {"image": "plain", "failover": "failover0"}.get(what, what)
     body: dict[str, Any] = {"model": model_of(word), "messages": [{"role": "user", "content": "hello"}]}
     if what == "image":
@@ -157,12 +155,12 @@ def request_for(what: str, port: int, key: str) -> bytes:
 
 
 def call(port: int, request: bytes, in_flight: int, seconds: float) -> int:
-    """The caller's work, in a process of its own: how many calls were answered."""
+    """Call from a process of its own and return the number of answered calls."""
     return len(asyncio.run(closed_loop(port, request, in_flight, seconds)))
 
 
 def clocks() -> dict[str, float]:
-    """Seconds of CPU so far: of the main thread, of ours by name, and of all others together."""
+    """Return CPU seconds so far: of the main thread, of ours by name, and of all others together."""
     found = {"main": _clock_of(threading.main_thread())}
     found |= {each.name: _clock_of(each) for each in threading.enumerate() if each.name in THREADS}
     return found | {"others": time.process_time() - sum(found.values())}
@@ -174,14 +172,14 @@ def _clock_of(thread: threading.Thread) -> float:
 
 
 def measure(what: str, port: int, key: str) -> Profile:
-    """Serves here while the other process calls. Raises what calling raises."""
-    import uvicorn  # after the environment says which installation
+    """Serve here while the other process calls. Re-raise an error of the calls."""
+    import uvicorn  # only now, since the environment selects the installation
 
     from routing_admin.asgi import application
     from routing_admin.core.fallback.cooldown import LocalCooldowns
     from routing_admin.platform.server.http_protocol import Protocol
 
-    if what == "failover":  # else all but a provider's first three failures would be passed by
+    if what == "failover":  # otherwise cooldowns would skip the provider after its third failure
         LocalCooldowns.record_failure = lambda *_: None  # type: ignore[method-assign]
     sampler, found = Sampler(), list[Profile | BaseException]()
     manner: dict[str, Any] = {"log_config": None, "access_log": False, "server_header": False, "proxy_headers": False}
@@ -191,7 +189,7 @@ def measure(what: str, port: int, key: str) -> Profile:
     def drive() -> None:
         try:
             found.append(_drive(what, port, request_for(what, port, key), sampler))
-        except BaseException as error:  # the main thread raises it
+        except BaseException as error:  # raised again in the main thread
             found.append(error)
         finally:
             server.should_exit = True
@@ -207,7 +205,7 @@ def measure(what: str, port: int, key: str) -> Profile:
 
 
 def _drive(what: str, port: int, request: bytes, sampler: Sampler) -> Profile:
-    """Lets the other process call, once to warm up and once to be looked at."""
+    """Let the other process call, once to warm up and once sampled."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as callers:
         until = time.monotonic() + 60
         while not listens(port) and time.monotonic() < until:
@@ -223,7 +221,7 @@ def _drive(what: str, port: int, request: bytes, sampler: Sampler) -> Profile:
 
 
 def main() -> None:
-    """Prints µs of CPU per call by room, and the functions that take most."""
+    """Print µs of CPU per call by part, and the functions that take most."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.profile", description=__doc__)
     parser.add_argument("what", nargs="?", default="plain", choices=IN_FLIGHT, help="default plain")
     what = parser.parse_args().what

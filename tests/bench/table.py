@@ -1,4 +1,4 @@
-"""What the benchmarks share: measuring in rounds, and a table in plain text."""
+"""Shared by the benchmarks: measuring in rounds, and a plain text table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 def milliseconds(
     work: Callable[[], object], rounds: int, clock: Callable[[], float] = time.perf_counter
 ) -> list[float]:
-    """How long each of so many runs took, one after the other, by that clock of seconds."""
+    """Run `work` repeatedly and return the milliseconds of each run by that clock."""
     taken = []
     for _ in range(rounds):
         began = clock()
@@ -20,17 +20,15 @@ def milliseconds(
 
 
 def median(values: Sequence[float]) -> float:
-    """The middle value."""
     return statistics.median(values)
 
 
 def p95(values: Sequence[float]) -> float:
-    """The value that one in twenty exceeds."""
     return statistics.quantiles(values, n=20)[18] if len(values) > 1 else values[0]
 
 
 def show(title: str, heads: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Prints a table; numbers to the right, with two decimals where they have any."""
+    """Print a table; numbers are right-aligned, floats with two decimals."""
     cells = [[f"{cell:.2f}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
     widths = [max(len(line[at]) for line in [list(heads), *cells]) for at in range(len(heads))]
     print(f"\n{title}")

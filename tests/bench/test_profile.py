@@ -1,4 +1,4 @@
-"""The profile's table of rooms is of files that there are, and a run of it finds most of the time in them."""
+"""The profile's table of parts matches existing files, and a run attributes most of the time to them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ PARTS = [part for _, parts in ROOMS for part in parts]
 
 @pytest.mark.parametrize("part", PARTS)
 def test_every_part_of_a_room_is_there(part):
-    """A file or folder of ours, or a library's: one that was renamed would go to its caller without a word."""
+    """The file or folder exists: time in a renamed one would silently count as its caller's."""
     library = find_spec(part.split("/")[0]) if part.count("/") == 1 and part.endswith("/") else None
     assert (ROOT / part).exists() or library is not None or part == "uvicorn/protocols/"
 
 
 def test_no_part_stands_in_two_rooms():
-    """Otherwise the second would be empty."""
+    """A path in two parts would only count in the first."""
     assert len(set(PARTS)) == len(PARTS)
 
 
@@ -41,13 +41,13 @@ def test_no_part_stands_in_two_rooms():
     ],
 )
 def test_a_file_belongs_to_the_first_room_that_names_it(file, room):
-    """What no room names, such as what all of them use, belongs to whoever calls it."""
+    """Files without a part, such as those that all parts use, count as their caller's."""
     assert room_of(f"{ROOT}/{file}") == room
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="clocks of threads are read as Linux has them")
 def test_a_short_profile_finds_most_of_the_time_in_rooms():
-    """Half a second of small calls: every room of such a call has its line, and the loop's own part is the lesser."""
+    """In half a second of small calls every part of such a call has a row, and the event loop has the smaller share."""
     ours = ("DJANGO", "ROUTING_ADMIN_", "LLM_")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     told = subprocess.run(

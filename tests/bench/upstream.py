@@ -1,7 +1,7 @@
-"""`python -m tests.bench.upstream PORT`: the quickest provider there can be, so that what is measured is not it.
+"""`python -m tests.bench.upstream PORT`: the fastest possible provider, so that it does not affect the measurement.
 
-What it answers is chosen by the first word of the path: `plain` a small completion, `fail` 503, `stream` 200 chunks as
-fast as they go, `paced` as many with a pause before each. Anything about a request but its length is ignored.
+The first segment of the path selects the answer: `plain` a small completion, `fail` 503, `stream` 200 chunks at full
+speed, `paced` as many with a delay before each. Only the length of a request is read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NAME = "bench-model"
 
 
 def completion() -> bytes:
-    """A chat completion as OpenAI writes it."""
+    """Return a chat completion in OpenAI's format."""
     message = {"role": "assistant", "content": "Hello from the bench."}
     usage = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
@@ -27,7 +27,7 @@ def completion() -> bytes:
 
 
 def event(delta: dict[str, str], finish: str | None = None) -> bytes:
-    """One chunk of a streamed completion, as a chunk of the body."""
+    """Return one chunk of a streamed completion, framed as a chunk of the body."""
     choice = {"index": 0, "delta": delta, "finish_reason": finish}
     value = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": NAME, "choices": [choice]}
     data = b"data: " + json.dumps(value).encode() + b"\n\n"
@@ -35,7 +35,7 @@ def event(delta: dict[str, str], finish: str | None = None) -> bytes:
 
 
 def whole(status: bytes, body: bytes) -> bytes:
-    """A response with its length."""
+    """Return a response with its length."""
     head = b"HTTP/1.1 %b\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
     return head % (status, len(body)) + body
 
@@ -49,7 +49,7 @@ STREAM = (STREAM_HEAD, event({"role": "assistant", "content": ""}), *WORDS, END)
 
 
 class Provider(asyncio.Protocol):
-    """One connection: requests come one after the other, each is answered once its body is there."""
+    """One connection; sequential requests are each answered after their body."""
 
     def __init__(self) -> None:
         self.buffer = bytearray()
@@ -58,16 +58,14 @@ class Provider(asyncio.Protocol):
         self.pacing: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keeps the way back."""
         self.transport = cast(asyncio.Transport, transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nobody listens any more."""
         if self.pacing is not None:
             self.pacing.cancel()
 
     def data_received(self, data: bytes) -> None:
-        """Reads a head, lets the body pass, answers."""
+        """Read a head, skip the body, answer."""
         if self.missing:
             self.missing -= len(data)
         else:
@@ -85,7 +83,7 @@ class Provider(asyncio.Protocol):
             self.answer()
 
     def answer(self) -> None:
-        """What this path answers."""
+        """Answer as this path demands."""
         word = self.path.split(b"/", 2)[1]
         if word == b"paced":
             self.pacing = asyncio.ensure_future(self.pace())
@@ -96,7 +94,7 @@ class Provider(asyncio.Protocol):
             self.transport.write({b"plain": PLAIN, b"fail": FAIL}[word])
 
     async def pace(self) -> None:
-        """A stream whose chunks come one by one."""
+        """Send a stream chunk by chunk."""
         self.transport.write(STREAM_HEAD)
         for word in WORDS:
             await asyncio.sleep(PAUSE_SECONDS)
@@ -105,7 +103,6 @@ class Provider(asyncio.Protocol):
 
 
 async def serve(port: int) -> None:
-    """Listens until it is ended."""
     server = await asyncio.get_running_loop().create_server(Provider, "127.0.0.1", port)
     await server.serve_forever()
 
