@@ -1,4 +1,4 @@
-"""`make chaos`: a served installation is pushed in every way it may lose something; exit code 1 where it does."""
+"""`make chaos`: stress a served installation in every way that could lose data; exit with 1 if anything is lost."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ PIECES: dict[str, tuple[Callable[[int], Finding], int, str]] = {
     "machines": (push_machines, 2, "stop and start PostgreSQL, Redis and S3 under three processes so often"),
     "engines": (push_engines, 1, "play every fault of PostgreSQL, Redis, S3 and our processes so often"),
 }
-"""Each piece: what runs it, how much of it by default, and the words of its option."""
+"""Each piece: its function, its default amount, and the help of its option."""
 MAX_TOLD = 20
 
 
 def main() -> int:
-    """Runs the pieces, prints what was tried and lost; 1 when anything was."""
+    """Run the pieces and print what was tried and lost; return 1 if anything was lost."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     for name, (_, usual, meaning) in PIECES.items():
         parser.add_argument(
@@ -64,7 +64,7 @@ def main() -> int:
 
 
 def _finding_of(name: str, run: Callable[[int], Finding], times: int) -> Finding:
-    """What a piece finds; one that breaks has lost something, and the others go on."""
+    """Run a piece; an exception counts as a loss, so that the other pieces still run."""
     try:
         return run(times)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Who pushes: a program with an agent's key, and a person with a session; each call on a connection of its own."""
+"""Callers: a program with an agent's key, and a person with a session; each call has its own connection."""
 
 from __future__ import annotations
 
@@ -17,20 +17,17 @@ from tests.gateway.serving import Server
 
 TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 CUT = (OSError, http.client.HTTPException)
-"""What a caller sees of a server that is gone."""
+"""What a caller gets from a server that has ended."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back."""
-
     status: int
     headers: Mapping[str, str]
     body: bytes
 
     @property
     def json(self) -> Any:
-        """The body as a value."""
         return json.loads(self.body)
 
 
@@ -41,7 +38,7 @@ def send(
     body: bytes | Iterable[bytes] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Reply:
-    """A call, and its answer whole. Raises `CUT` where there is none."""
+    """Send a request and return the whole answer. Raise `CUT` if there is none."""
     with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)) as connection:
         connection.request(method, path, body, dict(headers or {}))
         response = connection.getresponse()
@@ -49,20 +46,20 @@ def send(
 
 
 def ask(server: Server, method: str, path: str, value: Any = None, **headers: str) -> Reply:
-    """A program's call with JSON; underscores in names of headers stand for hyphens."""
+    """Send JSON as a program does; underscores in header names become hyphens."""
     usual = {"authorization": f"Bearer {server.key}", "content-type": "application/json"}
     more = {name.replace("_", "-"): each for name, each in headers.items()}
     return send(server, method, path, None if value is None else json.dumps(value).encode(), usual | more)
 
 
 def chat(server: Server, name: str, model: str = "one/lab", **more: Any) -> Reply:
-    """A chat call under that id."""
+    """Send a chat request with that id."""
     body = {"model": model, "messages": [{"role": "user", "content": "hello"}], **more}
     return ask(server, "POST", "/v1/chat/completions", body, x_request_id=name)
 
 
 def upload(server: Server, content: bytes) -> Reply:
-    """A file for `/v1/files`."""
+    """Upload a file to `/v1/files`."""
     head = b'--part\r\ncontent-disposition: form-data; name="file"; filename="a.bin"\r\n\r\n'
     kind = {"authorization": f"Bearer {server.key}", "content-type": "multipart/form-data; boundary=part"}
     return send(server, "POST", "/v1/files", head + content + b"\r\n--part--\r\n", kind)
@@ -70,29 +67,27 @@ def upload(server: Server, content: bytes) -> Reply:
 
 @dataclass
 class Person:
-    """The administrator's browser."""
-
     server: Server
     cookies: dict[str, str] = field(default_factory=dict)
     token: str = ""
     source: str = "127.0.0.1"
 
     def sign_in(self) -> Person:
-        """Raises `AssertionError` when that does not work."""
+        """Sign in. Raise `AssertionError` if that fails."""
         self.open("/login/")
         assert self.post("/login/", username="admin", password=PASSWORD).status == 302
         self.open("/routes/")
         return self
 
     def open(self, path: str) -> Reply:
-        """A page, whose token is used from then on."""
+        """Load a page and keep its CSRF token."""
         reply = self._send("GET", path)
         if found := TOKEN.search(reply.body.decode("utf-8", "replace")):
             self.token = found[1]
         return reply
 
     def post(self, path: str, **fields: object) -> Reply:
-        """A form."""
+        """Post a form."""
         return self._send("POST", path, urlencode({"csrfmiddlewaretoken": self.token, **fields}).encode())
 
     def _send(self, method: str, path: str, body: bytes | None = None) -> Reply:
@@ -112,7 +107,7 @@ class Person:
 
 
 def at_once(*works: Callable[[], None]) -> list[BaseException]:
-    """Runs them in threads until all are over; what they raised."""
+    """Run the functions in threads until all have ended; return their exceptions."""
     raised: list[BaseException] = []
 
     def run(work: Callable[[], None]) -> None:
@@ -131,7 +126,7 @@ def at_once(*works: Callable[[], None]) -> list[BaseException]:
 
 @dataclass(frozen=True)
 class Finding:
-    """What one piece tried, what was acknowledged of it, and what of that is lost: sentences."""
+    """The result of one piece: what was tried, what was acknowledged, and what of that was lost."""
 
     piece: str
     tries: str
@@ -140,5 +135,4 @@ class Finding:
 
 
 def finding(piece: str, tries: str, facts: str, losses: Iterable[str]) -> Finding:
-    """A finding of so many losses."""
     return Finding(piece, tries, facts, tuple(losses))

@@ -1,4 +1,4 @@
-"""SIGTERM under load: every answer is whole, or its caller is told that the server ends."""
+"""SIGTERM under load: every answer is complete, or its caller learns that the server is stopping."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOLD = "server_draining"
 
 
 def drain(times: int) -> Finding:
-    """So many ends of a server of two processes; a caller that finds nobody any more has lost nothing."""
+    """Stop a server of two processes `times` times; a refused connection is not a loss."""
     ends, losses = Counter[str](), list[str]()
     with installed(DRAIN_SECONDS="3") as installation:
         for at in range(times):
@@ -34,7 +34,7 @@ def drain(times: int) -> Finding:
         losses += [f"{count} answers were cut" for end, count in ends.items() if end == "cut"]
         outcomes = dict(installation.rows("select outcome, count(*) from routing_admin_requestlog group by 1", "logs"))
         answered = ends["whole"] + ends[TOLD]
-        logged = outcomes.get("ok", 0) + outcomes.get(TOLD, 0) - 1  # the demo's own
+        logged = outcomes.get("ok", 0) + outcomes.get(TOLD, 0) - 1  # without the demo's own request
         losses += [f"the log calls {n} answers {what}" for what, n in outcomes.items() if what not in ("ok", TOLD)]
         if logged < answered:
             losses.append(f"{answered - logged} answers are not in the log")
@@ -45,7 +45,7 @@ def drain(times: int) -> Finding:
 
 @dataclass
 class Caller:
-    """One that calls again and again, and how each of its calls ended."""
+    """A caller that repeats its call, and how each call ended."""
 
     server: Server
     name: str
@@ -53,7 +53,7 @@ class Caller:
     ends: list[str] = field(default_factory=list)
 
     def call_until_gone(self) -> None:
-        """Until nobody lets it in, or closes before the call was read: the next server takes that one."""
+        """Call until a connection is refused, or closed before the request was read: such a call is not lost."""
         streamed = "stream" in self.step or self.step == "stall"
         messages = [{"role": "user", "content": "hello"}]
         body = json.dumps({"model": f"one/fault:{self.step}", "messages": messages, "stream": streamed})
@@ -62,7 +62,7 @@ class Caller:
             self.ends.append("whole" if whole in content else TOLD if TOLD in content else "cut")
 
     def _answer(self, body: str) -> str | None:
-        """What came, as far as it came; None where nothing did."""
+        """Return what was received; None if nothing was."""
         headers = {"authorization": f"Bearer {self.server.key}", "x-request-id": f"{self.name}-{len(self.ends)}"}
         with closing(http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=30)) as connection:
             try:

@@ -1,4 +1,4 @@
-"""What the engines of an installation may do at night: each fault begins, lasts while calls come in, and ends."""
+"""Faults of an installation's engines: each begins, lasts while calls are sent, and ends."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ END_BACKENDS = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WH
 
 @dataclass(frozen=True)
 class EngineFault:
-    """One fault: `lasting` begins and ends it, after so many seconds and once its `alert` was sent.
+    """One fault: `lasting` starts and ends it, after a number of seconds and after its `alert`, if any.
 
-    `cuts` says that it may cut calls, since it kills a machine.
+    `cuts` is true if it can interrupt calls because it kills a machine.
     """
 
     name: str
@@ -41,13 +41,13 @@ class EngineFault:
 
 @contextmanager
 def nothing(_: Machines) -> Iterator[None]:
-    """What it is compared with."""
+    """Compare with no fault."""
     yield
 
 
 @contextmanager
 def stopped_database(found: Machines) -> Iterator[None]:
-    """PostgreSQL is stopped in order, and started."""
+    """Shut PostgreSQL down and start it again."""
     found.cluster.stop()
     try:
         yield
@@ -57,7 +57,7 @@ def stopped_database(found: Machines) -> Iterator[None]:
 
 @contextmanager
 def restarted_database(found: Machines) -> Iterator[None]:
-    """PostgreSQL is ended as by a power cut, and started at once."""
+    """End PostgreSQL as in a power cut and start it at once."""
     found.cluster.stop("immediate")
     found.cluster.start()
     yield
@@ -65,7 +65,7 @@ def restarted_database(found: Machines) -> Iterator[None]:
 
 @contextmanager
 def read_only_database(found: Machines) -> Iterator[None]:
-    """PostgreSQL reads and refuses every write, as behind a failover that leaves connections on the old primary."""
+    """Make PostgreSQL reject every write, as after a failover that leaves connections on the old primary."""
     _set_read_only(found, "on")
     try:
         yield
@@ -80,7 +80,7 @@ def _set_read_only(found: Machines, value: str) -> None:
 
 @contextmanager
 def ended_backends(found: Machines) -> Iterator[None]:
-    """Every connection of the program is ended, again and again."""
+    """End every connection of the program, several times."""
     for _ in range(5):
         found.cluster.ask("postgres", END_BACKENDS)
         found.over.wait(0.3)
@@ -89,7 +89,7 @@ def ended_backends(found: Machines) -> Iterator[None]:
 
 @contextmanager
 def exhausted_connections(found: Machines) -> Iterator[None]:
-    """The program's connections are ended, and others take all there are."""
+    """End the program's connections and use up all connections of the server."""
     taken = []
     try:
         for _ in range(3):
@@ -105,7 +105,7 @@ def exhausted_connections(found: Machines) -> Iterator[None]:
 
 @contextmanager
 def locked_tables(found: Machines) -> Iterator[None]:
-    """Another session holds the hottest tables, against readers too."""
+    """Lock the busiest tables from another session, against reads as well."""
     with psycopg.connect(found.environments[0]["DATABASE_URL"]) as other:
         other.execute(f"LOCK TABLE {', '.join(HOT_TABLES)} IN ACCESS EXCLUSIVE MODE")
         yield
@@ -114,7 +114,7 @@ def locked_tables(found: Machines) -> Iterator[None]:
 
 @contextmanager
 def killed_redis(found: Machines) -> Iterator[None]:
-    """Redis is killed, and comes back empty."""
+    """Kill Redis and start it empty."""
     found.redis.kill()
     try:
         yield
@@ -124,7 +124,7 @@ def killed_redis(found: Machines) -> Iterator[None]:
 
 @contextmanager
 def paused_redis(found: Machines) -> Iterator[None]:
-    """Redis takes connections and answers nothing."""
+    """Freeze Redis: it accepts connections and answers nothing."""
     found.redis.freeze()
     try:
         yield
@@ -134,14 +134,14 @@ def paused_redis(found: Machines) -> Iterator[None]:
 
 @contextmanager
 def flushed_redis(found: Machines) -> Iterator[None]:
-    """Redis loses what it had."""
+    """Delete all data of Redis."""
     found.redis.client().flushall()
     yield
 
 
 @contextmanager
 def hanging_store(found: Machines) -> Iterator[None]:
-    """S3 takes connections and answers nothing."""
+    """Let S3 accept connections and answer nothing."""
     found.gate.hold()
     try:
         yield
@@ -151,7 +151,7 @@ def hanging_store(found: Machines) -> Iterator[None]:
 
 @contextmanager
 def stopped_store(found: Machines) -> Iterator[None]:
-    """S3 takes no connection."""
+    """Let S3 refuse connections."""
     found.gate.shut()
     try:
         yield
@@ -161,21 +161,21 @@ def stopped_store(found: Machines) -> Iterator[None]:
 
 @contextmanager
 def killed_worker(found: Machines) -> Iterator[None]:
-    """One process of the machine with two is killed; its machine makes another."""
+    """Kill one worker of the machine with two; the machine starts another."""
     found.kill_worker()
     yield
 
 
 @contextmanager
 def killed_machine(found: Machines) -> Iterator[None]:
-    """All processes of that machine are killed, and started anew."""
+    """Kill all processes of that machine and start them again."""
     found.kill_last()
     yield
 
 
 @contextmanager
 def rolling_restart(found: Machines) -> Iterator[None]:
-    """One machine after the other is ended in order and started anew; its callers go to another meanwhile."""
+    """Restart one machine after the other with SIGTERM; its callers use another one meanwhile."""
     for number in range(MACHINES):
         process = found.servers[number].process
         process.terminate()

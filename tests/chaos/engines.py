@@ -1,7 +1,8 @@
-"""Every fault of PostgreSQL, Redis, S3 and our own processes under a steady load, and what each was said to be.
+"""Every fault of PostgreSQL, Redis, S3 and our processes under a steady load, and what was reported of each.
 
-Calls go to three machines, the last of which has two processes. A call whose machine is gone before it was read goes to
-another one, as behind a load balancer.
+Calls go to three machines, the last of which has two workers. A call that its machine did not read before it ended
+goes
+to another one, as behind a load balancer.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ from tests.gateway.serving import manage
 CALLERS = 4
 SETTLE_SECONDS = 1.0
 ALERTED = 25.0
-"""Seconds within which an outage is sent: it has to last for ten, is looked at every five, and the machine is busy."""
+"""Seconds until an outage is sent: it must last ten, is checked every five, and the machine is busy."""
 STATE = re.compile(
     r"^routing_admin_(\w*_(?:up|open|lost|waiting|repaired|stale|unread|failed|age|refused)\w*(?:\{[^}]*\})?) (\S+)$",
     re.M,
 )
-"""The numbers that may tell of a fault."""
+"""Metrics that may show a fault."""
 HEADS = (
     "fault",
     "calls",
@@ -53,7 +54,7 @@ SAID = ("fault", "readyz", "alerts", "log lines", "metrics")
 
 @dataclass
 class Tally:
-    """What came of the calls that began during one fault, and what was said of it."""
+    """The answers to the calls that began during one fault, and what was reported of it."""
 
     fault: EngineFault
     answers: Counter[str] = field(default_factory=Counter)
@@ -70,11 +71,11 @@ class Tally:
 
     @property
     def failed(self) -> int:
-        """Calls that were answered with something else than 200."""
+        """Return the number of answers other than 200."""
         return sum(count for status, count in self.answers.items() if status.isdigit() and status != "200")
 
     def row(self) -> tuple[object, ...]:
-        """Its line of the table."""
+        """Return the row of the table."""
         calls = sum(count for status, count in self.answers.items() if status != "passed on")
         cut, passed = self.answers["cut"], self.answers["passed on"]
         others = (_words(self.limited), _words(self.uploads))
@@ -84,7 +85,7 @@ class Tally:
         )
 
     def losses(self) -> Iterator[str]:
-        """What should not have been."""
+        """Yield what must not happen."""
         name = self.fault.name
         if self.failed:
             yield f"{name}: {self.failed} calls failed: {_words(self.answers)}"
@@ -103,7 +104,7 @@ def _words(counts: Mapping[int, int] | Mapping[str, int]) -> str:
 
 @dataclass
 class Night:
-    """The load, and the fault that lasts at the moment."""
+    """The load, and the current fault."""
 
     found: Machines
     webhook: Chat
@@ -113,7 +114,7 @@ class Night:
     """Notices of the chat that a fault before has in its line."""
 
     def call(self, number: int) -> None:
-        """Chat calls of a known key, one after the other; each first at the next machine."""
+        """Call in sequence with a known key, starting at the next machine each time."""
         count = 0
         while not self.found.over.wait(PAUSE):
             count, tally = count + 1, self.tally
@@ -140,11 +141,11 @@ class Night:
             tally.answered.append((name, at, began, time.monotonic()))
 
     def spend(self) -> None:
-        """Calls of an agent with a limit."""
+        """Call as an agent with a limit."""
         self._repeat(lambda at: chat(replace(self.found.servers[at], key=self.found.spender), ""), "limited")
 
     def store(self) -> None:
-        """Uploads, each kept whole or refused."""
+        """Upload files; each must be stored whole or refused."""
 
         def one(at: int) -> Reply:
             content = os.urandom(20_000)
@@ -161,13 +162,13 @@ class Night:
             count, tally = count + 1, self.tally
             try:
                 getattr(tally, what)[one(count % MACHINES).status] += 1
-            except ConnectionRefusedError:  # the machine is gone; the next call goes to the next one
+            except ConnectionRefusedError:  # the machine has ended; the next call goes to the next one
                 continue
             except CUT:
                 getattr(tally, what)[0] += 1
 
     def play(self) -> None:
-        """Every fault once."""
+        """Play every fault once."""
         try:
             for fault in FAULTS:
                 try:
@@ -206,7 +207,10 @@ class Night:
         return [kind.value for kind in AlertKind if f'"{kind.value}"' in bodies]
 
     def _wait_for_alert(self, kind: str, began: float) -> None:
-        """Until the chat has it as lasting: what comes back within two minutes of its end is not sent again."""
+        """Wait until the chat shows the alert as ongoing.
+
+        An alert that recurs within two minutes of its end is not sent again.
+        """
         while kind and not self._is_lasting(kind):
             if time.monotonic() - began > ALERTED:
                 self.found.losses.append(f"{self.tally.fault.name}: no alert {kind} within {ALERTED:.0f} s")
@@ -219,7 +223,7 @@ class Night:
         return events[-1:] == ["begun"]
 
     def _ready(self) -> str:
-        """What the machines say together: how they are, and what does not work."""
+        """Return the machines' readiness, with the failing dependencies."""
         states = Counter[str]()
         for server in self.found.servers:
             try:
@@ -242,7 +246,7 @@ class Night:
         )
 
     def _wait_until_ready(self) -> float:
-        """How long it takes until every machine says that all its dependencies work."""
+        """Return the seconds until all dependencies work on every machine."""
         began = time.monotonic()
         for number in range(MACHINES):
             while not self._is_whole(number):
@@ -259,7 +263,7 @@ class Night:
             return False
 
     def count_rows(self) -> None:
-        """Looks for the row of every answered call, and for those that are there twice."""
+        """Check that every answered call has exactly one row."""
         until = time.monotonic() + PATIENCE
         while True:
             with psycopg.connect(self.found.environments[0]["DATABASE_URL"]) as rows:
@@ -274,13 +278,13 @@ class Night:
             time.sleep(0.5)
 
     def _is_excused(self, at: int, began: float, answered: float) -> bool:
-        """Whether a machine was killed before it had to have written the row."""
+        """Return whether a machine was killed before it had to have written the row."""
         return at == MACHINES - 1 and any(began <= kill < answered + WRITTEN for kill in self.found.kills)
 
 
 @contextmanager
 def night() -> Iterator[Night]:
-    """The machines, their webhook, and an agent with a limit."""
+    """Start the machines, their webhook, and an agent with a limit."""
     with running_chat() as webhook:
         hook = {"ROUTING_ADMIN_ALERT_WEBHOOK": f"{webhook.base}/hook", "ROUTING_ADMIN_ALLOWED_ORIGINS": "*"}
         with machines(0, hook) as found:
@@ -289,7 +293,7 @@ def night() -> Iterator[Night]:
 
 
 def push_engines(rounds: int) -> Finding:
-    """Every fault so often; no call of a known key fails, no row is lost or doubled, no artifact is half there."""
+    """Play every fault: no call with a known key fails, no row is lost or doubled, no artifact is partial."""
     losses, calls = list[str](), 0
     for _ in range(rounds):
         with night() as one:

@@ -1,4 +1,4 @@
-"""A gate before a server: shut, it cuts every connection; held, it passes no byte on; open again, all is as before."""
+"""A TCP proxy before a server that can cut every connection or hold back all bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 
 class Gate:
-    """Listens on a port of its own, and passes everything on to another one."""
+    """A proxy with a port of its own that forwards to another port."""
 
     def __init__(self, port: int) -> None:
         self._target = port
@@ -22,7 +22,7 @@ class Gate:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def shut(self) -> None:
-        """Cuts everybody, and whoever comes."""
+        """Cut every connection, present and new."""
         with self._lock:
             self._open = False
             self._flows.set()
@@ -31,16 +31,15 @@ class Gate:
                     each.shutdown(socket.SHUT_RDWR)
 
     def open(self) -> None:
-        """Let those through who come from now on, and pass on what was held."""
+        """Accept connections again, and forward what was held."""
         self._open = True
         self._flows.set()
 
     def hold(self) -> None:
-        """Take connections and bytes, and pass none on: a server that hangs."""
+        """Accept connections and bytes without forwarding them, like a server that hangs."""
         self._flows.clear()
 
     def close(self) -> None:
-        """The end of it."""
         self.shut()
         self._listener.close()
 
@@ -78,7 +77,7 @@ class Gate:
 
 @contextmanager
 def gate_before(port: int) -> Iterator[Gate]:
-    """A gate before that port of this machine."""
+    """Yield a proxy before that port of this machine."""
     gate = Gate(port)
     try:
         yield gate

@@ -1,4 +1,4 @@
-"""`python -m tests.chaos hostile`: hostile clients and providers, each a function and a row of the table at the end."""
+"""`python -m tests.chaos hostile`: hostile clients and providers, one function each, listed in the table at the end."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tests.gateway.serving import Server
 
 MIB = 1024 * 1024
 SLOW_FILES, SLOW_PAGES = 12, 6
-"""More files than asyncio has threads on two cores; each page takes a reader some tenths of a second."""
+"""More files than asyncio has threads on two cores; a page takes some tenths of a second to read."""
 SMALL_FILES, SMALL_FILE_SECONDS = 4, 2.5
-"""Uploaded and asked about one after the other while two readers work, on two cores."""
+"""Files uploaded and asked about in sequence while two readers work, on two cores; and the time for one."""
 MANY_AGENTS = 400
 CHUNKED = b"POST /v1/chat/completions HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n"
 AMBIGUOUS = {
@@ -31,7 +31,7 @@ AMBIGUOUS = {
 
 
 def trailers(stage: Stage) -> None:
-    """Endless trailers and extensions of chunks without a key, and heads that servers read differently."""
+    """Send endless trailers and chunk extensions without a key, and heads that servers parse differently."""
     for start, more in ((b"0\r\n", b"x-a: " + b"y" * 1000 + b"\r\n"), (b"3", b";name=" + b"v" * 1000)):
         sent, status = flood(stage.server, CHUNKED + start, more * 64, 32 * MIB)
         stage.note(f"{status} to a flood", good=sent < 8 * MIB)
@@ -41,7 +41,7 @@ def trailers(stage: Stage) -> None:
 
 
 def flood(server: Server, start: bytes, more: bytes, most: int) -> tuple[int, str]:
-    """Send that on and on until the server closes; how much went out, and the status of the answer."""
+    """Send until the server closes; return the bytes sent and the status of the answer."""
     sent, answer = 0, b""
     with closing(socket.create_connection(("127.0.0.1", server.port), timeout=20)) as line:
         with suppress(OSError):
@@ -55,7 +55,7 @@ def flood(server: Server, start: bytes, more: bytes, most: int) -> tuple[int, st
 
 
 def redaction(stage: Stage) -> None:
-    """Text that looks like keys without end: in an address without a key, and in a prompt that is recorded."""
+    """Send endless text that looks like keys: in an address without a key, and in a recorded prompt."""
     person = Person(stage.server).sign_in()
     person.post("/settings/bodies/", record_bodies="on")
     words = "bearer " * 2300
@@ -72,7 +72,7 @@ def redaction(stage: Stage) -> None:
 
 
 def json_bombs(stage: Stage) -> None:
-    """Many small values in little JSON, packed and plain, at each API that reads any."""
+    """Send many small values in little JSON, compressed and plain, to each API that reads JSON."""
     many = b"[" + b"[]," * (4 * MIB) + b"[]]"
     body = b'{"model": "one/lab", "messages": %b}' % many
     call = b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"x": %b}}' % many[: 6 * MIB] + b"[]]}"
@@ -90,9 +90,9 @@ def json_bombs(stage: Stage) -> None:
 
 
 def large_calls(stage: Stage) -> None:
-    """What one call may have most of: text, base64, messages, addresses of images, pages, and text for `/mcp`.
+    """Send the most that one call may have: text, base64, messages, image URLs, pages, and text for `/mcp`.
 
-    The lab is in this process, where it would keep the watch waiting: base64 is for a model that does not exist.
+    The lab is in this process and would delay the measurement, so base64 goes to a model that does not exist.
     """
     said = '{"role":"user","content":"hello there"},' * 1000
     seen = '{"type":"image_url","image_url":{"url":"https://example.com/a.png"}},' * 999
@@ -114,7 +114,7 @@ def large_calls(stage: Stage) -> None:
 
 
 def send_pieces(server: Server, path: str, pieces: Sequence[str]) -> Reply:
-    """Post a body piece by piece: one large copy of it would keep the watch waiting."""
+    """Post a body piece by piece: a large copy of it would delay the measurement."""
     headers = {
         "authorization": f"Bearer {server.key}",
         "content-type": "application/json",
@@ -125,7 +125,7 @@ def send_pieces(server: Server, path: str, pieces: Sequence[str]) -> Reply:
 
 
 def many_parts(stage: Stage) -> None:
-    """A hundred thousand images in one call: it is refused, or its log stays small."""
+    """Send a hundred thousand images in one call: it is refused, or its log entry stays small."""
     part = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
     body = {"model": "one/lab", "messages": [{"role": "user", "content": [part] * 100_000}]}
     reply = ask(stage.server, "POST", "/v1/chat/completions", body)
@@ -134,7 +134,7 @@ def many_parts(stage: Stage) -> None:
 
 
 def invented_names(stage: Stage) -> None:
-    """Names of models that do not exist, each once: the numbers for operators do not grow with them."""
+    """Send names of models that do not exist, each once: the metrics do not grow with them."""
     before = len(send(stage.server, "GET", "/metrics").body)
     for number in range(400):
         chat(stage.server, "", f"invented-{number}/model-{number}")
@@ -143,7 +143,7 @@ def invented_names(stage: Stage) -> None:
 
 
 def runtime_agents(stage: Stage) -> None:
-    """Agents made at run time, as fast as it goes: at some number there are enough."""
+    """Register agents at run time as fast as possible, until the limit refuses more."""
     statuses = list[int]()
     while len(statuses) < MANY_AGENTS and (not statuses or statuses[-1] < 400):
         statuses.append(ask(stage.server, "PUT", f"/api/v1/agents/made-{len(statuses)}", {"taskType": "chain"}).status)
@@ -151,7 +151,7 @@ def runtime_agents(stage: Stage) -> None:
 
 
 def sign_ins(stage: Stage) -> None:
-    """A flood of sign-ins from one address, and of guessed links from another, where somebody signs in then."""
+    """Flood sign-in from one address and guess links from another, while a user signs in from there."""
 
     def guess(number: int) -> None:
         person = Person(stage.server, source="127.0.0.9")
@@ -167,7 +167,7 @@ def sign_ins(stage: Stage) -> None:
 
 
 def slow_files(stage: Stage) -> None:
-    """PDFs that take long to read, of one agent, and a small one of another beside them."""
+    """Send PDFs that are slow to read as one agent, and a small one as another."""
     references = [store(stage.server, "slow.pdf", "application/pdf", slow_pdf(number)) for number in range(SLOW_FILES)]
 
     def read(reference: str) -> None:
@@ -188,21 +188,21 @@ def slow_files(stage: Stage) -> None:
 
 
 def store(server: Server, name: str, kind: str, content: bytes) -> str:
-    """The id of an uploaded file."""
+    """Upload a file and return its id."""
     head = f'--part\r\ncontent-disposition: form-data; name="file"; filename="{name}"\r\ncontent-type: {kind}\r\n\r\n'
     headers = {"authorization": f"Bearer {server.key}", "content-type": "multipart/form-data; boundary=part"}
     return str(send(server, "POST", "/v1/files", head.encode() + content + b"\r\n--part--\r\n", headers).json["id"])
 
 
 def about(server: Server, reference: str) -> Reply:
-    """A call about a stored file to a model that reads text alone."""
+    """Ask a text-only model about a stored file."""
     content = [{"type": "text", "text": "What is in it?"}, {"type": "file", "file": {"file_id": reference}}]
     body = {"model": "one/lab", "messages": [{"role": "user", "content": content}]}
     return ask(server, "POST", "/v1/chat/completions", body)
 
 
 def slow_pdf(number: int, pages: int = SLOW_PAGES, words: int = 20_000) -> bytes:
-    """A small file of many pages with a great many words."""
+    """Return a small file of many pages with many words."""
     content = zlib.compress(b"BT /F1 9 Tf " + b"(%d) Tj 0 1 Td " % number * words + b"ET", 9)
     kids = b" ".join(b"%d 0 R" % each for each in range(5, 5 + pages))
     page = (
@@ -226,7 +226,7 @@ def slow_pdf(number: int, pages: int = SLOW_PAGES, words: int = 20_000) -> bytes
 
 
 def descriptors(stage: Stage) -> None:
-    """Idle connections of five addresses, more together than many systems let a process have."""
+    """Open idle connections from five addresses, more than many systems allow a process."""
     opened = []
     try:
         for at in range(5 * 230):
@@ -241,7 +241,7 @@ def descriptors(stage: Stage) -> None:
 
 
 def absurd_numbers(stage: Stage) -> None:
-    """A provider that counts below nothing and beyond all: each call is answered and in the log."""
+    """Use a provider with negative and huge token counts: each call is answered and logged."""
     for stream in (False, True):
         reply = chat(stage.server, "", "one/fault:absurd_counts", stream=stream)
         row = _logged(stage.server, reply)
@@ -251,7 +251,7 @@ def absurd_numbers(stage: Stage) -> None:
 
 
 def halves(stage: Stage) -> None:
-    """Half an emoji, whole and streamed: it is joined or replaced, and the answer comes to its end."""
+    """Use a provider that sends lone surrogates: they are joined or replaced, and the answer completes."""
     for stream in (False, True):
         reply = chat(stage.server, "", "one/fault:half_emojis", stream=stream)
         whole = b"[DONE]" in reply.body if stream else b"So" in reply.body
@@ -260,7 +260,7 @@ def halves(stage: Stage) -> None:
 
 
 def _logged(server: Server, reply: Reply) -> dict[str, Any]:
-    """The entry of a call in the log; empty when there is none."""
+    """Return the log entry of a call, empty if there is none."""
     found = ask(server, "GET", f"/api/v1/requests/{reply.headers.get('x-request-id', '')}")
     return dict(found.json) if found.status == 200 else {}
 
@@ -282,5 +282,5 @@ ATTACKS = (
 
 
 def attack(rounds: int) -> Finding:
-    """Make each attack so often."""
+    """Run every attack `rounds` times."""
     return make_attacks(ATTACKS * rounds)

@@ -1,4 +1,4 @@
-"""Where hostile clients and providers attack: a served installation, with a well-behaved agent beside each attack."""
+"""The stage of the attacks: a served installation, with a well-behaved agent calling during each attack."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tests.gateway.serving import Server, manage
 PAUSE = 0.02
 QUIET_SECONDS = 2.0
 SETTLE_SECONDS = 1.0
-"""How long after an attack its memory is looked at again."""
+"""Delay after an attack until its memory is measured again."""
 
 
 @dataclass
 class Stage:
-    """Where an attack takes place, and what it noted: answers by kind, and what must not be.
+    """The target of an attack, and its record: answers by kind, and faults.
 
-    `server` is as the attacker's key opens it, `neighbour` as another agent's does.
+    `server` carries the attacker's key, `neighbour` that of another agent.
     """
 
     server: Server
@@ -42,9 +42,9 @@ class Stage:
 
 @dataclass(frozen=True)
 class Attack:
-    """One kind: `run` makes it; the bounds are on the server's growth and on what another agent waits meanwhile.
+    """One attack: `run` performs it; the bounds are for the server's growth and another agent's latency.
 
-    It may wait so many `seconds` longer than when nothing happens.
+    Its calls may take `seconds` longer than without the attack.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Attack:
 
 @dataclass
 class Watch:
-    """What an attack costs others: the most memory, and how the agent beside it was answered."""
+    """The effect of an attack on others: peak memory, and the answers to another agent."""
 
     server: Server
     peak: float = 0.0
@@ -65,7 +65,7 @@ class Watch:
     over: threading.Event = field(default_factory=threading.Event)
 
     def call(self) -> None:
-        """Call as an agent of another key does, until it is over."""
+        """Call with another agent's key until the attack is over."""
         while not self.over.wait(PAUSE):
             began = time.monotonic()
             try:
@@ -78,20 +78,20 @@ class Watch:
                 self.refused[str(status)] += 1
 
     def measure(self) -> None:
-        """Look at the memory until it is over."""
+        """Record the peak memory until the attack is over."""
         while not self.over.wait(PAUSE):
             self.peak = max(self.peak, megabytes_of(self.server))
 
 
 def megabytes_of(server: Server) -> float:
-    """The resident memory of the serving process."""
+    """Return the resident memory of the serving process."""
     lines = Path(f"/proc/{server.process.pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
 
 
 @contextmanager
 def watched(server: Server) -> Iterator[Watch]:
-    """A watch for as long as this lasts."""
+    """Measure for the duration of the context."""
     watch = Watch(server, megabytes_of(server))
     threads = [threading.Thread(target=work) for work in (watch.call, watch.measure)]
     for each in threads:
@@ -105,7 +105,7 @@ def watched(server: Server) -> Iterator[Watch]:
 
 
 def make_attacks(attacks: Sequence[Attack]) -> Finding:
-    """Make the attacks one after the other, print what each cost, and find the bounds that it broke."""
+    """Run the attacks in sequence, print the cost of each, and report the bounds it broke."""
     rows, losses = [], list[str]()
     with installed() as installation:
         key = manage(installation.environment, "create_agent", "neighbour", "--route", "chain", "--key")
@@ -127,7 +127,7 @@ def make_attacks(attacks: Sequence[Attack]) -> Finding:
 
 
 def _make(one: Attack, stage: Stage, usual: float) -> tuple[tuple[object, ...], list[str]]:
-    """Make an attack; return its row of the table, and the bounds that it broke."""
+    """Run an attack; return its row of the table, and the bounds that it broke."""
     before = megabytes_of(stage.server)
     with watched(stage.neighbour) as watch:
         try:

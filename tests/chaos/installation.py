@@ -1,4 +1,4 @@
-"""An installation that is pushed: served in a process of its own, with the fault lab behind it, and looked into."""
+"""An installation under stress: served by a process of its own, with the fault lab as its provider."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Installation:
 
     @contextmanager
     def serve(self, *options: str) -> Iterator[Server]:
-        """A server that listens, told to end at the end unless it has ended by then."""
+        """Yield a running server; stop it at the end unless it has ended already."""
         server = listening(self.environment, self.key, self.lab, self.directory, options)
         try:
             yield server
@@ -39,12 +39,12 @@ class Installation:
             server.process.wait(timeout=60)
 
     def rows(self, query: str, database: str = "routing_admin") -> list[Any]:
-        """What stands in a database, as another process reads it."""
+        """Query a database as another process does."""
         with closing(sqlite3.connect(self.directory / f"{database}.sqlite3", timeout=30)) as rows:
             return rows.execute(query).fetchall()
 
     def faults(self) -> list[str]:
-        """What `doctor` and SQLite's own check find wrong."""
+        """Return the findings of `doctor` and of SQLite's integrity check."""
         found = [
             f"{name}: {row[0]}"
             for name in ("routing_admin", "logs")
@@ -60,7 +60,7 @@ class Installation:
 
 @contextmanager
 def installed(database: str = "", **settings: str) -> Iterator[Installation]:
-    """A new one; `settings` are variables without their prefix, `database` is a PostgreSQL's address."""
+    """Make an installation; `settings` are variables without their prefix, `database` is a PostgreSQL URL."""
     with tempfile.TemporaryDirectory(prefix="routing-admin-chaos-") as folder, Lab({}) as lab:
         directory = Path(folder)
         ours = {"ADMIN_PASSWORD": PASSWORD, **settings}
@@ -73,7 +73,7 @@ def installed(database: str = "", **settings: str) -> Iterator[Installation]:
 
 
 def write_import(environment: dict[str, str], directory: Path, content: Any) -> None:
-    """Imports a configuration while nothing is served."""
+    """Import a configuration while no server runs."""
     file = directory / "import.json"
     file.write_text(json.dumps(content))
     manage(environment, "import_config", str(file))

@@ -1,4 +1,4 @@
-"""kill -9 in the middle of edits, imports, uploads and calls: what was acknowledged is there after the next start."""
+"""Tests kill -9 during edits, imports, uploads and calls: what was acknowledged survives the next start."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ from tests.chaos.installation import Installation, installed
 from tests.gateway.serving import Server, manage
 
 LONGEST, SHORTEST = 1.5, 0.2
-"""Seconds after which a server is killed."""
+"""Seconds until a server is killed."""
 TARGETS = ("task:planning", "task:default", "text-model", "vision-model")
 
 
 @dataclass
 class Ledger:
-    """What was acknowledged; of a value that changes the last, and which may stand there beside: the one under way."""
+    """What was acknowledged.
+
+    A changing value has the last one acknowledged and the one in progress, which may be stored too.
+    """
 
     alias: tuple[str, str] = ("", "")
     limit: tuple[int, int] = (0, 0)
@@ -33,7 +36,7 @@ class Ledger:
 
 @dataclass
 class Pusher:
-    """The four that push one server until it is gone."""
+    """The four callers that stress one server until it is killed."""
 
     server: Server
     person: Person
@@ -41,7 +44,6 @@ class Pusher:
     cycle: int
 
     def works(self) -> list[Callable[[], None]]:
-        """What each does."""
         return [self._until_gone(each) for each in (self.edit, self.bring, self.store, self.call)]
 
     def _until_gone(self, work: Callable[[], Iterator[None]]) -> Callable[[], None]:
@@ -55,7 +57,7 @@ class Pusher:
         return run
 
     def edit(self) -> Iterator[None]:
-        """A person leads an alias elsewhere, a program renames an agent."""
+        """Retarget an alias as a person, and rename an agent as a program."""
         person, number = self.person, 0
         person.server = self.server
         while True:
@@ -71,7 +73,7 @@ class Pusher:
                 yield
 
     def bring(self) -> Iterator[None]:
-        """Imports that change one number."""
+        """Import configurations that change one number."""
         number = self.cycle * 1000
         while True:
             number += 1
@@ -83,7 +85,7 @@ class Pusher:
                 yield
 
     def store(self) -> Iterator[None]:
-        """Uploads of all sizes."""
+        """Upload files of all sizes."""
         sizes = random.Random(self.cycle)
         while True:
             content = os.urandom(sizes.choice((10, 5_000, 300_000, 2_000_000)))
@@ -93,7 +95,7 @@ class Pusher:
                 yield
 
     def call(self) -> Iterator[None]:
-        """Calls; one is acknowledged by its entry in the log."""
+        """Send calls; a call is acknowledged by its log entry."""
         number = 0
         while True:
             number += 1
@@ -105,7 +107,7 @@ class Pusher:
 
 
 def check(server: Server, installation: Installation, ledger: Ledger, files: dict[str, bytes]) -> None:
-    """Writes down what is not there of what was acknowledged; from then on what is there counts."""
+    """Record acknowledged values that are missing; from then on the stored values count."""
     rows = installation.rows("select target from routing_admin_alias where name = 'pushed'")
     alias = rows[0][0] if rows else ""
     limit = ask(server, "GET", "/api/v1/config/llm-routing").json["routing"]["planning"]["maxTokens"]
@@ -129,11 +131,11 @@ def check(server: Server, installation: Installation, ledger: Ledger, files: dic
 
 
 def kill_again_and_again(times: int) -> Finding:
-    """So many starts and kills, each at another moment; afterwards every upload is read, and `doctor` asked."""
+    """Start and kill a server repeatedly at different moments; afterwards read every upload and run `doctor`."""
     ledger, moments, newest = Ledger(), random.Random(times), dict[str, bytes]()
     with installed() as installation:
         with installation.serve() as server:
-            person = Person(server).sign_in()  # once: who is killed while signing in has failed to, and is throttled
+            person = Person(server).sign_in()  # once: a kill during sign-in counts as a failed attempt
         for cycle in range(1, times + 1):
             with installation.serve() as server:
                 check(server, installation, ledger, newest)
@@ -152,9 +154,9 @@ def kill_again_and_again(times: int) -> Finding:
 
 
 def back_up_under_load(installation: Installation, server: Server, backup: Path) -> dict[str, bytes]:
-    """Calls, uploads, imports and edits go on until the backup is made; then the server is killed.
+    """Run calls, uploads, imports and edits until the backup is made, then kill the server.
 
-    The files that were acknowledged before the backup began.
+    Return the files that were acknowledged before the backup began.
     """
     person, ledger, files = Person(server).sign_in(), Ledger(), dict[str, bytes]()
 

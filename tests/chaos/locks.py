@@ -1,4 +1,4 @@
-"""Both databases locked by somebody else and released, again and again, while agents call."""
+"""Both databases are locked by another connection and released, repeatedly, while agents call."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tests.gateway.serving import Server
 
 CALLERS = 4
 HELD, FREE = 1.5, 0.5
-"""Seconds for which a database is locked, and then not."""
+"""Seconds for which a database is locked, then unlocked."""
 CATCH_UP = 60
-"""Seconds after which everything has to be in the log."""
+"""Seconds within which everything must be in the log."""
 
 
 def lock_and_release(rounds: int) -> Finding:
-    """Each database in turn; every call is answered, and in the end stands in the log."""
+    """Lock each database in turn; every call is answered, and is in the log in the end."""
     statuses, names, losses, over = Counter[int](), list[str](), list[str](), threading.Event()
     with installed() as installation, installation.serve() as server:
 
@@ -52,7 +52,7 @@ def lock_and_release(rounds: int) -> Finding:
 
 
 def missing(installation: Installation, server: Server, names: list[str]) -> list[str]:
-    """The calls that do not stand in the log when it has caught up."""
+    """Return the calls that are still missing in the log after it has caught up."""
     until, wanted = time.monotonic() + CATCH_UP, set(names)
     while wanted and time.monotonic() < until:
         ask(server, "GET", f"/api/v1/requests/{names[-1]}")

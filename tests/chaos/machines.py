@@ -1,7 +1,8 @@
 """Three served processes with PostgreSQL, Redis and S3, each of which is stopped and started under load.
 
-Beside the load one process is killed, the configuration is changed, a key revoked and a budget spent. How long it takes
-until all agree is measured, and what was acknowledged is looked for in the end.
+Meanwhile a process is killed, the configuration is changed, a key revoked and a budget spent. The test measures how
+long
+it takes until all processes agree, and checks at the end what was acknowledged.
 """
 
 from __future__ import annotations
@@ -33,16 +34,16 @@ from tests.lab import Lab
 
 MACHINES = 3
 AWAY = 2.0
-"""Seconds for which a server is stopped, and for which all run in between."""
+"""Seconds for which an engine is stopped, and seconds in between with all running."""
 PAUSE = 0.05
-"""Seconds between two calls of a caller: what is pushed is what happens under load, not the machine."""
+"""Seconds between two calls of a caller, to test concurrency and not the machine's capacity."""
 AGREED = 1.0
-"""Seconds within which all have to agree while everything runs."""
+"""Seconds within which all processes must agree while everything runs."""
 PATIENCE = 60.0
 WRITTEN = 0.1
-"""Seconds after which an answered call has to outlive the end of its process."""
+"""Seconds after which an answered call must survive the end of its process."""
 WORKERS = "2"
-"""Processes of the last machine, of which one is killed, too."""
+"""Workers of the last machine, one of which is also killed."""
 BUDGET = 3000
 SPENDER = "vision-agent"
 LIMIT = (
@@ -56,7 +57,7 @@ REFUSALS = (429, 503)
 
 @dataclass
 class Machines:
-    """The installation: its processes, what they use, and what was acknowledged."""
+    """The installation: its processes, their engines, and what was acknowledged."""
 
     cluster: Cluster
     redis: RedisServer
@@ -70,7 +71,7 @@ class Machines:
     statuses: Counter[str] = field(default_factory=Counter)
     calls: list[str] = field(default_factory=list)
     answered: list[tuple[str, float]] = field(default_factory=list)
-    """Calls at the last machine, and when each was answered."""
+    """Calls to the last machine, and when each was answered."""
     kills: list[float] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
     agreements: dict[str, list[float]] = field(default_factory=dict)
@@ -79,14 +80,14 @@ class Machines:
     over: threading.Event = field(default_factory=threading.Event)
 
     def start(self, number: int) -> Server:
-        """The process of that number."""
+        """Start the process of that number."""
         environment = self.environments[number]
         directory = Path(environment["ROUTING_ADMIN_DATA_DIR"])
         options = ("--workers", WORKERS) if number == MACHINES - 1 else ()
         return listening(environment, self.keys[0], self.lab, directory, options)
 
     def call(self, number: int) -> None:
-        """Calls at one machine, one after the other; the last is killed now and then, which cuts some."""
+        """Send calls to one machine in sequence; the last machine is killed at times, which cuts some."""
         count, last = 0, number == MACHINES - 1
         while not self.over.wait(PAUSE):
             count += 1
@@ -108,7 +109,7 @@ class Machines:
                 self.calls.append(name)
 
     def store(self) -> None:
-        """Uploads, which PostgreSQL and S3 have to take: refused or kept whole."""
+        """Upload files to PostgreSQL and S3; each is refused or stored whole."""
         while not self.over.wait(0.1):
             content = os.urandom(20_000)
             reply = upload(self.servers[0], content)
@@ -119,7 +120,7 @@ class Machines:
                 self.losses.append(f"an upload was answered {reply.status}")
 
     def agree(self, what: str, holds: Callable[[Server], bool]) -> None:
-        """How long it takes until it holds at every process."""
+        """Record how long it takes until the condition is true for every process."""
         began = time.monotonic()
         for each in self.servers:
             while not holds(each) and time.monotonic() - began < PATIENCE:
@@ -130,7 +131,7 @@ class Machines:
             self.losses.append(f"{what}: all agreed after {took * 1000:.0f} ms")
 
     def change(self, number: int) -> None:
-        """A configuration imported at the first process."""
+        """Import a configuration at the first process."""
         content = ask(self.servers[0], "GET", "/api/v1/config/llm-routing").json
         content["routing"]["planning"]["maxTokens"] = number
         reply = ask(self.servers[0], "POST", "/api/v1/config/import", content)
@@ -145,7 +146,7 @@ class Machines:
         self.agree("configuration", knows)
 
     def revoke(self, key: str) -> None:
-        """A key ended at the first process, by a person."""
+        """Revoke a key at the first process, as a person."""
         assert self.person is not None
         for each in self.servers:
             if chat(replace(each, key=key), "").status != 200:
@@ -156,7 +157,7 @@ class Machines:
         self.agree("revoked key", lambda server: chat(replace(server, key=key), "").status == 401)
 
     def spend(self, push: Callable[[], None]) -> None:
-        """A budget spent at all processes at once, while something is pushed; no more is taken than it has."""
+        """Spend a budget at all processes at once during `push`; no more than the budget is granted."""
         self.spent += BUDGET
         manage(self.environments[0], "shell", "-c", LIMIT % self.spent)
         taken, ends = Counter[str](), time.monotonic() + PATIENCE
@@ -180,18 +181,18 @@ class Machines:
             self.losses.append(f"{self.statuses['of a budget: tokens']} tokens of {self.spent} were spent")
 
     def stop_and_start(self, stop: Callable[[], None], start: Callable[[], None]) -> None:
-        """Away for a while, and back for another."""
+        """Stop an engine for a while, then start it and let it run for as long."""
         stop()
         self.over.wait(AWAY)
         start()
         self.over.wait(AWAY)
 
     def restart_redis(self) -> None:
-        """It is empty then."""
+        """Kill Redis, which starts again empty."""
         self.stop_and_start(self.redis.kill, self.redis.start)
 
     def kill_last(self) -> None:
-        """A machine is killed, all its processes at once, and started anew."""
+        """Kill a machine with all its processes, and start it again."""
         process = self.servers[-1].process
         workers = workers_of(process.pid)
         self.kills.append(time.monotonic())
@@ -201,7 +202,7 @@ class Machines:
         self.servers[-1] = self.start(MACHINES - 1)
 
     def kill_worker(self) -> None:
-        """One process of a machine is killed; its machine makes another."""
+        """Kill one worker of a machine, which then starts another."""
         main = self.servers[-1].process.pid
         before = workers_of(main)
         self.kills.append(time.monotonic())
@@ -214,11 +215,11 @@ class Machines:
             self.over.wait(0.05)
 
     def outliving(self) -> list[str]:
-        """Calls at the last machine that no kill excuses: answered so long before each, or after it."""
+        """Return the calls to the last machine that must be logged: not answered shortly before a kill."""
         return [name for name, at in self.answered if not any(0 <= kill - at < WRITTEN for kill in self.kills)]
 
     def round(self, number: int) -> None:
-        """Everything once."""
+        """Run every disruption once."""
         self.restart_redis()
         self.stop_and_start(lambda: self.cluster.stop("immediate"), self.cluster.start)
         self.stop_and_start(self.gate.shut, self.gate.open)
@@ -229,7 +230,7 @@ class Machines:
         self.kill_worker()
 
     def check(self) -> None:
-        """Looks for what was acknowledged."""
+        """Check everything that was acknowledged."""
         for ref, content in self.files.items():
             bearer = {"authorization": f"Bearer {self.keys[0]}"}
             reply = send(self.servers[1], "GET", f"/v1/files/{ref}/content", headers=bearer)
@@ -248,7 +249,7 @@ class Machines:
 
 
 def workers_of(main: int) -> list[int]:
-    """The processes of a machine that answer calls."""
+    """Return the processes of a machine that answer calls."""
     listed = subprocess.run(
         ["ps", "-o", "pid=,args=", "--ppid", str(main)], capture_output=True, text=True, check=False
     )
@@ -257,9 +258,9 @@ def workers_of(main: int) -> list[int]:
 
 @contextmanager
 def machines(keys: int, settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[Machines]:
-    """An installation of three processes, each with a data directory of its own as on a machine of its own.
+    """Start an installation of three processes, each with its own data directory as on a separate machine.
 
-    `settings` are further variables of its environment.
+    `settings` are further environment variables.
     """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="routing-admin-machines-")))
@@ -304,7 +305,7 @@ def machines(keys: int, settings: Mapping[str, str] = MappingProxyType({})) -> I
 
 
 def push_machines(rounds: int) -> Finding:
-    """So many rounds; agreement within a second, and nothing that was acknowledged is lost."""
+    """Run the rounds; all processes agree within a second, and nothing acknowledged is lost."""
     with machines(rounds) as found:
 
         def push() -> None:

@@ -1,4 +1,4 @@
-"""Two who change the same thing at once: one of them wins, and the other one is told so."""
+"""Concurrent changes to the same object: one wins, the other gets a conflict."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tests.chaos.installation import Installation, installed
 from tests.gateway.serving import Server, manage
 
 Outcome = tuple[list[int], object, object]
-"""Both statuses, what the winner wrote, what stands there."""
+"""Both statuses, what the winner wrote, and what is stored."""
 
 
 def race(pairs: int) -> Finding:
-    """So many pairs, in turn: imports under one revision, forms of one version, a change and a deletion of an entry."""
+    """Race pairs in turn: imports of one revision, forms of one version, a change against a deletion."""
     counted, losses = Counter[str](), list[str]()
     with installed() as installation, installation.serve() as server:
         people = (Person(server).sign_in(), Person(server).sign_in())
@@ -39,7 +39,7 @@ def race(pairs: int) -> Finding:
 
 
 def import_pair(server: Server, at: int) -> Outcome:
-    """Two imports that both saw the same revision."""
+    """Send two imports that are based on the same revision."""
     export = ask(server, "GET", "/api/v1/config/llm-routing")
     numbers, statuses = (2 * at + 1, 2 * at + 2), [0, 0]
     contents = [copy.deepcopy(export.json), copy.deepcopy(export.json)]
@@ -56,7 +56,7 @@ def import_pair(server: Server, at: int) -> Outcome:
 
 
 def form_pair(installation: Installation, people: tuple[Person, Person], at: int) -> Outcome:
-    """Two people who both opened the same version of an agent's page."""
+    """Post two forms that are based on the same version of an agent's page."""
     columns = "select version, service_id, name from capabilities_agent where agent_id = 'vision-agent'"
     version, service, _ = installation.rows(columns)[0]
     names, statuses = (f"left {at}", f"right {at}"), [0, 0]
@@ -80,7 +80,7 @@ print(issue_token(SYSTEM, User.objects.get(username="admin"), "races", ADMIN_SCO
 
 
 def token_for(installation: Installation) -> str:
-    """An administrator's token."""
+    """Return an administrator's token."""
     return manage(installation.environment, "shell", "-c", TOKEN).split()[-1]
 
 
@@ -90,11 +90,11 @@ ENTRIES: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
     ("services/racer", "description", {"provider": "echo", "model": "racer"}),
     ("aliases/racer", "target", {"target": "task:default"}),
 )
-"""What a change and a deletion race for: its place, the field that is changed, and the rest of it."""
+"""Entries of the race between change and deletion: path, changed field, and the other fields."""
 
 
 def deletion_pair(server: Server, token: str, at: int) -> Outcome:
-    """A change and a deletion by two scripts that both read the same entry."""
+    """Send a change and a deletion by two scripts that read the same entry."""
     path, field, body = ENTRIES[at % len(ENTRIES)]
     values = {"temperature": at % 20 / 10, "target": "task:planning"}
     wanted, statuses = values.get(field, f"changed {at}"), [0, 0]
@@ -118,7 +118,7 @@ def deletion_pair(server: Server, token: str, at: int) -> Outcome:
 
 
 def together(work: Callable[[int], None]) -> None:
-    """Both at the same moment. Raises what one of them raised."""
+    """Run both at the same moment. Raise an exception of either."""
     gate = threading.Barrier(2)
 
     def run(one: int) -> None:

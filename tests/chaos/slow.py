@@ -1,4 +1,4 @@
-"""Many connections that send next to nothing, while somebody wants to be served."""
+"""Many connections that send almost nothing, while calls must still be answered."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.chaos.installation import installed
 
 SENT = (b"", b"GET / HT", b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 100\r\n\r\n{")
 ADDRESSES = 8
-"""Half of the connections come from so many addresses beside this machine's usual one."""
+"""Half of the connections use this many source addresses besides 127.0.0.1."""
 LONGEST = 45.0
-"""Seconds after which none may be open."""
+"""Seconds after which no connection may be open."""
 
 
 def hold_open(count: int) -> Finding:
-    """So many connections at once; all of them are closed by the server in time, and calls are answered meanwhile."""
+    """Open many connections at once; the server closes all in time, and answers calls meanwhile."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4 * count)), hard))
     over, statuses, slowest = threading.Event(), Counter[int](), [0.0]
@@ -48,7 +48,7 @@ def hold_open(count: int) -> Finding:
 
 
 def connect(port: int, at: int) -> socket.socket:
-    """A connection that leaves its request in the middle."""
+    """Open a connection and send an incomplete request."""
     source = f"127.0.0.{2 + at % ADDRESSES}" if at % 2 else "127.0.0.1"
     made = socket.create_connection(("127.0.0.1", port), source_address=(source, 0))
     made.sendall(SENT[at % len(SENT)])
@@ -57,7 +57,7 @@ def connect(port: int, at: int) -> socket.socket:
 
 
 def read_ends(opened: list[socket.socket]) -> Counter[str]:
-    """How each ended: by the status of its answer, `closed` without one, or `open`."""
+    """Count how the connections ended: the status of the answer, `closed` without one, or `open`."""
     selector, ends = selectors.DefaultSelector(), Counter[str]()
     for each in opened:
         selector.register(each, selectors.EVENT_READ, [b""])

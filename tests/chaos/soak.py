@@ -1,4 +1,4 @@
-"""`make soak`: a served installation under load for a while; whether memory, descriptors and tasks stay flat."""
+"""`make soak`: run a served installation under load and check that memory, descriptors and tasks stay flat."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from tests.chaos.installation import installed
 from tests.gateway.serving import Server
 
 SAMPLES = 20
-"""How often is looked, evenly over the time."""
+"""Number of samples, spread evenly over the time."""
 PAUSE = 0.02
 """Seconds between two calls of one caller."""
 SLACK = {"memory MB": 8.0, "descriptors": 8.0, "threads": 4.0, "tasks": 8.0}
-"""How much more the last third may have than the second, in the middle, and still count as flat."""
+"""How much the median of the last third may exceed that of the second and still count as flat."""
 TASKS = re.compile(r"^routing_admin_tasks (\d+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What a server holds at a moment, in the order of `SLACK`."""
+    """A server's resources at one moment, in the order of `SLACK`."""
 
     second: float
     values: tuple[float, float, float, float]
 
 
 def look(server: Server, began: float) -> Sample:
-    """The numbers of the process, as Linux and `/metrics` tell them."""
+    """Read the numbers of the process from Linux and `/metrics`."""
     place = Path(f"/proc/{server.process.pid}")
     memory = next(int(line.split()[1]) for line in (place / "status").read_text().splitlines() if "VmRSS" in line)
     tasks = TASKS.search(send(server, "GET", "/metrics").body.decode())
@@ -45,7 +45,7 @@ def look(server: Server, began: float) -> Sample:
 
 
 def works(server: Server, counted: Counter[str], over: threading.Event) -> list[Callable[[], None]]:
-    """Callers of every kind, each until it is over."""
+    """Return callers of every kind, each running until `over` is set."""
 
     def again(name: str, work: Callable[[int], int]) -> Callable[[], None]:
         def run() -> None:
@@ -76,7 +76,7 @@ def works(server: Server, counted: Counter[str], over: threading.Event) -> list[
 
 
 def soak(seconds: float) -> tuple[list[Sample], Counter[str]]:
-    """Samples over the time, and how the calls were answered."""
+    """Return samples over the time, and the number of answers by status."""
     samples, counted, over = list[Sample](), Counter[str](), threading.Event()
     with installed() as installation, installation.serve() as server:
 
@@ -96,7 +96,7 @@ def soak(seconds: float) -> tuple[list[Sample], Counter[str]]:
 
 
 def verdicts(samples: Sequence[Sample]) -> list[tuple[str, float, float, str]]:
-    """Each kind in the middle of the second third and of the last one, and whether it is flat or grew."""
+    """Return each resource's median in the second and last third, and whether it is flat or grew."""
     third = len(samples) // 3
     rows = []
     for at, (name, slack) in enumerate(SLACK.items()):
@@ -109,7 +109,7 @@ def verdicts(samples: Sequence[Sample]) -> list[tuple[str, float, float, str]]:
 
 
 def main() -> int:
-    """Prints samples and verdicts; 1 when anything grew."""
+    """Print samples and verdicts; return 1 if any resource grew."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos.soak", description=__doc__)
     parser.add_argument("seconds", nargs="?", type=float, default=60.0, help="how long (60)")
     samples, counted = soak(parser.parse_args().seconds)
