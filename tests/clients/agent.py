@@ -1,4 +1,4 @@
-"""A program as the gateway sees it: sends what its exchange says, reads the answer, and goes on with both."""
+"""A simulated client: it sends the requests of its recorded exchange, reads the answers, and continues with both."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer, whole or put together from its stream: what was said, thought and called, and its blocks as they came.
+    """An answer, whole or assembled from its stream: text, reasoning, tool calls, and its blocks as received.
 
-    `broken` is the error in whose place no end came.
+    `broken` is the error event that ended the stream.
     """
 
     status: int
@@ -34,7 +34,7 @@ class Reply:
 
 @dataclass
 class Agent:
-    """One conversation of a program about one content, with one model."""
+    """One conversation of a client about one content, with one model."""
 
     url: str
     key: str
@@ -50,7 +50,9 @@ class Agent:
         self.said: list[Json] = list(self.body.get(self.door.key, []))
 
     def ask(self, sent: list[Json], last: Reply | None, model: str = "", path: str = "") -> Reply:
-        """The answer to what was said so far and this, which stays part of the conversation."""
+        """Send the conversation so far with these messages and return the answer; the messages stay in the
+        conversation.
+        """
         ids = [call_id for call_id, _, _ in last.calls] if last else []
         if last:
             self.said += self.door.as_history(last)
@@ -68,7 +70,7 @@ class Agent:
         return self.door.of_whole(answer.headers, answer.json())
 
     def count(self, sent: list[Json]) -> httpx.Response:
-        """The count of tokens that Claude Code asks for before it sends."""
+        """Count tokens as Claude Code does before it sends."""
         body = {key: value for key, value in self.body.items() if key in ("system", "tools", "thinking")}
         headers = {**self.request["headers"], self.door.header: self.door.scheme + self.key}
         asked = {**body, "model": self.model, "messages": sent}
@@ -83,7 +85,7 @@ def _with_ids(text: str, ids: list[str]) -> str:
 
 
 def _events(text: str) -> Iterator[Json]:
-    """The events of a stream; each is called what its data says it is."""
+    """Yield the events of a stream; each event's name must equal the type in its data."""
     for block in text.strip().split("\n\n"):
         name, _, data = block.partition("\n")
         value: Json = json.loads(data.removeprefix("data: "))
@@ -92,13 +94,12 @@ def _events(text: str) -> Iterator[Json]:
 
 
 class Responses:
-    """OpenAI's Responses, as Codex reads them."""
+    """OpenAI's Responses as Codex reads them."""
 
     key, header, scheme = "input", "authorization", "Bearer "
     events = staticmethod(_events)
 
     def of_whole(self, headers: Mapping[str, str], value: Json) -> Reply:
-        """A response."""
         items = value["output"]
         said = [part for item in items if item["type"] == "message" for part in item["content"]]
         thought = [part for item in items if item["type"] == "reasoning" for part in item["summary"]]
@@ -111,7 +112,7 @@ class Responses:
         return Reply(200, headers, items, words, "".join(part["text"] for part in thought), calls, value["usage"] or {})
 
     def of_stream(self, headers: Mapping[str, str], events: list[Json]) -> Reply:
-        """The response that its last event holds; the items before it are the same, and the pieces their words."""
+        """Return the response of the last event; the items and text deltas before it must equal it."""
         assert [event["sequence_number"] for event in events] == list(range(len(events)))
         last = events[-1]
         if last["type"] == "response.failed":
@@ -124,7 +125,7 @@ class Responses:
         return reply
 
     def as_history(self, reply: Reply) -> list[Json]:
-        """What the next request says of it."""
+        """Return the answer as input of the next request."""
         return reply.blocks
 
 
@@ -133,13 +134,12 @@ def _joined(events: list[Json], kind: str) -> str:
 
 
 class Messages:
-    """Anthropic's Messages, as Claude Code reads them."""
+    """Anthropic's Messages as Claude Code reads them."""
 
     key, header, scheme = "messages", "x-api-key", ""
     events = staticmethod(_events)
 
     def of_whole(self, headers: Mapping[str, str], value: Json) -> Reply:
-        """A message."""
         blocks = value["content"]
         words = "".join(block["text"] for block in blocks if block["type"] == "text")
         thought = "".join(block["thinking"] for block in blocks if block["type"] == "thinking")
@@ -148,7 +148,7 @@ class Messages:
         return Reply(200, headers, blocks, words, thought, calls, value["usage"])
 
     def of_stream(self, headers: Mapping[str, str], events: list[Json]) -> Reply:
-        """The message that its blocks make, each begun, continued and ended before the next."""
+        """Return the message assembled from its blocks; each must be started, continued and stopped before the next."""
         blocks: list[Json] = []
         last: Json = {}
         for event in events:
@@ -170,7 +170,7 @@ class Messages:
         return self.of_whole(headers, {"content": blocks, "usage": last["usage"], **last["delta"]})
 
     def as_history(self, reply: Reply) -> list[Json]:
-        """What the next request says of it."""
+        """Return the answer as input of the next request."""
         blocks = [{key: value for key, value in block.items() if value is not None} for block in reply.blocks]
         return [{"role": "assistant", "content": blocks}]
 
@@ -188,20 +188,19 @@ def _continue(block: Json, delta: Json) -> None:
 
 @dataclass(frozen=True)
 class Chat:
-    """OpenAI's chat completions, as programs for chats read them; `returned` names what goes back with an answer."""
+    """OpenAI's chat completions as chat clients read them; `returned` names the fields sent back with an answer."""
 
     returned: tuple[str, ...] = ()
     key, header, scheme = "messages", "authorization", "Bearer "
 
     def events(self, text: str) -> Iterator[Json]:
-        """The chunks of a stream, which ends with `[DONE]` or with an error."""
+        """Yield the chunks of a stream, which ends with `[DONE]` or with an error."""
         *blocks, last = [block.removeprefix("data: ") for block in text.strip().split("\n\n") if block[0] != ":"]
         yield from map(json.loads, blocks)
         if last != "[DONE]":
             yield json.loads(last)
 
     def of_whole(self, headers: Mapping[str, str], value: Json) -> Reply:
-        """A completion."""
         (choice,), usage = value["choices"], value["usage"]
         message = choice["message"]
         called = message.get("tool_calls") or []
@@ -212,7 +211,7 @@ class Chat:
         return Reply(200, headers, [message], words, thought, calls, counts)
 
     def of_stream(self, headers: Mapping[str, str], events: list[Json]) -> Reply:
-        """The completion that its chunks make; the last one has the count of tokens."""
+        """Return the completion assembled from its chunks; the last one has the usage."""
         if "error" in events[-1]:
             return Reply(200, headers, broken=events[-1]["error"])
         *chunks, last = events
@@ -225,7 +224,7 @@ class Chat:
         return self.of_whole(headers, {"choices": [ended], "usage": last["usage"]})
 
     def as_history(self, reply: Reply) -> list[Json]:
-        """What the next request says of it."""
+        """Return the answer as input of the next request."""
         kept = ("tool_calls", *self.returned)
         return [
             {

@@ -1,6 +1,6 @@
-"""llm-comply: holds our doors against their vendors' published schemas, with a model in each protocol behind them.
+"""llm-comply checks our APIs against their vendors' published schemas, with a model behind each protocol.
 
-It lets an endpoint for compaction be missing, with a warning; here that fails, so that `differences.toml` names it.
+It only warns about a missing endpoint for compaction; here that fails, so that `differences.toml` must list it.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ FORMATS: dict[str, dict[str, Any]] = {
         "extra_headers": {"anthropic-version": "2023-06-01"},
     },
 }
-"""How each of our doors is called by it; the models have names that it believes to think."""
+"""How llm-comply calls each of our APIs; the model names make it believe that the models can reason."""
 
 
 def specification_of(name: str) -> SpecLoader:
-    """A vendor's schemas, in which a field may be left out if it is null by default.
+    """Load a vendor's schemas, with fields that default to null made optional.
 
-    Anthropic's name such fields as required; its clients do not need them, and the AI SDK refuses `citations: null`.
+    Anthropic's schemas require such fields; its clients do not need them, and the AI SDK rejects `citations: null`.
     """
     loader = SpecLoader(str(SPECS / name))
     for schema in filter(None, map(loader.get_schema, loader.schema_names)):
@@ -58,7 +58,7 @@ CASES = [
 
 @pytest.mark.parametrize(("shape", "protocol", "case"), CASES)
 def test_complies(shape: str, protocol: str, case: Any) -> None:
-    """Without an error; where it asks for compaction, without a warning either."""
+    """The case passes without an error, and a case about compaction also without a warning."""
     options = dict(FORMATS[shape])
     spec, model = options.pop("spec"), options.pop("model").format(protocol)
     config = ComplianceConfig(

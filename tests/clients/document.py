@@ -1,4 +1,4 @@
-"""The table of a run: per suite how many tests pass, differ or are not for us; then each difference with its reason."""
+"""The tables of a run: counts of passed, differing and skipped tests per suite, then each difference with its reason."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ NODE = ("@anthropic-ai/sdk", "@anthropic-ai/claude-code", "@openai/codex", "ai",
 
 @dataclass(frozen=True)
 class Suite:
-    """A suite by its short name, its title, and the package whose version says which it is; none for one of ours.
+    """A suite: its short name, its title, and the package that gives its version; empty for our own suites.
 
-    `place` is its environment's folder in that of the others, where it has one of its own.
+    `place` is its environment's folder below that of the others, if it has one of its own.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Suite:
 
     @property
     def version(self) -> str:
-        """The version that `requirements.txt` pins; empty for a suite of ours."""
+        """Return the version that `requirements.txt` pins; empty for our own suites."""
         if self.package in NODE:
             return str(json.loads(LOCK.read_text("utf-8"))["packages"][f"node_modules/{self.package}"]["version"])
         pinned = REQUIREMENTS.with_name(f"requirements-{self.place}.txt") if self.place else REQUIREMENTS
@@ -55,7 +55,7 @@ RECIPES = {
     "Codex": Suite("codex", "the recipe for Codex", "@openai/codex"),
     "opencode": Suite("opencode", "the recipe for opencode", "opencode-ai"),
 }
-"""The suites that run a recipe of docs/recipes.md, by its heading there."""
+"""The suites that run a recipe of docs/recipes.md, by its heading."""
 
 SUITES = (
     Suite("langchain", "LangChain's standard tests, at each API", "langchain-tests"),
@@ -73,19 +73,18 @@ SUITES = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a suite: pytest's exit status, and the counts that the plugin wrote."""
+    """The result of a suite: pytest's exit status, and the counts of the plugin."""
 
     suite: Suite
     status: int
     report: Mapping[str, Any]
 
     def count(self, what: str) -> int:
-        """How many `passed`, `failed`, `differs` or `skipped`."""
+        """Return the number of tests that `passed`, `failed`, `differs` or were `skipped`."""
         return int(self.report.get("counts", {}).get(what, 0))
 
 
 def table(outcomes: Iterable[Outcome]) -> str:
-    """Both tables."""
     outcomes = list(outcomes)
     head = "| suite | version | passed | failed | differ | not run |\n|---|---|---|---|---|---|\n"
     lines = [
@@ -109,5 +108,5 @@ def _reasons(outcomes: Iterable[Outcome]) -> str:
 
 
 def with_table(text: str, outcomes: Iterable[Outcome]) -> str:
-    """The document with the tables of this run. Raises `ValueError` for one without its two marks."""
+    """Return the document with the tables of this run. Raise `ValueError` if one of its two markers is missing."""
     return put_between(text, BEGIN, END, table(outcomes))

@@ -1,4 +1,4 @@
-"""LangChain's standard tests of a chat model: against a served `/v1`, at each door, with a model in each protocol."""
+"""LangChain's standard tests of a chat model against a served `/v1`: each API, with a model behind each protocol."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PDF = b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pag
 
 
 def wav() -> bytes:
-    """A tenth of a second of silence."""
+    """Return a tenth of a second of silence."""
     out = BytesIO()
     with wave.open(out, "wb") as sound:
         sound.setnchannels(1)
@@ -38,7 +38,7 @@ def wav() -> bytes:
 
 @pytest.fixture(autouse=True)
 def _files_without_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the suite loads from the web is a small file of the same type."""
+    """Replace the suite's downloads by small files of the same type."""
     files = {"png": PNG, "pdf": PDF, "wav": wav()}
 
     def get(url: str, **_: Any) -> SimpleNamespace:
@@ -49,7 +49,7 @@ def _files_without_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 URL, KEY = os.environ["CLIENTS_URL"], os.environ["CLIENTS_KEY"]
 CLASSES: dict[str, type[BaseChatModel]] = {"Chat": ChatOpenAI, "Responses": ChatOpenAI, "Messages": ChatAnthropic}
-"""LangChain's class for each of our doors."""
+"""LangChain's class for each of our APIs."""
 PARAMS: dict[str, dict[str, Any]] = {
     "Chat": {"base_url": URL, "api_key": KEY, "stream_usage": True},
     "Responses": {"base_url": URL, "api_key": KEY, "use_responses_api": True},
@@ -58,7 +58,7 @@ PARAMS: dict[str, dict[str, Any]] = {
 
 
 class Standard(ChatModelIntegrationTests):
-    """What is the same at each door and with each protocol; the suite's methods are not touched."""
+    """The settings shared by all APIs and protocols; the suite's tests are unchanged."""
 
     __test__ = False
     door = protocol = ""
@@ -97,7 +97,7 @@ class Standard(ChatModelIntegrationTests):
 
     @property
     def supports_audio_inputs(self) -> bool:
-        return self.door != "Messages"  # LangChain sends none there
+        return self.door != "Messages"  # LangChain has no audio input for Anthropic
 
     @property
     def supports_anthropic_inputs(self) -> bool:
@@ -116,7 +116,7 @@ class Standard(ChatModelIntegrationTests):
         return {"invoke": ["cache_read_input"], "stream": ["cache_read_input"]}
 
     def invoke_with_cache_read_input(self, *, stream: bool = False) -> AIMessage:
-        """The lab's models say of every prompt that three tokens of it came from their cache."""
+        """Call the model; the lab reports three cached tokens for every prompt."""
         model = self.chat_model_class(**self.chat_model_params)
         if not stream:
             return model.invoke("Hello")
@@ -128,7 +128,7 @@ class Standard(ChatModelIntegrationTests):
 
 
 def cases() -> dict[str, type[Standard]]:
-    """The tests of each door with a model in each protocol."""
+    """Return the test class of each API and protocol."""
     return {
         f"Test{door}Over_{protocol.replace('-', '_')}": type(
             f"Test{door}Over_{protocol.replace('-', '_')}",

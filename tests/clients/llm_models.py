@@ -1,4 +1,4 @@
-"""`llm` and its plug-in for Anthropic against a served `/v1`, at each door, with a model in each protocol."""
+"""`llm` and its plug-in for Anthropic against a served `/v1`: each API, with a model behind each protocol."""
 
 from __future__ import annotations
 
@@ -27,45 +27,45 @@ CHAT_APIS: dict[str, Callable[[str], Any]] = {
         name, base_url=URL.removesuffix("/v1"), supports_pdf=True, use_structured_outputs=True
     ),
 }
-"""Its model for each of our doors."""
+"""The model class of `llm` for each of our APIs."""
 
 
 @pytest.fixture(params=product(CHAT_APIS, MODELS), ids="-".join)
 def model(request: pytest.FixtureRequest) -> Any:
-    """A model whose provider speaks that protocol, at that door."""
+    """Return a model of one protocol, called through one API."""
     door, protocol = request.param
     return CHAT_APIS[door](MODELS[protocol])
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_prompt_is_answered(model: Any, stream: bool) -> None:
-    """Whole and streamed, with the count."""
+    """The answer arrives whole and streamed, with its usage."""
     response = model.prompt("hello", system="Be brief.", key=KEY, stream=stream)
     assert response.text() == "You said: hello"
     assert response.usage().output == 7
 
 
 def test_a_conversation_goes_on(model: Any) -> None:
-    """With what was said before."""
+    """The second prompt includes the first exchange."""
     conversation = model.conversation()
     conversation.prompt("hello", key=KEY).text()
     assert conversation.prompt("and now?", key=KEY).text() == "You said: and now?"
 
 
 def test_a_picture_is_seen(model: Any) -> None:
-    """Whole."""
+    """The image arrives unchanged."""
     response = model.prompt("Look", attachments=[llm.Attachment(type="image/png", content=PNG)], key=KEY)
     assert response.text() == "You said: Look [image/png, 70 bytes]"
 
 
 def test_an_answer_has_a_shape(model: Any) -> None:
-    """By a schema."""
+    """A schema determines the answer's fields."""
     response = model.prompt("'Zürich' has 443037 inhabitants", schema=llm.schema_dsl("name, people int"), key=KEY)
     assert json.loads(response.text()) == {"name": "Zürich", "people": 443037}
 
 
 def test_a_tool_is_called(model: Any) -> None:
-    """And its result answered."""
+    """The function gets its argument, and its result is answered."""
     given = []
 
     def double(number: int) -> int:
@@ -79,7 +79,7 @@ def test_a_tool_is_called(model: Any) -> None:
 
 
 def test_an_unknown_model_is_an_error() -> None:
-    """At each door."""
+    """Each API reports an unknown model as an error."""
     for make in CHAT_APIS.values():
         with pytest.raises(Exception, match="nobody"):
             make("nobody").prompt("hello", key=KEY).text()

@@ -1,4 +1,4 @@
-"""The vendors' clients for Node against a served `/v1`, with a model in each protocol."""
+"""The vendors' clients for Node against a served `/v1`, with a model behind each protocol."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if not (INSTALLED / "node_modules").is_dir():
 
 @pytest.fixture(scope="module", autouse=True)
 def _program() -> None:
-    """The program stands where its packages are."""
+    """Copy the script next to its installed packages."""
     shutil.copy(HERE / "node" / "clients.js", INSTALLED)
 
 
 def run(case: str, model: str) -> Any:
-    """What a case of the program gives."""
+    """Run a case of the script and return its result."""
     command = ["node", "clients.js", case, model]
     done = subprocess.run(command, cwd=INSTALLED, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
@@ -40,7 +40,7 @@ def run(case: str, model: str) -> Any:
 
 @pytest.mark.parametrize(("door", "protocol"), product(CHAT_APIS, MODELS))
 def test_whole_and_streamed(door: str, protocol: str) -> None:
-    """The same words, in pieces, too."""
+    """The streamed answer has the same text, in pieces."""
     assert run(f"{door} whole", MODELS[protocol]) == {"text": "You said: hello", "tokens": 7}
     streamed = {"text": "You said: hello", "whole": "You said: hello", "tokens": 7}
     assert run(f"{door} streamed", MODELS[protocol]) == streamed
@@ -48,7 +48,7 @@ def test_whole_and_streamed(door: str, protocol: str) -> None:
 
 @pytest.mark.parametrize(("door", "protocol"), product(CHAT_APIS, MODELS))
 def test_a_tool_is_called_and_its_result_goes_back(door: str, protocol: str) -> None:
-    """With all that came beside the call."""
+    """The call is sent back with everything that accompanied it."""
     told = run(f"{door} tool", MODELS[protocol])
     assert (told["name"], told["arguments"]) == ("double", {"number": 21})
     assert told["text"].startswith("You said: ")
@@ -56,11 +56,11 @@ def test_a_tool_is_called_and_its_result_goes_back(door: str, protocol: str) -> 
 
 @pytest.mark.parametrize("door", CHAT_APIS)
 def test_a_refusal_is_the_clients_error(door: str) -> None:
-    """By its class, with our code and the id of the call."""
+    """The client raises its own class, with our code and the request id."""
     assert run(f"{door} error", "") == {"kind": "NotFoundError", "code": "model_not_found", "id": True}
 
 
 @pytest.mark.parametrize("protocol", MODELS)
 def test_tokens_are_counted(protocol: str) -> None:
-    """By Anthropic's client."""
+    """Anthropic's client counts tokens for every protocol."""
     assert run("messages count", MODELS[protocol])["input_tokens"] > 0

@@ -1,4 +1,4 @@
-"""OpenAI's Agents SDK against a served `/v1`, which speaks Responses, with a model in each protocol."""
+"""OpenAI's Agents SDK against a served `/v1`, through Responses, with a model behind each protocol."""
 
 from __future__ import annotations
 
@@ -57,18 +57,18 @@ def screenshot(window: str) -> ToolOutputImage:
 
 @pytest.fixture(params=MODELS)
 async def model(request: pytest.FixtureRequest) -> AsyncIterator[OpenAIResponsesModel]:
-    """A model whose provider speaks that protocol."""
+    """Return a model of one protocol."""
     async with AsyncOpenAI(base_url=URL, api_key=KEY, max_retries=0) as client:
         yield OpenAIResponsesModel(MODELS[request.param], client)
 
 
 def agent_of(model: Any, settings: ModelSettings = SETTINGS, **more: Any) -> Agent[Any]:
-    """An agent that keeps nothing elsewhere."""
+    """Return an agent that stores nothing at the provider."""
     return Agent(name="agent", instructions="Be brief.", model=model, model_settings=settings, **more)
 
 
 async def test_an_agent_answers_and_goes_on(model: Any) -> None:
-    """The second question comes with the first answer, and the count is a sum."""
+    """The second request includes the first answer, and usage is summed."""
     agent = agent_of(model)
     first = await Runner.run(agent, "hello")
     second = await Runner.run(agent, [*first.to_input_list(), {"role": "user", "content": "and now?"}])
@@ -77,7 +77,7 @@ async def test_an_agent_answers_and_goes_on(model: Any) -> None:
 
 
 async def test_an_agent_calls_its_tool(model: Any) -> None:
-    """Its result goes back, thoughts with it."""
+    """The result is sent back together with the reasoning."""
     agent = agent_of(model, THINKING, tools=[double])
     result = await Runner.run(agent, "double the number 21, then answer in words")
     assert [item.output for item in result.new_items if item.type == "tool_call_output_item"] == [42]
@@ -86,20 +86,20 @@ async def test_an_agent_calls_its_tool(model: Any) -> None:
 
 
 async def test_a_tool_gives_back_a_picture(model: Any) -> None:
-    """The model sees it."""
+    """The model receives the image in the tool's result."""
     agent = agent_of(model, tools=[screenshot])
     result = await Runner.run(agent, "take a screenshot of 'paint', then answer in words")
     assert result.final_output.endswith("[image/png, 70 bytes]")
 
 
 async def test_an_answer_has_a_type(model: Any) -> None:
-    """By the schema that the SDK makes of it."""
+    """The SDK derives the schema from the type."""
     result = await Runner.run(agent_of(model, output_type=City), "'Zürich' has 443037 inhabitants")
     assert result.final_output == City(name="Zürich", inhabitants=443037)
 
 
 async def test_words_are_streamed(model: Any) -> None:
-    """In pieces, behind a call of a tool."""
+    """The answer after a tool call is streamed in pieces."""
     stream = Runner.run_streamed(agent_of(model, tools=[double]), "double the number 21, then answer in words")
     raw = [event.data async for event in stream.stream_events() if event.type == "raw_response_event"]
     pieces = [event.delta for event in raw if isinstance(event, ResponseTextDeltaEvent)]
@@ -108,7 +108,7 @@ async def test_words_are_streamed(model: Any) -> None:
 
 
 async def test_an_agent_hands_over_to_another(model: Any) -> None:
-    """Which answers in its place."""
+    """The second agent answers in place of the first."""
     other = Agent(name="other", instructions="Answer.", model=model, model_settings=SETTINGS)
     result = await Runner.run(agent_of(model, handoffs=[handoff(other)]), "transfer_to_other, then answer in words")
     assert result.last_agent is other
@@ -116,7 +116,7 @@ async def test_an_agent_hands_over_to_another(model: Any) -> None:
 
 
 async def test_an_unknown_model_is_the_clients_error() -> None:
-    """With our code."""
+    """The error has our code."""
     async with AsyncOpenAI(base_url=URL, api_key=KEY, max_retries=0) as client:
         with pytest.raises(NotFoundError) as refused:
             await Runner.run(agent_of(OpenAIResponsesModel("nobody", client)), "hello")

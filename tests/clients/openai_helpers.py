@@ -1,4 +1,4 @@
-"""openai-python's helpers, which its own tests try without a server: `parse`, `stream`, pages, raw responses."""
+"""Helpers of openai-python that its own tests run without a server: `parse`, `stream`, pages, raw responses."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ def client() -> Iterator[openai.OpenAI]:
 
 @pytest.fixture(params=MODELS)
 def model(request: pytest.FixtureRequest) -> str:
-    """A model whose provider speaks that protocol."""
     return MODELS[request.param]
 
 
@@ -84,7 +83,7 @@ def test_streamed_arguments_are_parsed_by_their_type(client: openai.OpenAI, mode
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_what_was_thought_goes_back_as_it_came(client: openai.OpenAI, model: str, streamed: bool) -> None:
-    """A turn that thought and called a tool is put together by the helper, sent again whole, and answered."""
+    """The helper assembles a turn with reasoning and a tool call; sent back unchanged, it is answered."""
     tools: Any = [openai.pydantic_function_tool(City)]
     asked: Any = {"model": model, "tools": tools, "reasoning_effort": "low"}
     if streamed:

@@ -1,4 +1,6 @@
-"""Agents of pydantic-ai against a served `/v1`, with a model in each protocol: tools, typed output, streams, files."""
+"""Agents of pydantic-ai against a served `/v1`, with a model behind each protocol: tools, typed output, streams,
+files.
+"""
 
 from __future__ import annotations
 
@@ -53,29 +55,29 @@ CHAT_APIS: dict[str, Callable[[str, str], Model]] = {
         profile=ModelProfile(supports_json_schema_output=True),
     ),
 }
-"""pydantic-ai's class for each of our doors, led to us."""
+"""The model class of pydantic-ai for each of our APIs, with our URL."""
 
 
 def model_of(name: str, key: str = KEY, door: str = "chat") -> Model:
-    """A model of pydantic-ai at a door of ours."""
+    """Return a model of pydantic-ai that calls one of our APIs."""
     return CHAT_APIS[door](name, key)
 
 
 @pytest.fixture(params=product(CHAT_APIS, MODELS), ids="-".join)
 def model(request: pytest.FixtureRequest) -> Model:
-    """A model whose provider speaks that protocol, at that door."""
+    """Return a model of one protocol, called through one API."""
     door, protocol = request.param
     return model_of(MODELS[protocol], door=door)
 
 
 def calls_in(messages: list[Any]) -> list[str]:
-    """The tools that were called, in order."""
+    """Return the tools that were called, in order."""
     parts = (part for message in messages if isinstance(message, ModelResponse) for part in message.parts)
     return [part.tool_name for part in parts if isinstance(part, ToolCallPart)]
 
 
 async def test_an_agent_answers_in_words(model: Model) -> None:
-    """The words, who said them, why they end, and what they cost."""
+    """The result has text, model name, finish reason and usage."""
     result = await Agent(model, instructions="Be brief.").run("hello")
     assert result.output == "You said: hello"
     assert result.response.model_name == model.model_name
@@ -84,7 +86,7 @@ async def test_an_agent_answers_in_words(model: Model) -> None:
 
 
 async def test_a_conversation_goes_on(model: Model) -> None:
-    """What was said before goes along, and the last question is answered."""
+    """The earlier exchange is part of the request, and the last question is answered."""
     agent = Agent(model)
     first = await agent.run("hello")
     second = await agent.run("and now?", message_history=first.all_messages())
@@ -93,7 +95,7 @@ async def test_a_conversation_goes_on(model: Model) -> None:
 
 
 async def test_an_agent_calls_its_tools_one_after_another(model: Model) -> None:
-    """Arguments reach each function, its result the model, and words end the run."""
+    """Each function gets its arguments, the model its result, and a text ends the run."""
     agent, given = Agent(model), []
 
     @agent.tool_plain
@@ -116,7 +118,7 @@ async def test_an_agent_calls_its_tools_one_after_another(model: Model) -> None:
 
 @pytest.mark.parametrize("way", [ToolOutput, NativeOutput, PromptedOutput])
 async def test_typed_output_in_each_way(model: Model, way: Any) -> None:
-    """By a tool that has to be called, by the schema of the answer, by words and JSON mode."""
+    """Typed output works by a required tool, by the answer's schema, and by prompt with JSON mode."""
     result = await Agent(model, output_type=way(Trip)).run("a trip to 'Zürich' with 443037 inhabitants")
     assert result.output == Trip(stops=[City(name="Zürich", inhabitants=443037)], by_train=True)
 
@@ -137,7 +139,7 @@ async def test_typed_output_after_a_tool(model: Model, way: Any) -> None:
 
 
 async def test_words_are_streamed(model: Model) -> None:
-    """In pieces, whose whole is the answer, with its count."""
+    """The pieces make up the answer, with its usage."""
     async with Agent(model).run_stream("hello, how are you?") as stream:
         pieces = [piece async for piece in stream.stream_text(delta=True, debounce_by=None)]
     assert len(pieces) > 1
@@ -148,14 +150,14 @@ async def test_words_are_streamed(model: Model) -> None:
 
 @pytest.mark.parametrize("way", [ToolOutput, NativeOutput])
 async def test_typed_output_is_streamed(model: Model, way: Any) -> None:
-    """Each state that validates so far, the last of them whole."""
+    """Each partial output validates, and the last one is complete."""
     async with Agent(model, output_type=way(City)).run_stream("'Zürich' has 443037 inhabitants") as stream:
         states = [state async for state in stream.stream_output(debounce_by=None)]
     assert states[-1] == City(name="Zürich", inhabitants=443037)
 
 
 async def test_a_tool_is_called_in_a_stream(model: Model) -> None:
-    """The call's pieces are put together, its result goes back, and words are streamed."""
+    """The pieces of the call are assembled, its result is sent back, and text is streamed."""
     agent, given = Agent(model), []
 
     @agent.tool_plain
@@ -171,7 +173,7 @@ async def test_a_tool_is_called_in_a_stream(model: Model) -> None:
 
 
 async def test_what_was_thought_is_kept_in_a_conversation(model: Model) -> None:
-    """Thinking parts of a turn with a tool, whole and streamed, go back with it."""
+    """The thinking parts of a turn with a tool call are sent back with it, whole and streamed."""
     settings: Any = {"openai_reasoning_effort": "low", "anthropic_effort": "low"}
     agent = Agent(model, model_settings=settings)
 
@@ -188,14 +190,14 @@ async def test_what_was_thought_is_kept_in_a_conversation(model: Model) -> None:
         for message in stream.all_messages()
         if isinstance(message, ModelResponse)
         for part in message.parts
-        if isinstance(part, ThinkingPart) and part.content  # beside the words stands what only their maker reads
+        if isinstance(part, ThinkingPart) and part.content  # other parts are encrypted and readable only by the vendor
     ]
     assert thoughts == ["First I think about it. 先想一想。"] * 4
 
 
 @pytest.mark.parametrize("mime_type", ["image/png", "application/pdf"])
 async def test_a_file_reaches_the_model(model: Model, mime_type: str) -> None:
-    """A picture and a document inside the request are seen as such, whole."""
+    """An image and a document inside the request arrive whole."""
     data = {"image/png": PNG, "application/pdf": b"%PDF-1.4\n%%EOF\n"}[mime_type]
     result = await Agent(model).run(["What is this?", BinaryContent(data=data, media_type=mime_type)])
     assert result.output.startswith("You said: What is this?")
@@ -203,13 +205,13 @@ async def test_a_file_reaches_the_model(model: Model, mime_type: str) -> None:
 
 
 async def test_a_picture_may_stand_elsewhere() -> None:
-    """An address goes along to a model that loads it."""
+    """The URL is passed on to a model that can load it."""
     result = await Agent(model_of(MODELS["openai"])).run(["Look", ImageUrl("https://example.com/a.png")])
     assert result.output == "You said: Look [https://example.com/a.png, 0 bytes]"
 
 
 async def test_settings_are_taken(model: Model) -> None:
-    """Those that a protocol lacks are left out, and the call is answered."""
+    """Settings that a protocol lacks are dropped, and the call is answered."""
     settings: Any = {
         "max_tokens": 64,
         "temperature": 0.2,
@@ -230,7 +232,7 @@ async def test_settings_are_taken(model: Model) -> None:
 
 @pytest.mark.parametrize(("name", "key", "status"), [("nobody", KEY, 404), (MODELS["openai"], "wrong", 401)])
 async def test_a_refusal_is_an_error_with_its_status(name: str, key: str, status: int) -> None:
-    """An unknown model and a wrong key are told as pydantic-ai tells them."""
+    """An unknown model and a wrong key raise pydantic-ai's own error."""
     with pytest.raises(ModelHTTPError) as refusal:
         await Agent(model_of(name, key)).run("hello")
     assert refusal.value.status_code == status
@@ -239,7 +241,7 @@ async def test_a_refusal_is_an_error_with_its_status(name: str, key: str, status
 
 
 async def test_an_answer_is_of_the_official_type(model: Model) -> None:
-    """The SDK beneath validates it strictly, whole and streamed: no field is missing, none of a wrong type."""
+    """The SDK's strict validation accepts the answer, whole and streamed: no field is missing or of a wrong type."""
     messages: Any = [{"role": "user", "content": "hello"}]
     async with AsyncOpenAI(base_url=URL, api_key=KEY, _strict_response_validation=True) as client:
         answer = await client.chat.completions.create(model=model.model_name, messages=messages)

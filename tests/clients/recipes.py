@@ -1,7 +1,7 @@
-"""A recipe of docs/recipes.md, taken out of the page and run as it stands against a served `/v1` and `/mcp`.
+"""A recipe of docs/recipes.md, extracted from the page and run unchanged against a served `/v1` and `/mcp`.
 
-The model behind the route uses the tools that the question names, and then says what the last of them gave: what a
-program prints was read over `/mcp`, sent to the model over `/v1`, and came back.
+The model behind the route calls the tools that the question names and repeats the last result: a program's output was
+read over `/mcp`, sent to the model over `/v1`, and returned.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ KEY_OF_A_READER = os.environ["CLIENTS_VISION_KEY"]
 RECIPE = os.environ["CLIENTS_RECIPE"]
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "recipes.md"
 ADDRESS = "http://127.0.0.1:8000"
-"""Where the installation is for a block that cannot read it from a variable."""
+"""The address in blocks that cannot read it from a variable."""
 BLOCK = re.compile(r"^```(python|sh|js|json|toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CONFIGURATIONS = {"toml": ".codex/config.toml", "json": ".config/opencode/opencode.json"}
-"""Where in its home a program reads the block of that language."""
+"""The configuration file, relative to the home directory, for a block in that language."""
 MODULES = Path(sys.prefix) / "node" / "node_modules"
 PROGRAMS = MODULES / ".bin"
 PNG = base64.b64decode(
@@ -44,7 +44,7 @@ QUIET = {
 
 _, _, section = DOCUMENT.read_text("utf-8").partition(f"\n## {RECIPE}\n")
 BLOCKS: dict[str, str] = dict(BLOCK.findall(section.partition("\n## ")[0]))
-"""The recipe's blocks by their language."""
+"""The recipe's blocks by language."""
 
 program = BLOCKS["sh"].splitlines()[-1].split()[0] if "sh" in BLOCKS else ""
 if (program and shutil.which(program, path=PROGRAMS) is None) or ("js" in BLOCKS and not MODULES.is_dir()):
@@ -53,7 +53,7 @@ if (program and shutil.which(program, path=PROGRAMS) is None) or ("js" in BLOCKS
 
 @pytest.fixture
 def run(tmp_path: Path) -> Callable[[str], str]:
-    """Runs the recipe with a key, in a home of its own, and gives what it prints."""
+    """Return a function that runs the recipe with a key in a home directory of its own, and returns its output."""
 
     def run(key: str) -> str:
         for language in CONFIGURATIONS.keys() & BLOCKS:
@@ -61,7 +61,7 @@ def run(tmp_path: Path) -> Callable[[str], str]:
             file.parent.mkdir(parents=True)
             file.write_text(BLOCKS[language].replace(ADDRESS, URL))
         if "js" in BLOCKS:
-            (tmp_path / "node_modules").symlink_to(MODULES)  # a module is looked up beside the file that imports it
+            (tmp_path / "node_modules").symlink_to(MODULES)  # Node looks for modules beside the importing file
             (tmp_path / "recipe.mjs").write_text(BLOCKS["js"])
         commands = {
             "sh": lambda text: ["sh", "-e", "-c", text],
@@ -88,13 +88,13 @@ def run(tmp_path: Path) -> Callable[[str], str]:
 
 
 def store(key: str, kind: str, body: bytes) -> None:
-    """Stores an artifact of the agent with that key."""
+    """Store an artifact of the agent with that key."""
     headers = {"authorization": f"Bearer {key}", "content-type": kind}
     urllib.request.urlopen(urllib.request.Request(f"{URL}/api/v1/artifacts", body, headers), timeout=30).close()
 
 
 def test_a_text_is_read_by_the_model(run: Callable[[str], str]) -> None:
-    """Through both tools that the question names, or as a file in the question."""
+    """The text arrives through both tools that the question names, or as a file in the question."""
     store(KEY, "application/json", json.dumps({"text": f"{RECIPE} has it.", "filename": "notes.md"}).encode())
     printed = run(KEY)
     assert re.search("The (tool said|file says): ", printed)
@@ -102,7 +102,7 @@ def test_a_text_is_read_by_the_model(run: Callable[[str], str]) -> None:
 
 
 def test_a_picture_is_seen_by_the_model(run: Callable[[str], str]) -> None:
-    """As a picture, by an agent whose service reads them."""
+    """The image arrives as an image if the agent's service reads images."""
     head = 'Content-Disposition: form-data; name="file"; filename="dot.png"\r\nContent-Type: image/png'
     body = b"--lab\r\n" + head.encode() + b"\r\n\r\n" + PNG + b"\r\n--lab--\r\n"
     store(KEY_OF_A_READER, "multipart/form-data; boundary=lab", body)

@@ -1,10 +1,13 @@
-"""Other people's clients against a served `/v1`: `make test-clients`, or a part of it: `ARGS="--only langchain"`.
+"""Third-party clients against a served `/v1`: `make test-clients`, or a part of it: `ARGS="--only langchain"`.
 
-The suites run in an environment of their own, `.venv-clients`, which `make test-clients` installs: LangChain's standard
-tests, openai-python's own tests (its source distribution holds them), agents of pydantic-ai and of OpenAI, `llm`, the
-clients for Node, llm-comply, the recipes of docs/recipes.md. The server is ours, in a process of its own, with the
-lab's capable model behind it in each protocol. What is known to differ stands with its reason in `differences.toml`;
-a difference that has gone away fails the run like a new one.
+The suites run in an environment of their own, `.venv-clients`, which `make test-clients` installs: LangChain's
+standard
+tests, openai-python's own tests (from its source distribution), agents of pydantic-ai and of OpenAI, `llm`, the
+clients
+for Node, llm-comply, and the recipes of docs/recipes.md. Our server runs in a process of its own, with the lab's
+capable
+model behind each protocol. Known differences are listed with their reasons in `differences.toml`; a listed difference
+that no longer occurs fails the run, like a new one.
 
 `ARGS="--write docs/compatibility.md"` writes the table of the run there.
 """
@@ -40,30 +43,30 @@ MODELS = {
     "anthropic": "capable-anthropic",
     "gemini": "capable-gemini",
 }
-"""The service that speaks each protocol to its model, by its id."""
+"""The id of the service for each protocol."""
 READER = "reader"
-"""The provider behind the route of the recipes, and its service: its model does what it is told with its tools."""
+"""Provider and service of the recipes' route: its model calls the tools it is asked to."""
 NAMES_UPSTREAM = {
     "openai": "capable",
     "openai-responses": "gpt-5.5-pro",
     "anthropic": "claude-sonnet-4-5",
     "gemini": "gemini-2.5-pro",
 }
-"""What its provider calls that model: one that can be asked to think."""
+"""The provider's name of each model, which must be one that supports reasoning."""
 NAMES_IN_TESTS = (
     *("gpt-6-astra", "ft:gpt-4o-mini:acemeco:suffix:abc123", "text-embedding-3-small", "whisper-1"),
     *("gpt-4o-transcribe", "gpt-image-1.5", "gpt-image-2.5-flare"),
 )
-"""The model names that openai-python's tests are written with."""
+"""The model names in openai-python's tests."""
 NAMES_THAT_THINK = ("gpt-5", "claude-sonnet-4")
-"""How a model has to be called for llm-comply to ask it to think."""
+"""Model names that make llm-comply request reasoning."""
 
 COMMON = ("-q", "-p", "known_differences", "-p", "no:cacheprovider", "-p", "no:xdist")
 ARGUMENTS = {
     "langchain": ("-c", "clients.ini", "langchain_standard.py"),
     "openai-python": (
         *("-p", "placeholders", "-c", "pyproject.toml", "-o", "addopts=", "-o", "filterwarnings="),
-        *("-m", "not respx2"),  # those are answered by their own mock, not by a server
+        *("-m", "not respx2"),  # they use a mock instead of a server
         *(f"tests/api_resources/{name}.py" for name in ("chat/test_completions", "test_models", "test_files")),
         *(f"tests/api_resources/{name}.py" for name in ("test_embeddings", "test_images")),
         *(f"tests/api_resources/audio/{name}.py" for name in ("test_transcriptions", "test_translations")),
@@ -80,11 +83,11 @@ ARGUMENTS = {
     },
     "exchanges": ("test_exchanges.py",),
 }
-"""What pytest is told for each suite."""
+"""Arguments of pytest for each suite."""
 
 
 def providers(lab: Lab) -> dict[str, Any]:
-    """One provider per protocol, whose model is the lab's capable one, and one whose model reads with tools."""
+    """Return a provider per protocol with the lab's capable model, and the one of the recipes."""
     rows = [
         {
             "providerName": name,
@@ -99,7 +102,7 @@ def providers(lab: Lab) -> dict[str, Any]:
 
 
 def services(lab: Lab) -> dict[str, Any]:
-    """One service per protocol that reads everything, and one for each name that foreign tests call a model by."""
+    """Return a service per protocol that reads everything, and one for each model name in third-party tests."""
     names = {name: (protocol, name) for protocol, name in MODELS.items()}
     names[READER] = ("openai", READER)
     names |= dict.fromkeys(NAMES_IN_TESTS, ("openai", MODELS["openai"]))
@@ -128,7 +131,7 @@ def services(lab: Lab) -> dict[str, Any]:
 
 @contextmanager
 def served(directory: Path) -> Iterator[Server]:
-    """A server that listens, with the lab behind it."""
+    """Run a server with the lab behind it."""
     with (
         Lab({**dict.fromkeys(MODELS.values(), PLAYED), READER: "tool_reader"}) as lab,
         serving(directory, lab, [providers(lab), services(lab)]) as server,
@@ -137,7 +140,7 @@ def served(directory: Path) -> Iterator[Server]:
 
 
 def run_suite(suite: Suite, server: Server, directory: Path, words: list[str]) -> Outcome:
-    """What came of one suite; its own output goes to the terminal."""
+    """Run one suite and return its result; its output goes to the terminal."""
     report = directory / f"{suite.name}.json"
     recipe = next((heading for heading, each in RECIPES.items() if each is suite), "")
     ours = {
@@ -150,7 +153,7 @@ def run_suite(suite: Suite, server: Server, directory: Path, words: list[str]) -
         "CLIENTS_RECIPE": recipe,
         "CLIENTS_MODELS": json.dumps(MODELS),
         "CLIENTS_REPORT": str(report),
-        "TEST_API_BASE_URL": f"{server.url}/v1",  # where openai-python's tests call
+        "TEST_API_BASE_URL": f"{server.url}/v1",  # for openai-python's tests
     }
     print(f"\n{suite.title}", flush=True)
     python = sys.executable if not suite.package else str(ENVIRONMENT / suite.place / "bin" / "python")
@@ -161,7 +164,7 @@ def run_suite(suite: Suite, server: Server, directory: Path, words: list[str]) -
 
 
 def main() -> int:
-    """Runs the suites that were named, or all; 1 when something failed or a difference has gone."""
+    """Run the named suites, or all; return 1 if a test failed or a listed difference no longer occurs."""
     parser = argparse.ArgumentParser(description="Other people's clients against a served /v1.")
     parser.add_argument("--only", action="append", choices=[suite.name for suite in SUITES], help="this suite")
     parser.add_argument("--write", type=Path, metavar="FILE", help="the document whose table becomes that of this run")

@@ -1,6 +1,6 @@
-"""Programs' exchanges through the APIs that they call, over every protocol: program x protocol x content, two ways.
+"""Recorded exchanges of client programs over every protocol: program x protocol x content, streamed and not.
 
-Runs with all tests, and as a suite of `make test-clients`.
+They run with all tests, and as a suite of `make test-clients`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.gateway.serving import Server
 
 THOUGHT = "First I think about it. 先想一想。"
 PROOFS = {"openai": "", "openai-responses": "c2VjcmV0", "anthropic": "c2lnbmVk", "gemini": "c2lnbmVk"}
-"""What a model gets back of its thoughts, by its protocol: its own proof; chat completions have none."""
+"""The reasoning signature that each protocol's model expects back; chat completions have none."""
 FILES = [(program, content) for program, contents in CONTENTS.items() for content in contents]
 CELLS = [(program, protocol, content) for (program, content), protocol in product(FILES, MODELS)]
 
@@ -32,7 +32,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def test_the_matrix_is_complete() -> None:
-    """Every protocol of ours with a server behind it, and a file for each content of each program; no file more."""
+    """Every protocol with a server is covered, and each program has exactly one file for each of its contents."""
     assert set(MODELS) == set(PROOFS) == set(PROTOCOLS) - {"echo"}
     written = {(path.parent.name, path.stem) for path in HERE.glob("*/*.json")}
     assert written == {*FILES, *((program, "request") for program in CONTENTS)}
@@ -44,7 +44,7 @@ def test_the_matrix_is_complete() -> None:
 def test_an_exchange_goes_as_its_program_expects(
     server: Server, program: str, protocol: str, content: str, streamed: bool
 ) -> None:
-    """Each turn's answer and what its provider heard are what the file says."""
+    """Each turn's answer, and what its provider received, equal the recording."""
     agent = Agent(server.url, server.key, program, content, MODELS[protocol], streamed)
     reply: Reply | None = None
     for turn in agent.exchange["turns"]:
@@ -55,7 +55,7 @@ def test_an_exchange_goes_as_its_program_expects(
 
 
 def model_of(expected: dict[str, Any], model: str, program: str, streamed: bool) -> str:
-    """The model, or at its provider one that fails as expected: a program's own, which no other one left cooling."""
+    """Return the model, or one that fails as expected; it is the program's own, so that no other test cools it down."""
     own = f"by={program}-{streamed}"
     if "refused" in expected:
         return f"{model}/fault:http_{expected['refused']}:retry_after=30:{own}"
@@ -63,7 +63,7 @@ def model_of(expected: dict[str, Any], model: str, program: str, streamed: bool)
 
 
 def check(reply: Reply, expected: dict[str, Any], streamed: bool) -> None:
-    """The answer has what is expected, and nothing that is not."""
+    """Check that the answer has everything expected and nothing else."""
     breaks = "breaks" in expected
     assert reply.status == expected.get("refused", 502 if breaks and not streamed else 200), reply.error
     assert bool(reply.error) == (reply.status != 200)
@@ -82,7 +82,7 @@ def check(reply: Reply, expected: dict[str, Any], streamed: bool) -> None:
 
 
 def check_heard(server: Server, expected: dict[str, Any], protocol: str) -> None:
-    """The provider heard it in its protocol's own words, with the files that it has a place for."""
+    """Check that the provider received it in its protocol's own format, with all files that have a field there."""
     last = server.lab.requests[-1]
     heard = last.heard
     assert not heard.problem
@@ -99,7 +99,7 @@ def check_heard(server: Server, expected: dict[str, Any], protocol: str) -> None
 
 @pytest.mark.parametrize("protocol", MODELS)
 def test_claude_code_counts_its_tokens(server: Server, protocol: str) -> None:
-    """What it is about to send, tools included."""
+    """The count covers the whole request, tools included."""
     agent = Agent(server.url, server.key, "claude_code", "document", MODELS[protocol], False)
     (turn,) = agent.exchange["turns"]
     counted = agent.count(turn["sent"])

@@ -1,4 +1,4 @@
-"""What the document says of other people's clients is what the files say that a run of them reads."""
+"""docs/compatibility.md matches the list of known differences and the pinned versions."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ DOCUMENT = HERE.parents[1] / "docs" / "compatibility.md"
 
 
 def table() -> str:
-    """What `make test-clients` wrote into the document."""
+    """Return the table that `make test-clients` wrote into the document."""
     return DOCUMENT.read_text("utf-8").partition(BEGIN)[2].partition(END)[0]
 
 
 def test_the_document_has_each_known_difference() -> None:
-    """Whoever changes the list writes the table anew: `make test-clients ARGS="--write docs/compatibility.md"`."""
+    """After a change of the list, `make test-clients ARGS="--write docs/compatibility.md"` writes the table."""
     rows = tomllib.loads((HERE / "differences.toml").read_text("utf-8"))["difference"]
     reasons = set(re.findall(r"^\| \d+ \| [\w-]+ \| (?!not run: )(.*) \|$", table(), re.MULTILINE))
     assert {row["reason"] for row in rows} == reasons
@@ -31,12 +31,12 @@ def test_the_document_has_each_known_difference() -> None:
 
 @pytest.mark.parametrize("suite", [suite for suite in SUITES if suite.package], ids=lambda suite: suite.name)
 def test_the_document_names_the_version_that_is_pinned(suite) -> None:
-    """An upgrade is followed by a run."""
+    """After an upgrade the suites must run again."""
     assert f"| {suite.package} {suite.version} |" in table()
 
 
 def test_a_run_says_what_came_of_it() -> None:
-    """Counts by suite, then each reason with its number of tests."""
+    """The table has counts by suite, then each reason with its number of tests."""
     found = {"counts": {"passed": 3, "differs": 2}, "differing": {"By choice.": 2}, "skipped": {}}
     text = with_table(f"before\n{BEGIN}{END}after", [Outcome(SUITES[0], 0, found)])
     assert f"| langchain-tests {SUITES[0].version} | 3 | 0 | 2 | 0 |" in text
@@ -44,7 +44,7 @@ def test_a_run_says_what_came_of_it() -> None:
 
 
 def test_a_value_is_made_by_its_schema() -> None:
-    """References, alternatives, enumerations; the question's words and numbers where there is a choice."""
+    """References, alternatives and enumerations are followed; free values are the question's words and numbers."""
     city = {"type": "object", "properties": {"name": {"type": "string"}, "people": {"type": "integer"}}}
     schema = {
         "type": "object",
@@ -81,7 +81,7 @@ OFFERED = {
 
 @pytest.mark.parametrize("protocol", ASKED)
 def test_a_capable_model_calls_the_tool_it_is_offered(protocol: str) -> None:
-    """With the question's number, in each protocol; without a tool it has only words."""
+    """The call has the question's number, in each protocol; without a tool the model answers in text."""
     path, body = ASKED[protocol]
     reply = reply_of(read(path, json.dumps(body | {"tools": OFFERED[protocol]}).encode()))
     assert reply is not None

@@ -1,4 +1,4 @@
-"""docs/recipes.md names what its recipes were run with: the versions that are pinned, each in a suite of its own."""
+"""docs/recipes.md names the versions its recipes run with: the pinned ones, each in a suite of its own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REPLAYED = ", replayed"
 
 
 def pinned() -> dict[str, set[str]]:
-    """The versions of every package that is installed for the clients, for Python and for Node."""
+    """Return the pinned versions of every Python and Node package of the clients."""
     found: dict[str, set[str]] = {}
     for path in HERE.glob("requirements*.txt"):
         for name, version in re.findall(r"^([\w.-]+)(?:\[[\w,]+\])?==(\S+)", path.read_text("utf-8"), re.MULTILINE):
@@ -26,7 +26,7 @@ def pinned() -> dict[str, set[str]]:
 
 
 def test_each_recipe_names_the_versions_it_is_run_with() -> None:
-    """Law: a new version is run before the page says so, and the page says so when it was run."""
+    """The page names exactly the pinned version of each recipe, so an upgrade runs before the page claims it."""
     versions, rows = pinned(), dict(ROW.findall(DOCUMENT))
     run = {name: words for name, words in rows.items() if not words.endswith(REPLAYED)}
     assert run.keys() == RECIPES.keys()
@@ -36,12 +36,12 @@ def test_each_recipe_names_the_versions_it_is_run_with() -> None:
 
 
 def test_each_program_has_its_recipe() -> None:
-    """What the table lists has its section, in the same order."""
+    """Each program of the table has its section, in the same order."""
     assert re.findall(r"^## (.+)$", DOCUMENT, re.MULTILINE) == list(dict(ROW.findall(DOCUMENT)))
 
 
 def test_what_is_replayed_was_recorded_from_the_version_that_the_table_names() -> None:
-    """And its section says why it is not run."""
+    """A replayed program's recording has the version of the table, and its section says why it is not run."""
     sections = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", DOCUMENT, re.MULTILINE | re.DOTALL))
     replayed = {name: words for name, words in ROW.findall(DOCUMENT) if words.endswith(REPLAYED)}
     for name, words in replayed.items():

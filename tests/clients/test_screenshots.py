@@ -1,6 +1,7 @@
-"""A coding agent's screenshot in a tool result: the model that sees fails, the one that only reads is told of it.
+"""A screenshot in a coding agent's tool result: the model that reads images fails, a text-only model gets a
+description.
 
-With the vendors' own clients and what Codex and Claude Code say, through the doors of both, whole and streamed.
+The vendors' own clients send what Codex and Claude Code send, through both APIs, whole and streamed.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ SEES, READS = "sees", "reads"
 INPUT = {SEES: ["text", "vision"], READS: ["text"]}
 ROUTE = "task:coding-with-pictures"
 PNG_DATA = "iVBORw0KGgo"
-"""How a PNG begins in base64."""
+"""The start of a PNG in base64."""
 EXTRA = ("client_metadata",)
-"""What a program says beside what its vendor's client knows."""
+"""Fields that the program adds and its vendor's client does not know."""
 
 
 def providers(lab: Lab) -> dict[str, Any]:
@@ -62,13 +63,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def lab(server: Server) -> Lab:
-    """The first turn is answered by the model that sees; in the second it is down."""
+    """Let the model that reads images answer the first turn and fail in the second."""
     server.lab.play({SEES: ["capable", "http_503"], READS: "capable"})
     return server.lab
 
 
 def test_codex_goes_on_with_a_model_that_only_reads(server: Server, lab: Lab, streamed: bool) -> None:
-    """Whoever reads gets name, reference and readers in the picture's place; headers and log say so."""
+    """The text-only model gets the image's name, reference and readers instead; headers and log report it."""
     request, (first, second) = load("codex", "request"), load("codex", "screenshot")["turns"]
     body = {key: value for key, value in request["body"].items() if key not in (*EXTRA, "stream", "input")}
     extra = {key: request["body"][key] for key in EXTRA}
@@ -92,7 +93,7 @@ def test_codex_goes_on_with_a_model_that_only_reads(server: Server, lab: Lab, st
 
 
 def test_claude_code_goes_on_with_a_model_that_only_reads(server: Server, lab: Lab, streamed: bool) -> None:
-    """The same at the other door."""
+    """The rule for Codex also holds for Messages."""
     request, (first, second) = load("claude_code", "request"), load("claude_code", "screenshot")["turns"]
     body = {key: value for key, value in request["body"].items() if key != "stream"}
     client = anthropic.Anthropic(
@@ -122,7 +123,7 @@ def streamed(request: pytest.FixtureRequest) -> bool:
 
 
 def check(server: Server, lab: Lab, headers: Any) -> None:
-    """Who was asked, who got what, and what is told of it."""
+    """Check which models were called, what each received, and what headers and log report."""
     seen, read = lab.requests[-2:]
     assert (seen.name, [media.mime_type for media in seen.heard.media]) == (SEES, ["image/png"])
     assert (read.name, read.heard.media, PNG_DATA in read.body.decode()) == (READS, [], False)
