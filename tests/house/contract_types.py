@@ -9,13 +9,12 @@ from importlinter import Contract, ContractCheck, fields, output
 
 
 class StandardLibraryOnly(Contract):
-    """Some packages import the standard library and one another, and nothing else, third parties and our own alike."""
+    """The listed packages import only the standard library and one another."""
 
     type_name = "standard_library_only"
     cores = fields.ListField(subfield=fields.StringField())
 
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
-        """Every import that leads out of the cores, by importer."""
         cores: list[str] = list(self.cores)  # type: ignore[call-overload]
         own = {module for core in cores for module in {core, *graph.find_descendants(core)}}
         foreign = sorted(
@@ -27,14 +26,13 @@ class StandardLibraryOnly(Contract):
         return ContractCheck(kept=not foreign, metadata={"foreign": foreign})
 
     def render_broken_contract(self, check: ContractCheck) -> None:
-        """One line per import."""
         foreign: list[tuple[str, str]] = check.metadata["foreign"]
         for importer, imported in foreign:
             output.print_error(f"- {importer} -> {imported}", bold=True)
 
 
 class PrivateModules(Contract):
-    """In each folder of a container some modules are its own; only modules of the container itself gather them."""
+    """Some modules of each folder in a container are private to it; only the container's own modules may import them."""
 
     type_name = "private_modules"
     container = fields.StringField()
@@ -42,7 +40,6 @@ class PrivateModules(Contract):
     shared = fields.StringField()
 
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
-        """Every import of a private module by another folder than its own."""
         container, private = str(self.container), set(self.modules)  # type: ignore[call-overload]
         folders = graph.find_children(container) - {f"{container}.{self.shared}"}
         foreign = sorted(

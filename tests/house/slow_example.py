@@ -1,4 +1,4 @@
-"""What `test_slow_switch.py` runs: one test that is marked slow. It is none of the suite, by its name."""
+"""One test that is marked slow, run by `test_slow_switch.py`; its file name keeps it out of the suite."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from hypothesis import settings
 
 @pytest.mark.slow
 def test_a_slow_one_has_the_slow_profile() -> None:
-    """It is run only with --slow, and then laws are tried on more examples."""
+    """With --slow, properties run on more examples."""
     assert settings().max_examples == 2000

@@ -1,8 +1,9 @@
-"""What is added is added everywhere: CONTRIBUTING.md has the steps, and what would be forgotten is found here.
+"""Additions are complete: CONTRIBUTING.md has the steps, and a forgotten one fails here.
 
-A protocol, a host and a file type stand in several tables each; the tables are compared with one another. Pages are
-held to theirs by `tests/ui/test_every_page.py`, `tests/console/test_counted_pages.py` and `tests/permissions`, faults
-by `tests/fallback/test_fault_outcomes.py` and `test_fault_matrix.py` beside it.
+A protocol, a host and a file type are each in several tables, which are compared with one another. Pages are checked
+by
+`tests/ui/test_every_page.py`, `tests/console/test_counted_pages.py` and `tests/permissions`, faults by
+`tests/fallback/test_fault_outcomes.py` and `test_fault_matrix.py` beside it.
 """
 
 from __future__ import annotations
@@ -33,32 +34,32 @@ from tests.lab.shapes import VENDORS
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "capabilities" / "core" / "protocols"
 EMBEDDED = {"echo"}
-"""Protocols that no vendor speaks: no lab plays them, no export names them."""
+"""Protocols without a vendor: neither the lab nor exports have them."""
 
 UNKNOWN_TO_SEEDS = {"openai-responses"}
-"""Protocols that no program of the seeds speaks: an export for them says what it leaves out."""
+"""Protocols that no program of the seeds speaks: an export for them says what it omits."""
 
 CALL_NAMES_THE_MODEL = {"gemini"}
-"""Protocols whose call has no fixed path that an endpoint could end in."""
+"""Protocols whose calls have no fixed path at the end of an endpoint."""
 
 WITHOUT_SAMPLE = {"video/x-ms-asf"}
-"""Types that a signature knows and no sample shows yet; whoever makes the sample takes the line away."""
+"""Types with a signature but without a sample yet; remove a type here when you add its sample."""
 
 WITHOUT_EXTENSION = {
     *("application/x-mach-binary", "application/x-ole-storage"),
 }
-"""Types that the bytes alone tell."""
+"""Types that only their bytes identify."""
 
 WITHOUT_NAME = {
     *("image/fits", "image/x-adobe-dng", "image/x-canon-cr2", "image/x-canon-cr3", "image/x-nikon-nef"),
     *("image/x-portable-bitmap", "image/x-portable-graymap", "image/x-portable-pixmap", "image/x-xcf"),
     "audio/x-dsf",
 }
-"""Media that are called by their type for want of a name people use."""
+"""Media without a common name, which are named by their MIME type."""
 
 
 def test_a_protocol_stands_in_every_table() -> None:
-    """Its folder, the registry, the limits of what it takes, the contract that keeps it apart, the documents."""
+    """A protocol needs a folder, a registry entry, input limits, an import contract and documentation."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
     apart = next(each for each in contracts if each["name"] == "protocols know nothing of one another")
     folders = {each.name for each in FOLDER.iterdir() if (each / "__init__.py").exists()}
@@ -71,7 +72,7 @@ def test_a_protocol_stands_in_every_table() -> None:
 
 
 def test_a_call_beside_chat_stands_in_every_table() -> None:
-    """Its scope, its name on pages, its line in the documents, who answers it in the lab."""
+    """An endpoint besides chat needs a scope, a name on pages, a row in the documents, and an answer in the lab."""
     paths = {each.path for each in OPERATIONS}
     assert {f"POST /v1{path}" for path in paths} <= set(CALL_SCOPES)
     assert set(OPERATION_NAMES) == {f"v1/{each.name}" for each in OPERATIONS}
@@ -82,7 +83,7 @@ def test_a_call_beside_chat_stands_in_every_table() -> None:
 
 
 def test_a_vendor_s_protocol_is_played_in_the_lab_and_named_in_exports() -> None:
-    """All but the embedded one: a lab that speaks and hears it, common options, a word in exports, its path."""
+    """Every protocol but the embedded one needs a lab that answers and reads it, quirks, an export and its path."""
     vendors = set(PROTOCOLS) - EMBEDDED
     assert set(VENDORS) == vendors
     assert set(BASES) == vendors
@@ -93,20 +94,20 @@ def test_a_vendor_s_protocol_is_played_in_the_lab_and_named_in_exports() -> None
 
 
 def test_a_host_name_belongs_to_one_preset() -> None:
-    """The row that an address leads to does not hang on the order of the rows."""
+    """The preset for an address must not depend on the order of the rows."""
     names = Counter(host for preset in PRESETS for host in preset.hosts)
     assert [host for host, count in names.items() if count > 1] == []
 
 
 def test_a_type_that_bytes_prove_has_a_sample_and_an_extension() -> None:
-    """What detection claims was seen on a file; the exceptions are written out, and each is still one."""
+    """Each detected type was seen in a sample; the exceptions are listed and must still be exceptions."""
     known = {row.mime for row in SIGNATURES}
     assert known - {sample.mime for sample in SAMPLES} == WITHOUT_SAMPLE
     assert known - set(EXTENSIONS_OF_MIME) == WITHOUT_EXTENSION
 
 
 def test_a_picture_sound_or_film_has_a_name_that_people_use() -> None:
-    """A description says `PNG image`, never `image/png`; the exceptions are written out, and each is still one."""
+    """Descriptions say `PNG image` instead of `image/png`; the exceptions are listed and must still be exceptions."""
     media = {*EXTENSIONS_OF_MIME, *(row.mime for row in SIGNATURES)}
     named = {mime for mime in media if mime.startswith(("image/", "audio/", "video/"))}
     assert named - set(FORMAT_OF) == WITHOUT_NAME

@@ -1,4 +1,4 @@
-"""No module imports itself by way of others: the import contracts look at packages, and leave the console's out."""
+"""No module imports itself through others: import contracts check packages only, and omit the console's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ APPS = ("capabilities", "artifacts", "routing_admin")
 
 
 def find_circle(imports: dict[str, set[str]]) -> list[str]:
-    """Return the modules of one circle, the first again at its end; empty where there is none."""
+    """Return the modules of one import cycle, the first repeated at its end; empty if there is none."""
     try:
         TopologicalSorter(imports).prepare()
     except CycleError as error:

@@ -1,4 +1,4 @@
-"""Documents lead to files that are there: for every check a violation is planted, and is caught."""
+"""Paths and modules named in documents exist; each check is tested with a planted violation."""
 
 from __future__ import annotations
 
@@ -23,24 +23,23 @@ COMING = "(coming)"
 
 
 def text_of(document: str) -> str:
-    """A document at the top of the house."""
+    """Return the text of a document in the root directory."""
     return (ROOT / document).read_text("utf-8")
 
 
 def is_path(word: str) -> bool:
-    """Whether a word in code type means a file or folder of ours, whole or by the end of its path."""
+    """Return whether a word in code type is a path of ours, full or only its end."""
     if re.search(r"[\s<>…]|NAME", word) or word.startswith("/"):
         return False
     return word.endswith(ENDINGS) or (word.split("/")[0] in TOPS and "/" in word)
 
 
 def paths_in(text: str) -> list[str]:
-    """The files and folders a text names."""
     return [word for word in WORDS.findall(text) if is_path(word)]
 
 
 def missing_files(text: str) -> list[str]:
-    """What a text names and is not there; the end of a path is enough."""
+    """Return the paths a text names that do not exist; the end of a path is enough."""
     files = [path.relative_to(ROOT).as_posix() for top in TOPS for path in (ROOT / top).rglob("*.*")]
     return [
         path
@@ -50,18 +49,18 @@ def missing_files(text: str) -> list[str]:
 
 
 def missing_modules(text: str) -> list[str]:
-    """Modules that a text says can be run and that cannot."""
+    """Return the modules that a text says can be run but cannot."""
     modules = [ROOT / module.replace(".", "/") for module in COMMAND.findall(text)]
     return [str(module) for module in modules if not (module.with_suffix(".py").exists() or module.is_dir())]
 
 
 def tree_in(text: str) -> str:
-    """The drawing of the rooms: the fenced block that begins with an app."""
+    """Return the drawing of the folders: the fenced block that begins with an app."""
     return next(block for block in BLOCK.findall(text) if block.startswith("capabilities/"))
 
 
 def rooms_in(tree: str, *, coming: bool = False) -> Iterator[str]:
-    """The rooms of a drawing, from the top of the house: those that it says are there, or those that are coming."""
+    """Yield the folders of a drawing, relative to the root: the existing ones, or those marked as coming."""
     app = ""
     for line in tree.splitlines():
         place, _, says = line.strip().partition("  ")
@@ -72,18 +71,18 @@ def rooms_in(tree: str, *, coming: bool = False) -> Iterator[str]:
 
 
 def answers_in(text: str) -> list[tuple[str, list[str]]]:
-    """Each question, and the files its answer names."""
+    """Return each question with the files its answer names."""
     return [(question, paths_in(answer)) for _, question, answer in QUESTION.findall(text)]
 
 
 def unanswered(text: str) -> list[str]:
-    """Questions whose answer names no file, or more than a person wants to open."""
+    """Return the questions whose answer names no file, or too many."""
     return [question for question, files in answers_in(text) if not 1 <= len(files) <= MAX_FILES]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_every_file_that_a_document_names_is_there(document: str) -> None:
-    """Whoever moves a file moves its mention; modules that can be run are there, too."""
+    """Moving a file requires updating the documents that name it; runnable modules exist as well."""
     text = text_of(document)
     assert missing_files(text) == []
     assert missing_modules(text) == []
@@ -91,7 +90,7 @@ def test_every_file_that_a_document_names_is_there(document: str) -> None:
 
 @pytest.mark.parametrize("record", RECORDS)
 def test_a_decision_record_is_short_and_names_files_that_are_there(record: str) -> None:
-    """Context, decision, consequences in 25 lines; a record stands, and the names in it follow the files."""
+    """A record has context, decision and consequences in 25 lines, and the paths in it are kept up to date."""
     text = text_of(record)
     assert len(text.splitlines()) <= 25
     assert re.findall(r"^\*\*(\w+)\.\*\*", text, re.MULTILINE) == ["Context", "Decision", "Consequences"]
@@ -99,7 +98,7 @@ def test_a_decision_record_is_short_and_names_files_that_are_there(record: str) 
 
 
 def test_the_rooms_in_the_drawing_are_there_and_it_fits_a_screen() -> None:
-    """Thirty lines at most; what is coming says so and is not there yet."""
+    """The drawing has at most thirty lines, and folders marked as coming do not exist yet."""
     tree = tree_in(text_of("README.md"))
     assert len(tree.splitlines()) <= 30
     rooms = list(rooms_in(tree))
@@ -109,7 +108,7 @@ def test_the_rooms_in_the_drawing_are_there_and_it_fits_a_screen() -> None:
 
 
 def test_each_of_twelve_questions_is_answered_in_three_files_at_most() -> None:
-    """A newcomer's questions; an answer that needs more files shows that a rule has no place."""
+    """These are a newcomer's questions; an answer with more files means that a rule has no single place."""
     text = text_of("CONTRIBUTING.md")
     assert len(answers_in(text)) == QUESTIONS
     assert unanswered(text) == []
@@ -125,12 +124,12 @@ def test_each_of_twelve_questions_is_answered_in_three_files_at_most() -> None:
     ],
 )
 def test_a_file_that_is_gone_is_caught(text: str) -> None:
-    """By its whole path, as a neighbour, by the end of its path, as a folder."""
+    """The check finds a full path, a sibling, the end of a path, and a folder."""
     assert len(missing_files(text)) == 1
 
 
 def test_a_module_and_a_room_that_are_gone_are_caught() -> None:
-    """In a command, and in the drawing; what is coming may be missing."""
+    """The check finds a module in a command and a folder in the drawing, unless it is marked as coming."""
     assert missing_modules("Run `python -m tests.bench.bench_attic`.") != []
     tree = "capabilities/  Who?\n  core/attic/  what is old?\n  core/limits/  (coming) what may it cost?\n"
     assert list(rooms_in(tree)) == ["capabilities/", "capabilities/core/attic/"]
@@ -138,6 +137,6 @@ def test_a_module_and_a_room_that_are_gone_are_caught() -> None:
 
 
 def test_an_answer_of_none_or_four_files_is_caught() -> None:
-    """Neither leads anywhere."""
+    """Both answers are reported."""
     files = " ".join(f"`capabilities/{name}.py`" for name in ("access", "acts", "apps", "models"))
     assert unanswered(f"1. **Who?**\n   Us: {files}\n2. **What?**\n   Nothing.\n") == ["Who?", "What?"]

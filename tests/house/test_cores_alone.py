@@ -1,4 +1,4 @@
-"""The cores run with nothing but the standard library: no Django, no third party, none of our own shells."""
+"""The cores run on the standard library alone: without Django, third-party packages or our other code."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ print(count)
 
 
 def run(source: str) -> subprocess.CompletedProcess[str]:
-    """What a new process does with the source, at the top of the house."""
+    """Run the source in a new process in the root directory."""
     return subprocess.run([sys.executable, "-c", source], cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 def test_every_core_module_is_imported_with_everything_else_refused() -> None:
-    """All of them, counted against the files, in a process that refuses whatever is not of the standard library."""
+    """A process that rejects every other import can import all core modules; their number equals that of the files."""
     ran = run(IMPORT_ALL)
     assert ran.returncode == 0, ran.stderr
     files = [
@@ -49,7 +49,7 @@ def test_every_core_module_is_imported_with_everything_else_refused() -> None:
 
 @pytest.mark.parametrize("module", ["django", "orjson", "artifacts.ports"])
 def test_what_is_refused_there_is_really_refused(module: str) -> None:
-    """The guard bites: an import of Django, of a third party and of our own shell ends the process with that word."""
+    """The guard works: importing Django, a third-party package or our own code ends the process with that message."""
     ran = run(IMPORT_ALL + f"importlib.import_module({module!r})")
     assert ran.returncode == 1
     assert f"{module} is refused here" in ran.stderr

@@ -1,4 +1,4 @@
-"""Documents lead somewhere: every link has its file and heading, the index has every page, lines fit a screen."""
+"""Links in documents have an existing file and heading, the index lists every page, and lines are short enough."""
 
 from __future__ import annotations
 
@@ -19,18 +19,17 @@ FENCE = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 
 
 def name_of(document: Path) -> str:
-    """A document as a failed test names it."""
     return document.relative_to(ROOT).as_posix()
 
 
 def anchors_in(text: str) -> set[str]:
-    """What a link can name behind its `#`: the headings, as GitHub writes them."""
+    """Return the anchors of the headings, as GitHub generates them."""
     headings = re.findall(r"^#+ (.+)$", FENCE.sub("", text), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
 
 
 def broken_links(text: str, document: Path) -> Iterator[str]:
-    """The links of a document that lead to no file, or to no heading of it."""
+    """Yield the links of a document without an existing file or heading."""
     for link in LINK.findall(FENCE.sub("", text)):
         name, _, anchor = link.partition("#")
         target = document.parent / name if name else document
@@ -39,13 +38,13 @@ def broken_links(text: str, document: Path) -> Iterator[str]:
 
 
 def long_lines(text: str) -> list[str]:
-    """Lines beyond the most columns; tables and blocks of code may be as long as they are."""
+    """Return the lines over the limit, except tables and code blocks."""
     lines = FENCE.sub("", text).splitlines()
     return [line for line in lines if len(line) > MAX_COLUMNS and not line.startswith("|")]
 
 
 def not_in_the_index(index: str) -> list[str]:
-    """The pages of docs/ that the index does not lead to; the runbook's are in its own."""
+    """Return the pages of docs/ that the index does not link; the runbook has an index of its own."""
     linked = {(INDEX.parent / link).resolve() for link in LINK.findall(index)}
     pages = [page for page in PAGES if page != INDEX and (page.parent.name != "runbook" or page.name == "README.md")]
     return [name_of(page) for page in pages if page not in linked]
@@ -53,23 +52,22 @@ def not_in_the_index(index: str) -> list[str]:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 def test_every_link_of_a_document_leads_to_a_place(document: Path) -> None:
-    """Files that are there, and headings in them."""
+    """The linked files exist, and so do the headings in them."""
     assert list(broken_links(document.read_text("utf-8"), document)) == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 def test_the_lines_of_a_document_fit_a_screen(document: Path) -> None:
-    """120 columns, as everywhere in the repository."""
+    """The limit is 120 columns, as everywhere in the repository."""
     assert long_lines(document.read_text("utf-8")) == []
 
 
 def test_the_index_leads_to_every_page() -> None:
-    """A page that nobody finds is not written."""
     assert not_in_the_index(INDEX.read_text("utf-8")) == []
 
 
 def test_a_broken_link_a_long_line_and_a_forgotten_page_are_caught() -> None:
-    """By its file, by its heading, in the document itself; a link in a block of code is none."""
+    """The check finds a missing file, and a missing heading in another and the same document, but skips code blocks."""
     text = "# One\n[a](attic.md) [b](limits.md#attic) [c](#two) [d](#one)\n```\n[e](attic.md)\n```\n"
     assert list(broken_links(text, INDEX)) == ["attic.md", "limits.md#attic", "#two"]
     assert long_lines("x" * 121 + "\n|" + "x" * 121) == ["x" * 121]

@@ -1,7 +1,7 @@
-"""Rows are read and written in their rooms alone, as far as the syntax tells.
+"""Database rows are read and written only in the modules listed for it, as far as the syntax shows.
 
-The import contract of the same name says who may import rows; this says who may ask a manager or a query of them,
-Django's own users and sessions among them. Its rooms are the contract's, so there is one list.
+The import contract of the same name limits who may import models; this test limits who may use managers and queries,
+those of Django's users and sessions included. Both use the contract's list of modules.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ QUERIES = {
     *("select_related", "prefetch_related", "select_for_update", "values_list", "order_by", "annotate", "aggregate"),
     *("defer", "in_bulk", "refresh_from_db", "get_or_create", "update_or_create", "bulk_create", "bulk_update"),
 }
-"""Methods that nothing here has but rows and what selects them."""
+"""Methods that only model rows and querysets have in this code."""
 
 
 def contract() -> dict[str, list[str]]:
-    """The import contract of the same name."""
+    """Return the import contract of the same name."""
     found = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
     return next(each for each in found if each["name"] == CONTRACT)
 
@@ -42,18 +42,18 @@ IN_THE_CONSOLE = re.compile(
 
 
 def rooms() -> tuple[str, ...]:
-    """Where rows may be asked beside the console: the contract's rooms."""
+    """Return the modules outside the console that may use rows: those of the contract."""
     known = contract()
     return (*known["protected_modules"], *(room for room in known["allowed_importers"] if room != CONSOLE))
 
 
 def is_within(module: str, places: tuple[str, ...]) -> bool:
-    """Whether a module is one of these places, or stands in one."""
+    """Return whether a module is one of these packages, or inside one."""
     return any(module == place or module.startswith(f"{place}.") for place in places)
 
 
 def modules() -> Iterator[tuple[str, Path]]:
-    """Every module of the program by its name, migrations aside."""
+    """Yield every module of the product with its name, except migrations."""
     for app in APPS:
         for file in sorted((ROOT / app).rglob("*.py")):
             name = ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
@@ -62,7 +62,7 @@ def modules() -> Iterator[tuple[str, Path]]:
 
 
 def row_words(source: str) -> set[str]:
-    """The words of a source by which rows are read or written: managers, shortcuts, queries, reverse relations."""
+    """Return the names by which a source reads or writes rows: managers, shortcuts, queries, reverse relations."""
     found = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Attribute) and node.attr in MANAGERS | QUERIES:
@@ -75,7 +75,7 @@ def row_words(source: str) -> set[str]:
 
 
 def test_nobody_asks_rows_outside_their_rooms() -> None:
-    """Pages, doors and commands read through queries and write through actions."""
+    """Pages, APIs and commands read through queries and write through actions."""
     outside = (
         (name, file) for name, file in modules() if not is_within(name, rooms()) and not IN_THE_CONSOLE.fullmatch(name)
     )
@@ -96,12 +96,12 @@ def test_nobody_asks_rows_outside_their_rooms() -> None:
     ],
 )
 def test_a_planted_query_is_caught(source: str, word: str) -> None:
-    """However rows are reached, the word that reaches them is found."""
+    """The check finds the name, however rows are reached."""
     assert word in row_words(source)
 
 
 def test_what_only_looks_like_a_query_is_no_violation() -> None:
-    """A row's type in an annotation, its fields, a form's choices, and a list of connections that takes an argument."""
+    """A type annotation, a row's fields, a form's choices, and `all` with an argument are allowed."""
     source = (
         "if TYPE_CHECKING:\n    from routing_admin.models import TaskRoute\n"
         "def name_of(row: TaskRoute) -> str:\n    return row.task_type\n"
@@ -111,6 +111,6 @@ def test_what_only_looks_like_a_query_is_no_violation() -> None:
 
 
 def test_a_room_is_a_place_that_exists() -> None:
-    """A room that has gone is taken off the list, so that nobody moves in unasked."""
+    """A module that no longer exists must be removed from the list."""
     known = {name for name, _ in modules()}
     assert {room for room in rooms() if room not in known and not room.endswith(".migrations")} == set()

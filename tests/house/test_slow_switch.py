@@ -1,4 +1,4 @@
-"""`pytest --slow`: what is marked slow runs, every law on 2,000 examples; without it neither."""
+"""`pytest --slow` runs tests marked slow, and properties on 2,000 examples; without it neither happens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXAMPLE = "tests/house/slow_example.py"
 
 @pytest.mark.parametrize(("switch", "outcome"), [((), "1 skipped"), (("--slow",), "1 passed")])
 def test_what_is_marked_slow_runs_with_the_switch_alone(switch: tuple[str, ...], outcome: str) -> None:
-    """Law: the marker of pyproject.toml means what it says, and a run without the switch says that it skipped."""
+    """The marker of pyproject.toml works, and a run without the switch reports the test as skipped."""
     environment = {name: value for name, value in os.environ.items() if name != "HYPOTHESIS_PROFILE"}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *switch, EXAMPLE]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False)

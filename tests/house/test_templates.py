@@ -1,6 +1,6 @@
-"""Templates a person can read: at most 120 columns, one block-level element a line, indented by what encloses it.
+"""Templates are readable: at most 120 columns, one block-level element per line, indented by nesting.
 
-What a template may not hold (inline style, inline script, …) stands in tests/ui/test_frame_rules.py.
+Forbidden content (inline styles, inline scripts, …) is checked in tests/ui/test_frame_rules.py.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BLOCK_LEVEL = re.compile(
     "|h[1-6]|head|header|html|label|legend|li|main|nav|noscript|ol|optgroup|option|p|pre|section|select|summary|svg"
     "|table|tbody|td|template|textarea|tfoot|th|thead|title|tr|ul"
 )
-"""Elements that take a line each; text with its inline elements (a, b, code, span …) shares its parent's."""
+"""Elements that need a line each; text and inline elements (a, b, code, span …) share their parent's line."""
 
 VOID = re.compile("area|base|br|circle|col|hr|img|input|line|link|meta|path|polygon|polyline|rect|source|use|wbr")
 VERBATIM = {"pre", "textarea"}
@@ -38,7 +38,7 @@ TOKEN = re.compile(
 
 @dataclass(frozen=True)
 class Enclosure:
-    """What encloses the text that follows, and how deep the line stands on which it was opened.
+    """What encloses the following text, and the indentation of the line that opened it.
 
     `kind` is `control` (a template tag with an end), `tag` (an HTML tag before its `>`), `quote` (of a tag's
     attribute), `element`, or `template` for the file itself.
@@ -50,12 +50,12 @@ class Enclosure:
 
     @property
     def inside(self) -> int:
-        """The columns of a line inside it; attributes stand deeper than what their element holds."""
+        """Return the indentation inside it; attributes are indented deeper than an element's content."""
         return self.indent + (2 * STEP if self.kind == "tag" else STEP)
 
 
 class Reader:
-    """Reads one template from its beginning and keeps what breaks a law, with its line."""
+    """Reads one template and collects violations with their lines."""
 
     def __init__(self, source: str) -> None:
         self.source, self.position = source, 0
@@ -64,7 +64,6 @@ class Reader:
         self.complaints: list[str] = []
 
     def read(self) -> list[str]:
-        """The complaints, from the first line to the last."""
         while match := TOKEN.search(self.source, self.position):
             self.position = match.end()
             kind, text = match.lastgroup or "", match[match.lastgroup or 0]
@@ -78,7 +77,9 @@ class Reader:
         return self.complaints + [f"line {self.number}: {each.name} is never closed" for each in self.enclosures[1:]]
 
     def check_indent(self, kind: str, text: str) -> None:
-        """A line's first token stands under what it ends or goes on with, else inside of what encloses it."""
+        """Check a line's first token: aligned with what it ends or continues, otherwise indented inside what encloses
+        it.
+        """
         last, self.is_first = self.enclosures[-1], False
         ends = {("control", f"end{last.name}"), ("closing", last.name), ("quote", last.name)}
         is_end = (kind, text) in ends or (kind == "control" and text in BRANCHES)
@@ -102,7 +103,7 @@ class Reader:
         self.enclosures.append(Enclosure("tag", name, self.indent))
 
     def take_end(self, text: str) -> None:
-        """The `>` of a tag: an element begins, unless it holds nothing; what is verbatim is passed over."""
+        """Handle the `>` of a tag: an element begins, unless it is void; verbatim content is skipped."""
         last = self.enclosures[-1]
         if last.kind != "tag":
             return
@@ -134,7 +135,7 @@ class Reader:
 
 
 def complaints(source: str) -> list[str]:
-    """What a template's text does against the laws of its form, each with its line; nothing when it is right."""
+    """Return the violations in a template's text, each with its line."""
     lines = enumerate(source.split("\n"), 1)
     wide = [f"line {number}: {len(line)} columns" for number, line in lines if len(line) > COLUMNS]
     return wide + Reader(source).read()
@@ -142,7 +143,7 @@ def complaints(source: str) -> list[str]:
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_template_is_read_line_by_line(path: Path) -> None:
-    """At most 120 columns, at most one block-level element a line, indentation that follows the nesting."""
+    """At most 120 columns, at most one block-level element per line, indentation that follows the nesting."""
     assert complaints(path.read_text(encoding="utf-8")) == []
 
 
@@ -164,7 +165,7 @@ def test_a_template_is_read_line_by_line(path: Path) -> None:
     ],
 )
 def test_what_cannot_be_read_is_found(source: str, complaint: str) -> None:
-    """Each law can fail: a planted violation is found where it stands."""
+    """The check finds each kind of violation."""
     assert complaint in complaints(source)
 
 
@@ -180,7 +181,7 @@ def test_what_cannot_be_read_is_found(source: str, complaint: str) -> None:
     ],
 )
 def test_what_can_be_read_passes(source: str) -> None:
-    """Inline elements share a line, attributes take lines of their own, verbatim text stands as it must."""
+    """Inline elements share a line, attributes can have lines of their own, and verbatim text is left alone."""
     assert complaints(source) == []
 
 
@@ -190,12 +191,12 @@ SHOWN_AS_WRITTEN = re.compile(
     r'|<ol class="crumbs">(?:(?!</ol>).)*<li>[ ]*\n',
     re.DOTALL,
 )
-"""A line break just inside of what the style sheet shows with its white space (`said`, cells of `diff`, `crumbs`)."""
+"""A line break just inside elements whose white space is shown (`said`, cells of `diff`, `crumbs`)."""
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_line_break_is_added_to_what_is_shown_as_it_is_written(path: Path) -> None:
-    """A text that keeps its white space on the page begins right behind its tag."""
+    """Text whose white space is kept on the page must begin directly after its tag."""
     assert SHOWN_AS_WRITTEN.search(path.read_text(encoding="utf-8")) is None
 
 
@@ -208,10 +209,9 @@ def test_no_line_break_is_added_to_what_is_shown_as_it_is_written(path: Path) ->
     ],
 )
 def test_a_line_break_in_what_is_shown_as_it_is_written_is_found(source: str) -> None:
-    """The law above can fail."""
     assert SHOWN_AS_WRITTEN.search(source) is not None
 
 
 def test_every_template_is_looked_at() -> None:
-    """Files are found, so that the laws are not silently about nothing."""
+    """The templates are found, so that the checks above do not pass on nothing."""
     assert len(TEMPLATES) > 100

@@ -1,6 +1,6 @@
-"""Tests wait for conditions, use what is public and stand under their room's name; for each a violation is planted.
+"""Tests wait for conditions, use public names and are in a folder named after their subject.
 
-The tests are read as paths and syntax trees, so a plant is a file more in a mapping of paths to sources.
+The tests are read as paths and syntax trees, so a planted violation is one more source in the mapping.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PACED: Mapping[str, str] = {
     "bench/upstream.py": "a measurement plays a provider that takes its time",
     "bench/load.py": "a measurement asks so many times a second",
 }
-"""Files whose very purpose is that time passes."""
+"""Files in which time itself is part of the test."""
 
 WITHOUT_A_ROOM: Mapping[str, str] = {
     "bench": "what is measured",
@@ -37,14 +37,13 @@ WITHOUT_A_ROOM: Mapping[str, str] = {
     "ui": "every page in a real browser",
     "upgrade": "installations of earlier versions",
 }
-"""Folders of tests that belong to the whole house."""
+"""Folders of tests that concern the whole repository."""
 
 CLOCKS = {"monotonic", "perf_counter"}
 CONVENTIONS = {"_meta", "_replace"}
 
 
 def sources_of_tests() -> dict[str, str]:
-    """The tests as they stand."""
     return {path.relative_to(TESTS).as_posix(): path.read_text("utf-8") for path in sorted(TESTS.rglob("*.py"))}
 
 
@@ -52,7 +51,7 @@ parsed = cache(ast.parse)
 
 
 def waits_for_time(sources: Sources) -> list[str]:
-    """Each `time.sleep` and `asyncio.sleep` that is no turn of the loop and not in a loop with a deadline."""
+    """Return each `time.sleep` and `asyncio.sleep`, except `sleep(0)` and those in a loop with a deadline."""
     found = []
     for path, source in sources.items():
         tree = parsed(source)
@@ -66,7 +65,7 @@ def waits_for_time(sources: Sources) -> list[str]:
 
 
 def imports_nothing(sources: Sources) -> list[str]:
-    """Each name that a test takes from another file of tests and that is not there, inside functions too."""
+    """Return each name imported from another test file that does not exist there, inside functions too."""
     found = []
     for path, source in sources.items():
         for node in ast.walk(parsed(source)):
@@ -82,7 +81,7 @@ def imports_nothing(sources: Sources) -> list[str]:
 
 @cache
 def names_in(source: str) -> set[str]:
-    """What stands at the top of a file, under whatever condition: definitions, values, imports."""
+    """Return the names defined at the top level of a file, also under a condition: definitions, values, imports."""
     found: set[str] = set()
     for node in ast.walk(parsed(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -95,7 +94,7 @@ def names_in(source: str) -> set[str]:
 
 
 def is_sleep(node: ast.AST) -> bool:
-    """Whether it is a call that passes the machine's time, the browser's among them; `sleep(0)` passes none."""
+    """Return whether the call waits for time to pass, in the browser included; `sleep(0)` does not."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return False
     if node.func.attr != "sleep":
@@ -107,19 +106,19 @@ def is_sleep(node: ast.AST) -> bool:
 
 
 def has_deadline(node: ast.AST) -> bool:
-    """Whether it is a `while` loop that looks at a clock: a condition is polled, and not for ever."""
+    """Return whether it is a `while` loop that reads a clock: it polls a condition with a deadline."""
     return isinstance(node, ast.While) and any(
         isinstance(each, ast.Attribute) and each.attr in CLOCKS for each in ast.walk(node)
     )
 
 
 def private_attributes(sources: Sources) -> list[str]:
-    """Each private attribute of something else than `self`, and each private name that is imported."""
+    """Return each private attribute of anything but `self`, and each private name that is imported."""
     return [f"{path}: {name}" for path, source in sources.items() for name in private_names(parsed(source))]
 
 
 def private_names(tree: ast.AST) -> Iterator[str]:
-    """What one file pokes at; `_meta` is Django's documented way to a model's names, `_replace` a named tuple's."""
+    """Yield the private names used; `_meta` is a documented part of Django's models, `_replace` of named tuples."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             yield from (alias.name for alias in node.names if is_private(alias.name))
@@ -134,40 +133,39 @@ def private_names(tree: ast.AST) -> Iterator[str]:
 
 
 def misnamed_folders(folders: Iterable[str]) -> list[str]:
-    """Folders of tests that are called neither by a room or an app, nor by a module that is a room of its own."""
+    """Return the folders of tests that have neither a package's or app's name nor a module's."""
     source = [path for app in ("capabilities", "artifacts", "routing_admin") for path in (ROOT / app).rglob("*.py")]
     rooms = {path.parent.name for path in source} | {path.stem for path in source}
     return [folder for folder in folders if folder not in rooms and folder not in WITHOUT_A_ROOM]
 
 
 def is_private(name: object) -> bool:
-    """Whether a name is marked as nobody else's business."""
     return isinstance(name, str) and name.startswith("_") and not name.startswith("__") and name not in CONVENTIONS
 
 
 def test_no_test_sleeps() -> None:
-    """What happens elsewhere is waited for by its event or its condition, and time is a value."""
+    """Tests wait for an event or a condition, and time is a value."""
     assert waits_for_time(sources_of_tests()) == []
 
 
 def test_tests_take_from_one_another_what_is_there() -> None:
-    """A measurement that nobody runs every day would break without a word."""
+    """A benchmark that rarely runs would otherwise break unnoticed."""
     assert imports_nothing(sources_of_tests()) == []
 
 
 def test_a_planted_import_of_nothing_is_found() -> None:
-    """Inside a function, where nothing else would see it before it runs."""
+    """The check finds an import inside a function, which would otherwise fail only when it runs."""
     planted = {"a.py": "def f():\n    from tests.b import there, gone\n", "b.py": "there = 1\n"}
     assert imports_nothing(planted) == ["a.py:2 gone"]
 
 
 def test_no_test_pokes_a_private_attribute() -> None:
-    """A law is proved by what everybody may call; where it could not be, the class says what was asked of it."""
+    """A test uses public names only; what it needs beyond them, the class must expose."""
     assert private_attributes(sources_of_tests()) == []
 
 
 def test_a_folder_of_tests_is_called_as_the_room_it_tests() -> None:
-    """Whoever looks for a room's tests finds them under its name."""
+    """A package's tests are found under its name."""
     assert misnamed_folders({path.parts[0] for path in map(Path, sources_of_tests()) if len(path.parts) > 1}) == []
     assert misnamed_folders(["routing"]) == ["routing"]
 
@@ -177,7 +175,7 @@ def test_a_folder_of_tests_is_called_as_the_room_it_tests() -> None:
     ["import time\ntime.sleep(0.1)", "while True:\n    await asyncio.sleep(1)", "page.wait_for_timeout(100)"],
 )
 def test_a_planted_sleep_is_found(source: str) -> None:
-    """A wait for a time, once or for ever, here or in the browser."""
+    """The check finds a single wait, an endless loop, and a wait in the browser."""
     assert waits_for_time({"views/test_planted.py": source}) != []
 
 
@@ -190,7 +188,7 @@ def test_a_planted_sleep_is_found(source: str) -> None:
     ],
 )
 def test_a_polled_condition_a_turn_and_a_clock_of_ones_own_are_no_sleep(source: str) -> None:
-    """The loop ends, the turn takes no time, the clock is a value."""
+    """A loop with a deadline, `sleep(0)` and a fake clock are allowed."""
     assert waits_for_time({"views/test_planted.py": source}) == []
 
 
@@ -198,18 +196,18 @@ def test_a_polled_condition_a_turn_and_a_clock_of_ones_own_are_no_sleep(source: 
     "source", ["store._healthy", "from artifacts.storage.files import _identity", "a.b._c.d = 1", 'getattr(a, "_b")']
 )
 def test_a_planted_look_inside_is_found(source: str) -> None:
-    """Read, imported, written or asked for by its name."""
+    """The check finds reading, importing, writing and `getattr`."""
     assert private_attributes({"views/test_planted.py": source}) != []
 
 
 @pytest.mark.parametrize("source", ["self._said()", "Row._meta.db_table", "x.__class__"])
 def test_ones_own_names_and_public_conventions_are_nobodys_business(source: str) -> None:
-    """A class of the tests may have private names of its own."""
+    """Test classes may have private names of their own."""
     assert private_attributes({"views/test_planted.py": source}) == []
 
 
 def test_every_exception_is_still_one() -> None:
-    """What is let off stands there; otherwise the exception goes, too."""
+    """An exception that is no longer needed must be removed."""
     sources = sources_of_tests()
     assert [path for path in PACED if "sleep(" not in sources[path]] == []
     assert [name for name in WITHOUT_A_ROOM if not (TESTS / name).is_dir()] == []
