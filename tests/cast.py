@@ -1,6 +1,6 @@
-"""Who appears in the tests: people with their browsers, agents with their keys, and the demo they all meet in.
+"""The users and agents of the tests: people with their browsers, agents with their keys, and the demo.
 
-The fixtures of the same people stand in conftest.py.
+Their fixtures are in conftest.py.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from routing_admin.console.people.actions import issue_token
 from routing_admin.models import Person
 
 HTMX = {"HX-Request": "true"}
-"""The header by which a page knows that a fragment is wanted."""
+"""The header of requests for a fragment."""
 
-PASSWORD = "correct horse battery staple"  # of people who exist for one test
+PASSWORD = "correct horse battery staple"  # of users who exist for one test
 
 
 def load_demo() -> None:
-    """The demo's rows, in a process that remembers nothing of another test's."""
+    """Load the demo's rows, after clearing this process's caches of other tests."""
     renew()
     load.load()
 
 
 def person(name: str, *, is_editor: bool = False, **role: Any) -> Any:
-    """An account with a password; a viewer's unless `is_staff` makes it an administrator's, `is_editor` an editor's."""
+    """Create an account with a password: an administrator with `is_staff`, an editor with `is_editor`, else a viewer."""
     account = get_user_model().objects.create_user(name, password=PASSWORD, **role)
     if is_editor:
         Person.objects.create(user=account, is_editor=True)
@@ -44,7 +44,7 @@ def person(name: str, *, is_editor: bool = False, **role: Any) -> Any:
 
 
 def browser_of(account: Any = None, **options: Any) -> Client:
-    """A browser without scripts, signed in where an account is given."""
+    """Return a browser without scripts, signed in if an account is given."""
     client = Client(**options)
     if account is not None:
         client.force_login(account)
@@ -52,19 +52,18 @@ def browser_of(account: Any = None, **options: Any) -> Client:
 
 
 def key_of(agent: str, **more: Any) -> str:
-    """A new key of an agent."""
     key, _ = issue_key(SYSTEM, Agent.objects.get(agent_id=agent), label="test", **more)
     return str(key)
 
 
 def token_of(owner: Any, *scopes: str, name: str = "deploy") -> str:
-    """A new token of an administrator's, by default with every scope."""
+    """Issue an administrator's token, by default with every scope."""
     token, _ = issue_token(Actor("person", owner.get_username()), owner, name, scopes or ADMIN_SCOPES)
     return str(token)
 
 
 def join_pieces(answer: Any) -> Any:
-    """An answer whose JSON comes in pieces, as one that came whole."""
+    """Return a streamed JSON response as a whole one."""
     whole: Any = HttpResponse(b"".join(answer.streaming_content), status=answer.status_code, headers=answer.headers)
     whole.json = lambda: json.loads(whole.content)
     return whole
@@ -72,7 +71,7 @@ def join_pieces(answer: Any) -> Any:
 
 @dataclass
 class AgentProgram:
-    """An agent's program: calls `/api/v1` with its key."""
+    """A program of an agent that calls `/api/v1` with its key."""
 
     agent: str
     key: str

@@ -1,4 +1,4 @@
-"""What every test shares: Hypothesis profiles, the slow switch, and one cast (more of it in cast.py)."""
+"""Shared by all tests: Hypothesis profiles, the switches, and fixtures for users and agents (see cast.py)."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ FAST = {
     *("house", "capabilities", "planning", "protocols", "dispatch", "describing", "fallback", "prices", "limits"),
     *("test_plurals.py", "test_readme.py"),
 }
-"""What `--fast` runs below tests/: the rules of the house and the cores. Elsewhere it runs what is marked `smoke`."""
+"""What `--fast` runs below tests/: repository checks and the cores. Elsewhere it runs tests marked `smoke`."""
 NEEDS_MORE = {"db", "transactional_db", "live_server", "browser", "server", "served", "lab", "own_redis"}
-"""Fixtures of tests that `--fast` leaves out there, too, unless they are marked."""
+"""Fixtures whose tests `--fast` skips there too, unless they are marked."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -44,7 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """With `--fast`, import nothing of which no test would be chosen."""
+    """With `--fast`, skip importing files without a selected test."""
     if not config.getoption("--fast") or collection_path.suffix != ".py" or is_fast(collection_path):
         return None
     return "mark.smoke" not in collection_path.read_text("utf-8") or None
@@ -61,9 +61,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _flush_with_audit(style: Any, connection: Any, **options: Any) -> list[str]:
-    """Django's statements that empty the tables behind a test, which the audit log's triggers would refuse.
+    """Return Django's statements for emptying the tables, preceded by removing the audit log's triggers.
 
-    They come back when the tables are empty, as after every migration.
+    The triggers would reject them. They are restored afterwards, as after every migration.
     """
     return [*statements_to_allow(connection.vendor), *sql_flush(style, connection, **options)]
 
@@ -94,7 +94,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(autouse=True)
 def _fresh_snapshot(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Rows are rolled back behind the snapshot's back, so no test sees another's."""
+    """Reset the snapshot: the test's rows are rolled back without notifying it."""
     yield
     if (
         "db" in request.fixturenames
@@ -107,21 +107,21 @@ def _fresh_snapshot(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    """A Redis for every test that leaves it alone."""
+    """Run the Redis shared by tests that do not disturb it."""
     with redis_running(tmp_path_factory.mktemp("redis")) as server:
         yield server
 
 
 @pytest.fixture
 def own_redis(tmp_path: Path) -> Iterator[RedisServer]:
-    """A Redis that the test may stop and start."""
+    """Run a Redis that the test may stop and start."""
     with redis_running(tmp_path) as server:
         yield server
 
 
 @pytest.fixture(autouse=True)
 def _store(request: pytest.FixtureRequest) -> None:
-    """With `--store s3` each test has a place of its own in the bucket."""
+    """With `--store s3`, give each test its own prefix in the bucket."""
     if request.config.getoption("--store") == "s3":
         from tests.engines.s3 import s3_server
 
@@ -130,55 +130,53 @@ def _store(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture
 def patient_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calls wait for the ledger of limits as long as a busy machine takes: 503 is not what the test is about."""
+    """Wait longer for the limits' quotas, so that a busy machine does not cause 503."""
     monkeypatch.setattr("routing_admin.limits.quota_client.WAIT_SECONDS", 60.0)
 
 
 @pytest.fixture
 def demo(db: None) -> None:
-    """The demo's providers, services, routes and agents."""
+    """Load the demo's providers, services, routes and agents."""
     load_demo()
 
 
 @pytest.fixture
 def admin_account(db: None) -> Any:
-    """The administrator `admin`."""
+    """Create the administrator `admin`."""
     return person("admin", is_staff=True)
 
 
 @pytest.fixture
 def viewer_account(db: None) -> Any:
-    """The viewer `vera`."""
+    """Create the viewer `vera`."""
     return person("vera")
 
 
 @pytest.fixture
 def admin(admin_account: Any) -> Client:
-    """The administrator's browser."""
     return browser_of(admin_account)
 
 
 @pytest.fixture
 def viewer(viewer_account: Any) -> Client:
-    """The viewer's browser."""
     return browser_of(viewer_account)
 
 
 @pytest.fixture
 def editor(db: None) -> Client:
-    """The browser of the editor `edith`."""
+    """Return the browser of the editor `edith`."""
     return browser_of(person("edith", is_editor=True))
 
 
 @pytest.fixture
 def anonymous() -> Client:
-    """The browser of somebody who has not signed in."""
+    """Return a browser without a session."""
     return browser_of()
 
 
 @pytest.fixture
 def caller(demo: None) -> Callable[..., AgentProgram]:
-    """Makes an agent's program with a new key, by default with every scope."""
+    """Return a factory of agents' programs with new keys, by default with every scope."""
 
     def make(agent_id: str, *scopes: str) -> AgentProgram:
         return AgentProgram(agent_id, key_of(agent_id, scopes=scopes or SCOPES))
@@ -188,17 +186,17 @@ def caller(demo: None) -> Callable[..., AgentProgram]:
 
 @pytest.fixture
 def text_agent(caller: Callable[..., AgentProgram]) -> AgentProgram:
-    """The agent whose model reads text alone."""
+    """Return the agent whose model reads only text."""
     return caller("text-agent")
 
 
 @pytest.fixture
 def vision_agent(caller: Callable[..., AgentProgram]) -> AgentProgram:
-    """The agent whose model reads images."""
+    """Return the agent whose model reads images."""
     return caller("vision-agent")
 
 
 @pytest.fixture
 def key(demo: None) -> str:
-    """A key of the demo's text agent."""
+    """Issue a key of the demo's text agent."""
     return key_of("text-agent")

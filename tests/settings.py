@@ -1,4 +1,4 @@
-"""The product's settings in a data directory of the test run's own, which is removed at its end."""
+"""The product's settings with a data directory for this test run, which is removed at its end."""
 
 import atexit
 import os
@@ -10,7 +10,7 @@ atexit.register(shutil.rmtree, DIRECTORY, ignore_errors=True)
 OURS = [name for name in os.environ if name.startswith(("ROUTING_ADMIN_", "LLM_"))]
 for name in [*OURS, "DATABASE_URL", "REDIS_URL"]:
     os.environ.pop(name, None)
-if "TESTS_DATABASE_URL" in os.environ:  # `python -m tests.engines` chose another engine
+if "TESTS_DATABASE_URL" in os.environ:  # another engine, chosen by `python -m tests.engines`
     os.environ["DATABASE_URL"] = os.environ["TESTS_DATABASE_URL"]
 os.environ["ROUTING_ADMIN_DATA_DIR"] = DIRECTORY
 os.environ["ROUTING_ADMIN_ADMIN_PASSWORD"] = "correct horse battery staple"

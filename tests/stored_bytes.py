@@ -1,4 +1,4 @@
-"""What tests do to stored bytes past the program, in whichever store they are."""
+"""Access to stored bytes without the product, for any kind of store."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tests.engines.s3 import s3_server
 
 
 def path_in(store: FileStore, sha256: str) -> Path:
-    """Where a file store has the bytes."""
+    """Return the path of the bytes in a file store."""
     return store.objects / sha256[:2] / sha256[2:4] / sha256
 
 
 def overwrite(store: ByteStore, sha256: str, data: bytes) -> None:
-    """Puts other bytes in the place of stored ones."""
+    """Overwrite stored bytes."""
     if isinstance(store, BucketStore):
         obstore.put(s3_server().raw(store.bucket), f"obj/{sha256}", data)
     elif isinstance(store, FileStore):
@@ -28,7 +28,7 @@ def overwrite(store: ByteStore, sha256: str, data: bytes) -> None:
 
 
 def list_places(store: ByteStore) -> list[str]:
-    """Everything that lies in the store, finished or not, as paths below its root."""
+    """Return the paths of everything in the store, complete or not, relative to its root."""
     if isinstance(store, BucketStore):
         return s3_server().keys(store.bucket)
     assert isinstance(store, FileStore)
@@ -37,12 +37,12 @@ def list_places(store: ByteStore) -> list[str]:
 
 
 def list_unfinished(store: ByteStore) -> list[str]:
-    """What uploads that are not finished, or were given up, have left in the store."""
+    """Return what unfinished or aborted uploads left in the store."""
     return [place for place in list_places(store) if place.startswith("tmp/")]
 
 
 def age(store: ByteStore, sha256: str, seconds: float) -> None:
-    """Makes stored bytes so old."""
+    """Set the age of stored bytes."""
     moment = time.time() - seconds
     if isinstance(store, BucketStore):
         s3_server().date(store.bucket, f"obj/{sha256}", moment)

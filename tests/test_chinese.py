@@ -1,4 +1,4 @@
-"""The Chinese of the catalogue is set as Chinese is printed, and Django's own sentences are said as the others are."""
+"""Chinese translations follow Chinese typography and one glossary, Django's own sentences included."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MISSET = re.compile(
     rf"|[{HAN}][A-Za-z0-9]|[A-Za-z0-9][{HAN}]"  # no space beside a Latin word
 )
 SHUNNED = re.compile(r"[你妳]|请求体|标头|退役|读不了|帐[号户]|(?<!照常)(?<!正在)进行|对于该|此 id\b")
-"""Words that mean what another word means here already, or that read as if translated."""
+"""Words that the glossary replaces, or that read as translated."""
 
 PLACES = re.compile(r"%\(\w+\)[sd]|%[sd]|\{\w+\}|</?\w[^>]*>")
 FIELDS = (
@@ -44,7 +44,7 @@ FIELDS = (
     forms.URLField,
     forms.DateField,
 )
-"""What the forms of pages are made of."""
+"""The kinds of fields in the pages' forms."""
 
 BOUNDS = (validators.MaxValueValidator, validators.MinValueValidator)
 PASSWORDS = (
@@ -56,7 +56,7 @@ PASSWORDS = (
 
 
 def entries() -> Iterator[tuple[str, str]]:
-    """Every source text with its Chinese; of a plural, the one form that Chinese has."""
+    """Yield every source text with its Chinese translation; Chinese has one form for a plural."""
     for block in CATALOGUE.read_text(encoding="utf-8").split("\n\n")[1:]:
         source = re.search(r"^msgid (\".*\")$", block, re.MULTILINE)
         chinese = re.search(r"^msgstr(?:\[0\])? (\".*\")$", block, re.MULTILINE)
@@ -66,12 +66,12 @@ def entries() -> Iterator[tuple[str, str]]:
 
 
 def test_chinese_has_its_own_signs_and_spaces() -> None:
-    """No half-width sign beside a Chinese word, no space beside a full-width sign, one beside a Latin word."""
+    """There is no half-width sign beside Chinese, no space beside a full-width sign, and a space beside Latin words."""
     assert [text for _source, text in entries() if MISSET.search(PLACES.sub("○", text))] == []
 
 
 def test_chinese_says_one_thing_with_one_word() -> None:
-    """No word stands in the catalogue for which the glossary or the other entries have another."""
+    """No translation uses a word for which the glossary or other entries have another."""
     assert [text for _source, text in entries() if SHUNNED.search(text)] == []
 
 
@@ -79,12 +79,11 @@ def test_chinese_says_one_thing_with_one_word() -> None:
     "text", ["失败, 已跳过", "已跳过 ：没有密钥", "已 跳过", "共3 个", "请求体过大", "对模型进行测试", "你的密码"]
 )
 def test_what_is_set_or_said_wrong_is_found(text: str) -> None:
-    """The rules above can fail."""
     assert MISSET.search(text) or SHUNNED.search(text)
 
 
 def django_sentences() -> set[str]:
-    """What Django's fields and passwords say to a person whose form is refused."""
+    """Return the error messages of Django's form fields and password validators."""
     with override("en"):
         found = {
             str(text)
@@ -98,7 +97,7 @@ def django_sentences() -> set[str]:
 
 
 def test_forms_are_refused_in_our_own_words() -> None:
-    """What Django says in Chinese is replaced: its own names fields, and speaks to nobody with 您."""
+    """Django's Chinese messages are replaced by our own, which name the field and address the reader with 您."""
     ours = {source for source, _text in entries()}
     plural = {"Ensure this filename has at most"}
     missing = {text for text in django_sentences() - ours if not any(text.startswith(each) for each in plural)}
@@ -108,7 +107,7 @@ def test_forms_are_refused_in_our_own_words() -> None:
 
 
 def test_a_reason_calls_the_capability_by_its_name() -> None:
-    """On a request's page and in a simulation, as on an artifact's page: the name, and the id beside it."""
+    """Request pages and simulations name a capability as artifact pages do: its name with its id beside it."""
     kept = data_of(because(ReasonCode.NO_CAPABILITY, capability="vision").sentence())
     with override("zh-hans"):
         assert str(render_reason(kept)) == "该模型不具备视觉理解（vision）能力。"
@@ -117,14 +116,14 @@ def test_a_reason_calls_the_capability_by_its_name() -> None:
 
 
 def test_how_tokens_are_estimated_is_said_in_chinese() -> None:
-    """The rule that a token estimate shows on hover, of every family of models and of texts."""
+    """Every rule shown for a token estimate is translated, for all model families and for texts."""
     rules = [*(family.rule for _pattern, family in FAMILIES), text_tokens("").rule]
     with override("zh-hans"):
         assert [rule for rule in rules if not re.search(f"[{HAN}]", translate_sentence(rule))] == []
 
 
 def test_chinese_sentences_follow_one_another_without_a_space() -> None:
-    """A full-width stop holds its own space; a Latin one is followed by a space."""
+    """A full-width stop includes its own space; a Latin one is followed by a space."""
     assert join_sentences(("已停用。", "", "请启用。")) == "已停用。请启用。"
     assert join_sentences(("Disabled.", "Enable it.")) == "Disabled. Enable it."
     assert join_sentences(("<b>已停用。", "</b>", "请启用。")) == "<b>已停用。</b>请启用。"
@@ -136,7 +135,7 @@ TRANSLATED = re.compile(r"\{% blocktranslate.*?\{% endblocktranslate %\}|<script
 
 
 def test_templates_leave_signs_to_translators() -> None:
-    """Between what they insert no template sets a Latin comma or bracket: a sentence has its own, a line a dot."""
+    """Templates insert no Latin commas or brackets between values: sentences contain their own, lines use a dot."""
     found = [
         (path.name, sign[0])
         for path in sorted(TEMPLATES.rglob("*.html"))
@@ -147,5 +146,4 @@ def test_templates_leave_signs_to_translators() -> None:
 
 @pytest.mark.parametrize("text", ["{{ a }}, {{ b }}", "<b>({{ a }})</b>", "{% badge 'x' %}, and"])
 def test_a_sign_of_a_template_is_found(text: str) -> None:
-    """The rule above can fail."""
     assert GLUED.search(TRANSLATED.sub("", text))

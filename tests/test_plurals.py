@@ -1,4 +1,4 @@
-"""A number of one is followed by a singular: no page, error or command says “1 requests”."""
+"""A count of one has a singular noun: no page, error or command says “1 requests”."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FACT = re.compile(r"%\(\w+\)[sd]")
 
 
 def test_every_singular_of_the_catalogue_is_one() -> None:
-    """The first form of each counted sentence, with 1 for its number."""
+    """The first form of each counted sentence is correct with the number 1."""
     text = CATALOGUE.read_text(encoding="utf-8")
     counted = re.findall(r'^msgid "(.*)"\nmsgid_plural "(.*)"$', text, re.MULTILINE)
     assert len(counted) > 50
@@ -31,16 +31,15 @@ def test_every_singular_of_the_catalogue_is_one() -> None:
 
 @pytest.mark.parametrize("template", [*REACHED.values()], ids=str)
 def test_a_limit_of_one_is_said_of_one(template: str) -> None:
-    """An agent may have one request a minute, one token a day."""
+    """An agent can have a limit of one request per minute or one token per day."""
     assert not ONE_OF_MANY.search(FACT.sub("1", template))
 
 
 def test_a_file_too_many_is_said_of_one() -> None:
-    """Where a model accepts none of a kind, one file is too many."""
+    """If a model accepts no file of a kind, one file is too many."""
     assert not ONE_OF_MANY.search(FACT.sub("1", SENTENCES["too_many_files"]))
 
 
 def test_commands_count_one_thing_as_one() -> None:
-    """The number comes with its noun."""
     assert [count_of(number, "request") for number in (0, 1, 2000)] == ["0 requests", "1 request", "2,000 requests"]
     assert [count_of(number, "entry", "entries") for number in (1, 2)] == ["1 entry", "2 entries"]

@@ -1,4 +1,4 @@
-"""The README and the references of commands and settings name what exists."""
+"""The README and the references of commands and settings match the product."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BETWEEN = re.compile(r"(<!-- settings:begin .*?-->\n)(.*?)(<!-- settings:end -->
 
 
 def settings_table() -> str:
-    """The settings as a Markdown table."""
+    """Return the settings as a Markdown table."""
     from routing_admin.environment import SETTINGS  # needs Django's settings, which `__main__` sets up first
 
     rows = [f"| `{setting.name}` | {setting.default or '(none)'} | {setting.meaning} |" for setting in SETTINGS]
@@ -24,7 +24,7 @@ def settings_table() -> str:
 
 
 def test_the_settings_table_is_made_from_the_code() -> None:
-    """Law: a setting is documented when it exists. To bring the table up to date: python -m tests.test_readme."""
+    """Every setting is documented. `python -m tests.test_readme` updates the table."""
     found = BETWEEN.search(REFERENCE.read_text(encoding="utf-8"))
     assert found is not None
     assert found[2] == settings_table()
@@ -37,7 +37,6 @@ def test_every_documented_command_exists() -> None:
 
 
 def test_every_link_of_the_readme_leads_to_a_file() -> None:
-    """Law: nothing promised is missing."""
     links = re.findall(r"\]\((?!https?:)([^)#]+)\)", README.read_text(encoding="utf-8"))
     assert [link for link in links if not (ROOT / link).exists()] == []
 

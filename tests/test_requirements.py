@@ -22,14 +22,14 @@ REQUIREMENTS = frozenset(
 
 
 def named(tree: ast.AST) -> Iterator[str]:
-    """The ids in every `@pytest.mark.requirement(…)` of a test file."""
+    """Yield the ids in every `@pytest.mark.requirement(…)` of a test file."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "requirement":
             yield from (argument.value for argument in node.args if isinstance(argument, ast.Constant))
 
 
 def test_every_requirement_is_named_by_a_test_and_every_name_is_a_requirement() -> None:
-    """Law: a requirement without a test is not met, and a mark with a misspelt id proves nothing."""
+    """Each requirement has a test, and each id in a mark is a requirement."""
     found = {name for path in HERE.rglob("test_*.py") for name in named(ast.parse(path.read_text(encoding="utf-8")))}
     assert sorted(REQUIREMENTS - found) == []
     assert sorted(found - REQUIREMENTS) == []

@@ -1,7 +1,8 @@
-"""Code says nothing to a person that is not translated: what views, forms and actions show goes through gettext.
+"""Text that code shows to users is translated: views, forms and actions pass it through gettext.
 
-What templates say is looked at in tests/ui/test_frame_rules.py. Here the program text is read: a sentence handed to a
-message, a field's label, an error or a problem must be a call of gettext, or a value that came from one.
+Templates are checked in tests/ui/test_frame_rules.py. This test reads the source: a message, a field's label, an error
+or
+a problem must be a call of gettext, or a value that came from one.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ ERRORS = {"ActionError", "NotFoundError", "InUseError", "ConflictError", "Forbid
 MESSAGES = {"success", "info", "warning", "error", "add_message"}
 SPOKEN = {"label", "help_text", "empty_label", "error_message", "verbose_name", "said", "sentence"}
 WORDS = re.compile(r"[A-Za-z]{2,}.*\s.*[A-Za-z]{2,}|^[A-Z][a-z]{2,}")
-"""Two words, or one with a capital: something that is read; ids, paths and codes are not."""
+"""Two words, or a capitalized one, count as text; ids, paths and codes do not."""
 
 
 def said_to_people(tree: ast.AST) -> Iterator[ast.expr]:
-    """Every expression of the file that a person will read, as far as reading the program can tell."""
+    """Yield every expression of the file that is shown to users, as far as the syntax shows."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
@@ -45,12 +46,12 @@ def said_to_people(tree: ast.AST) -> Iterator[ast.expr]:
 
 
 def name_of(node: ast.expr) -> str:
-    """The last word of a dotted name; empty for anything else."""
+    """Return the last part of a dotted name; empty for anything else."""
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def bare_texts(node: ast.expr) -> Iterator[str]:
-    """Texts in an expression that no call stands around: literals, their parts, and what is glued to them."""
+    """Yield the texts of an expression outside of calls: literals, their parts, and concatenations."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str) and WORDS.search(node.value):
         yield node.value
     elif isinstance(node, ast.JoinedStr):
@@ -67,7 +68,7 @@ def bare_texts(node: ast.expr) -> Iterator[str]:
 
 
 def untranslated(source: str) -> list[str]:
-    """What a file says to people without translating it."""
+    """Return the untranslated texts of a file."""
     return [text for expression in said_to_people(ast.parse(source)) for text in bare_texts(expression)]
 
 
@@ -92,7 +93,6 @@ def test_what_code_says_to_people_is_translated(path: Path) -> None:
     ],
 )
 def test_a_forgotten_translation_of_code_is_found(source: str) -> None:
-    """The rule above can fail."""
     assert len(untranslated(source)) >= 1
 
 
@@ -109,12 +109,12 @@ def test_a_forgotten_translation_of_code_is_found(source: str) -> None:
     ],
 )
 def test_what_is_translated_passes(source: str) -> None:
-    """Calls of gettext, and values that came from one, are fine."""
+    """Calls of gettext, and values that came from one, pass."""
     assert untranslated(source) == []
 
 
 def test_the_rule_looks_at_every_app() -> None:
-    """Files are found, so that the rule is not silently about nothing."""
+    """Files of each app are found, so that the check does not pass on nothing."""
     apps = {path.relative_to(ROOT).parts[0] for path in FILES}
     assert apps == {"capabilities", "artifacts", "routing_admin"}
     assert len(FILES) > 20
@@ -125,11 +125,11 @@ HOUSE_WORDS = re.compile(
     r"|[Ss]tands? (?:here|there|in|for|at|beside|twice|already|alone|only)\b"
     r"|All 1 |\bis told\b|\bare told\b|\bnobody else\b|\bwas asked in vain\b|\bgoes on with\b|\bledger\b"
 )
-"""Words of this house, and a plural without a number: nothing that a person reads holds them."""
+"""Idioms that readers outside this project do not know, and a plural without a number."""
 
 
 def messages() -> list[str]:
-    """Every English text that has a translation and is in use: the source texts of the catalogue."""
+    """Return every English source text in use that has a translation."""
     source = (ROOT / "routing_admin/locale/zh_Hans/LC_MESSAGES/django.po").read_text(encoding="utf-8")
     blocks = [block for block in source.split("\n\n") if "Of logs of earlier versions" not in block]
     texts = re.findall(r'^msgid(?:_plural)? (".*")$', "\n\n".join(blocks), re.MULTILINE)
@@ -137,11 +137,10 @@ def messages() -> list[str]:
 
 
 def test_no_page_speaks_the_words_of_the_house() -> None:
-    """Pages say what a reader outside this repository understands at once."""
+    """Messages use words that an outside reader understands at once."""
     assert [text for text in messages() if HOUSE_WORDS.search(text)] == []
 
 
 @pytest.mark.parametrize("text", ["The name in chains. It stays.", "It stands in the log.", "All 1 candidates failed."])
 def test_a_word_of_the_house_is_found(text: str) -> None:
-    """The rule above can fail."""
     assert HOUSE_WORDS.search(text)
