@@ -32,7 +32,6 @@ refusing = st.sampled_from([400, 401, 403])
 
 
 def router_over(configuration: Configuration, upstream: FakeUpstream) -> LLMRouter:
-    """Return a router over a scripted upstream, with its own clock and memory."""
     stage = Stage()
     upstream.clock = stage.clock
     return LLMRouter(configuration, lambda call, chat: upstream(call), run_context=stage.run_context, sleep=stage.sleep)
@@ -68,7 +67,7 @@ def test_a_known_task_type_takes_its_route_and_that_route_s_provider(configurati
 @pytest.mark.requirement("MMR-P7")
 @given(configurations(), task_types, temperatures, token_limits)
 def test_the_request_s_parameters_win_over_the_candidate_s_and_the_route_s(configuration, task, temperature, tokens):
-    """Temperature 0 is a value; an absent parameter comes from the candidate, then from the route."""
+    """Temperature 0 is a value; an absent parameter is taken from the candidate, then from the route."""
     plan = make_plan(configuration, RoutingQuery(task, params=Params(temperature, tokens)))
     route, _ = resolve_route(configuration, task)
     for candidate, spec in zip(plan.candidates, route.candidates, strict=True):
