@@ -111,7 +111,6 @@ class Stage:
         self.clock.sleep(seconds)
 
     def run(self, plan: Plan, upstream: FakeUpstream, *, stream: bool = False) -> RunResult[Answer] | RouterError:
-        """Return the result or the error of the run."""
         upstream.clock = self.clock
         run: FallbackRun[Answer] = FallbackRun(plan, self.run_context, stream=stream)
         try:
