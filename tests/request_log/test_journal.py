@@ -127,8 +127,7 @@ def test_a_batch_is_a_few_statements(entries: int, statements: int):
     """Rows are written in bulk, without reading before.
 
     After each statement the writer waits for the GIL: row by row it fell thousands of entries behind a busy process,
-    and
-    the queue overflowed. Each entry here has two attempts.
+    and the queue overflowed. Each entry here has two attempts.
     """
     journal = Journal()
     for number in range(entries):
@@ -220,7 +219,7 @@ def test_json_is_valid_in_every_alphabet(value):
 
 
 class Content:
-    """Stands in for a file's bytes, which can be megabytes."""
+    """A stand-in for a file's bytes, which can be megabytes."""
 
 
 def test_nothing_of_a_files_content_waits_to_be_written():

@@ -50,7 +50,6 @@ def test_words_are_in_the_log_only_while_they_are_recorded(key, stream):
 
 
 def _drained(response):
-    """Return the response after reading its stream to the end."""
     if response.streaming:
         b"".join(response)
     return response
