@@ -82,7 +82,6 @@ def _allowed(page: Any) -> list[str]:
 
 @pytest.fixture
 def page(new_page: Callable[..., Any]) -> Any:
-    """Return a page 1280 pixels wide, light, English and signed out."""
     return new_page()
 
 

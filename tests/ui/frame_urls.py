@@ -35,7 +35,6 @@ class ServiceForm(forms.Form):
 
 
 def frame(request: HttpRequest) -> dict[str, Any]:
-    """Return the variables of the product's context processor."""
     names = [("dashboard", "Dashboard", "home", "d"), ("requests", "Requests", "list", "r")]
     main = [
         {"label": label, "url": f"/{name}/", "icon": icon, "key": key, "quick": True, "current": name in request.path}

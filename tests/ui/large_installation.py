@@ -142,7 +142,6 @@ def add_requests() -> None:
 
 
 def add_people() -> None:
-    """Add users and audit log entries about them."""
     from django.contrib.auth.models import User
 
     from capabilities.acts import Actor, AuditedAction
@@ -155,7 +154,6 @@ def add_people() -> None:
 
 
 def add_edition() -> None:
-    """Add a catalogue version that differs from the shipped one."""
     from datetime import date
 
     from capabilities.core.providers.catalogue import default_catalogue

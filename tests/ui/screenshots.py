@@ -116,7 +116,6 @@ def request_id_of(address: str, key: str, body: bytes) -> str:
 
 
 def is_logged(address: str, key: str) -> bool:
-    """Return whether the log has the request."""
     try:
         urllib.request.urlopen(urllib.request.Request(address, headers={"Authorization": f"Bearer {key}"})).close()
     except urllib.error.HTTPError:
@@ -125,7 +124,6 @@ def is_logged(address: str, key: str) -> bool:
 
 
 def free_port() -> int:
-    """Return a free port."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])
@@ -166,7 +164,6 @@ def addresses() -> dict[str, str]:
 
 
 def signed_in(browser: Any, url: str) -> Any:
-    """Return the cookies of an administrator's session."""
     context = browser.new_context(base_url=url)
     page = context.new_page()
     page.goto("/login/?next=/settings/")

@@ -26,7 +26,6 @@ def log_call() -> None:
 
 
 def make_link(admin_page: Any) -> str:
-    """Create a link on the agent's page and return its path."""
     admin_page.goto("/agents/text-agent/")
     admin_page.get_by_role("button", name="Share this agent's page").click()
     admin_page.get_by_label("Who it is for").fill("Mei")

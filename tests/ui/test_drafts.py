@@ -28,7 +28,7 @@ def write(page: Any, field: str, text: str) -> None:
 
 @pytest.fixture
 def asked(admin_page: Any) -> list[str]:
-    """Return the kinds of the dialogs the browser opened; each is accepted."""
+    """Return the kinds of the dialogs opened so far; each is accepted."""
     kinds: list[str] = []
 
     def accept(dialog: Any) -> None:

@@ -287,8 +287,8 @@ def test_a_page_is_right_in_each_language_theme_and_width(name: str, visitor: Vi
     """Each page is correct in every language, theme and width.
 
     That is: status 200, a title, one heading, its language, no axe violation, no console complaint, no sideways
-    scrolling, a
-    limited height and size, no focused element under a bar, no layout shift on loading, no gap in Chinese text.
+    scrolling, a limited height and size, no focused element under a bar, no layout shift on loading, no gap in Chinese
+    text.
     """
     page, faults = visitor.page, []
     address = visitor.address(name)

@@ -137,7 +137,7 @@ def test_json_is_marked_by_part() -> None:
 
 
 def test_a_capability_is_named_in_the_readers_language_with_its_id() -> None:
-    """An English name that equals its id stands alone; a custom capability is named by its id."""
+    """An English name that equals its id is shown without it; a custom capability is named by its id."""
     assert "<code" not in ui.caps(["vision", "smell"])
     with translation.override("zh-hans"):
         assert '视觉理解 <code class="xs">vision</code>' in ui.caps(["vision"])
