@@ -12,7 +12,6 @@ ABOUT = "A provider on loopback that speaks the protocols of all vendors and pla
 
 
 def main() -> None:
-    """Serve until interrupted, printing one line per request."""
     scenarios = "\n".join(f"  {scenario.name:22} {scenario.meaning}" for scenario in SCENARIOS.values())
     usage = (
         "Ask for a scenario with the model name fault:NAME or fault:NAME:key=value,key=value.\n\nplays:\n" + scenarios

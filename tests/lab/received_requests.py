@@ -25,8 +25,7 @@ class ReceivedRequest:
     """A request as its vendor understands it; `turns` are (role, text), and tool results have role `tool`.
 
     `names` are the names of its fields, including Gemini's options; `parameters` the schema of each tool. `json` is
-    true
-    if JSON is requested, `results_last` if the last message is a tool's result. `operation` is empty for chat.
+    true if JSON is requested, `results_last` if the last message is a tool's result. `operation` is empty for chat.
     """
 
     protocol: str = "openai"

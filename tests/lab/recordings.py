@@ -75,7 +75,6 @@ def gemini_answer(parts: list[Json], *, usage: Json, reason: str = "STOP", **can
 
 
 def text_deltas(*texts: str) -> list[Json]:
-    """Return text as Anthropic streams it."""
     return [{"type": "text_delta", "text": text} for text in texts]
 
 
@@ -169,12 +168,10 @@ def b64(data: bytes) -> str:
 
 
 def image_part(data: bytes = PICTURE) -> Json:
-    """Return an image in OpenRouter's form."""
     return {"type": "image_url", "index": 0, "image_url": {"url": f"data:image/png;base64,{b64(data)}"}}
 
 
 def inline(mime_type: str, data: bytes) -> Json:
-    """Return a file in Gemini's form."""
     return {"inlineData": {"mimeType": mime_type, "data": b64(data)}}
 
 

@@ -26,7 +26,6 @@ def response(
 
 
 def message(*content: Json) -> Json:
-    """Return an item with a model's message."""
     return {"type": "message", "id": "msg_lab2", "role": "assistant", "status": "completed", "content": list(content)}
 
 
@@ -39,7 +38,6 @@ def say(text: str) -> Json:
 
 
 def image(data: bytes) -> Json:
-    """Return an image as an item of its own."""
     return {"type": "image_generation_call", "id": "ig_lab2", "status": "completed", "result": b64(data)}
 
 

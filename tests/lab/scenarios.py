@@ -49,13 +49,11 @@ class ScriptedExchange:
 
     @property
     def vendor(self) -> Vendor:
-        """Return the format of this protocol or operation."""
         spoken = SPOKEN.get(self.heard.operation)
         return spoken(self.heard) if spoken else VENDORS[self.heard.protocol]
 
     @property
     def kind(self) -> str:
-        """Return the content type of a whole answer."""
         return getattr(self.vendor, "kind", JSON)
 
     def number(self, name: str, default: float) -> float:
@@ -67,11 +65,9 @@ class ScriptedExchange:
         return ReplyText(**{"text": self.params.get("text") or f"You said: {self.heard.question}{files}", **changes})
 
     def frames(self, said: ReplyText | None = None) -> Frames:
-        """Return the answer as a stream."""
         return self.vendor.frames(said or self.said(), self.heard.model)
 
     def body(self, said: ReplyText | None = None) -> bytes:
-        """Return the answer as a whole body."""
         return dump(self.vendor.plain(said or self.said(), self.heard.model))
 
     async def speak(self, said: ReplyText) -> None:

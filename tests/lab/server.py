@@ -86,8 +86,8 @@ class Lab:
     """A provider on loopback: `with Lab({"deepseek": ["http_503", "ok"]}) as lab: lab.url("openai", "deepseek")`.
 
     The script is per provider name (the first segment of the path), or per `name/key`: a list is played once in order,
-    then
-    `ok`; a single step is repeated. A model named `fault:STEP` (`fault:http_429:retry_after=2`) wins over the script.
+    then `ok`; a single step is repeated. A model named `fault:STEP` (`fault:http_429:retry_after=2`) wins over the
+    script.
     """
 
     script: Script = field(default_factory=dict)
@@ -116,11 +116,9 @@ class Lab:
 
     @property
     def played(self) -> list[str]:
-        """Return the scenarios played, in the order of their requests."""
         return [received.scenario for received in self.requests]
 
     def played_for(self, name: str) -> list[str]:
-        """Return the scenarios played for one provider."""
         return [received.scenario for received in self.requests if received.name == name]
 
     def url(self, protocol: str = "openai", name: str = "lab") -> str:

@@ -25,7 +25,7 @@ class ReplyText:
 
     @property
     def calls(self) -> list[tuple[int, str, dict[str, Any]]]:
-        """Return every call as its number in the conversation, its name and its arguments."""
+        """Return (number in the conversation, name, arguments) of every call."""
         tools = [self.tool, *self.more] if self.tool else []
         return [(self.call + at, *tool) for at, tool in enumerate(tools)]
 
@@ -44,7 +44,6 @@ class Frames:
 
 
 def pieces(text: str, size: int = 5) -> list[str]:
-    """Split the text into pieces of that many characters."""
     return [text[start : start + size] for start in range(0, len(text), size)]
 
 
@@ -57,7 +56,6 @@ def json_bytes(value: Any) -> bytes:
 
 
 def sse(data: Any, event: str = "") -> bytes:
-    """Return one server-sent event."""
     head = f"event: {event}\n" if event else ""
     return head.encode() + b"data: " + json_bytes(data) + b"\n\n"
 
@@ -100,7 +98,6 @@ class OpenAI:
         return sse(self.error(status, kind, message, code if code is not None else status))
 
     def empty(self, model: str) -> dict[str, Any]:
-        """Return an answer without choices."""
         return {**self._envelope(model, "chat.completion"), "choices": []}
 
     def bad_events(self) -> list[bytes]:
@@ -161,7 +158,6 @@ class OpenAIResponses:
         return sse({"type": "error", "sequence_number": 3, **said}, "error")
 
     def empty(self, model: str) -> dict[str, Any]:
-        """Return an answer without items."""
         return {**self._envelope(model), "status": "completed", "output": [], "usage": None}
 
     def bad_events(self) -> list[bytes]:
@@ -253,7 +249,6 @@ class Anthropic:
         return sse(self.error(status, kind, message), "error")
 
     def empty(self, model: str) -> dict[str, Any]:
-        """Return an answer without content."""
         usage = {"input_tokens": 4, "output_tokens": 0}
         return {**self._envelope(model), "content": [], "stop_reason": "end_turn", "usage": usage}
 
@@ -340,7 +335,6 @@ class Gemini:
         return sse(self.error(status, kind, message))
 
     def empty(self, model: str) -> dict[str, Any]:
-        """Return an answer without candidates."""
         return {"candidates": [], "modelVersion": model, "responseId": "lab1"}
 
     def bad_events(self) -> list[bytes]:

@@ -1,10 +1,8 @@
 """Hosts that reject what real hosts are known to reject in a conversation with tools.
 
 A host checks the whole history of a request. It calls its tool for three rounds, with reasoning and a signature where
-the
-real host has them, and then answers with text. It accepts only its own ids and signatures, unchanged, and rejects
-others
-with the real host's message. The rules are documented by the vendors or reported by their clients.
+the real host has them, and then answers with text. It accepts only its own ids and signatures, unchanged, and rejects
+others with the real host's message. The rules are documented by the vendors or reported by their clients.
 """
 
 from __future__ import annotations
@@ -55,7 +53,6 @@ class StrictHost:
     given: int = 0
 
     def answer(self, body: Body, *, stream: bool) -> bytes:
-        """Return the answer's body. Raise `RefusedError`."""
         for rule in (*COMMON[self.protocol], *self.rules):
             rule(self, body)
         return SPEAKERS[self.protocol](self, body, stream)
@@ -198,7 +195,6 @@ def keeps_thoughts_with_calls(host: StrictHost, body: Body) -> None:
 
 
 def speak_responses(host: StrictHost, body: Body, stream: bool) -> bytes:
-    """Return the same in the form of Responses."""
     content = [{"type": "output_text", "text": "done", "annotations": []}]
     items: list[Body] = [{"type": "message", "id": "msg_1", "role": "assistant", "content": content}]
     if sum(item["type"] == "function_call" for item in body["input"]) < ROUNDS:
@@ -258,7 +254,6 @@ def wants_signed_thoughts(host: StrictHost, body: Body) -> None:
 
 
 def speak_anthropic(host: StrictHost, body: Body, stream: bool) -> bytes:
-    """Return the same as content blocks."""
     said = [
         block for message in body["messages"] if isinstance(message["content"], list) for block in message["content"]
     ]
@@ -380,7 +375,6 @@ OFFERED = {"type": "function", "function": {"name": TOOL, "parameters": {"type":
 
 
 def strict_host(name: str, protocol: str) -> StrictHost:
-    """Return the host of a preset."""
     rules, field_name = STRICT.get(name, ((), ""))
     return StrictHost(name, protocol, rules, field_name)
 

@@ -61,7 +61,6 @@ class Line:
         self.keep = False
 
     def now(self) -> float:
-        """Return the lab's clock in seconds since the epoch."""
         return time.time()
 
     async def wait(self, seconds: float) -> bool:
@@ -83,7 +82,6 @@ class Line:
         self.sent += len(data)
 
     async def head(self, status: int, headers: Mapping[str, str]) -> None:
-        """Send the status line and headers."""
         reason = HTTPStatus(status).phrase if status in NAMED else "Unknown"
         date = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(self.now()))
         lines = [f"HTTP/1.1 {status} {reason}", f"date: {date}", *(f"{k}: {v}" for k, v in headers.items())]
@@ -115,7 +113,6 @@ class Line:
         await self.send(b"%x\r\n%s\r\n" % (len(data), data))
 
     async def end(self) -> None:
-        """Send the end of a chunked body."""
         await self.send(b"0\r\n\r\n")
 
     def close(self) -> None:
