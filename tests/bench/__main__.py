@@ -12,18 +12,15 @@ from pathlib import Path
 
 
 def benchmarks() -> list[str]:
-    """Return the names of all benchmarks: the files `bench_*.py` beside this one."""
     return sorted(path.stem.removeprefix("bench_") for path in Path(__file__).parent.glob("bench_*.py"))
 
 
 def main_of(name: str) -> Callable[[], None]:
-    """Return the function that prints that benchmark's table."""
     found: Callable[[], None] = import_module(f"tests.bench.bench_{name}").main
     return found
 
 
 def main() -> None:
-    """Run the named benchmarks, or all."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of: {', '.join(benchmarks())}; default all")
     wanted = parser.parse_args().names or benchmarks()

@@ -1,8 +1,7 @@
 """`python -m tests.bench.bench_artifacts`: upload and download of files, stored on disk and in a local bucket.
 
 The bucket's server is moto in a process of its own, which is slower than a real one: the CPU seconds of this program
-say
-more than the throughput, and the throughput of the server alone is shown beside it.
+say more than the throughput, and the throughput of the server alone is shown beside it.
 """
 
 from __future__ import annotations
@@ -34,7 +33,6 @@ ROUNDS = 5
 
 @contextmanager
 def bucket_server() -> Iterator[str]:
-    """Run a server that speaks S3 and yield its address."""
     port = free_port()
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     with started("S3", command, port, "none", dict(os.environ)):
@@ -43,7 +41,6 @@ def bucket_server() -> Iterator[str]:
 
 @contextmanager
 def program(folder: Path, settings: Mapping[str, str]) -> Iterator[Served]:
-    """Serve a new installation."""
     inherited = {
         name: value for name, value in os.environ.items() if not name.startswith(("DJANGO", "ROUTING_ADMIN_", "LLM_"))
     }
@@ -65,7 +62,6 @@ def upload(server: Served, data: bytes) -> str:
 
 
 def ask(server: Served, method: str, path: str, body: bytes | None = None) -> bytes:
-    """Return the body of a successful answer."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port)
     headers = {"Authorization": f"Bearer {server.key}", "Content-Type": "application/json"}
     connection.request(method, path, body, headers)
@@ -98,7 +94,6 @@ def measure(server: Served) -> list[float]:
 
 
 def ceiling(url: str) -> list[float]:
-    """Measure the bucket's server alone."""
     os.environ.update(CREDENTIALS)
     store = S3Store("artifacts", config={"endpoint": url}, client_options={"allow_http": True})
     data, times = bytes(SIZE), []
@@ -110,7 +105,6 @@ def ceiling(url: str) -> list[float]:
 
 
 def main() -> None:
-    """Measure both stores, one after the other."""
     rows: list[list[object]] = []
     with tempfile.TemporaryDirectory() as folder:
         with program(Path(folder) / "files", {}) as server:

@@ -73,7 +73,6 @@ def floor(folder: Path, size: int) -> Callable[[], None]:
 
 
 def plain_json(folder: Path, size: int) -> Callable[[], None]:
-    """Encode with the plain `json` module."""
     source, goal = a_file(folder, size), folder / "body"
 
     def run() -> None:
@@ -144,7 +143,6 @@ def reader_of_everything() -> tuple[Any, Any]:
 
 
 def bodies() -> None:
-    """Print the table of bodies; each cell is measured in a process of its own."""
     rows: list[list[object]] = []
     for size in SIZES:
         found = {way: elsewhere(way, size) for way in WAYS}
@@ -155,7 +153,6 @@ def bodies() -> None:
 
 
 def elsewhere(way: str, size: int) -> dict[str, float]:
-    """Run `in_this_process` in another process."""
     command = [sys.executable, "-m", "tests.bench.bench_content", "--one", way, str(size)]
     found: dict[str, float] = json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
     return found

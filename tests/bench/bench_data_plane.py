@@ -1,11 +1,9 @@
 """`python -m tests.bench.bench_data_plane`: `/v1` beside a lean Django proxy and the upstream itself, in one run.
 
-Everything is enabled: keys, adaptation, fallback, request log. The baseline (`lean_proxy.py`) only forwards. Rounds
-are
+Everything is enabled: keys, adaptation, fallback, request log. The baseline (`lean_proxy.py`) only forwards. Rounds are
 interleaved, so that other load on the machine affects all of them; CPU is user and system time of the serving
-processes.
-Ratios within one run are comparable, absolute numbers of other machines are not. `BENCH_ROUNDS`, `BENCH_SECONDS` and
-`BENCH_CALLS` change the duration; the default takes less than four minutes.
+processes. Ratios within one run are comparable, absolute numbers of other machines are not. `BENCH_ROUNDS`,
+`BENCH_SECONDS` and `BENCH_CALLS` change the duration; the default takes less than four minutes.
 """
 
 from __future__ import annotations
@@ -77,7 +75,6 @@ async def small(target: Target, in_flight: int, name: str = "") -> None:
 
 
 async def steady(target: Target) -> None:
-    """Send fifty small calls per second."""
     cpu = target.served.cpu_seconds()
     taken = await open_loop(target.served.port, target.request("plain"), 50, SECONDS)
     target.note("median 50/s", statistics.median(taken))
@@ -95,7 +92,6 @@ async def streams(target: Target) -> None:
 
 
 async def images(target: Target, megabytes: int, body: dict[str, Any]) -> None:
-    """Send calls with one image, two in flight."""
     idle = target.served.memory_mb()
     target.served.forget_peak()
     cpu = target.served.cpu_seconds()
@@ -128,7 +124,6 @@ async def failover(target: Target, number: int) -> None:
 
 
 async def measure(targets: list[Target]) -> None:
-    """Take all measurements on all targets in turn, round by round."""
     ten, one = picture(10 * MB), picture(1 * MB)
     for target in targets:
         target.note("idle", target.served.memory_mb())
@@ -171,12 +166,10 @@ async def last(target: Target) -> int:
 
 
 def rows_in_log(folder: Path) -> int:
-    """Return the number of requests in an installation's log."""
     return int(read_log(folder, "select count(*) from routing_admin_requestlog")[0][0])
 
 
 def measure_workers(to: Served, folder: Path, own: Target) -> None:
-    """Compare one worker with two."""
     with ours(to, folder, workers=2) as served:
         asyncio.run(compare_workers(own, own_target(served)))
 
@@ -206,7 +199,6 @@ def measure_kills(to: Served, folder: Path, own: Target) -> None:
 
 @contextmanager
 def everybody(folder: Path) -> Iterator[list[Target]]:
-    """Start the upstream, the baseline and our server."""
     with ExitStack() as stack:
         to = stack.enter_context(upstream())
         lean = stack.enter_context(lean_proxy(to))

@@ -57,7 +57,6 @@ async def failover(lab: Lab, upstream: Upstream, scenario: str, *, stream: bool,
 
 
 async def ours(lab: Lab, upstream: Upstream, calls: int) -> Measured:
-    """Measure a healthy call through plan, run and upstream."""
     journey = Journey({"up": lab.url("openai", "up")}, protocol("openai"), upstream=upstream, keep=True)
     return Measured("a healthy call through the run (ms)", [await _timed(journey.run(*UP)) for _ in range(calls)])
 
@@ -66,7 +65,6 @@ UP = (PlannedCandidate(0, "up", "lab-model"),)
 
 
 async def direct(lab: Lab, calls: int) -> Measured:
-    """Measure the same bytes sent with a plain client."""
     target = Target("up", lab.url("openai", "up"), "lab-model", "sk-secret-key-1234567890")
     request = protocol("openai").encode(HELLO, target, stream=False)
     async with httpx.AsyncClient(trust_env=False) as client:
@@ -85,7 +83,6 @@ async def _timed(work: Awaitable[object]) -> float:
 
 
 async def measure(calls: int = CALLS) -> list[Measured]:
-    """Return every row of the table."""
     upstream = Upstream(OriginPolicy(everything=True))
     with Lab() as lab:
         await ours(lab, upstream, 20)

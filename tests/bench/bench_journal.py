@@ -64,7 +64,6 @@ def calls() -> list[Call]:
 
 
 def sent(files: int) -> Prepared:
-    """Return what a candidate that reads no images was sent for `files` images."""
     from capabilities.core.delivery.adaptation import PartDelivery
     from capabilities.core.delivery.decision import Delivery, Outcome
     from capabilities.core.delivery.model_endpoint import Prepared
@@ -80,7 +79,6 @@ def sent(files: int) -> Prepared:
 
 
 def line_of(call: Call) -> list[object]:
-    """Return the row of one kind of call."""
     from routing_admin.platform.server.request_id import new_id
     from routing_admin.request_log.journal import Journal
 

@@ -39,7 +39,6 @@ MONTH = 30 * 86_400
 
 
 def main(rows: int = ROWS) -> None:
-    """Fill the installation and print the table."""
     with tempfile.TemporaryDirectory(prefix="routing-admin-bench-") as folder:
         begin(Path(folder))
         began = time.perf_counter()
@@ -67,7 +66,6 @@ def begin(folder: Path) -> None:
 
 
 def fill(rows: int) -> None:
-    """Add all rows."""
     from django.db import connections
     from django.utils import timezone
 
@@ -86,7 +84,6 @@ def fill(rows: int) -> None:
 
 
 def configuration() -> None:
-    """Add the services and routes as one revision."""
     from capabilities.acts import SYSTEM, AuditedAction
     from capabilities.core.vocabulary import Capabilities
     from routing_admin.configuration import rows
@@ -152,7 +149,6 @@ def large_text() -> str:
 
 
 def on_postgresql() -> bool:
-    """Return whether DATABASE_URL names PostgreSQL."""
     return os.environ.get("DATABASE_URL", "").startswith("postgres")
 
 
@@ -272,7 +268,6 @@ def insert(cursor: Any, model: Any, said: Mapping[str, str], rows: int, where: s
 
 
 def literal(field: Any) -> str:
-    """Return a field's default as SQL."""
     value = field.get_default()
     if value is None:
         return "NULL" if field.null else "''"
@@ -282,7 +277,6 @@ def literal(field: Any) -> str:
 
 
 def administrator() -> Any:
-    """Return a signed-in client."""
     from django.conf import settings
     from django.contrib.auth.models import User
     from django.test import Client

@@ -57,7 +57,6 @@ def _ours(frame: FrameType) -> str:
 
 
 def acts() -> dict[str, Callable[[], Any]]:
-    """Return the actions measured, by name."""
     from django.core.files.uploadedfile import SimpleUploadedFile
     from django.test import Client
 

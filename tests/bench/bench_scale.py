@@ -108,7 +108,6 @@ def main() -> None:
 
 
 def steps(to: Served, folder: Path, cluster: Cluster | None, has_redis: bool) -> Iterator[Step]:
-    """Yield each step while it is served."""
     environment, keys = installed(to, folder / "sqlite", {})
     for workers in (1, 2):
         with machines([environment], workers) as (serving, port):
@@ -159,7 +158,6 @@ def machines(environments: Sequence[dict[str, str]], workers: int) -> Iterator[t
 
 @contextmanager
 def balancer(folder: Path, ports: Sequence[int]) -> Iterator[int]:
-    """Run nginx before those ports and yield its port."""
     port, file = free_port(), folder / "nginx.conf"
     servers = " ".join(f"server 127.0.0.1:{each};" for each in ports)
     file.write_text(NGINX.format(folder=folder, servers=servers, port=port))
@@ -183,7 +181,6 @@ def engine(name: str, start: Callable[[], Cluster]) -> Cluster | None:
 
 
 def absent(name: str) -> None:
-    """Report that an engine is not installed."""
     print(f"{name} is not installed: its steps are left out.", file=sys.stderr)
 
 
@@ -198,7 +195,6 @@ def log_line(name: str, engines: Mapping[str, str], folder: Path) -> list[object
 
 
 def load() -> str:
-    """Return the load of the machine."""
     return f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
 
 

@@ -27,7 +27,6 @@ def more_than_lean(own: Get, lean: Get, name: str) -> float:
 
 
 def over_one_worker(own: Get, lean: Get, name: str) -> float:
-    """Return our value divided by that of one worker."""
     return own(name) / own("cpu workers")
 
 

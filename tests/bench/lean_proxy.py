@@ -1,8 +1,7 @@
 """The baseline of `/v1`: a Django project that only forwards, with a lean ASGI handler and an aiohttp session.
 
 No keys, no adaptation, no log: `uvicorn tests.bench.lean_proxy:application` with the target in `BENCH_UPSTREAM`. It
-costs
-what Django, an HTTP client and one parse of the body as JSON cost.
+costs what Django, an HTTP client and one parse of the body as JSON cost.
 """
 
 from __future__ import annotations
@@ -36,14 +35,12 @@ _sessions: list[aiohttp.ClientSession] = []
 
 
 def session() -> aiohttp.ClientSession:
-    """Return the process's shared session."""
     if not _sessions:
         _sessions.append(aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=1000)))
     return _sessions[0]
 
 
 async def proxy(request: HttpRequest, word: str) -> HttpResponseBase:
-    """Forward the body, and return the answer whole or as it streams."""
     wanted = orjson.loads(request.body)
     headers = {"content-type": "application/json", "authorization": "Bearer none"}
     for each in ("fail", "plain") if word == "failover" else (word,):
@@ -57,7 +54,6 @@ async def proxy(request: HttpRequest, word: str) -> HttpResponseBase:
 
 
 async def blocks(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    """Yield the data as it arrives."""
     async for block in answer.content.iter_any():
         yield block
 
@@ -69,7 +65,6 @@ class LeanHandler(ASGIHandler):
     """Django's handler without a thread per request; a caller's disconnect still ends a stream."""
 
     async def __call__(self, scope: Any, receive: Callable[..., Any], send: Callable[..., Any]) -> None:
-        """Handle one request."""
         if scope["type"] != "http":
             return await lifespan(receive, send)
         body = await whole_body(receive)
@@ -86,7 +81,6 @@ class LeanHandler(ASGIHandler):
 
 
 async def whole_body(receive: Callable[..., Any]) -> Any:
-    """Read the whole body into a file in memory."""
     file = io.BytesIO()
     while True:
         message: MutableMapping[str, Any] = await receive()
@@ -97,7 +91,6 @@ async def whole_body(receive: Callable[..., Any]) -> Any:
 
 
 async def lifespan(receive: Callable[..., Any], send: Callable[..., Any]) -> None:
-    """Complete startup and shutdown."""
     await receive()
     await send({"type": "lifespan.startup.complete"})
     await receive()

@@ -61,13 +61,11 @@ class Connection(asyncio.Protocol):
 
 
 async def connect(port: int) -> Connection:
-    """Connect to a port of this machine."""
     _, made = await asyncio.get_running_loop().create_connection(Connection, "127.0.0.1", port)
     return made
 
 
 def request_bytes(port: int, path: str, body: bytes, key: str) -> bytes:
-    """Return a POST request as bytes."""
     head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nauthorization: Bearer {key}\r\n"
     return f"{head}content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body
 

@@ -1,8 +1,7 @@
 """`python -m tests.bench.log_rows FOLDER ROWS`: cost of logging plain calls in a new installation, as JSON.
 
 Entries go through a recorder into the journal, which writes them in batches as large as those of a busy process, into
-the
-database of DATABASE_URL. Their size includes tables, indexes and the roll-ups of Usage.
+the database of DATABASE_URL. Their size includes tables, indexes and the roll-ups of Usage.
 """
 
 from __future__ import annotations
@@ -38,7 +37,6 @@ def main(folder: Path, rows: int) -> None:
 
 
 def size(folder: Path) -> int:
-    """Return the size of the log in bytes."""
     from django.db import connections
 
     from routing_admin.platform.databases.router import LOGS

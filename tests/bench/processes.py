@@ -37,7 +37,6 @@ class Served:
     start_seconds: float
 
     def members(self) -> list[int]:
-        """Return the process and its workers."""
         found = [self.process.pid]
         for task in Path(f"/proc/{self.process.pid}/task").iterdir():
             found += [int(word) for word in (task / "children").read_text().split()]
@@ -57,7 +56,6 @@ class Served:
         return total / 1024
 
     def forget_peak(self) -> None:
-        """Reset the peak of resident memory."""
         for pid in self.members():
             Path(f"/proc/{pid}/clear_refs").write_text("5")
 
@@ -84,14 +82,12 @@ def started(name: str, command: list[str], port: int, key: str, environment: dic
 
 
 def listens(port: int) -> bool:
-    """Return whether the port accepts connections."""
     with socket.socket() as one:
         return one.connect_ex(("127.0.0.1", port)) == 0
 
 
 @contextmanager
 def upstream() -> Iterator[Served]:
-    """Run the provider that all targets call."""
     port = free_port()
     command = [sys.executable, "-m", "tests.bench.upstream", str(port)]
     with started("straight to the upstream", command, port, "none", dict(os.environ)) as made:
@@ -100,7 +96,6 @@ def upstream() -> Iterator[Served]:
 
 @contextmanager
 def lean_proxy(to: Served) -> Iterator[Served]:
-    """Run the baseline."""
     port = free_port()
     options = ["--port", str(port), "--no-access-log", "--log-level", "error"]
     command = [sys.executable, "-m", "uvicorn", "tests.bench.lean_proxy:application", *options]
@@ -139,7 +134,6 @@ def ours(to: Served, directory: Path, workers: int = 1) -> Iterator[Served]:
 
 @contextmanager
 def serve(environment: dict[str, str], key: str, workers: int = 1) -> Iterator[Served]:
-    """Serve an existing installation."""
     port = free_port()
     command = [sys.executable, "manage.py", "serve", "--port", str(port), "--workers", str(workers)]
     with started("/v1", command, port, key, environment) as made:

@@ -144,7 +144,6 @@ class Profile:
 
 
 def request_for(what: str, port: int, key: str) -> bytes:
-    """Return the request that is repeated."""
     word = {"image": "plain", "failover": "failover0"}.get(what, what)
     body: dict[str, Any] = {"model": model_of(word), "messages": [{"role": "user", "content": "hello"}]}
     if what == "image":

@@ -28,7 +28,6 @@ def p95(values: Sequence[float]) -> float:
 
 
 def show(title: str, heads: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print a table; numbers are right-aligned, floats with two decimals."""
     cells = [[f"{cell:.2f}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
     widths = [max(len(line[at]) for line in [list(heads), *cells]) for at in range(len(heads))]
     print(f"\n{title}")

@@ -17,7 +17,6 @@ NAME = "bench-model"
 
 
 def completion() -> bytes:
-    """Return a chat completion in OpenAI's format."""
     message = {"role": "assistant", "content": "Hello from the bench."}
     usage = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
@@ -35,7 +34,6 @@ def event(delta: dict[str, str], finish: str | None = None) -> bytes:
 
 
 def whole(status: bytes, body: bytes) -> bytes:
-    """Return a response with its length."""
     head = b"HTTP/1.1 %b\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
     return head % (status, len(body)) + body
 
@@ -83,7 +81,6 @@ class Provider(asyncio.Protocol):
             self.answer()
 
     def answer(self) -> None:
-        """Answer as this path demands."""
         word = self.path.split(b"/", 2)[1]
         if word == b"paced":
             self.pacing = asyncio.ensure_future(self.pace())
@@ -94,7 +91,6 @@ class Provider(asyncio.Protocol):
             self.transport.write({b"plain": PLAIN, b"fail": FAIL}[word])
 
     async def pace(self) -> None:
-        """Send a stream chunk by chunk."""
         self.transport.write(STREAM_HEAD)
         for word in WORDS:
             await asyncio.sleep(PAUSE_SECONDS)
