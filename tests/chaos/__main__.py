@@ -34,7 +34,6 @@ MAX_TOLD = 20
 
 
 def main() -> int:
-    """Run the pieces and print what was tried and lost; return 1 if anything was lost."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     for name, (_, usual, meaning) in PIECES.items():
         parser.add_argument(

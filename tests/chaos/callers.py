@@ -53,13 +53,11 @@ def ask(server: Server, method: str, path: str, value: Any = None, **headers: st
 
 
 def chat(server: Server, name: str, model: str = "one/lab", **more: Any) -> Reply:
-    """Send a chat request with that id."""
     body = {"model": model, "messages": [{"role": "user", "content": "hello"}], **more}
     return ask(server, "POST", "/v1/chat/completions", body, x_request_id=name)
 
 
 def upload(server: Server, content: bytes) -> Reply:
-    """Upload a file to `/v1/files`."""
     head = b'--part\r\ncontent-disposition: form-data; name="file"; filename="a.bin"\r\n\r\n'
     kind = {"authorization": f"Bearer {server.key}", "content-type": "multipart/form-data; boundary=part"}
     return send(server, "POST", "/v1/files", head + content + b"\r\n--part--\r\n", kind)
@@ -87,7 +85,6 @@ class Person:
         return reply
 
     def post(self, path: str, **fields: object) -> Reply:
-        """Post a form."""
         return self._send("POST", path, urlencode({"csrfmiddlewaretoken": self.token, **fields}).encode())
 
     def _send(self, method: str, path: str, body: bytes | None = None) -> Reply:

@@ -41,7 +41,6 @@ class EngineFault:
 
 @contextmanager
 def nothing(_: Machines) -> Iterator[None]:
-    """Compare with no fault."""
     yield
 
 
@@ -114,7 +113,6 @@ def locked_tables(found: Machines) -> Iterator[None]:
 
 @contextmanager
 def killed_redis(found: Machines) -> Iterator[None]:
-    """Kill Redis and start it empty."""
     found.redis.kill()
     try:
         yield
@@ -134,7 +132,6 @@ def paused_redis(found: Machines) -> Iterator[None]:
 
 @contextmanager
 def flushed_redis(found: Machines) -> Iterator[None]:
-    """Delete all data of Redis."""
     found.redis.client().flushall()
     yield
 

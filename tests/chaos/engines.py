@@ -1,7 +1,6 @@
 """Every fault of PostgreSQL, Redis, S3 and our processes under a steady load, and what was reported of each.
 
-Calls go to three machines, the last of which has two workers. A call that its machine did not read before it ended
-goes
+Calls go to three machines, the last of which has two workers. A call that its machine did not read before it ended goes
 to another one, as behind a load balancer.
 """
 
@@ -71,11 +70,9 @@ class Tally:
 
     @property
     def failed(self) -> int:
-        """Return the number of answers other than 200."""
         return sum(count for status, count in self.answers.items() if status.isdigit() and status != "200")
 
     def row(self) -> tuple[object, ...]:
-        """Return the row of the table."""
         calls = sum(count for status, count in self.answers.items() if status != "passed on")
         cut, passed = self.answers["cut"], self.answers["passed on"]
         others = (_words(self.limited), _words(self.uploads))
@@ -85,7 +82,6 @@ class Tally:
         )
 
     def losses(self) -> Iterator[str]:
-        """Yield what must not happen."""
         name = self.fault.name
         if self.failed:
             yield f"{name}: {self.failed} calls failed: {_words(self.answers)}"
@@ -141,12 +137,9 @@ class Night:
             tally.answered.append((name, at, began, time.monotonic()))
 
     def spend(self) -> None:
-        """Call as an agent with a limit."""
         self._repeat(lambda at: chat(replace(self.found.servers[at], key=self.found.spender), ""), "limited")
 
     def store(self) -> None:
-        """Upload files; each must be stored whole or refused."""
-
         def one(at: int) -> Reply:
             content = os.urandom(20_000)
             reply = upload(self.found.servers[at], content)
@@ -168,7 +161,6 @@ class Night:
                 getattr(tally, what)[0] += 1
 
     def play(self) -> None:
-        """Play every fault once."""
         try:
             for fault in FAULTS:
                 try:
@@ -223,7 +215,6 @@ class Night:
         return events[-1:] == ["begun"]
 
     def _ready(self) -> str:
-        """Return the machines' readiness, with the failing dependencies."""
         states = Counter[str]()
         for server in self.found.servers:
             try:
@@ -246,7 +237,6 @@ class Night:
         )
 
     def _wait_until_ready(self) -> float:
-        """Return the seconds until all dependencies work on every machine."""
         began = time.monotonic()
         for number in range(MACHINES):
             while not self._is_whole(number):
@@ -284,7 +274,6 @@ class Night:
 
 @contextmanager
 def night() -> Iterator[Night]:
-    """Start the machines, their webhook, and an agent with a limit."""
     with running_chat() as webhook:
         hook = {"ROUTING_ADMIN_ALERT_WEBHOOK": f"{webhook.base}/hook", "ROUTING_ADMIN_ALLOWED_ORIGINS": "*"}
         with machines(0, hook) as found:

@@ -22,7 +22,6 @@ class Gate:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def shut(self) -> None:
-        """Cut every connection, present and new."""
         with self._lock:
             self._open = False
             self._flows.set()
@@ -77,7 +76,6 @@ class Gate:
 
 @contextmanager
 def gate_before(port: int) -> Iterator[Gate]:
-    """Yield a proxy before that port of this machine."""
     gate = Gate(port)
     try:
         yield gate

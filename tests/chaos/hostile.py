@@ -188,7 +188,6 @@ def slow_files(stage: Stage) -> None:
 
 
 def store(server: Server, name: str, kind: str, content: bytes) -> str:
-    """Upload a file and return its id."""
     head = f'--part\r\ncontent-disposition: form-data; name="file"; filename="{name}"\r\ncontent-type: {kind}\r\n\r\n'
     headers = {"authorization": f"Bearer {server.key}", "content-type": "multipart/form-data; boundary=part"}
     return str(send(server, "POST", "/v1/files", head.encode() + content + b"\r\n--part--\r\n", headers).json["id"])
@@ -282,5 +281,4 @@ ATTACKS = (
 
 
 def attack(rounds: int) -> Finding:
-    """Run every attack `rounds` times."""
     return make_attacks(ATTACKS * rounds)

@@ -78,20 +78,17 @@ class Watch:
                 self.refused[str(status)] += 1
 
     def measure(self) -> None:
-        """Record the peak memory until the attack is over."""
         while not self.over.wait(PAUSE):
             self.peak = max(self.peak, megabytes_of(self.server))
 
 
 def megabytes_of(server: Server) -> float:
-    """Return the resident memory of the serving process."""
     lines = Path(f"/proc/{server.process.pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
 
 
 @contextmanager
 def watched(server: Server) -> Iterator[Watch]:
-    """Measure for the duration of the context."""
     watch = Watch(server, megabytes_of(server))
     threads = [threading.Thread(target=work) for work in (watch.call, watch.measure)]
     for each in threads:

@@ -39,7 +39,6 @@ class Installation:
             server.process.wait(timeout=60)
 
     def rows(self, query: str, database: str = "routing_admin") -> list[Any]:
-        """Query a database as another process does."""
         with closing(sqlite3.connect(self.directory / f"{database}.sqlite3", timeout=30)) as rows:
             return rows.execute(query).fetchall()
 
@@ -73,7 +72,6 @@ def installed(database: str = "", **settings: str) -> Iterator[Installation]:
 
 
 def write_import(environment: dict[str, str], directory: Path, content: Any) -> None:
-    """Import a configuration while no server runs."""
     file = directory / "import.json"
     file.write_text(json.dumps(content))
     manage(environment, "import_config", str(file))

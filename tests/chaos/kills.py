@@ -73,7 +73,6 @@ class Pusher:
                 yield
 
     def bring(self) -> Iterator[None]:
-        """Import configurations that change one number."""
         number = self.cycle * 1000
         while True:
             number += 1
@@ -85,7 +84,6 @@ class Pusher:
                 yield
 
     def store(self) -> Iterator[None]:
-        """Upload files of all sizes."""
         sizes = random.Random(self.cycle)
         while True:
             content = os.urandom(sizes.choice((10, 5_000, 300_000, 2_000_000)))

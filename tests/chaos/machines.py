@@ -1,8 +1,7 @@
 """Three served processes with PostgreSQL, Redis and S3, each of which is stopped and started under load.
 
 Meanwhile a process is killed, the configuration is changed, a key revoked and a budget spent. The test measures how
-long
-it takes until all processes agree, and checks at the end what was acknowledged.
+long it takes until all processes agree, and checks at the end what was acknowledged.
 """
 
 from __future__ import annotations
@@ -80,7 +79,6 @@ class Machines:
     over: threading.Event = field(default_factory=threading.Event)
 
     def start(self, number: int) -> Server:
-        """Start the process of that number."""
         environment = self.environments[number]
         directory = Path(environment["ROUTING_ADMIN_DATA_DIR"])
         options = ("--workers", WORKERS) if number == MACHINES - 1 else ()
@@ -146,7 +144,6 @@ class Machines:
         self.agree("configuration", knows)
 
     def revoke(self, key: str) -> None:
-        """Revoke a key at the first process, as a person."""
         assert self.person is not None
         for each in self.servers:
             if chat(replace(each, key=key), "").status != 200:
@@ -192,7 +189,6 @@ class Machines:
         self.stop_and_start(self.redis.kill, self.redis.start)
 
     def kill_last(self) -> None:
-        """Kill a machine with all its processes, and start it again."""
         process = self.servers[-1].process
         workers = workers_of(process.pid)
         self.kills.append(time.monotonic())
@@ -219,7 +215,6 @@ class Machines:
         return [name for name, at in self.answered if not any(0 <= kill - at < WRITTEN for kill in self.kills)]
 
     def round(self, number: int) -> None:
-        """Run every disruption once."""
         self.restart_redis()
         self.stop_and_start(lambda: self.cluster.stop("immediate"), self.cluster.start)
         self.stop_and_start(self.gate.shut, self.gate.open)
@@ -230,7 +225,6 @@ class Machines:
         self.kill_worker()
 
     def check(self) -> None:
-        """Check everything that was acknowledged."""
         for ref, content in self.files.items():
             bearer = {"authorization": f"Bearer {self.keys[0]}"}
             reply = send(self.servers[1], "GET", f"/v1/files/{ref}/content", headers=bearer)
@@ -249,7 +243,6 @@ class Machines:
 
 
 def workers_of(main: int) -> list[int]:
-    """Return the processes of a machine that answer calls."""
     listed = subprocess.run(
         ["ps", "-o", "pid=,args=", "--ppid", str(main)], capture_output=True, text=True, check=False
     )

@@ -80,7 +80,6 @@ print(issue_token(SYSTEM, User.objects.get(username="admin"), "races", ADMIN_SCO
 
 
 def token_for(installation: Installation) -> str:
-    """Return an administrator's token."""
     return manage(installation.environment, "shell", "-c", TOKEN).split()[-1]
 
 

@@ -48,7 +48,6 @@ def hold_open(count: int) -> Finding:
 
 
 def connect(port: int, at: int) -> socket.socket:
-    """Open a connection and send an incomplete request."""
     source = f"127.0.0.{2 + at % ADDRESSES}" if at % 2 else "127.0.0.1"
     made = socket.create_connection(("127.0.0.1", port), source_address=(source, 0))
     made.sendall(SENT[at % len(SENT)])

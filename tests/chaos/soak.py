@@ -36,7 +36,6 @@ class Sample:
 
 
 def look(server: Server, began: float) -> Sample:
-    """Read the numbers of the process from Linux and `/metrics`."""
     place = Path(f"/proc/{server.process.pid}")
     memory = next(int(line.split()[1]) for line in (place / "status").read_text().splitlines() if "VmRSS" in line)
     tasks = TASKS.search(send(server, "GET", "/metrics").body.decode())
@@ -109,7 +108,6 @@ def verdicts(samples: Sequence[Sample]) -> list[tuple[str, float, float, str]]:
 
 
 def main() -> int:
-    """Print samples and verdicts; return 1 if any resource grew."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos.soak", description=__doc__)
     parser.add_argument("seconds", nargs="?", type=float, default=60.0, help="how long (60)")
     samples, counted = soak(parser.parse_args().seconds)
