@@ -50,9 +50,7 @@ class Agent:
         self.said: list[Json] = list(self.body.get(self.door.key, []))
 
     def ask(self, sent: list[Json], last: Reply | None, model: str = "", path: str = "") -> Reply:
-        """Send the conversation so far with these messages and return the answer; the messages stay in the
-        conversation.
-        """
+        """Send the conversation with these messages, which it keeps, and return the answer."""
         ids = [call_id for call_id, _, _ in last.calls] if last else []
         if last:
             self.said += self.door.as_history(last)
@@ -125,7 +123,6 @@ class Responses:
         return reply
 
     def as_history(self, reply: Reply) -> list[Json]:
-        """Return the answer as input of the next request."""
         return reply.blocks
 
 
@@ -170,7 +167,6 @@ class Messages:
         return self.of_whole(headers, {"content": blocks, "usage": last["usage"], **last["delta"]})
 
     def as_history(self, reply: Reply) -> list[Json]:
-        """Return the answer as input of the next request."""
         blocks = [{key: value for key, value in block.items() if value is not None} for block in reply.blocks]
         return [{"role": "assistant", "content": blocks}]
 
@@ -224,7 +220,6 @@ class Chat:
         return self.of_whole(headers, {"choices": [ended], "usage": last["usage"]})
 
     def as_history(self, reply: Reply) -> list[Json]:
-        """Return the answer as input of the next request."""
         kept = ("tool_calls", *self.returned)
         return [
             {

@@ -1,4 +1,4 @@
-"""The tables of a run: counts of passed, differing and skipped tests per suite, then each difference with its reason."""
+"""The tables of a run: the counts of each suite, then each known difference with its reason."""
 
 from __future__ import annotations
 

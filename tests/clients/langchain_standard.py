@@ -26,7 +26,6 @@ PDF = b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pag
 
 
 def wav() -> bytes:
-    """Return a tenth of a second of silence."""
     out = BytesIO()
     with wave.open(out, "wb") as sound:
         sound.setnchannels(1)
@@ -128,7 +127,6 @@ class Standard(ChatModelIntegrationTests):
 
 
 def cases() -> dict[str, type[Standard]]:
-    """Return the test class of each API and protocol."""
     return {
         f"Test{door}Over_{protocol.replace('-', '_')}": type(
             f"Test{door}Over_{protocol.replace('-', '_')}",

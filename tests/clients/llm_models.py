@@ -32,7 +32,6 @@ CHAT_APIS: dict[str, Callable[[str], Any]] = {
 
 @pytest.fixture(params=product(CHAT_APIS, MODELS), ids="-".join)
 def model(request: pytest.FixtureRequest) -> Any:
-    """Return a model of one protocol, called through one API."""
     door, protocol = request.param
     return CHAT_APIS[door](MODELS[protocol])
 

@@ -31,7 +31,6 @@ def _program() -> None:
 
 
 def run(case: str, model: str) -> Any:
-    """Run a case of the script and return its result."""
     command = ["node", "clients.js", case, model]
     done = subprocess.run(command, cwd=INSTALLED, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr

@@ -57,7 +57,6 @@ def screenshot(window: str) -> ToolOutputImage:
 
 @pytest.fixture(params=MODELS)
 async def model(request: pytest.FixtureRequest) -> AsyncIterator[OpenAIResponsesModel]:
-    """Return a model of one protocol."""
     async with AsyncOpenAI(base_url=URL, api_key=KEY, max_retries=0) as client:
         yield OpenAIResponsesModel(MODELS[request.param], client)
 

@@ -1,6 +1,4 @@
-"""Agents of pydantic-ai against a served `/v1`, with a model behind each protocol: tools, typed output, streams,
-files.
-"""
+"""Agents of pydantic-ai against a served `/v1`: tools, typed output, streams and files, over each protocol."""
 
 from __future__ import annotations
 
@@ -59,19 +57,16 @@ CHAT_APIS: dict[str, Callable[[str, str], Model]] = {
 
 
 def model_of(name: str, key: str = KEY, door: str = "chat") -> Model:
-    """Return a model of pydantic-ai that calls one of our APIs."""
     return CHAT_APIS[door](name, key)
 
 
 @pytest.fixture(params=product(CHAT_APIS, MODELS), ids="-".join)
 def model(request: pytest.FixtureRequest) -> Model:
-    """Return a model of one protocol, called through one API."""
     door, protocol = request.param
     return model_of(MODELS[protocol], door=door)
 
 
 def calls_in(messages: list[Any]) -> list[str]:
-    """Return the tools that were called, in order."""
     parts = (part for message in messages if isinstance(message, ModelResponse) for part in message.parts)
     return [part.tool_name for part in parts if isinstance(part, ToolCallPart)]
 

@@ -88,7 +88,6 @@ def run(tmp_path: Path) -> Callable[[str], str]:
 
 
 def store(key: str, kind: str, body: bytes) -> None:
-    """Store an artifact of the agent with that key."""
     headers = {"authorization": f"Bearer {key}", "content-type": kind}
     urllib.request.urlopen(urllib.request.Request(f"{URL}/api/v1/artifacts", body, headers), timeout=30).close()
 

@@ -1,13 +1,10 @@
 """Third-party clients against a served `/v1`: `make test-clients`, or a part of it: `ARGS="--only langchain"`.
 
-The suites run in an environment of their own, `.venv-clients`, which `make test-clients` installs: LangChain's
-standard
-tests, openai-python's own tests (from its source distribution), agents of pydantic-ai and of OpenAI, `llm`, the
-clients
+The suites run in an environment of their own, `.venv-clients`, which `make test-clients` installs: LangChain's standard
+tests, openai-python's own tests (from its source distribution), agents of pydantic-ai and of OpenAI, `llm`, the clients
 for Node, llm-comply, and the recipes of docs/recipes.md. Our server runs in a process of its own, with the lab's
-capable
-model behind each protocol. Known differences are listed with their reasons in `differences.toml`; a listed difference
-that no longer occurs fails the run, like a new one.
+capable model behind each protocol. Known differences are listed with their reasons in `differences.toml`; a listed
+difference that no longer occurs fails the run, like a new one.
 
 `ARGS="--write docs/compatibility.md"` writes the table of the run there.
 """
@@ -131,7 +128,6 @@ def services(lab: Lab) -> dict[str, Any]:
 
 @contextmanager
 def served(directory: Path) -> Iterator[Server]:
-    """Run a server with the lab behind it."""
     with (
         Lab({**dict.fromkeys(MODELS.values(), PLAYED), READER: "tool_reader"}) as lab,
         serving(directory, lab, [providers(lab), services(lab)]) as server,
@@ -140,7 +136,6 @@ def served(directory: Path) -> Iterator[Server]:
 
 
 def run_suite(suite: Suite, server: Server, directory: Path, words: list[str]) -> Outcome:
-    """Run one suite and return its result; its output goes to the terminal."""
     report = directory / f"{suite.name}.json"
     recipe = next((heading for heading, each in RECIPES.items() if each is suite), "")
     ours = {

@@ -1,7 +1,7 @@
-"""A screenshot in a coding agent's tool result: the model that reads images fails, a text-only model gets a
-description.
+"""A screenshot in a coding agent's tool result, when the model that reads images fails.
 
-The vendors' own clients send what Codex and Claude Code send, through both APIs, whole and streamed.
+The text-only model gets a description. The vendors' own clients send what Codex and Claude Code send, through both
+APIs, whole and streamed.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Exchanges shaped as programs have them, in our own words: a folder a program, a file a content.
+"""Exchanges in the form that client programs send, with our own texts: a folder per program, a file per content.
 
-They follow what was recorded from the program that `request.json` names: from the whole program, or for LibreChat and
-Dify from the package with which it calls models.
+They follow recordings of the program that `request.json` names: of the whole program, or for LibreChat and Dify of the
+package with which it calls models.
 
-`request.json` is what every request of the program says; a content's file has the turns of one conversation: what is
-sent beside what came before, and what is expected of the answer and of what the provider heard. `$call:0` stands for
+`request.json` has what every request of the program contains. A content's file has the turns of one conversation: the
+messages added, and what is expected of the answer and of the request the provider received. `$call:0` is replaced by
 the id of the answer's first call.
 """
 
@@ -22,10 +22,10 @@ CONTENTS = {
     "librechat": ("text", "image", "screenshot", "document", "tool", "parallel", "thinking", "error"),
     "dify": ("text", "image", "audio", "document", "tool", "parallel", "thinking", "structured", "error"),
 }
-"""What each program sends to a model."""
+"""The contents that each program sends to a model."""
 
 
 def load(program: str, name: str) -> dict[str, Any]:
-    """A file of a program: what all its requests say, or an exchange."""
+    """Load a program's `request` or one of its exchanges."""
     value: dict[str, Any] = json.loads((HERE / program / f"{name}.json").read_text("utf-8"))
     return value

@@ -1,7 +1,7 @@
-"""Pytest's plugin of the clients' suites: what is known to differ has to fail, and everything else to pass.
+"""A pytest plugin for the clients' suites: known differences must fail, and all other tests must pass.
 
-`differences.toml` names tests by a pattern of their ids. A pattern that fits no test ends the run: what it told of is
-gone. The counts go to the file that `CLIENTS_REPORT` names.
+`differences.toml` names tests by a pattern of their ids. A pattern without a test fails the run, since its difference
+no longer exists. The counts are written to the file that `CLIENTS_REPORT` names.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ FILE = Path(__file__).resolve().parents[1] / "differences.toml"
 
 
 def differences() -> list[dict[str, Any]]:
-    """The known differences of the suite that runs."""
+    """Return the known differences of the current suite."""
     rows = tomllib.loads(FILE.read_text("utf-8"))["difference"]
     return [row for row in rows if row["suite"] == os.environ["CLIENTS_SUITE"]]
 
 
 class KnownDifferences:
-    """Marks the tests that differ, and counts what came of all."""
+    """Marks the tests that differ, and counts the results."""
 
     def __init__(self, rows: list[dict[str, Any]]) -> None:
         self.rows = rows
@@ -37,7 +37,7 @@ class KnownDifferences:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """A test that differs has to fail. Raises `pytest.UsageError` for a pattern that fits none."""
+        """Mark known differences as expected failures. Raise `pytest.UsageError` for a pattern without a test."""
         whole = not config.getoption("keyword") and not any("::" in word for word in config.args)
         for row in self.rows:
             for pattern in row["tests"]:
@@ -49,7 +49,7 @@ class KnownDifferences:
                     self.reasons[item.nodeid] = row["reason"]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Counts a test once: by its call, or by the setup that ended it."""
+        """Count each test once: by its call, or by a setup that failed or skipped it."""
         if report.when != "call" and not (report.when == "setup" and not report.passed):
             return
         if report.skipped and not hasattr(report, "wasxfail"):
@@ -63,16 +63,14 @@ class KnownDifferences:
             self.counts["passed" if report.passed else "failed"] += 1
 
     def pytest_sessionfinish(self) -> None:
-        """The counts, for the table of all suites."""
         found = {"counts": self.counts, "differing": self.differing, "skipped": self.skipped}
         Path(os.environ["CLIENTS_REPORT"]).write_text(json.dumps(found, ensure_ascii=False), "utf-8")
 
 
 def name_of(node: str) -> str:
-    """A test's id without brackets, which are signs of their own in a pattern."""
+    """Return a test's id without brackets, which are special in a pattern."""
     return node.replace("[", "<").replace("]", ">")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Registers the plugin with the differences of the suite."""
     config.pluginmanager.register(KnownDifferences(differences()), "routing-admin-known-differences")

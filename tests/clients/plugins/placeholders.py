@@ -1,7 +1,7 @@
-"""Pytest's plugin of openai-python's own tests: their client gets a real key, and `file_id` means a real file.
+"""A pytest plugin for openai-python's own tests: their client gets a real key, and `file_id` becomes a real file.
 
-They are written for a mock server that takes any key and knows any file. A call of `/files/file_id` is led to a file
-that is stored for it, so that what comes back is what a caller gets.
+They are written for a mock server that accepts any key and knows any file. A call of `/files/file_id` is redirected to
+a file stored for it, so that the answer is the server's real one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PLACEHOLDER = "/files/file_id"
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """The names from which their fixtures make clients, with what a mock server does not need."""
+    """Replace the names from which their fixtures make clients: a mock server needs neither key nor file."""
     conftest: Any = sys.modules["tests.conftest"]
     conftest.api_key = KEY
     conftest.DefaultHttpx2Client = lambda: openai.DefaultHttpx2Client(event_hooks={"request": [name_a_file]})
@@ -29,13 +29,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def name_a_file(request: Any) -> None:
-    """Puts the id of a new file where the placeholder stands, in a request of httpx or of httpx2."""
+    """Replace the placeholder in a request of httpx or httpx2 by the id of a new file."""
     if PLACEHOLDER in request.url.path:
         request.url = type(request.url)(str(request.url).replace(PLACEHOLDER, f"/files/{stored_file()}"))
 
 
 async def name_a_file_later(request: Any) -> None:
-    """The same for clients of an event loop."""
+    """Do the same for asynchronous clients."""
     name_a_file(request)
 
 
@@ -43,7 +43,6 @@ ASYNC_HOOKS: Any = {"request": [name_a_file_later]}
 
 
 def stored_file() -> str:
-    """The id of a file that was just stored."""
     files = {"file": ("example.txt", b"Example data")}
     headers = {"authorization": f"Bearer {KEY}"}
     answer = httpx2.post(f"{URL}/files", headers=headers, data={"purpose": "user_data"}, files=files)
