@@ -32,7 +32,10 @@ class StandardLibraryOnly(Contract):
 
 
 class PrivateModules(Contract):
-    """Some modules of each folder in a container are private to it; only the container's own modules may import them."""
+    """Some modules of each folder in a container are private to it.
+
+    Beside the folder itself, only the container's own modules may import them.
+    """
 
     type_name = "private_modules"
     container = fields.StringField()

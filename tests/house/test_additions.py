@@ -1,7 +1,6 @@
 """Additions are complete: CONTRIBUTING.md has the steps, and a forgotten one fails here.
 
-A protocol, a host and a file type are each in several tables, which are compared with one another. Pages are checked
-by
+A protocol, a host and a file type are each in several tables, which are compared with one another. Pages are checked by
 `tests/ui/test_every_page.py`, `tests/console/test_counted_pages.py` and `tests/permissions`, faults by
 `tests/fallback/test_fault_outcomes.py` and `test_fault_matrix.py` beside it.
 """

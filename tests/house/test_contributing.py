@@ -23,7 +23,6 @@ COMING = "(coming)"
 
 
 def text_of(document: str) -> str:
-    """Return the text of a document in the root directory."""
     return (ROOT / document).read_text("utf-8")
 
 

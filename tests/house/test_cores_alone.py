@@ -32,7 +32,6 @@ print(count)
 
 
 def run(source: str) -> subprocess.CompletedProcess[str]:
-    """Run the source in a new process in the root directory."""
     return subprocess.run([sys.executable, "-c", source], cwd=ROOT, capture_output=True, text=True, check=False)
 
 

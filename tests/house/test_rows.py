@@ -29,7 +29,6 @@ QUERIES = {
 
 
 def contract() -> dict[str, list[str]]:
-    """Return the import contract of the same name."""
     found = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
     return next(each for each in found if each["name"] == CONTRACT)
 
@@ -48,12 +47,10 @@ def rooms() -> tuple[str, ...]:
 
 
 def is_within(module: str, places: tuple[str, ...]) -> bool:
-    """Return whether a module is one of these packages, or inside one."""
     return any(module == place or module.startswith(f"{place}.") for place in places)
 
 
 def modules() -> Iterator[tuple[str, Path]]:
-    """Yield every module of the product with its name, except migrations."""
     for app in APPS:
         for file in sorted((ROOT / app).rglob("*.py")):
             name = ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")

@@ -77,9 +77,7 @@ class Reader:
         return self.complaints + [f"line {self.number}: {each.name} is never closed" for each in self.enclosures[1:]]
 
     def check_indent(self, kind: str, text: str) -> None:
-        """Check a line's first token: aligned with what it ends or continues, otherwise indented inside what encloses
-        it.
-        """
+        """Check a line's first token: it aligns with what it ends or continues, or is indented in what encloses it."""
         last, self.is_first = self.enclosures[-1], False
         ends = {("control", f"end{last.name}"), ("closing", last.name), ("quote", last.name)}
         is_end = (kind, text) in ends or (kind == "control" and text in BRANCHES)
