@@ -39,7 +39,6 @@ class Installation:
         self.running = listening(self.environment, self.key, self.lab, self.directory)
 
     def stop(self) -> None:
-        """Terminate the server with SIGTERM."""
         if self.running is not None:
             self.running.process.terminate()
             self.running.process.wait(timeout=60)
@@ -73,7 +72,6 @@ class Installation:
         return upload(self.server, content)
 
     def person(self) -> Person:
-        """Return the administrator's browser, signed in."""
         return Person(self.server).sign_in()
 
     def audited(self) -> str:

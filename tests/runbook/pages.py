@@ -22,7 +22,6 @@ def text_of(page: str) -> str:
 
 
 def blocks_of(page: str) -> list[tuple[str, str]]:
-    """Return name and commands of each executable block of a page."""
     return BLOCK.findall(text_of(page))
 
 

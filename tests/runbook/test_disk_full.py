@@ -12,7 +12,6 @@ MEBIBYTE = 1024 * 1024
 
 
 def fill(folder: Path) -> None:
-    """Write to the disk until no byte is left."""
     with (folder / "ballast").open("wb", buffering=0) as file:
         for size in (MEBIBYTE, 4096, 1):
             try:
