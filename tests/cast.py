@@ -36,7 +36,7 @@ def load_demo() -> None:
 
 
 def person(name: str, *, is_editor: bool = False, **role: Any) -> Any:
-    """Create an account with a password: an administrator with `is_staff`, an editor with `is_editor`, else a viewer."""
+    """Create an account with a password: a viewer, or by `is_staff` an administrator, by `is_editor` an editor."""
     account = get_user_model().objects.create_user(name, password=PASSWORD, **role)
     if is_editor:
         Person.objects.create(user=account, is_editor=True)

@@ -107,7 +107,7 @@ def _fresh_snapshot(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    """Run the Redis shared by tests that do not disturb it."""
+    """Run a Redis that tests share without disturbing it."""
     with redis_running(tmp_path_factory.mktemp("redis")) as server:
         yield server
 
@@ -136,19 +136,16 @@ def patient_calls(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def demo(db: None) -> None:
-    """Load the demo's providers, services, routes and agents."""
     load_demo()
 
 
 @pytest.fixture
 def admin_account(db: None) -> Any:
-    """Create the administrator `admin`."""
     return person("admin", is_staff=True)
 
 
 @pytest.fixture
 def viewer_account(db: None) -> Any:
-    """Create the viewer `vera`."""
     return person("vera")
 
 
@@ -164,13 +161,11 @@ def viewer(viewer_account: Any) -> Client:
 
 @pytest.fixture
 def editor(db: None) -> Client:
-    """Return the browser of the editor `edith`."""
     return browser_of(person("edith", is_editor=True))
 
 
 @pytest.fixture
 def anonymous() -> Client:
-    """Return a browser without a session."""
     return browser_of()
 
 
@@ -198,5 +193,4 @@ def vision_agent(caller: Callable[..., AgentProgram]) -> AgentProgram:
 
 @pytest.fixture
 def key(demo: None) -> str:
-    """Issue a key of the demo's text agent."""
     return key_of("text-agent")

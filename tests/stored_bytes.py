@@ -15,12 +15,10 @@ from tests.engines.s3 import s3_server
 
 
 def path_in(store: FileStore, sha256: str) -> Path:
-    """Return the path of the bytes in a file store."""
     return store.objects / sha256[:2] / sha256[2:4] / sha256
 
 
 def overwrite(store: ByteStore, sha256: str, data: bytes) -> None:
-    """Overwrite stored bytes."""
     if isinstance(store, BucketStore):
         obstore.put(s3_server().raw(store.bucket), f"obj/{sha256}", data)
     elif isinstance(store, FileStore):
@@ -42,7 +40,6 @@ def list_unfinished(store: ByteStore) -> list[str]:
 
 
 def age(store: ByteStore, sha256: str, seconds: float) -> None:
-    """Set the age of stored bytes."""
     moment = time.time() - seconds
     if isinstance(store, BucketStore):
         s3_server().date(store.bucket, f"obj/{sha256}", moment)

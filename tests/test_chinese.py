@@ -83,7 +83,6 @@ def test_what_is_set_or_said_wrong_is_found(text: str) -> None:
 
 
 def django_sentences() -> set[str]:
-    """Return the error messages of Django's form fields and password validators."""
     with override("en"):
         found = {
             str(text)

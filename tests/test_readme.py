@@ -16,7 +16,6 @@ BETWEEN = re.compile(r"(<!-- settings:begin .*?-->\n)(.*?)(<!-- settings:end -->
 
 
 def settings_table() -> str:
-    """Return the settings as a Markdown table."""
     from routing_admin.environment import SETTINGS  # needs Django's settings, which `__main__` sets up first
 
     rows = [f"| `{setting.name}` | {setting.default or '(none)'} | {setting.meaning} |" for setting in SETTINGS]

@@ -1,8 +1,7 @@
 """Text that code shows to users is translated: views, forms and actions pass it through gettext.
 
 Templates are checked in tests/ui/test_frame_rules.py. This test reads the source: a message, a field's label, an error
-or
-a problem must be a call of gettext, or a value that came from one.
+or a problem must be a call of gettext, or a value that came from one.
 """
 
 from __future__ import annotations
