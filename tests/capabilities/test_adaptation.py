@@ -58,7 +58,7 @@ def ask(*parts: FilePart | TextPart, role: Role = Role.USER) -> ChatRequest:
 
 
 def test_a_request_without_files_is_passed_on_as_it_is() -> None:
-    """Without files the same request is returned."""
+    """A request without files is returned unchanged."""
     chat = ask(TextPart("hello"))
     assert adapted(chat, reader("openai")) == Adapted(chat)
 
@@ -101,7 +101,7 @@ def test_a_text_file_stands_in_the_message_as_its_words() -> None:
 
 
 def test_a_long_text_keeps_its_head_and_tail_and_says_how_to_read_on() -> None:
-    """The note has the length of the whole text, and names get_artifact only if the model has that tool."""
+    """The note on a cut text gives the whole length, and names get_artifact only if the model has that tool."""
     words = "".join(chr(97 + index % 26) for index in range(100))
     long = replace(CSV, content=FakeContent(words=words))
     who = replace(reader("openai"), head_chars=10, tail_chars=5)
@@ -204,7 +204,7 @@ SMALL_PNG = Converted(blob_of(b"small"), "image/png", 10, 10)
 
 
 def test_a_converted_image_goes_natively_in_its_new_form() -> None:
-    """Type and bytes are the new image's. The reason is still the one that made the conversion necessary."""
+    """A converted image has its new type and bytes. The reason is the one that made the conversion necessary."""
     file = replace(TIFF, content=FakeContent(image=SMALL_PNG))
     done = adapted(ask(file), reader("openai", "vision", policy="convert"))
     lead, native = done.chat.messages[0].parts
@@ -227,7 +227,7 @@ def test_a_converted_image_goes_natively_in_its_new_form() -> None:
     ],
 )
 def test_an_image_that_does_not_convert_is_described_and_says_so(image: Converted | None, code: ReasonCode) -> None:
-    """The converted image goes through the same decision as any other."""
+    """A converted image goes through the same decision as any other, so it may still be described."""
     who = reader("openai", "vision", policy="convert")
     who = replace(who, slots=with_limits(who.slots, {"image": {"maxBytes": 10}}))
     done = adapted(ask(replace(TIFF, content=FakeContent(image=image))), who).deliveries[0]
@@ -238,7 +238,7 @@ PDF_LEAD = "Artifact content (report.pdf):\nArtifact ID: artifact:a4\nDone: extr
 
 
 def test_a_document_is_extracted_and_one_without_text_is_described() -> None:
-    """Text is extracted where there is any; otherwise the description says that none was found."""
+    """A document's text is extracted if it has any; otherwise the description says that none was found."""
     who = reader("openai", policy="extract")
     good = adapted(ask(replace(PDF, content=FakeContent(words="[page 1]\nTotal: 3"))), who).deliveries[0]
     assert (good.delivery.outcome, good.text) == (
@@ -276,14 +276,14 @@ def test_a_web_page_is_read_as_a_browser_shows_it(content: FakeContent, outcome:
 
 
 def test_what_the_extraction_noted_stands_before_the_text() -> None:
-    """A model that gets only some pages reads so before the text."""
+    """A note that only some pages were extracted is placed before the text."""
     content = FakeContent(words="page one", note="[pages 1-1 of 200]")
     text = adapted(ask(replace(PDF, content=content)), reader("openai", policy="extract")).deliveries[0].text
     assert text == f"{PDF_LEAD}\n[pages 1-1 of 200]\npage one"
 
 
 def test_native_only_names_the_file_the_candidate_cannot_read() -> None:
-    """The candidate is skipped with that reason, unless it can read the file."""
+    """Under `native_only`, a candidate that cannot read a file is skipped, with the file as the reason."""
     chat = ask(TextPart("look"), PNG)
     refused = adapt(chat, reader("openai", policy="native_only"), ENGLISH)
     assert isinstance(refused, CannotRead)
@@ -301,7 +301,7 @@ def test_a_limit_on_files_counts_across_the_messages_and_keeps_the_newest() -> N
 
 
 def test_within_one_message_a_limit_keeps_the_first_files() -> None:
-    """Files of one message were sent together, so they are taken in their order."""
+    """Within one message, a limit on the number of files keeps the first ones."""
     who = reader("openai", "vision")
     who = replace(who, slots=with_limits(who.slots, {"image": {"maxCount": 2}}))
     outcomes = [each.delivery.outcome for each in adapted(ask(PNG, PNG, PNG), who).deliveries]
@@ -335,7 +335,7 @@ def test_a_type_that_is_only_a_guess_is_no_line_in_the_description() -> None:
 
 
 def test_the_header_counts_outcomes_by_kind() -> None:
-    """The format is kind=outcome[:count], joined by semicolons; documents and other kinds are called `file`."""
+    """The header is kind=outcome[:count], joined by semicolons; documents and other kinds are called `file`."""
     other = replace(PDF, kind=Kind.OTHER, mime_type="application/zip")
     done = adapted(ask(PNG, PDF, other), reader("openai", "vision"))
     assert summary(done.deliveries) == "image=native;file=described:2"
@@ -481,7 +481,7 @@ def test_the_conversation_itself_stays_as_it_was(chat: ChatRequest, who: Reader)
 def test_under_native_only_either_nothing_is_described_for_the_candidates_sake_or_it_is_skipped(
     chat: ChatRequest, who: Reader
 ) -> None:
-    """The only files then described are those that no candidate could read."""
+    """Under `native_only`, files are described only if no candidate could read them."""
     strict = replace(who, policies=policies_of("native_only"))
     done = adapt(chat, strict, ENGLISH)
     if isinstance(done, CannotRead):

@@ -84,7 +84,7 @@ def test_an_attachments_type_decides_its_capability(kind: str | None, content_ty
 
 
 def test_the_fields_have_the_seeds_keys() -> None:
-    """These are the keys of `AdaptedContent.structuredInfo`; an unknown value has no key."""
+    """The fields have the keys of `AdaptedContent.structuredInfo`; an unknown value has no key."""
     adapter = ContentAdapter(SERVICES, CAST, "zh")
     full = adapter.adapt_to_text(AttachmentInfo("image", "artifact:a", "a.png", 3, "image/png"))
     assert full.structured_info == {
@@ -137,7 +137,7 @@ def test_who_asks_is_never_suggested_to_itself() -> None:
 
 @pytest.mark.requirement("MCR-4.1", "MCR-4.2")
 def test_capable_agents_and_services_are_found_by_capability() -> None:
-    """Agents that read it are found, and services that a new agent could use."""
+    """A capability finds the agents that have it, and the services that a new agent could use."""
     adapter = ContentAdapter(SERVICES, CAST)
     assert adapter.find_capable_agents("vision") == ["vision-agent", "multimodal-agent"]
     assert adapter.find_capable_agents("video") == []
@@ -146,7 +146,7 @@ def test_capable_agents_and_services_are_found_by_capability() -> None:
 
 @pytest.mark.requirement("MCR-E4")
 def test_an_attachment_that_could_not_be_read_keeps_its_reference_for_another_try() -> None:
-    """The description says that the file could not be read, and the fields are unchanged."""
+    """A description says that its file could not be read, and its fields are unchanged."""
     adapted = ContentAdapter(SERVICES, CAST).adapt_to_text(AttachmentInfo("image", "artifact:a"), unreadable=True)
     parsed = description.parse(adapted.text)
     assert parsed is not None
@@ -160,6 +160,6 @@ def test_an_attachments_part_carries_its_facts_and_no_content() -> None:
 
 
 def test_without_send_message_the_text_names_no_tool() -> None:
-    """The model of a client without that tool gets the agents' names only."""
+    """A model without the tool send_message gets the agents' names only."""
     adapter = ContentAdapter(SERVICES, CAST, "zh", has_send_message=False)
     assert "send_message" not in adapter.adapt_to_text(AttachmentInfo("image", "artifact:a")).text

@@ -31,7 +31,7 @@ profiles = st.lists(
 def test_agents_by_capability_are_exactly_those_that_have_it(
     agents: list[AgentProfile], capability: str, direction: Direction
 ) -> None:
-    """The result is a list of ids in the directory's order, by direction."""
+    """The agents with a capability are listed by id, in the directory's order and by direction."""
     found = AgentDirectory(agents).find_capable(capability, direction)
     assert found == [agent.id for agent in agents if agent.capabilities.has(capability, direction)]
 
@@ -44,7 +44,7 @@ def test_input_and_output_are_told_apart() -> None:
 
 
 def test_a_direction_that_is_none_finds_nobody_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    """The capability registry has the same rule."""
+    """An unknown direction finds no agents and logs a warning, as in the capability registry."""
     with caplog.at_level(logging.WARNING):
         assert CAST.find_capable("text", "sideways") == []
     assert "sideways" in caplog.text
@@ -52,7 +52,7 @@ def test_a_direction_that_is_none_finds_nobody_with_a_warning(caplog: pytest.Log
 
 @pytest.mark.requirement("MCR-4.3")
 def test_an_agents_context_shows_its_capabilities_and_its_helpers() -> None:
-    """The context is what GET /agents/me returns."""
+    """An agent's context is the answer of GET /agents/me."""
     assert CAST.context("seer") == {
         "id": "seer",
         "name": "Seer",
@@ -80,7 +80,7 @@ def test_helpers_are_the_others_that_have_the_capability(agents: list[AgentProfi
 
 
 def test_video_is_a_helper_word_only_where_somebody_takes_video() -> None:
-    """The keys vision, audio and file are always there, video only if an agent reads it."""
+    """An agent's helpers always have the keys vision, audio and file, and video only if an agent reads it."""
     assert list(CAST.forward_to("writer")) == ["vision", "audio", "file"]
     watcher = AgentProfile("watcher", capabilities=Capabilities(("text", "video")))
     assert AgentDirectory([WRITER, watcher]).forward_to("writer") == {
@@ -109,7 +109,7 @@ def test_by_default_a_kind_is_read_by_who_has_its_capability(kind: Kind) -> None
 
 @pytest.mark.requirement("MCR-4.4")
 def test_who_can_read_this_very_file_is_the_callers_decision() -> None:
-    """The delivery decision is passed in, and the asking agent is left out."""
+    """Whether an agent can read a file is decided by a function that is passed in; the asking agent is left out."""
 
     def small_enough(agent: AgentProfile, file: FilePart) -> bool:
         return (file.size or 0) <= {"seer": 10, "all-ears": 100}.get(agent.id, 0)

@@ -35,7 +35,7 @@ def runtime(agent: AgentProfile) -> AgentRuntime:
 
 @pytest.mark.requirement("MCR-6.3", "MCR-4.3")
 def test_the_router_and_the_capabilities_are_in_an_agents_runtime() -> None:
-    """The runtime gives access to the router, the model's capabilities and the agents that can help."""
+    """An agent's runtime has the router, the model's capabilities and the agents that can help."""
     own = runtime(WRITER)
     assert isinstance(own.router, CapabilityRouter)
     assert own.context["capabilities"] == {"input": ["text"], "output": ["text"]}
@@ -44,7 +44,7 @@ def test_the_router_and_the_capabilities_are_in_an_agents_runtime() -> None:
 
 @pytest.mark.requirement("MCR-4.4", "MCR-2.1", "MCR-2.2")
 def test_a_text_agent_is_told_whom_to_ask_and_that_agent_gets_the_image() -> None:
-    """The description names the agent and the reference; forwarded by that reference, the image arrives whole."""
+    """A text agent reads which agent can help; forwarded by its reference, the image arrives whole."""
     told = runtime(WRITER).receive(PICTURE)
     assert not told.can_process
     parsed = description.parse(told.text_description or "")

@@ -90,14 +90,14 @@ SMALL = Catalogue(
     ],
 )
 def test_models_people_use_are_known(model: str, reads: set[str]) -> None:
-    """No single source lists all of these names."""
+    """The catalogue knows models in common use, which no single source lists completely."""
     entry = lookup(None, model)
     assert entry is not None
     assert set(entry.capabilities.input) == reads
 
 
 def test_what_gpt_4o_reads_is_answered_with_source_and_date() -> None:
-    """The entry has limits in tokens, sources and the date of the check."""
+    """An entry has token limits, its sources and the date of the check."""
     entry = lookup("openai", "gpt-4o")
     assert entry is not None
     assert entry.capabilities.input == ("text", "vision", "file")
@@ -138,7 +138,7 @@ def test_a_model_nobody_lists_stays_unknown(model: str) -> None:
 def test_the_asked_provider_comes_first_then_the_maker_then_what_all_hosts_say(
     hint: str | None, model: str, matched_by: str, reads: tuple[str, ...], limit: int
 ) -> None:
-    """Capabilities belong to a provider's model, and a maker's entry is better than a reseller's."""
+    """The asked provider's entry is preferred, then the maker's, then what all hosts say."""
     entry = SMALL.lookup(hint, model)
     assert entry is not None
     assert (entry.matched_by, entry.capabilities.input, entry.max_input_tokens) == (matched_by, reads, limit)
@@ -220,7 +220,7 @@ def test_the_contested_images_of_deepseek_v4_flash_count_as_no() -> None:
 def test_a_models_last_day_is_the_asked_hosts_then_its_makers(
     hint: str | None, model: str, day: date, source: str
 ) -> None:
-    """The vendor's own SDK is preferred to a list kept by others."""
+    """The asked host's retirement date is preferred to the maker's, and the vendor's SDK to a list kept by others."""
     found = SMALL.retirement(hint, model)
     assert found is not None
     assert (found.day, found.source) == (day, source)
@@ -234,7 +234,7 @@ def test_a_host_that_lists_a_model_without_a_last_day_is_believed() -> None:
 
 
 def test_a_retirement_names_who_says_otherwise_and_the_successor_with_its_source() -> None:
-    """The successor is the one that the vendor names."""
+    """A retirement names sources that disagree, and the successor only if the vendor names one."""
     found = SMALL.retirement("openai", "gpt-bird")
     assert found == Retirement(
         model="gpt-bird",
@@ -258,7 +258,7 @@ def test_a_retirement_names_who_says_otherwise_and_the_successor_with_its_source
     ],
 )
 def test_the_last_days_of_models_people_use_are_known(hint: str, model: str, day: date) -> None:
-    """The dates come from LiteLLM and the SDKs of OpenAI and Anthropic."""
+    """Retirement dates of common models are known from LiteLLM and the SDKs of OpenAI and Anthropic."""
     found = retirement(hint, model)
     assert found is not None
     assert found.day == day
@@ -286,14 +286,14 @@ def test_a_providers_name_preset_or_address_tells_who_it_is(hint: str | None, pr
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.example.split(" ")[0])
 def test_each_form_of_the_matching_table_does_what_its_example_says(form: NameForm) -> None:
-    """An example gives the written name and the resulting one, and whether it means that exact version."""
+    """Each form of names has an example: the written name, the resulting one, and whether it is that exact version."""
     written, _, name = form.example.partition(" is ")
     assert name.removeprefix("a ") in list(names_of(written))
     assert form.version == (version_name(written) == name) == (not name.startswith("a "))
 
 
 def test_a_name_is_tried_as_it_is_then_without_tag_and_date() -> None:
-    """The exact version is preferred to the family."""
+    """A name is looked up unchanged first, then without tag and date."""
     assert list(names_of("openai/GPT-4o-2024-08-06")) == ["gpt-4o-2024-08-06", "gpt-4o"]
     assert list(names_of("qwen-max-latest")) == ["qwen-max-latest", "qwen-max"]
     assert list(names_of("llama3.2-vision:11b")) == ["llama3.2-vision:11b", "llama3.2-vision"]
@@ -312,13 +312,13 @@ def test_any_question_is_answered_with_standard_words_or_none(hint: str | None, 
 
 
 def test_the_shipped_catalogue_is_small_and_read_once() -> None:
-    """The file has less than 50 KB and is read once per process."""
+    """The shipped catalogue has less than 50 KB and is read once per process."""
     assert len(files("capabilities.catalogue").joinpath("models.json.gz").read_bytes()) < 50_000
     assert default_catalogue() is default_catalogue()
 
 
 def test_every_announced_successor_is_a_known_model_that_is_not_announced_to_end() -> None:
-    """Rows name a vendor's page and a successor that the catalogue knows and that has no announced end itself."""
+    """Each announced successor has a vendor's page, is in the catalogue and has no announced end itself."""
     table = json.loads(files("capabilities.catalogue").joinpath("retirements.json").read_text())
     for row in table["retirements"]:
         assert row["source"].startswith("https://"), row

@@ -81,7 +81,7 @@ def test_prices_are_built_from_the_sources_as_their_packages_hold_them(tmp_path:
 
 
 def test_the_shipped_catalogue_says_where_it_comes_from() -> None:
-    """Source, edition, date and licence are in the file and in the notice beside it."""
+    """The catalogue and its notice name each source with edition, date and licence."""
     document = from_json(json.loads(gzip.decompress(build.TARGET.read_bytes())))
     assert [(note.name, note.licence) for note in document.notes] == [
         ("LiteLLM", "MIT"),
@@ -135,7 +135,7 @@ def test_litellms_map_is_read_for_chat_models_that_say_something() -> None:
 
 
 def test_models_devs_list_is_read_for_models_that_take_and_give_text() -> None:
-    """Lists of modalities are complete, so an absent one means no. Other models and malformed rows are left out."""
+    """In models.dev, an absent modality means no. Models of other kinds and malformed rows are left out."""
     text = {"input": ["text", "image", "pdf"], "output": ["text"]}
     api = {
         "host": {
@@ -176,7 +176,7 @@ def test_the_sdks_are_read_for_last_days() -> None:
 
 
 def test_rows_of_many_hosts_become_ours_and_what_the_maker_does_not_list_stands_for_all() -> None:
-    """The first of a host's names for a model counts. Regions that contradict each other are merged as contested."""
+    """Of a host's several names for a model, the first counts. Regions that differ make a fact contested."""
     rows = group_rows(
         [
             Listing("openai", "gpt-a", Statement("v")),
@@ -199,7 +199,7 @@ def test_rows_of_many_hosts_become_ours_and_what_the_maker_does_not_list_stands_
 
 
 def test_the_earliest_of_a_hosts_last_days_counts() -> None:
-    """Regions may end at different days; hosts that we do not know are left out."""
+    """Of the dates at which regions end a model, the earliest counts. Unknown hosts are left out."""
     ends = group_ends(
         [
             Listing("azure", "azure/us/gpt-a", Statement(), date(2027, 1, 2)),
@@ -212,7 +212,7 @@ def test_the_earliest_of_a_hosts_last_days_counts() -> None:
 
 
 def test_a_document_comes_back_from_its_file() -> None:
-    """The order of rows and sources is kept, and makers' dates come first."""
+    """Writing and reading a catalogue keep the order of rows and sources; makers' dates are first."""
     first, maker = SourceNote("List", "1", "2026-01-02", "MIT"), SourceNote("Maker", "3", "2026-01-01")
     document = build_document(
         [(first, {"openai": {"gpt-b": Statement("v"), "gpt-a": Statement("v", "f", "s", 7, 8)}})],
@@ -225,5 +225,5 @@ def test_a_document_comes_back_from_its_file() -> None:
 
 @pytest.mark.parametrize("statements", [(None, Statement("v", "f", "", 1)), (Statement("", "v"), None), (Statement(),)])
 def test_a_row_is_its_statements_again(statements: tuple[Statement | None, ...]) -> None:
-    """Encoding and decoding are inverse, also for absent statements."""
+    """Encoding and decoding a row are inverse, also for absent statements."""
     assert decode_row(encode_row(statements)) == statements

@@ -66,7 +66,7 @@ def verdict(document: CatalogueDocument, model: str, name: str) -> FactVerdict:
 
 
 def test_models_devs_list_renews_its_own_part_alone() -> None:
-    """LiteLLM's statements stay and may now be contested; a model no longer on models.dev has LiteLLM's alone."""
+    """A new list of models.dev replaces only its own statements; LiteLLM's stay and may now be contested."""
     new = read_edition(json.dumps(API).encode(), BASE, TODAY)
     assert [note.label for note in new.sources] == ["LiteLLM 1", "models.dev 2026-11-22"]
     assert verdict(new, "gpt-a", "vision") is FactVerdict.CONTESTED
@@ -75,7 +75,7 @@ def test_models_devs_list_renews_its_own_part_alone() -> None:
 
 
 def test_litellms_map_renews_its_part_and_its_last_days() -> None:
-    """The maker's own date still takes precedence."""
+    """LiteLLM's map replaces its own statements and dates; a maker's own date still takes precedence."""
     new = read_edition(json.dumps(MAP).encode(), BASE, TODAY)
     assert [note.label for note in new.sources] == ["LiteLLM 2026-11-22", "models.dev 2"]
     end, sdk = (asking(new).retirement("openai", name) for name in ("gpt-a", "gpt-b"))
@@ -85,7 +85,7 @@ def test_litellms_map_renews_its_part_and_its_last_days() -> None:
 
 @pytest.mark.parametrize("pack", [str.encode, lambda text: gzip.compress(text.encode())], ids=["plain", "packed"])
 def test_a_builds_own_file_replaces_all_of_it(pack: Any) -> None:
-    """The file may be compressed, as in the repository, or not."""
+    """A file written by the build replaces the whole catalogue, compressed or not."""
     shipped = to_json(default_catalogue().document)
     assert to_json(read_edition(pack(shipped), BASE, TODAY)) == shipped
 
@@ -109,7 +109,7 @@ def test_a_builds_own_file_replaces_all_of_it(pack: Any) -> None:
     ],
 )
 def test_a_file_that_is_no_catalogue_is_refused_in_one_sentence(data: bytes, words: str) -> None:
-    """The message says what is wrong with the file, and no other exception is raised."""
+    """A file that is no catalogue is refused with a message; no other exception is raised."""
     with pytest.raises(UnreadableCatalogueError, match=words):
         read_edition(data, BASE, TODAY)
 
@@ -155,7 +155,7 @@ def test_providers_own_lists_are_read_as_they_write_them(
 
 
 def test_a_providers_own_list_settles_what_was_contested_with_one_other() -> None:
-    """The list counts for its own host, and its retirement date precedes all others."""
+    """A provider's own list settles contested facts for its host, and its retirement date precedes all others."""
     contested = read_edition(json.dumps(API).encode(), BASE, TODAY)
     entries = [{"id": "gpt-a", "capabilities": {"vision": True}, "shutdown_date": "2026-12-11"}]
     new = read_own_list("ours", list_host("ours", "https://api.openai.com/v1"), entries, contested, TODAY)
@@ -177,7 +177,7 @@ def test_a_host_that_nobody_knows_stands_under_its_own_address() -> None:
 
 
 def test_a_list_of_names_alone_is_refused() -> None:
-    """Most OpenAI-compatible servers list nothing else."""
+    """A provider's list of model names alone is refused; most compatible servers have no other."""
     with pytest.raises(UnreadableCatalogueError, match="only lists model names"):
         read_own_list("ours", "openai", [{"id": "gpt-a"}], BASE, TODAY)
 

@@ -111,7 +111,7 @@ def test_kind_and_capability_and_protocol_decide(name: str, capability: str, pro
     ],
 )
 def test_every_delivery_says_why(name: str, capability: str, protocol: str, code: ReasonCode) -> None:
-    """The reason is the first obstacle, or that the file fits, and is shown as an English sentence."""
+    """The reason of a delivery is the first obstacle, or that the file fits, as an English sentence."""
     reason = decide(FILES[name], reader(protocol, capability)).reason
     assert reason.code is code
     assert reason.sentence().endswith(".")
@@ -168,7 +168,7 @@ def test_a_file_at_its_limit_is_still_native(limits: dict[str, object], file: Fi
 
 
 def test_a_document_with_too_many_pages_is_described() -> None:
-    """Pages count only where their number is known."""
+    """A document above the page limit is described, if its number of pages is known."""
     delivery = decide(replace(PDF, pages=601), reader("anthropic", "file"))
     assert (delivery.outcome, delivery.reason.code) == (Outcome.DESCRIBED, ReasonCode.TOO_MANY_PAGES)
 
@@ -182,7 +182,7 @@ def test_what_cannot_be_measured_is_no_reason_to_describe(protocol: str) -> None
 
 
 def test_a_request_that_would_grow_too_large_takes_no_more_files() -> None:
-    """The limit covers the whole request: files as base64 plus everything already in it."""
+    """The limit on a request covers files as base64 and everything already in it."""
     strict = reader("openai", "vision")
     strict = replace(strict, slots=with_limits(strict.slots, {"maxRequestBytes": 160}))
     assert decide(PNG, strict, Position(request_bytes=100)).outcome is Outcome.NATIVE
@@ -337,7 +337,7 @@ def test_an_unknown_policy_is_an_error_that_names_it() -> None:
 
 
 def test_the_tables_are_complete() -> None:
-    """Every outcome has its word and its writer, every reason its sentence, every kind its capability."""
+    """Every outcome has a word and a writer, every reason a sentence, every kind a capability."""
     assert set(FORMS) == set(Outcome) == set(WRITERS)
     assert {*FORMS.values(), DeliveryForm.CUT} == set(DeliveryForm)
     assert set(SENTENCES) == set(ReasonCode)

@@ -52,7 +52,7 @@ SEEING = reader("vision", protocol="openai")
     ],
 )
 def test_a_file_that_reaches_the_describer_is_described(file: FilePart, describer: Reader) -> None:
-    """The file is sent natively, converted or as images of its pages, whatever the describer's own policy."""
+    """A file can be described if the describer gets it natively, converted or as images of its pages."""
     assert obstacle_to_describing(file, describer) is None
 
 
@@ -76,7 +76,7 @@ def test_a_file_that_reaches_the_describer_is_described(file: FilePart, describe
     ],
 )
 def test_what_cannot_be_described_says_why(file: FilePart, describer: Reader, code: ReasonCode) -> None:
-    """The obstacle is found before a describer is called and paid for."""
+    """What prevents a description is found before a describer is called and paid for."""
     reason = obstacle_to_describing(file, describer)
     assert reason is not None
     assert reason.code is code

@@ -43,7 +43,7 @@ def test_the_words_stand_between_whose_and_what_they_are() -> None:
 
 
 def test_the_words_around_are_chinese_for_chinese() -> None:
-    """Only the surrounding text is translated."""
+    """In Chinese, the text around a description is translated, the description is not."""
     assert quote_words("红色方块", "gemini/gemini-3-flash", "zh-CN") == (
         "由 gemini/gemini-3-flash 描述，当前模型并未看到原文件:\n"
         "```\n"
@@ -68,7 +68,7 @@ def test_no_words_close_their_fence(language: str, words: str) -> None:
 
 @given(words=words)
 def test_nothing_hidden_and_no_token_of_a_model_is_quoted(words: str) -> None:
-    """The quotation also contains nothing that a program would parse as an attachment block."""
+    """A quotation contains no hidden characters, no special tokens and nothing that parses as an attachment block."""
     quoted = quote_words(words, "a/b", "en")
     assert not any(hides(each) for each in quoted if each not in "\n\t")
     assert not [token for token in TOKENS if token in quoted]
@@ -77,12 +77,12 @@ def test_nothing_hidden_and_no_token_of_a_model_is_quoted(words: str) -> None:
 
 @given(words=words)
 def test_quoting_is_the_same_every_time(words: str) -> None:
-    """Cleaning is idempotent, so cached and new descriptions give the same prefix."""
+    """Cleaning a description is idempotent, so cached and new descriptions give the same prefix."""
     assert clean_words(clean_words(words)) == clean_words(words)
 
 
 def test_long_words_are_cut_and_say_so() -> None:
-    """The note is after the fence, where no file content can be."""
+    """The note on a cut description is after the fence, where no file content can be."""
     lines = quote_words("x" * (MAX_CHARS + 1), "a/b", "en").split("\n")
     assert lines[2] == "> " + "x" * 32_000
     assert lines[4] == "[Truncated: 32,001 characters, showing the first 32,000]"

@@ -79,7 +79,7 @@ Suggested agents: vision-agent, multimodal-agent"""
 @pytest.mark.requirement("MCR-3.1", "MCR-3.2", "MCR-3.3", "MCR-3.4", "MCR-3.5")
 @pytest.mark.parametrize(("language", "expected"), [("zh", SEED_BLOCK), ("en", ENGLISH_BLOCK)])
 def test_the_attachment_block_is_the_seeds_to_the_letter(language: str, expected: str) -> None:
-    """The Chinese text is the requirement's example; the English one is its translation."""
+    """The Chinese attachment block is the requirement's example; the English one is its translation."""
     text = description.attachment_block(
         "image",
         "artifact:abc123-def456",
@@ -133,7 +133,7 @@ def test_each_kind_names_the_capability_it_takes(kind: str, zh: str, en: str) ->
 
 @pytest.mark.requirement("MCR-3.5")
 def test_nobody_who_can_read_it_is_said_in_words() -> None:
-    """Without this sentence, a model would invent a recipient."""
+    """The text says so if no agent can read the file; otherwise a model would invent a recipient."""
     text = description.attachment_block("audio", "artifact:a", None, 0, None, "zh", [])
     assert text.endswith("\n目前没有智能体能够处理此类内容。")
     assert "建议转发给" not in text
@@ -149,7 +149,7 @@ def test_nobody_who_can_read_it_is_said_in_words() -> None:
     ],
 )
 def test_a_text_that_stays_says_that_no_configured_agent_can_read_it(language: str, line: str) -> None:
-    """The sentence leaves temporary agents out, and the text parses back like the other one."""
+    """A text that stays in the conversation names configured agents only, and parses back like the other one."""
     text = description.attachment_block("image", "artifact:a", None, 0, None, language, [], only_configured=True)
     assert text.endswith(f"\n{line}")
     parsed = description.parse(text)
@@ -171,7 +171,7 @@ def test_a_model_without_send_message_is_told_names_and_no_tool(language: str, l
 
 
 def test_unknown_facts_have_no_line_and_zero_is_a_size() -> None:
-    """An unknown value has no line, but a size of 0 does."""
+    """An unknown value has no line in the block; a size of 0 has one."""
     bare = description.attachment_block("file", "artifact:a", None, None, None, "zh", [])
     assert bare.split("\n")[:4] == ["【收到附件】", "类型: 文件", "工件ID: artifact:a", ""]
     assert "文件大小: 0 B" in description.attachment_block("file", "artifact:a", "", 0, "", "zh", [])
@@ -188,7 +188,7 @@ def test_a_remote_file_is_described_with_its_url() -> None:
 @pytest.mark.requirement("MCR-E4")
 @pytest.mark.parametrize(("language", "words"), [("zh", "状态: 无法读取文件内容"), ("en", "could not be read")])
 def test_an_unreadable_attachment_says_so_and_keeps_its_reference(language: str, words: str) -> None:
-    """The reading failed; the reference is kept for another try."""
+    """The block of an unreadable file says so and keeps the reference for another try."""
     text = description.attachment_block("image", "artifact:a", "a.png", 3, None, language, ["b"], unreadable=True)
     assert words in text
     assert "artifact:a" in text
@@ -214,7 +214,7 @@ def test_an_unreadable_attachment_says_so_and_keeps_its_reference(language: str,
     }
 )
 def test_an_attachment_block_gives_its_fields_back(facts: dict[str, object]) -> None:
-    """Every known fact is in the block, and parsing returns exactly these, whatever the names contain."""
+    """Every known fact is in an attachment block and parses back exactly, whatever the names contain."""
     text = description.attachment_block(**facts)  # type: ignore[arg-type]
     parsed = description.parse(text)
     assert parsed is not None
@@ -233,7 +233,7 @@ def test_an_attachment_block_gives_its_fields_back(facts: dict[str, object]) -> 
 
 @given(attachments())
 def test_a_name_never_adds_or_breaks_a_line(facts: dict[str, object]) -> None:
-    """The block has as many lines as facts, by any rule of line ends, and no invisible characters."""
+    """An attachment block has as many lines as facts, by any rule of line ends, and no invisible characters."""
     text = description.attachment_block(**facts)  # type: ignore[arg-type]
     known = sum(facts[name] is not None for name in ("artifact_ref", "filename", "size", "mime_type", "url"))
     lines = 5 + known + bool(facts["unreadable"]) + bool(facts["has_send_message"])
@@ -258,14 +258,14 @@ def test_a_name_never_adds_or_breaks_a_line(facts: dict[str, object]) -> None:
     ],
 )
 def test_the_unreadable_block_is_the_seeds_with_a_size(language: str, expected: str) -> None:
-    """The block is the requirement's template with a size line (ABR-4.3), and its translation."""
+    """The unreadable block is the requirement's template with a size line (ABR-4.3), and its translation."""
     assert description.unreadable_block("report.pdf", "def456", "application/pdf", 2_621_440, language) == expected
     without = description.unreadable_block("report.pdf", "artifact:def456", "application/pdf", None, language)
     assert without.split("\n") == [line for line in expected.split("\n") if "2.5 MB" not in line]
 
 
 def test_without_a_name_the_id_is_shown_and_without_both_that_it_is_unknown() -> None:
-    """The order is filename, id, 未知文件."""
+    """An unreadable file is shown by its filename, else its id, else as 未知文件."""
     first = description.unreadable_block(None, "abc", "x/y", None, "zh").split("\n")[0]
     assert first == "[无法读取] abc (artifact:abc)"
     assert description.unreadable_block("", None, "x/y", None, "zh").startswith("[无法读取] 未知文件 (artifact:未知)")
@@ -275,7 +275,7 @@ def test_without_a_name_the_id_is_shown_and_without_both_that_it_is_unknown() ->
 def test_an_unreadable_block_gives_its_fields_back(
     filename: str, artifact_id: str, mime_type: str, size: int | None, language: str
 ) -> None:
-    """Name, reference, type and size are parsed back, whatever they contain."""
+    """Name, reference, type and size of an unreadable block are parsed back, whatever they contain."""
     text = description.unreadable_block(filename, artifact_id, mime_type, size, language)
     parsed = description.parse(text)
     assert parsed is not None
@@ -307,13 +307,13 @@ def test_an_unreadable_block_gives_its_fields_back(
 def test_the_failed_block_is_the_seeds_and_keeps_the_reference_in_messages(
     artifact_id: str | None, language: str, expected: str
 ) -> None:
-    """The block is the requirement's error text; in messages, a line with the reference follows."""
+    """The failed block is the requirement's error text; in messages, a line with the reference follows."""
     assert description.failed_block("report.pdf", artifact_id, language) == expected
 
 
 @given(names, maybe_names, languages)
 def test_a_failed_block_gives_its_fields_back(filename: str, artifact_id: str | None, language: str) -> None:
-    """Name and reference are parsed back, whatever they contain."""
+    """Name and reference of a failed block are parsed back, whatever they contain."""
     parsed = description.parse(description.failed_block(filename, artifact_id, language))
     assert parsed is not None
     assert (parsed.block, parsed.language, parsed.filename) == ("failed", language, filename)
@@ -322,7 +322,7 @@ def test_a_failed_block_gives_its_fields_back(filename: str, artifact_id: str | 
 
 
 def test_the_truncated_note_is_the_glossarys() -> None:
-    """With get_artifact the note names the next call, without it the reference."""
+    """The note on a cut text names the next call of get_artifact, or without that tool the reference."""
     note = description.truncated_note
     assert note(182_000, 0, 40_000, 4_000, None, True, "zh") == (
         "[已截断: 共 182,000 字符，此处为 0–40,000 与末尾 4,000；继续读取请调用 get_artifact(ref, offset=40000)]"
@@ -342,7 +342,7 @@ counts = st.integers(0, 10**12)
 def test_a_truncated_note_gives_its_numbers_and_reference_back(
     total: int, start: int, end: int, tail: int, reference: str | None, has_tool: bool, language: str
 ) -> None:
-    """The note is one line from which a program can continue reading."""
+    """The note on a cut text is one line whose numbers and reference parse back."""
     text = description.truncated_note(total, start, end, tail, reference, has_tool, language)
     parsed = description.parse(text)
     assert parsed is not None
@@ -382,7 +382,7 @@ def test_blocks_in_a_larger_message_are_all_found_in_order(parts: list[tuple[str
 
 @given(st.text() | st.lists(st.sampled_from(SEED_BLOCK.split("\n"))).map("\n".join))
 def test_other_text_is_no_block_and_never_raises(text: str) -> None:
-    """Only text that begins like a block is parsed as one."""
+    """Any text parses without an exception, and only text that begins like a block is one."""
     description.parse_all(text)
     parsed = description.parse(text)
     if parsed is not None and parsed.block == "attachment":
@@ -391,7 +391,7 @@ def test_other_text_is_no_block_and_never_raises(text: str) -> None:
 
 @given(names)
 def test_names_are_written_injectively(name: str) -> None:
-    """Escaping is injective, so two names are never written alike."""
+    """Escaping and unescaping names are inverse, so two names are never written alike."""
     assert read_back(escape_name(name)) == name
     assert read_back(escape_name(name, " ,")) == name
     assert "," not in escape_name(name, " ,").replace("\\u{", "")
@@ -409,7 +409,7 @@ def test_names_are_written_injectively(name: str) -> None:
     ],
 )
 def test_ordinary_names_stand_as_they_are(name: str) -> None:
-    """Chinese, spaces, quotes, brackets, parentheses, backslashes and emoji are written unchanged."""
+    """Chinese, spaces, quotes, brackets, backslashes and emoji in names are written unchanged."""
     assert escape_name(name) == name
 
 
@@ -436,7 +436,7 @@ def test_a_data_url_never_brings_its_data_into_the_text(data: bytes, kind: str, 
     ],
 )
 def test_sizes_are_written_as_people_write_them(size: int, text: str) -> None:
-    """A larger unit is used rather than showing 1024.0."""
+    """Sizes are written as `1023 B`, `1.0 KB` or `1.2 MB`; the unit grows rather than show 1024.0."""
     assert description.human_size(size) == text
 
 
@@ -445,7 +445,7 @@ def test_sizes_are_written_as_people_write_them(size: int, text: str) -> None:
     [("zh", "zh"), ("zh-CN", "zh"), ("ZH_hant", "zh"), ("en-GB", "en"), ("fr", "en"), ("", "en"), (None, "en")],
 )
 def test_the_nearest_language_is_taken(tag: str | None, nearest: str) -> None:
-    """Chinese is found in any spelling; every other language is English."""
+    """Any Chinese language tag gives Chinese; every other one gives English."""
     assert description.nearest(tag) == nearest
 
 
@@ -478,7 +478,7 @@ SEED_TYPES = {
 
 @pytest.mark.parametrize(("mime_type", "name"), SEED_TYPES.items())
 def test_the_seeds_table_of_friendly_types_holds(mime_type: str, name: str) -> None:
-    """The Chinese names are those of the requirements."""
+    """The Chinese names of file types are those of the requirements."""
     assert friendly_type(mime_type, "zh-CN") == name
 
 
@@ -498,7 +498,7 @@ def test_the_seeds_table_of_friendly_types_holds(mime_type: str, name: str) -> N
     ],
 )
 def test_english_types_follow_the_glossary_and_unknown_ones_stay(mime_type: str, name: str) -> None:
-    """A type outside the table is shown as its MIME string."""
+    """A type outside the table of names is shown as its MIME string."""
     assert friendly_type(mime_type, "en") == name
 
 
@@ -510,7 +510,7 @@ def test_a_file_without_a_type_is_a_binary_file() -> None:
 
 
 def test_every_kind_has_a_content_type() -> None:
-    """The table covers every Kind (MCR-3.3)."""
+    """Every Kind has a content type (MCR-3.3)."""
     assert {description.content_type_of(kind) for kind in Kind} == {"image", "audio", "video", "file"}
 
 
@@ -520,7 +520,7 @@ def test_a_number_of_any_length_is_no_trouble() -> None:
 
 
 def test_no_opening_of_a_block_begins_another() -> None:
-    """The first line alone therefore decides how a block is parsed."""
+    """No first line of a block is the start of another's, so it decides how the block is parsed."""
     openings = [opening for opening, _, _ in READERS]
     assert len(set(openings)) == len(openings) == 10
     assert not [(a, b) for a in openings for b in openings if a != b and a.startswith(b)]
@@ -536,6 +536,6 @@ def test_no_opening_of_a_block_begins_another() -> None:
     ],
 )
 def test_what_could_hide_break_or_reorder_a_line_is_shown_by_its_number(name: str, shown: str) -> None:
-    """Bidi and zero-width marks are escaped, and a name that looks escaped is escaped again."""
+    """Bidi and zero-width marks in names are escaped, and a name that looks escaped is escaped again."""
     assert escape_name(name) == shown
     assert read_back(shown) == name

@@ -30,7 +30,7 @@ TODAY = date(2026, 11, 23)
     ],
 )
 def test_an_amount_is_converted_by_the_rates_there_are(nanos: int, currency: str, into: str, found: int | None):
-    """A missing rate is not guessed."""
+    """Amounts are converted directly, back and across; a missing rate gives None."""
     assert TABLE.convert(nanos, currency, into) == found
 
 
@@ -72,7 +72,7 @@ def test_what_is_no_rate_is_named_at_its_field(change: dict[str, str], field: st
 
 
 def test_all_rates_lead_into_one_currency():
-    """Rates into several currencies would give several totals."""
+    """All rates lead into one currency, since several would give several totals."""
     assert [*check_rate(EURO, [DOLLAR], TODAY)] == []
     back = ExchangeRate("CNY", "EUR", "0.12", "2026-11-22", "bank")
     assert [each.field for each in check_rate(back, [DOLLAR], TODAY)] == ["into"]

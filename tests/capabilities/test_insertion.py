@@ -34,6 +34,6 @@ def test_a_sentence_in_latin_letters_stays_as_it_is() -> None:
 
 
 def test_a_fact_that_is_missing_is_an_error() -> None:
-    """Python's own formatting raises KeyError, too."""
+    """A missing value raises KeyError, as in Python's own formatting."""
     with pytest.raises(KeyError):
         insert_facts("%(name)s", {})

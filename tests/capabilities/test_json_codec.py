@@ -36,13 +36,13 @@ def no_default() -> Callable[[Any], Any]:
 
 @given(JSON)
 def test_what_is_written_is_read_by_both_as_the_same_value(value: Any) -> None:
-    """Numbers beyond 64 bits are written by the standard library."""
+    """Codec and standard library read what is written alike; numbers beyond 64 bits are written by the latter."""
     assert json.loads(write_json(value, no_default)) == value
 
 
 @pytest.mark.parametrize("text", ['{"a": NaN}', '{"a": -Infinity}', '"\\ud800"', "123456789012345678", "[]", '"é"'])
 def test_what_the_codec_refuses_the_standard_library_reads(text: str) -> None:
-    """Providers send NaN, infinities and lone surrogates."""
+    """NaN, infinities and lone surrogates, which providers send, are read by the standard library."""
     assert repr(read_json(text)) == repr(json.loads(text))
     assert repr(read_json(text.encode())) == repr(json.loads(text))
 

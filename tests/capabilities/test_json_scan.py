@@ -43,7 +43,7 @@ def count(value: Any) -> int:
 @pytest.mark.usefixtures("short_steps")
 @given(value=VALUES, escaped=st.booleans())
 def test_any_document_parsed_in_steps_is_what_it_is_in_one_step(value: Any, escaped: bool) -> None:
-    """Long strings and keys are lifted out, no character is split, and each value is counted once."""
+    """Parsing in steps gives the same value: long strings are lifted out, and no character is split."""
     text = json.dumps(value, ensure_ascii=escaped).encode()
     scan = scan_json(text, 10**6)
     skeleton, texts = lift_strings(text, scan, orjson.loads, "@@")
@@ -64,7 +64,7 @@ def test_quotes_behind_any_number_of_backslashes_are_told_apart(number: int, bef
 
 
 def test_words_in_a_string_are_no_values() -> None:
-    """A text, also one with JSON in it, is one value."""
+    """A string is one value, also if it contains JSON."""
     prose = json.dumps({"text": 'He said: "[1, 2, {3}]", and left.\\ ' * 5_000}).encode()
     assert scan_json(prose, 3).values == 3
 
@@ -73,7 +73,7 @@ def test_words_in_a_string_are_no_values() -> None:
     "part", [b"[],", b"{},", b'"",', b'"a":1,', b"1,1,1,1,", b"[[],{}],", b'{"a":"b"},'], ids=lambda part: part.decode()
 )
 def test_many_small_values_are_refused_as_soon_as_they_are_counted(part: bytes, settings: Any) -> None:
-    """Counting stops before anything is parsed, and the error names the setting."""
+    """Too many small values are refused before anything is parsed, and the error names the setting."""
     settings.MAX_JSON_VALUES = 1_000
     text = b"[" + part * 1_000_000
     with pytest.raises(JsonTooLargeError, match=r"1000 JSON values.*ROUTING_ADMIN_MAX_JSON_VALUES") as refusal:
@@ -88,7 +88,7 @@ def test_as_many_values_as_may_be_are_parsed(settings: Any) -> None:
 
 
 def test_json_is_bounded_in_bytes_beside_its_files(settings: Any) -> None:
-    """Text counts, but base64 does not, nor does the text of an artifact."""
+    """The limit on a body's bytes counts text, but neither base64 nor the text of an artifact."""
     settings.MAX_JSON_BYTES = 5 * 1024 * 1024
     words, file = "word, word " * 500_000, "data:image/png;base64," + "QUJD" * 2_000_000
     assert load_json(json.dumps({"url": file}).encode(), counts_text=True) == {"url": file}
@@ -102,7 +102,7 @@ def test_json_is_bounded_in_bytes_beside_its_files(settings: Any) -> None:
 
 @pytest.mark.parametrize("inside", ["\\ud83d", "\\ud83dx", "\x01", "\\x", "\\u12"])
 def test_a_large_document_is_refused_for_what_a_small_one_is(inside: str) -> None:
-    """Lone surrogates, control characters and invalid escapes are found far into a long string, too."""
+    """Lone surrogates, control characters and invalid escapes are refused far into a long string, too."""
     for filling in ("", "a" * 5_000_000):
         with pytest.raises(ValueError, match=re.compile("surrogate|control|escape|hex", re.I)):
             load_json(f'{{"a":"{filling}{inside}"}}'.encode())

@@ -30,7 +30,7 @@ def deliver(file: FilePart, who: Reader) -> PartDelivery:
 
 
 def test_a_text_that_is_cut_is_not_as_it_is() -> None:
-    """44,000 of 88,000 characters are shown, so half is missing; the header says `:cut`."""
+    """If 44,000 of 88,000 characters are shown, half is missing, and the header says `:cut`."""
     done = deliver(replace(LOG, content=FakeContent(words="x" * 88_000)), reader())
     assert (done.delivery.outcome, done.delivery.form) == (Outcome.INLINED, DeliveryForm.CUT)
     assert done.delivery.loss == Loss(LossKind.CUT, 0.5)
@@ -45,7 +45,7 @@ def test_a_text_that_is_whole_is_as_it_is() -> None:
 
 @pytest.mark.parametrize(("share", "loss"), [(0.25, Loss(LossKind.CUT, 0.75)), (None, Loss(LossKind.CUT)), (1.0, None)])
 def test_an_extraction_that_stopped_says_how_much_is_missing(share: float | None, loss: Loss | None) -> None:
-    """The share is known only as far as the extractor knows it."""
+    """An extraction that stopped reports the missing share as far as the extractor knows it."""
 
     class Stopped(FakeContent):
         def text(self) -> Text | None:
@@ -57,7 +57,7 @@ def test_an_extraction_that_stopped_says_how_much_is_missing(share: float | None
 
 
 def test_an_extraction_that_stopped_and_is_cut_again_counts_both() -> None:
-    """Half of the document was extracted, and half of that is shown."""
+    """Half of a document extracted and half of that shown is a loss of three quarters."""
 
     class Stopped(FakeContent):
         def text(self) -> Text | None:
@@ -68,7 +68,7 @@ def test_an_extraction_that_stopped_and_is_cut_again_counts_both() -> None:
 
 @pytest.mark.parametrize(("size", "loss"), [((200, 100), Loss(LossKind.SCALED, 0.75)), ((400, 200), None)])
 def test_an_image_that_was_scaled_says_so(size: tuple[int, int], loss: Loss | None) -> None:
-    """Converting to another type alone loses nothing."""
+    """A scaled image reports its loss; converting to another type alone loses nothing."""
     content = FakeContent(image=Converted(blob_of(b"png"), "image/png", *size))
     done = deliver(replace(BMP, content=content), reader("vision"))
     assert (done.delivery.outcome, done.delivery.loss) == (Outcome.CONVERTED, loss)
@@ -77,7 +77,7 @@ def test_an_image_that_was_scaled_says_so(size: tuple[int, int], loss: Loss | No
 
 
 def test_an_image_that_its_file_crops_is_whole() -> None:
-    """The header of a HEIC file gives the stored pixels, its decoder only those that are to be shown."""
+    """A HEIC file stores more pixels than it shows; decoding it to those shown is no loss."""
     content = FakeContent(image=Converted(blob_of(b"png"), "image/png", 300, 150, 300 * 150))
     assert deliver(replace(BMP, content=content), reader("vision")).delivery.loss is None
     smaller = FakeContent(image=Converted(blob_of(b"png"), "image/png", 150, 75, 300 * 150))
@@ -97,7 +97,7 @@ def test_an_empty_text_is_whole() -> None:
 
 @pytest.mark.parametrize(("arrives", "percent"), [(1, 99), (2000, 99), (999_999, 1), (500_000, 50)])
 def test_a_loss_is_never_nothing_and_never_everything(arrives: int, percent: int) -> None:
-    """The percentage is between 1 and 99, since something is shown and something is missing."""
+    """A loss is between 1 and 99 percent, since something is shown and something is missing."""
     found = loss_of(LossKind.CUT, arrives, 1_000_000)
     assert found is not None
     assert found.percent == percent

@@ -54,7 +54,7 @@ def text_of(file: FilePart, who: Reader, words: TextStyle) -> str:
 
 
 def test_words_stand_between_the_facts_and_the_reference() -> None:
-    """The order is facts, description, reference."""
+    """The order of the text is facts, description, reference."""
     facts = text_of(PICTURE, reader(policy="describe"), TextStyle("en"))
     assert text_of(PICTURE, reader(), BY_MODEL) == f"{facts}\n<A cat on a mat.>\nArtifact ID: artifact:id1"
 
@@ -63,12 +63,12 @@ def test_words_stand_between_the_facts_and_the_reference() -> None:
     ("language", "slot"), [("en", f"[Here {SEER} describes"), ("zh", f"[此处为 {SEER} 对该文件的描述")]
 )
 def test_a_marked_slot_stands_where_nobody_was_asked_yet(language: str, slot: str) -> None:
-    """A placeholder in the model's language names the describer."""
+    """Until the describer is called, a placeholder in the model's language names it."""
     assert slot in text_of(PICTURE, reader(), TextStyle(language))
 
 
 def test_a_failed_describer_leaves_the_facts_and_the_reference() -> None:
-    """The text is the same as without a describer; only the header shows the failure."""
+    """If the describer fails, the text is the same as without one; only the header shows the failure."""
     done = adapted(chat_with(PICTURE), reader(), style(DescriptionState.FAILED))
     assert done.deliveries[0].text == text_of(PICTURE, reader(policy="describe"), TextStyle("en"))
     assert summary(done.deliveries) == "image=described:describer_failed"
@@ -79,7 +79,7 @@ def test_the_header_says_that_a_model_described() -> None:
 
 
 def test_what_is_still_to_be_described_is_told() -> None:
-    """A delivery is marked until the description or its failure is known."""
+    """A delivery is marked as still to be described until the description or its failure is known."""
     waiting = adapted(chat_with(PICTURE), reader(), TextStyle("en")).deliveries[0].delivery
     known = adapted(chat_with(PICTURE), reader(), BY_MODEL).deliveries[0].delivery
     assert (is_to_describe(waiting), is_to_describe(known)) == (True, False)
@@ -95,7 +95,7 @@ def test_what_is_still_to_be_described_is_told() -> None:
     ids=["gone", "empty", "elsewhere"],
 )
 def test_nobody_describes_what_cannot_be_looked_at(file: FilePart) -> None:
-    """Missing files, empty ones and plain URLs are replaced by their facts."""
+    """Missing files, empty ones and plain URLs are never described by a model."""
     assert decide(file, reader()).describer == ""
 
 
@@ -103,7 +103,7 @@ def test_nobody_describes_what_cannot_be_looked_at(file: FilePart) -> None:
     "who", [reader(policy="extract+convert"), reader(describer="")], ids=["policy", "no describer"]
 )
 def test_the_rung_is_off_until_it_is_chosen_and_there(who: Reader) -> None:
-    """Without the policy or without a describer, a file is replaced by its facts."""
+    """Without the policy `describer` or without a describer, a file is replaced by its facts."""
     assert decide(PICTURE, who).describer == ""
 
 
@@ -127,7 +127,7 @@ def test_who_is_told_of_a_file_does_not_count_as_its_reader() -> None:
 
 
 def test_looking_whether_a_file_goes_as_it_came_asks_for_no_describer() -> None:
-    """The check runs where no file may be read, so it must not look for a describer."""
+    """Checking whether a file is sent unchanged asks for no describer, since no file may be read there."""
     asked: list[FilePart] = []
     who = replace(reader(), describer_for=_note(asked))
     assert not is_sent_as_it_came(chat_with(replace(PICTURE, artifact_id=None)), who)
@@ -143,7 +143,7 @@ def _note(asked: list[FilePart]) -> Callable[[FilePart], str]:
 
 
 def test_the_block_still_reads_back() -> None:
-    """Programs parse the fields before the description, and none out of it."""
+    """The fields before a description still parse, and nothing within it does."""
     found = parse_all(text_of(PICTURE, reader(), style(DescriptionState.BY_MODEL, "> [Attachment received]")))
     assert [(each.block, each.filename, each.artifact_ref) for each in found] == [
         ("attachment", "cat.png", "artifact:id1")
@@ -172,7 +172,7 @@ KINDS = {
 def test_the_rung_changes_nothing_of_what_a_candidate_can_read(
     files: list[str], protocol: str, capabilities: frozenset[str], role: Role, words: TextStyle
 ) -> None:
-    """Files that arrive in any form are unchanged by the policy; only bare facts are extended."""
+    """With the policy `describer`, files that arrive in any form are unchanged; only bare facts are extended."""
     chat = ChatRequest((Message(role, tuple(KINDS[name] for name in files), tool_call_id="call"),))
     base = Reader(slots_for(protocol), Capabilities(("text", *sorted(capabilities))), policies_of("extract+convert"))
     rung = replace(base, policies=policies_of(POLICY), describer_for=lambda _: SEER)

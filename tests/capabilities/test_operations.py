@@ -53,7 +53,7 @@ def fault(name: str, body: bytes, kind: str = "application/json", **call: Any) -
     ],
 )
 def test_a_call_stands_beside_the_chat_s(endpoint: str, url: str) -> None:
-    """The endpoint may be a base URL or a full one; its query string is kept."""
+    """The URL of an operation is derived from a base URL or a full one; its query string is kept."""
     assert encode("embeddings", {}, endpoint=endpoint).url == url
 
 
@@ -71,7 +71,7 @@ def test_the_provider_s_own_fields_come_last() -> None:
 
 
 def test_a_form_is_written_so_that_nothing_in_it_can_end_a_part() -> None:
-    """Quotes and line ends in names are escaped, and the length is known before files are read."""
+    """In forms, quotes and line ends in names are escaped, and the length is known before files are read."""
     fields = {'a"b\r\nc': ("one", "zwei 你好"), "file": (FormFile('x"\n.wav', "audio/wav", blob_of(b"\x00--\r\n")),)}
     request = encode("transcriptions", fields, BodyShape.FORM)
     assert isinstance(request, FormRequest)
@@ -104,12 +104,12 @@ def test_a_form_is_written_so_that_nothing_in_it_can_end_a_part() -> None:
     ],
 )
 def test_what_is_no_answer_is_a_fault(name: str, body: bytes, kind: str, expected: Fault) -> None:
-    """A fault lets the next candidate answer."""
+    """An invalid answer is a fault, so the next candidate is called."""
     assert fault(name, body, kind) is expected
 
 
 def test_a_plain_transcript_may_be_anything_but_a_web_page() -> None:
-    """An empty transcript is valid, too."""
+    """A plain transcript may be any text, also an empty one, but no web page."""
     said = decode("transcriptions", b"<noise>", "text/plain", answer_format="srt")
     assert isinstance(said, PassedAnswer)
     assert (said.body, said.text, said.content_type) == (b"<noise>", "<noise>", "text/plain")
@@ -118,7 +118,7 @@ def test_a_plain_transcript_may_be_anything_but_a_web_page() -> None:
 
 
 def test_a_type_that_a_caller_could_run_is_not_passed_on() -> None:
-    """Unknown types become bytes or plain text."""
+    """A content type that a browser could run is replaced by that of bytes or plain text."""
     sound = decode("speech", b"<svg>", "image/svg+xml")
     words = decode("transcriptions", b"a", "text/xml", answer_format="text")
     assert isinstance(sound, PassedAnswer)
@@ -127,13 +127,13 @@ def test_a_type_that_a_caller_could_run_is_not_passed_on() -> None:
 
 
 def test_no_ranks_are_an_answer() -> None:
-    """A threshold may exclude all results; Voyage names the list `data`."""
+    """A reranking without results is valid, since a threshold may exclude all; Voyage names the list `data`."""
     for body in (b'{"results": []}', b'{"data": [{"index": 0}]}'):
         assert isinstance(decode("rerank", body), PassedAnswer)
 
 
 def test_an_answer_names_its_model_as_the_caller_does_and_is_else_untouched() -> None:
-    """The bytes are unchanged where the name is the same or absent."""
+    """An answer's model is renamed to the caller's name; otherwise its bytes are unchanged."""
     raw = b'{"data":[{"embedding":[1.0e-05]}],  "model":"m-2"}'
     said = decode("embeddings", raw)
     assert isinstance(said, PassedAnswer)
@@ -162,7 +162,7 @@ def test_whole_answers_become_the_events_that_were_asked_for() -> None:
 
 
 def test_a_stream_without_its_last_event_is_cut() -> None:
-    """With the last event, `[DONE]` is not needed."""
+    """A stream without its last event is truncated; with it, `[DONE]` is not needed."""
     first, last = (
         b'data: {"type": "transcript.text.delta", "delta": "a"}\n\n',
         b'data: {"type": "transcript.text.done"}\n\n',
@@ -173,7 +173,7 @@ def test_a_stream_without_its_last_event_is_cut() -> None:
 
 
 def test_a_stream_of_completions_is_whole_with_every_choice() -> None:
-    """Usage may follow. `[DONE]` ends a stream with fewer choices than requested, but not one without any."""
+    """A completion stream ends with its last choice or `[DONE]`, but is truncated without any choice."""
     end = b'data: {"choices": [{"index": 0, "text": "a", "finish_reason": "stop"}]}\n\n'
     count = b'data: {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 4}}\n\n'
     goodbye = b"data: [DONE]\n\n"
@@ -191,7 +191,7 @@ def test_a_stream_of_completions_is_whole_with_every_choice() -> None:
 
 
 def test_the_text_of_a_streamed_completion_is_counted_where_its_provider_does_not() -> None:
-    """All choices count, whatever characters their text has."""
+    """The text of all choices of a streamed completion is counted, whatever characters it has."""
     frames = [frame_of(SseEvent(json.dumps({"choices": [{"text": text}]}))) for text in ('data: "', "你好\n")]
     assert text_of_frames([*frames, "data: [DONE]\n\n"]) == 'data: "你好\n'
 
@@ -210,7 +210,7 @@ def test_the_text_of_a_streamed_completion_is_counted_where_its_provider_does_no
     ],
 )
 def test_tokens_are_counted_in_every_host_s_words(value: dict[str, Any], counts: tuple[Any, Any]) -> None:
-    """A total alone counts as input."""
+    """Usage is read from every host's fields; a total alone counts as input."""
     counted = usage_of(value)
     assert (counted.prompt_tokens, counted.completion_tokens) == counts
 

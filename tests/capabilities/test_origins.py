@@ -163,7 +163,7 @@ def test_no_way_of_writing_a_private_address_passes(address, data):
 
 @given(st.ip_addresses(v=4) | st.ip_addresses(v=6))
 def test_what_ipaddress_calls_private_is_never_public(address):
-    """Our check is at least as strict as the standard library's."""
+    """Addresses that the standard library calls private are private here, too."""
     if not address.is_global or address.is_multicast:
         assert not is_public(str(address)) or getattr(address, "ipv4_mapped", None) is not None
 

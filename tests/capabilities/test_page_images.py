@@ -39,7 +39,7 @@ def natives(done: Adapted) -> list[NativePart]:
 
 @pytest.mark.parametrize("policy", ["extract+convert", "convert"])
 def test_pages_of_a_scan_reach_a_model_that_sees(policy: str) -> None:
-    """A text before them says which pages follow."""
+    """A text before the images says which pages of the document they are."""
     done = adapted(reader("vision", policy=policy), SCAN)
     lead, *pages = done.chat.messages[0].parts
     assert isinstance(lead, TextPart)
@@ -59,7 +59,7 @@ def test_the_lead_of_pages_in_chinese() -> None:
 
 
 def test_words_come_before_pages_and_the_file_before_both() -> None:
-    """The order of preference is native, extracted, pages, described."""
+    """A document is delivered natively, else as text, else as pages, else described."""
     with_words = replace(SCAN, content=FakeScan(words="Total: 3", page=PAGE))
     assert adapted(reader("vision", "file"), with_words).deliveries[0].delivery.outcome is Outcome.NATIVE
     assert adapted(reader("vision"), with_words).deliveries[0].delivery.outcome is Outcome.EXTRACTED
@@ -79,7 +79,7 @@ def test_words_come_before_pages_and_the_file_before_both() -> None:
     ids=["blind", "no convert", "not drawn", "cannot draw", "too large", "no type"],
 )
 def test_a_scan_that_nobody_can_draw_here_is_described(who: Reader, content: FakeContent) -> None:
-    """The reason is still that the document has no text."""
+    """A scan that cannot be drawn is described, with the missing text as the reason."""
     done = adapted(who, replace(SCAN, content=content))
     assert natives(done) == []
     assert done.deliveries[0].delivery.outcome is Outcome.DESCRIBED
@@ -87,7 +87,7 @@ def test_a_scan_that_nobody_can_draw_here_is_described(who: Reader, content: Fak
 
 
 def test_more_pages_than_are_sent_are_a_cut() -> None:
-    """At most twenty of a hundred pages are sent."""
+    """At most twenty pages of a document are sent, and the rest is reported as cut."""
     done = adapted(reader("vision"), replace(SCAN, content=FakeScan(page=PAGE, total=100)))
     assert len(natives(done)) == 20
     assert done.deliveries[0].delivery.loss == Loss(LossKind.CUT, 0.8)

@@ -92,12 +92,12 @@ def forms(messages: Sequence[Message], who: Reader) -> str:
     ],
 )
 def test_a_full_limit_frees_half_of_it_at_once(most: int, groups: tuple[int, ...], expected: str) -> None:
-    """The oldest files go, files of one message stay together, and the newest have the room."""
+    """Exceeding a limit frees half of it: the oldest files are described, and files of one message stay together."""
     assert forms(talk(*groups)[-1], reader({"image": {"maxCount": most}})) == expected
 
 
 def test_bytes_are_freed_by_the_half_too() -> None:
-    """The limit is 400 bytes: a fifth image of 100 leaves two. An image over the limit displaces no other."""
+    """With a limit of 400 bytes, a fifth image of 100 leaves two. An image over the limit displaces no other."""
     who = reader({"image": {"maxTotalBytes": 400}})
     assert forms(talk(1, 1, 1, 1, size=100)[-1], who) == "NNNN"
     assert forms(talk(1, 1, 1, 1, 1, size=100)[-1], who) == "ddNNN"
@@ -136,7 +136,7 @@ def test_the_ninth_image_changes_the_older_half_and_the_next_three_change_nothin
     ],
 )
 def test_a_preview_says_what_one_more_file_would_change(count: int, sentence: str) -> None:
-    """The preview is made before the next turn; messages are counted from 1."""
+    """A preview says what one more file would change; messages are counted from 1."""
     who, chat = reader({"image": {"maxCount": 8}}), ChatRequest(talk(*(1,) * count)[-1])
     predicted = predict_break(chat, adapted(chat.messages, who), who, ENGLISH)
     assert tell_prediction(predicted) == sentence
@@ -315,7 +315,7 @@ def test_no_more_goes_than_a_limit_takes(groups: list[int], most: int) -> None:
 
 
 def test_a_crowd_breaks_the_prefix_once() -> None:
-    """With more images, a smaller side limit applies to all of them, and this is never undone."""
+    """Above a number of images, a smaller side limit applies to all of them; the prefix breaks once for it."""
     who = reader({"image": {"maxSide": 100, "crowdCount": 2, "crowdMaxSide": 10}})
     wide = [
         [replace(part, width=50) if isinstance(part, FilePart) else part for part in each.parts]

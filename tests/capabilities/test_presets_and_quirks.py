@@ -59,7 +59,7 @@ def test_every_well_known_host_has_a_whole_row() -> None:
 
 
 def test_a_row_s_slots_are_a_template_or_its_protocol_alone() -> None:
-    """The named hosts have templates of their own."""
+    """Hosts with limits of their own refer to an existing template."""
     templates = set(limits.TEMPLATES)
     for name in ("mistral", "openrouter", "vllm", "ollama", "dashscope", "deepseek", "groq", "minimax", "mimo"):
         assert BY_NAME[name].slots in templates
@@ -78,7 +78,7 @@ def test_a_row_s_slots_are_a_template_or_its_protocol_alone() -> None:
     ],
 )
 def test_a_host_is_known_by_its_whole_name(host: str, name: str | None) -> None:
-    """Parts of a name do not match, and a local server has no preset."""
+    """A host's preset is found by its whole name, and a local server has none."""
     preset = preset_for_host(host)
     assert (preset.name if preset else None) == name
 
@@ -97,12 +97,12 @@ def test_a_host_is_known_by_its_whole_name(host: str, name: str | None) -> None:
     ],
 )
 def test_the_protocol_is_read_from_the_endpoint(endpoint: str, protocol: str) -> None:
-    """The path decides, then the host; the default is openai."""
+    """The protocol follows from the endpoint's path, then its host; the default is openai."""
     assert protocol_of(endpoint) == protocol
 
 
 def test_a_provider_s_own_option_comes_before_its_host_s() -> None:
-    """A null counts as absent."""
+    """A provider's own quirk precedes its host's; null counts as absent."""
     at = "https://api.mistral.ai/v1"
     assert quirks_for(at, {})["input_audio_shape"] == "string"
     assert quirks_for(at, {"input_audio_shape": "object"})["input_audio_shape"] == "object"
@@ -122,7 +122,7 @@ def test_a_provider_s_own_option_comes_before_its_host_s() -> None:
     ],
 )
 def test_a_wrong_option_is_told_with_its_place(quirks: Any, field: str, constraint: str, severity: str) -> None:
-    """An invalid value is an error, an unknown option a warning."""
+    """An invalid value of a quirk is an error, an unknown quirk a warning."""
     (problem,) = check_quirks(quirks)
     assert (problem.field, problem.constraint, problem.severity) == (field, constraint, severity)
     assert field in problem.message
@@ -134,14 +134,14 @@ def test_a_wrong_option_is_told_with_its_place(quirks: Any, field: str, constrai
     )
 )
 def test_an_option_in_effect_is_always_valid(quirks: dict[str, Any]) -> None:
-    """Whatever is configured, the effective value is valid: an invalid one counts as absent."""
+    """Whatever is configured, the effective value of a quirk is valid: an invalid one counts as absent."""
     for protocol in PROTOCOLS:
         effective = {name: quirk(quirks, name, protocol) for name in QUIRKS}
         assert check_quirks(effective) == ()
 
 
 def test_every_option_says_what_it_means_in_two_sentences_at_most() -> None:
-    """All names in `by_protocol` are protocols."""
+    """A quirk's meaning has at most two sentences, and its `by_protocol` names only protocols."""
     for known in QUIRKS.values():
         assert known.meaning.endswith(".")
         assert known.meaning[:-1].count(". ") <= 1

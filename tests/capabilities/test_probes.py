@@ -35,7 +35,7 @@ SECRETS = {"vision": "LANTERN", "audio": "4271", "video": "UMBRELLA", "file": "W
 
 
 def test_every_kind_that_a_model_can_be_said_to_read_has_its_probe() -> None:
-    """Text is probed by the greeting instead."""
+    """Every capability except text has a probe; the greeting tests text."""
     assert set(PROBES) == {CAPABILITY_OF_KIND[kind] for kind in Kind} - {"text"}
 
 
@@ -55,7 +55,7 @@ def test_a_word_is_drawn_in_letters_that_people_read() -> None:
 
 @pytest.mark.parametrize("name", sorted(PROBES))
 def test_a_file_is_what_it_says_and_holds_its_word(name: str) -> None:
-    """The file type is detected, a reader finds the word, and the control file has none."""
+    """A probe's file has its type and contains its word; the control file has none."""
     probe = PROBES[name]
     full, empty = probe.make_file(SECRETS[name]), probe.make_file("")
     assert word_in(Media("", data=full)) == SECRETS[name]
@@ -70,7 +70,7 @@ def test_every_word_is_drawn_whole(name: str) -> None:
 
 
 def test_other_programs_open_the_files() -> None:
-    """Pillow opens the image, pypdf the page, the standard library the recording."""
+    """Pillow, pypdf and the standard library open the probes' files."""
     assert Image.open(io.BytesIO(PROBES["vision"].make_file("ACORN"))).size == (560, 160)
     assert len(PdfReader(io.BytesIO(PROBES["file"].make_file("ACORN")), strict=True).pages) == 1
     with wave.open(io.BytesIO(PROBES["audio"].make_file("0000"))) as sound:
@@ -138,7 +138,7 @@ ANSWERS = [
 
 @pytest.mark.parametrize(("name", "text", "reading"), ANSWERS)
 def test_an_answer_counts_as_what_it_says(name: str, text: str, reading: AnswerReading) -> None:
-    """Only the exact word of the file is right; politeness, language and case do not matter."""
+    """An answer is right if it names the file's word exactly; politeness, language and case do not matter."""
     assert read_answer(PROBES[name], SECRETS[name], ProbeAnswer(text=text)) is reading
 
 
@@ -195,7 +195,7 @@ def test_two_files_and_a_control_prove_it_or_nothing(
     outcome: ProbeOutcome,
     reason: ProbeReason,
 ) -> None:
-    """Yes and no need both files; everything else is unclear, with a reason."""
+    """A probe's yes and no need both files; everything else is unclear, with a reason."""
     assert conclude((first, second), control) == (outcome, reason)
 
 

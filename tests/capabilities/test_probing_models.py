@@ -115,14 +115,14 @@ def probe(protocol: str, model: Model) -> dict[str, ProbeOutcome]:
 @pytest.mark.parametrize("protocol", SPOKEN)
 @pytest.mark.parametrize("liar", LIARS)
 def test_who_does_not_read_is_never_believed(protocol: str, liar: str) -> None:
-    """No such model counts as reading any kind of file."""
+    """A model that does not read never counts as reading, whatever it says."""
     assert ProbeOutcome.YES not in probe(protocol, LIARS[liar]()).values()
 
 
 @pytest.mark.parametrize("protocol", SPOKEN)
 @pytest.mark.parametrize("reader", READERS)
 def test_who_reads_is_believed(protocol: str, reader: str) -> None:
-    """The model counts as reading every kind with a slot, whatever its wording."""
+    """A model that reads counts as reading every kind with a slot, whatever its wording."""
     found = probe(protocol, READERS[reader]())
     assert len(found) >= 2
     assert set(found.values()) == {ProbeOutcome.YES}
@@ -130,11 +130,11 @@ def test_who_reads_is_believed(protocol: str, reader: str) -> None:
 
 @pytest.mark.parametrize("liar", ["denies", "denies politely", "denies in Chinese", "refuses", "calls it wrong"])
 def test_who_denies_or_refuses_does_not_read(liar: str) -> None:
-    """The outcome is no for every kind, if both files are refused or denied."""
+    """If both files are refused or denied, the outcome is no."""
     assert set(probe("gemini", LIARS[liar]()).values()) == {ProbeOutcome.NO}
 
 
 @pytest.mark.parametrize("liar", ["says yes", "hedges", "echoes the question", "says nothing", "has no time"])
 def test_who_does_not_commit_itself_proves_nothing(liar: str) -> None:
-    """The outcome is unclear."""
+    """A model that commits itself to nothing is unclear for every kind."""
     assert set(probe("gemini", LIARS[liar]()).values()) == {ProbeOutcome.UNCLEAR}

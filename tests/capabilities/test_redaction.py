@@ -104,12 +104,12 @@ def test_a_message_is_one_short_line(text: str) -> None:
     ],
 )
 def test_what_is_no_key_stays_readable(text: str, expected: str) -> None:
-    """The kind of key and the surrounding words are kept."""
+    """Redaction keeps the kind of key, the surrounding words and text that is no key."""
     assert redact(text) == expected
 
 
 def test_a_data_url_quoted_back_keeps_its_type_only() -> None:
-    """Even a small image is not part of a message."""
+    """A data URL in a message is reduced to its type and length."""
     told = brief("bad url data:image/png;base64,iVBORw0KGgoAAAANSUhEUg==")
     assert told == "bad url data:image/png;base64,<24 characters>"
 
@@ -120,5 +120,5 @@ def test_a_message_cannot_turn_its_reading_direction_around() -> None:
 
 
 def test_base64_is_named_by_its_length() -> None:
-    """A file that a provider quotes back is not part of a message."""
+    """Base64 that a provider quotes back is reduced to its length."""
     assert brief("Invalid image: " + "iVBORw0KGgo" * 40) == "Invalid image: <440 characters>"

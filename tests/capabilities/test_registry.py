@@ -101,7 +101,7 @@ almost = st.fixed_dictionaries(
 
 @pytest.mark.requirement("MCR-1.1", "MCR-1.3", "MCR-5.1", "MCR-5.5")
 def test_the_seeds_example_loads_as_written() -> None:
-    """The requirement's example has three services; their lists keep their order, and there is no problem."""
+    """The requirement's example of three services loads in order and without a problem."""
     loaded = LlmServiceRegistry.from_document(SEED_DOCUMENT)
     assert loaded.problems == ()
     assert [entry.id for entry in loaded] == ["text-model", "vision-model", "multimodal-model"]
@@ -210,7 +210,7 @@ def test_one_missing_list_is_text_and_an_empty_list_stays_empty() -> None:
 def test_bad_capabilities_warn_by_name_and_the_service_still_loads(
     raw: Any, field: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The warning names the entry, and the service counts as text only."""
+    """Invalid capabilities give a warning that names the entry, and the service counts as text only."""
     with caplog.at_level(logging.WARNING):
         loaded = registry(service(capabilities=raw))
     assert loaded.get_capabilities("old") == TEXT_ONLY
@@ -222,7 +222,7 @@ def test_bad_capabilities_warn_by_name_and_the_service_still_loads(
 
 @pytest.mark.requirement("MCR-E2", "MCR-5.4")
 def test_a_custom_type_is_accepted_with_a_debug_line(caplog: pytest.LogCaptureFixture) -> None:
-    """Any word is accepted; the log can be searched for it."""
+    """An unknown capability is accepted and logged at DEBUG."""
     with caplog.at_level(logging.DEBUG):
         loaded = registry(service(capabilities={"input": ["text", "smell"]}))
     assert loaded.has_capability("old", "smell")
@@ -232,7 +232,7 @@ def test_a_custom_type_is_accepted_with_a_debug_line(caplog: pytest.LogCaptureFi
 
 @pytest.mark.requirement("MCR-E3")
 def test_an_unknown_service_is_false_or_none_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    """A line break in the name cannot break the log line."""
+    """An unknown service has no capabilities and logs a warning, which a line break in its name cannot break."""
     loaded = LlmServiceRegistry.from_document(SEED_DOCUMENT)
     with caplog.at_level(logging.WARNING):
         assert loaded.has_capability("no\nbody", "text") is False
@@ -244,7 +244,7 @@ def test_an_unknown_service_is_false_or_none_with_a_warning(caplog: pytest.LogCa
 @pytest.mark.requirement("MCR-E3")
 @pytest.mark.parametrize("odd", [None, 7, ["a"], {}])
 def test_what_is_no_id_at_all_is_an_unknown_service(odd: Any) -> None:
-    """Asking never raises: an agent without a service asks with None."""
+    """Anything that is no id is an unknown service: an agent without a service asks with None."""
     loaded = LlmServiceRegistry.from_document(SEED_DOCUMENT)
     assert loaded.has_capability(odd, "text") is False
     assert loaded.get_capabilities(odd) is None
@@ -317,7 +317,7 @@ def test_of_two_services_with_one_id_the_first_counts_and_the_other_is_told() ->
 
 @pytest.mark.parametrize("document", [None, [], "services", 7, {}, {"services": None}, {"services": {}}])
 def test_a_document_of_another_shape_is_an_empty_registry_with_one_problem(document: Any) -> None:
-    """The problem says what the file should contain."""
+    """A document of another shape gives an empty registry and a problem that says what it should contain."""
     loaded = LlmServiceRegistry.from_document(document)
     assert len(loaded) == 0
     assert len(loaded.problems) == 1
@@ -325,7 +325,7 @@ def test_a_document_of_another_shape_is_an_empty_registry_with_one_problem(docum
 
 
 def test_unknown_fields_are_kept_aside() -> None:
-    """`maxTokens` and `timeout` are written back on export."""
+    """Unknown fields such as `maxTokens` and `timeout` are written back on export."""
     entry = registry(service(maxTokens=10, timeout=5)).get("old")
     assert entry is not None
     assert entry.extra == {"maxTokens": 10, "timeout": 5}
@@ -345,7 +345,7 @@ def test_no_document_raises_and_every_loaded_service_answers(document: Any) -> N
 
 
 def test_a_hundred_thousand_nested_lists_are_no_trouble() -> None:
-    """Values are named by their type and never written out, so their depth does not matter."""
+    """Problems name a value by its type and never write it out, so its depth does not matter."""
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
@@ -360,7 +360,7 @@ def test_a_hundred_thousand_nested_lists_are_no_trouble() -> None:
 
 
 def test_keys_are_in_no_repr_problem_or_log_line(caplog: pytest.LogCaptureFixture) -> None:
-    """Keys are hidden wherever a service or its problems are shown."""
+    """API keys are hidden wherever a service or its problems are shown."""
     with caplog.at_level(logging.DEBUG):
         loaded = registry(
             service(extra_key="sk-secret"),
@@ -378,7 +378,7 @@ def test_an_empty_key_means_not_needed(key: str, needed: bool) -> None:
 
 
 def test_the_local_file_is_read_instead(tmp_path: Path) -> None:
-    """`llmservices.local.json` beside `llmservices.json` takes its place."""
+    """`llmservices.local.json` is read instead of the `llmservices.json` beside it."""
     path = tmp_path / "llmservices.json"
     assert document_path(path) == path
     (tmp_path / "llmservices.local.json").write_text("{}")

@@ -103,7 +103,7 @@ PARTS = {
 @pytest.mark.requirement("MCR-2.1", "MCR-2.3", "MCR-2.5")
 @pytest.mark.parametrize("name", list(PARTS))
 def test_a_supported_attachment_is_included_with_its_data(name: str) -> None:
-    """The text is first, then OpenAI's part for that kind, and nothing is described."""
+    """A supported attachment is sent as OpenAI's part of its kind, after the text."""
     attachment, capability, part = PARTS[name]
     result = router().route_content(AgentMessage("请看", (attachment,)), f"text+{capability}")
     assert result == RoutingResult(True, [{"type": "text", "text": "请看"}, part])
@@ -113,7 +113,7 @@ def test_a_supported_attachment_is_included_with_its_data(name: str) -> None:
 @pytest.mark.requirement("MCR-2.2", "MCR-2.4", "MCR-2.6")
 @pytest.mark.parametrize("name", list(PARTS))
 def test_an_unsupported_attachment_is_described_and_never_read(name: str) -> None:
-    """Reference and metadata are in the text, and the attachment's data is not even loaded."""
+    """An unsupported attachment is described by reference and metadata, and its data is not even loaded."""
     attachment, capability, _ = PARTS[name]
     service = "+".join(["text", *(word for word in WORDS if word != capability)])
 
@@ -134,7 +134,7 @@ def test_an_unsupported_attachment_is_described_and_never_read(name: str) -> Non
 
 
 def test_the_description_is_the_seeds_to_the_letter() -> None:
-    """The text is the requirement's example, with the agents that can read it."""
+    """A description between agents is the requirement's example, with the agents that can read the file."""
     image = AttachmentInfo("image", "artifact:abc123-def456", "screenshot.png", 1258291, "image/png")
     result = router().route_content(AgentMessage("", (image,)), "text")
     assert result.processed_content == (
@@ -145,7 +145,7 @@ def test_the_description_is_the_seeds_to_the_letter() -> None:
 
 
 def test_mixed_attachments_give_parts_and_descriptions_together() -> None:
-    """The first part is the text with all descriptions, which are separated by blank lines."""
+    """With mixed attachments, the first part is the text with all descriptions, separated by blank lines."""
     result = router().route_content(AgentMessage("look", (FILE, IMAGE, WAV)), "text+vision").as_json()
     text, image = result["processedContent"]
     assert text["text"] == f"look\n\n{result['textDescription']}"
@@ -156,7 +156,7 @@ def test_mixed_attachments_give_parts_and_descriptions_together() -> None:
 
 
 def test_a_message_without_attachments_is_its_text() -> None:
-    """A string is returned unchanged."""
+    """A message without attachments is returned as its text."""
     assert router().route_content(AgentMessage("hello"), "text") == RoutingResult(True, "hello")
     assert router().route_content(AgentMessage(), "nobody-knows") == RoutingResult(True, "")
 
@@ -169,7 +169,7 @@ def test_an_unknown_service_reads_text_only() -> None:
 
 @pytest.mark.requirement("MCR-E4")
 def test_an_attachment_that_cannot_be_read_says_so_and_keeps_its_reference() -> None:
-    """A supported attachment that cannot be read is replaced by that sentence, and the others are sent."""
+    """A supported attachment that cannot be read is replaced by a sentence that says so; the others are sent."""
     gone = AttachmentInfo("image", "artifact:gone", "plan.png", 48, "image/png")
     result = router().route_content(AgentMessage("look", (gone, IMAGE)), "text+vision")
     assert not result.can_process
@@ -181,7 +181,7 @@ def test_an_attachment_that_cannot_be_read_says_so_and_keeps_its_reference() -> 
 
 
 def test_the_required_capabilities_of_a_message_are_named_once_each() -> None:
-    """The order is text, then each attachment's capability; an unknown type needs `file`."""
+    """A message requires text, then each attachment's capability once; an unknown type needs `file`."""
     ask = router().get_required_capabilities
     assert ask(AgentMessage("hello")) == ["text"]
     assert ask(AgentMessage("", (IMAGE, IMAGE))) == ["text", "vision"]

@@ -12,7 +12,7 @@ LINES = st.lists(st.text("ab你 ", max_size=6), max_size=12).map("\n".join)
 
 @given(LINES, LINES)
 def test_every_changed_line_of_both_texts_stands_in_a_row(before: str, after: str) -> None:
-    """With enough context, the rows contain both texts in order; equal texts give no rows."""
+    """With enough context, the rows of a comparison contain both texts in order; equal texts give no rows."""
     rows = lines_beside(before, after, context=99)
     left = [row.left for row in rows if row.left_number]
     right = [row.right for row in rows if row.right_number]
@@ -24,7 +24,7 @@ def test_every_changed_line_of_both_texts_stands_in_a_row(before: str, after: st
 
 @given(st.text(max_size=30), st.text(max_size=30))
 def test_the_pieces_of_a_line_are_the_line(line: str, other: str) -> None:
-    """In equal lines nothing is marked."""
+    """The parts of a line join to the line, and an equal line has no marks."""
     parts = mark_words(line, other)
     assert "".join(text for text, _ in parts) == line
     if line == other:

@@ -88,7 +88,7 @@ def line_of(protocol: str, key: str, slot: Slot) -> str:
 
 
 def test_each_protocol_takes_what_its_line_says() -> None:
-    """The table is compared to a manually written one, so that no number changes by accident."""
+    """The slots are compared to a manually written table, so that no number changes by accident."""
     found = [
         line_of(protocol, key, slot)
         for protocol in PROTOCOLS
@@ -156,7 +156,7 @@ def test_an_administrator_has_the_last_word() -> None:
 def test_the_bounds_of_claude_depend_on_its_model_and_on_who_serves_it(
     endpoint: str, model: str, expected: tuple[float, int, int, bool]
 ) -> None:
-    """Expected are MiB per file, images, pages of a PDF and URLs. Preparing a call uses the same slots."""
+    """Claude's limits depend on model and host, and preparing a call uses the same slots."""
     slots = slots_for("anthropic", limits_template(endpoint, "anthropic"), None, None, model)
     image, file = slots.by_kind[Kind.IMAGE], slots.by_kind[Kind.DOCUMENT]
     assert ((image.max_bytes or 0) / MIB, image.max_count, file.max_pages, image.takes_url) == expected
@@ -167,7 +167,7 @@ def test_the_bounds_of_claude_depend_on_its_model_and_on_who_serves_it(
 
 
 def test_a_cloud_that_serves_other_models_has_no_bounds_of_claude() -> None:
-    """The limits are those of the protocol."""
+    """A cloud that serves other models than Claude has the limits of the protocol."""
     assert limits_template("https://bedrock-mantle.us-east-1.api.aws/v1", "openai") is None
     assert slots_for("openai", None, None, None, "claude-opus-5") == slots_for("openai")
 
@@ -195,7 +195,7 @@ def test_an_unknown_template_changes_nothing_and_an_unknown_protocol_takes_no_me
     ],
 )
 def test_a_wrong_limit_is_told_with_its_path_and_changes_nothing(data: object, field: str, severity: str) -> None:
-    """The problem names the field, and nothing of an invalid limit is applied."""
+    """A problem names the invalid limit's field, and nothing of that limit is applied."""
     problems = check_limits(data)
     assert [(problem.field, problem.severity) for problem in problems] == [(field, severity)]
     assert slots_for("openai", None, data) == slots_for("openai")  # type: ignore[arg-type]

@@ -34,7 +34,7 @@ def words(count: int) -> Adapted:
     ],
 )
 def test_the_administrators_word_comes_before_the_catalogues(own, entry, context, output):
-    """Context and output are separate; the catalogue's value keeps its source and date."""
+    """An administrator's limits precede the catalogue's, separately for context and output."""
     assert token_limits(own, entry) == TokenLimits(context, output)
 
 
@@ -52,7 +52,7 @@ def test_the_two_are_limits_that_may_be_written():
 
 
 def test_tools_calls_and_files_count_too():
-    """An image counts by its model's rule, a tool by its JSON."""
+    """A request's estimate counts images by their model's rule and tools by their JSON."""
     picture = FilePart(Kind.IMAGE, width=512, height=512)
     chat = ChatRequest((Message(Role.USER, (TextPart("four"), picture)),), tools=(Tool("look", "four" * 100),))
     assert estimate_chat(chat, "gpt-4o") > 1 + 255 + 100

@@ -32,7 +32,7 @@ PUBLISHED = [
 
 @pytest.mark.parametrize(("model", "width", "height", "tokens"), PUBLISHED)
 def test_images_count_as_the_vendors_examples_do(model: str, width: int, height: int, tokens: int) -> None:
-    """Every published example is matched exactly."""
+    """The estimates of images equal every published example."""
     estimate = file_tokens(model, FilePart(Kind.IMAGE, width=width, height=height))
     assert estimate is not None
     assert estimate.tokens == tokens
@@ -98,7 +98,7 @@ FULL_HD = {
 
 @pytest.mark.parametrize("model", FULL_HD)
 def test_each_family_of_models_counts_in_its_own_way(model: str) -> None:
-    """The expected counts are computed by hand."""
+    """Each family of models counts an image by its own formula; the expected counts are computed by hand."""
     estimate = file_tokens(model, FilePart(Kind.IMAGE, width=1920, height=1080))
     assert (estimate and estimate.tokens) == FULL_HD[model]
 
