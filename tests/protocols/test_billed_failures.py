@@ -45,7 +45,7 @@ CUT: dict[str, list[dict[str, Any]]] = {
 
 @pytest.mark.parametrize("name", SILENT)
 def test_a_whole_answer_without_words_has_its_count(name: str):
-    """The provider bills an answer without content."""
+    """An answer without content keeps its usage, since the provider bills it."""
     failed = PROTOCOLS[name].decode(200, HEADERS, json.dumps(SILENT[name]).encode())
     assert isinstance(failed, Failure)
     assert failed.usage is not None
@@ -54,7 +54,7 @@ def test_a_whole_answer_without_words_has_its_count(name: str):
 
 @pytest.mark.parametrize("name", CUT)
 def test_a_stream_that_is_cut_has_what_was_counted_so_far(name: str):
-    """What was counted before the cut is billed at least."""
+    """A stream that is cut keeps the usage counted so far, which is billed at least."""
     decoder = PROTOCOLS[name].decoder()
     for event in CUT[name]:
         decoder.feed(f"data: {json.dumps(event)}\n\n".encode())

@@ -84,7 +84,7 @@ def test_a_failure_reads_back_too() -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_the_preview_of_a_request_elides_its_files(model: str) -> None:
-    """The payload is previewed like that of other providers, with the URL `echo://local`."""
+    """Echo's payload is previewed like that of other providers, with the URL `echo://local`."""
     request = PROTOCOLS["echo"].encode(CHAT, Target("echo", "echo://local", model), stream=False)
     assert request.url == "echo://local"
     shown = request.elide()

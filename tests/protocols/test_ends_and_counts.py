@@ -40,7 +40,7 @@ def answer(lab: Lab, protocol: str, step: str, *, stream: bool) -> Answer:
 def test_an_answer_that_stops_for_an_unknown_reason_is_not_called_complete(
     lab: Lab, protocol: str, reason: str, stream: bool
 ) -> None:
-    """The text is kept, `length` says that there may be more, and the vendor's own reason is kept in the details."""
+    """After an unknown stop reason, the text is kept, and the finish reason is `length`."""
     said = answer(lab, protocol, f"stops:reason={reason}", stream=stream)
     assert (said.text, said.finish_reason, said.details.stop_reason) == ("So far.", "length", reason)
 
@@ -72,7 +72,7 @@ def test_an_unknown_reason_explains_no_silence(lab: Lab, protocol: str, stream: 
 def test_a_vendor_s_reason_comes_to_openai_s_word(
     lab: Lab, protocol: str, reason: str, word: str, stream: bool
 ) -> None:
-    """The vendor's own reason is kept in the details."""
+    """A vendor's stop reason is mapped to OpenAI's and kept in the details."""
     said = answer(lab, protocol, f"stops:reason={reason}", stream=stream)
     assert (said.text, said.finish_reason, said.details.stop_reason) == ("So far.", word, reason)
 
@@ -80,7 +80,7 @@ def test_a_vendor_s_reason_comes_to_openai_s_word(
 @BOTH
 @pytest.mark.parametrize("reason", ["MALFORMED_RESPONSE", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE"])
 def test_a_generation_that_failed_is_a_failure(lab: Lab, reason: str, stream: bool) -> None:
-    """The run moves on to the next candidate, and Gemini's reason becomes the failure's code."""
+    """A failed generation is a failure with Gemini's reason as its code."""
     outcome = play(lab, "gemini", f"failed_generation:reason={reason}", stream=stream)
     assert isinstance(outcome, Failure)
     assert (outcome.fault, outcome.code) == (Fault.GENERATION_FAILED, reason)
@@ -88,7 +88,7 @@ def test_a_generation_that_failed_is_a_failure(lab: Lab, reason: str, stream: bo
 
 @pytest.mark.parametrize("reason", ["MALFORMED_RESPONSE", "MALFORMED_FUNCTION_CALL"])
 def test_a_generation_that_fails_after_words_breaks_the_stream(lab: Lab, reason: str) -> None:
-    """The text already streamed cannot be taken back, so the stream ends as broken instead of complete."""
+    """A generation that fails after text breaks the stream instead of completing it."""
     outcome = play(lab, "gemini", f"stops:reason={reason}", stream=True)
     assert isinstance(outcome, Failure)
     assert outcome.fault is Fault.STREAM_BROKEN

@@ -86,7 +86,7 @@ CASES: list[tuple[int, Any, Fault]] = [
 
 @pytest.mark.parametrize(("status", "body", "fault"), CASES)
 def test_an_error_has_one_class(status: int, body: Any, fault: Fault) -> None:
-    """The message decides first, for statuses where it counts, then the status."""
+    """An error is classified by its message, for statuses where that counts, then by its status."""
     failure = fail(status, body)
     assert failure.fault is fault
     assert failure.status == status
@@ -126,7 +126,7 @@ PARAMETERS: list[tuple[int, Any, str]] = [
 
 @pytest.mark.parametrize(("status", "body", "param"), PARAMETERS)
 def test_a_refused_parameter_is_named(status: int, body: Any, param: str) -> None:
-    """A named parameter can be left out and the call repeated."""
+    """A refused parameter is named, so that it can be left out and the call repeated."""
     failure = fail(status, body)
     assert (failure.fault, failure.param) == (Fault.UNSUPPORTED_PARAMETER, param)
 
@@ -179,7 +179,7 @@ def test_a_refusal_that_names_nothing_to_leave_out_is_a_plain_400() -> None:
     ],
 )
 def test_a_refused_kind_of_content_names_the_capability(message: str, capability: str | None) -> None:
-    """The capability tells which content has to be described instead of sent."""
+    """A refused kind of content names its capability, so that only that content is described."""
     assert fail(400, openai(message)).param == capability
 
 
@@ -206,7 +206,7 @@ def test_a_rate_limit_is_told_apart_by_how_long_it_lasts(
 
 
 def test_a_redirect_is_never_followed_and_says_whereto() -> None:
-    """The failure's message names the target without its secrets."""
+    """A redirect is a failure whose message names the target without its secrets."""
     failure = fail(302, b"", Location="http://10.0.0.1/?key=abcdefgh12345")
     assert failure.fault is Fault.REDIRECT
     assert failure.message == "redirected to http://10.0.0.1/?key=…"

@@ -40,7 +40,7 @@ def test_probabilities_of_a_whole_answer_are_kept() -> None:
 
 
 def test_probabilities_of_a_stream_go_with_their_words() -> None:
-    """Probabilities in a chunk without text are kept, too."""
+    """Probabilities of a stream belong to their chunk, also to one without text."""
     said = stream(
         {"delta": {"content": "hi"}, "logprobs": PROBABLE},
         {"logprobs": PROBABLE},
@@ -86,7 +86,7 @@ def test_the_stop_sequence_that_a_host_names_is_kept(key: str) -> None:
     ],
 )
 def test_every_model_reads_that_a_tool_failed(protocol: str, said: str) -> None:
-    """The failure goes in a field where the protocol has one, else in the text."""
+    """A failed tool result is marked in a field where the protocol has one, else in the text."""
     call = Message(Role.ASSISTANT, tool_calls=(ToolCall("c1", "look", "{}"),))
     failed = Message(Role.TOOL, (TextPart("no such city"),), tool_call_id="c1", is_error=True)
     chat = ChatRequest((Message(Role.USER, (TextPart("Look"),)), call, failed))

@@ -50,7 +50,7 @@ def test_the_model_and_the_verb_stand_in_the_url(endpoint: str, stream: bool, ur
 
 
 def test_the_smallest_request_has_contents_alone() -> None:
-    """The key is sent in a header and the model in the URL."""
+    """A Gemini request has its key in a header and its model in the URL."""
     request = encode()
     assert request.payload == {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
     assert request.headers["x-goog-api-key"] == "k"
@@ -155,7 +155,7 @@ def test_json_has_its_own_fields_and_beside_tools_it_is_asked_for_in_words() -> 
     ],
 )
 def test_every_file_is_inline_data_or_a_link(kind: Kind, mime: str) -> None:
-    """All kinds of files have one shape; Gemini fetches URLs itself."""
+    """Gemini takes all kinds of files in one shape and fetches URLs itself."""
     inline = contents(say(Role.USER, NativePart(kind, mime, blob_of(b"123"))))[0][1]
     assert inline == [{"inlineData": {"mimeType": mime, "data": "<3 bytes>"}}]
     linked = contents(say(Role.USER, NativePart(kind, mime, url="https://h/x")))[0][1]
@@ -223,7 +223,7 @@ def test_thinking_is_counted_with_what_the_model_wrote() -> None:
     ],
 )
 def test_an_effort_is_a_level_from_3_on_and_a_number_of_tokens_in_2_5(model: str, effort: str, config: Any) -> None:
-    """Every model gets a level or budget that it accepts."""
+    """Gemini 3 gets a thinking level, Gemini 2.5 a budget that the model accepts."""
     chat = ChatRequest((Message(Role.USER, (TextPart("hi"),)),), extra={"reasoning_effort": effort})
     request = PROTOCOLS["gemini"].encode(chat, Target("p", BASE, model), stream=False)
     assert (request.payload["generationConfig"]["thinkingConfig"], request.dropped_params) == (config, ())

@@ -63,7 +63,7 @@ def lab() -> Iterator[Lab]:
 
 @pytest.mark.parametrize(("protocol", "name", "stream"), BYTES)
 def test_every_play_is_understood_as_what_it_is(lab: Lab, protocol: str, name: str, stream: bool) -> None:
-    """The decoded fault is the scenario's, plain and streamed. The lab's record shows that the scenario was played."""
+    """Every scenario decodes to its fault, plain and streamed, and the lab recorded that it was played."""
     outcome = exchange(protocol, lab.url(protocol), f"fault:{name}", CHAT, stream=stream)
     assert lab.requests[-1].scenario == name
     assert lab.requests[-1].heard.stream is stream
@@ -117,7 +117,7 @@ def test_a_tool_call_comes_whole(lab: Lab, protocol: str, stream: bool) -> None:
 )
 @pytest.mark.requirement("MCR-2.1", "MCR-2.3", "MCR-2.5", "MCR-P2")
 def test_a_native_file_arrives_with_all_its_bytes(lab: Lab, protocol: str, kind: Kind, mime: str, slot: str) -> None:
-    """The file's bytes are unchanged in the request, in the protocol's own part type."""
+    """A file's bytes are unchanged in the request, in the protocol's own part type."""
     data = bytes(range(256)) * 5 + b"end"
     part = NativePart(kind, mime, blob_of(data), filename="a file")
     chat = ChatRequest((Message(Role.USER, (TextPart("look"), part)),))

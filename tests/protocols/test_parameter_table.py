@@ -275,7 +275,7 @@ def test_an_unknown_parameter_goes_on_to_hosts_of_openais_kind():
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
 def test_values_of_no_sense_are_dropped_or_passed_and_never_break_a_call(protocol: str):
-    """The host decides about a parameter of the wrong type."""
+    """A parameter of the wrong type is passed on or dropped, and never breaks the call."""
     for name in ("reasoning_effort", "thinking", "modalities", "service_tier", "metadata", "cache_control"):
         for value in ({"a": []}, [{"a": 1}], 5, "x"):
             request = ready({**BASE, name: value}, protocol).request
@@ -293,7 +293,7 @@ def test_values_of_no_sense_are_dropped_or_passed_and_never_break_a_call(protoco
     ],
 )
 def test_what_one_host_has_no_place_for_is_named(quirks: dict[str, Any], body: dict[str, Any], place: str):
-    """The host's quirks decide, not its protocol."""
+    """What a host cannot take because of its quirks is reported."""
     target = Target("p", "https://llm.example/v1", "m", "k", quirks=quirks)
     everything = Capabilities(("text", "vision", "audio", "video", "file"), ("text",))
     chat = read(body)
@@ -313,7 +313,7 @@ def test_what_says_nothing_is_not_named(protocol: str):
 
 
 def test_names_are_few_short_and_plain():
-    """The names are part of a header: at most twenty, ASCII, about a kilobyte, then a count of the rest."""
+    """Dropped names fit in a header: at most twenty, ASCII, about a kilobyte, then a count of the rest."""
     names = brief_names([f"messages[{at}].名字" for at in range(30)])
     assert len(names) == MAX_NAMES + 1
     assert (names[0], names[-1]) == ("messages[0].\\u540d\\u5b57", "... and 10 more")
@@ -322,6 +322,6 @@ def test_names_are_few_short_and_plain():
 
 
 def test_the_document_is_what_the_table_says():
-    """`python -m capabilities.core.protocols.parameters docs/compatibility.md` writes the table."""
+    """docs/compatibility.md is the output of `python -m capabilities.core.protocols.parameters`."""
     text = DOCUMENT.read_text(encoding="utf-8")
     assert with_table(text) == text

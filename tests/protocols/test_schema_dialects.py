@@ -172,7 +172,7 @@ def test_all_of_one_thing_is_that_thing() -> None:
     ],
 )
 def test_what_a_dialect_cannot_hold_is_refused_here_and_not_by_the_vendor(dialect: Dialect, schema: Any) -> None:
-    """`fit_schema` raises, so that its caller can leave the schema out."""
+    """`fit_schema` refuses what a dialect cannot express, so that its caller can leave the schema out."""
     with pytest.raises(UnfitSchemaError):
         fit_schema(schema, dialect)
 
@@ -244,7 +244,7 @@ def schemas_in(schema: Any) -> Iterator[Mapping[str, Any]]:
 @pytest.mark.parametrize("dialect", ALL.values(), ids=list(ALL))
 @given(schema=SCHEMAS)
 def test_any_schema_speaks_the_dialect_afterwards(dialect: Dialect, schema: dict[str, Any]) -> None:
-    """The result has only supported keywords, is stable when repeated, and describes each moved constraint."""
+    """A fitted schema has only supported keywords, is stable when fitted again, and describes each moved constraint."""
     before = json.dumps(schema)
     try:
         fitted, lost = fit_schema(schema, dialect)
@@ -278,7 +278,7 @@ AT = "response_format.json_schema"
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
 def test_what_moved_is_named_for_answers_and_strict_tools(protocol: str) -> None:
-    """The place in the request is reported in `x-routing-dropped`."""
+    """A moved constraint of an answer or strict tool is reported by its place in the request."""
     tool = Tool("look", "", LIMITED, strict=True)
     request = encode(protocol, response_format=asked(LIMITED, strict=True))
     assert f"{AT}.schema.properties.n.minLength" in request.dropped_params

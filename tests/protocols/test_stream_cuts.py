@@ -51,7 +51,7 @@ def test_cuts_change_nothing(protocol: str, ends: bytes, said: ReplyText, places
 
 @EACH
 def test_every_single_cut_changes_nothing(protocol: str) -> None:
-    """The stream is split once, at each possible position in turn."""
+    """A single split at any position does not change the answer."""
     data = b"".join(VENDORS[protocol].frames(SAID[0], "m").all())
     whole = gathered(played(protocol, [data]))
     assert all(gathered(played(protocol, [data[:at], data[at:]])) == whole for at in range(len(data)))
@@ -99,7 +99,7 @@ def test_any_events_end_in_one_outcome(protocol: str, lines: list[str]) -> None:
 
 @EACH
 def test_malformed_events_are_skipped_and_the_third_breaks_the_stream(protocol: str) -> None:
-    """Two malformed events are skipped and counted."""
+    """Two malformed events are skipped and counted; the third breaks the stream."""
     vendor = VENDORS[protocol]
     frames, bad = vendor.frames(SAID[0], "m"), vendor.bad_events()
     decoder = PROTOCOLS[protocol].decoder()
@@ -155,7 +155,7 @@ def test_a_whole_answer_where_a_stream_was_asked_for_is_taken(protocol: str) -> 
 
 @EACH
 def test_a_web_page_is_known_by_its_first_bytes(protocol: str) -> None:
-    """The decoder fails at once instead of waiting for the end of the page."""
+    """A web page fails at its first bytes instead of at its end."""
     (event,) = PROTOCOLS[protocol].decoder().feed(b"<!DOCTYPE html><html>")
     assert isinstance(event, Failure)
     assert event.fault is Fault.BAD_CONTENT_TYPE
@@ -174,7 +174,7 @@ def test_openai_s_count_after_the_reason_to_stop_is_waited_for() -> None:
 
 
 def test_a_giant_event_is_too_large() -> None:
-    """An event beyond the limit raises instead of filling memory."""
+    """An event above the limit raises instead of filling memory."""
     parser = SseParser(limit=100)
     parser.feed(b"data: " + b"a" * 90)
     with pytest.raises(EventTooLargeError):

@@ -46,7 +46,7 @@ def played(events: list[str], name: str = "") -> list[StreamEvent]:
 @example([("c", True), ("d", True), ("", True), ('"', True)], [({}, {"id": "c"})])
 @example([("a", False)] * 3, [({"role": "assistant"}, {}), ({}, {"usage": {"completion_tokens": 3}})])
 def test_a_stream_is_the_same_with_its_frames_and_without(words: list[tuple[str, bool]], kinds: list[Any]) -> None:
-    """The result is the same whatever surrounds the text, and however it is escaped."""
+    """The fast path yields the same events, whatever surrounds the text and however it is escaped."""
     events = [
         json.dumps(chunk(said, *kinds[at % len(kinds)]), ensure_ascii=escaped)
         for at, (said, escaped) in enumerate(words)
@@ -68,7 +68,7 @@ def test_what_is_no_text_between_the_quotation_marks_is_read_whole(broken: str) 
 
 
 def test_words_that_stand_twice_give_no_frame() -> None:
-    """The text's position would be ambiguous."""
+    """A text that occurs twice in an event gives no frame, since its position is ambiguous."""
     frame = TextFrame()
     value: Chunk = {"id": "a", "delta": {"content": "a"}}
     frame.learn(json.dumps(value), value, value["delta"], "content")
@@ -95,7 +95,7 @@ def test_where_no_event_has_a_frame_none_is_looked_for_any_more() -> None:
 
 
 def test_most_chunks_are_read_by_their_words_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of fifty similar chunks, one is parsed as a whole. The resulting text alone would not show this."""
+    """Of fifty similar chunks, only the first is parsed as a whole."""
     whole: list[object] = []
 
     def note(data: bytes | str) -> Any:
@@ -109,7 +109,7 @@ def test_most_chunks_are_read_by_their_words_alone(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_chunk_after_the_reason_to_stop_is_read_whole() -> None:
-    """Usage and the finish reason are in such chunks."""
+    """Chunks after the finish reason hold the usage, so they are parsed as a whole."""
     reader = PROTOCOLS["openai"].decoder()
     end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
     events = [chunk("a"), chunk("b"), end, chunk("late", around={"usage": {"completion_tokens": 9}})]

@@ -45,7 +45,7 @@ def test_an_image_alone_is_an_answer(lab: Lab, protocol: str, stream: bool) -> N
 @BOTH
 @MAKERS
 def test_a_sound_alone_is_an_answer(lab: Lab, protocol: str, stream: bool) -> None:
-    """All bytes are read, in pieces from a stream. OpenAI sends a transcript, too."""
+    """A sound alone is an answer, read in pieces from a stream. OpenAI sends a transcript, too."""
     said = answer(lab, protocol, "speech", stream=stream)
     assert b"".join(base64.b64decode(each.data) for each in said.media) == SOUND
     assert {each.kind for each in said.media} == {Kind.AUDIO}
@@ -56,7 +56,7 @@ def test_a_sound_alone_is_an_answer(lab: Lab, protocol: str, stream: bool) -> No
 
 
 def test_what_is_made_shows_no_base64_when_it_is_printed(lab: Lab) -> None:
-    """Otherwise, logs and errors could contain the data."""
+    """The `repr` of media shows no base64, so that no log or error can contain it."""
     said = answer(lab, "openai", "image", stream=False)
     assert said.media[0].data not in repr(said)
 

@@ -101,7 +101,7 @@ def anthropic_stream(blocks: Sequence[dict[str, Any]]) -> list[Any]:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_claude_gets_every_block_of_its_thoughts_again_where_it_stood(stream: bool) -> None:
-    """There are several blocks, an encrypted one, and one whose text was omitted (`display: omitted`)."""
+    """Claude gets its thinking blocks back in place, also encrypted ones and those with omitted text."""
     whole = {"type": "message", "content": BLOCKS, "stop_reason": "tool_use"}
     answer = read_stream("anthropic", anthropic_stream(BLOCKS)) if stream else read_whole("anthropic", whole)
     assert answer.reasoning == "first"
@@ -110,7 +110,7 @@ def test_claude_gets_every_block_of_its_thoughts_again_where_it_stood(stream: bo
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_an_answer_of_thoughts_that_nobody_can_read_is_an_answer(stream: bool) -> None:
-    """The text is omitted, but its signature has been paid for and is needed in the next turn."""
+    """Thinking with omitted text is an answer, since its signature has been paid for."""
     blocks = [{"type": "thinking", "thinking": "", "signature": "S"}]
     whole = {"type": "message", "content": blocks, "stop_reason": "end_turn"}
     answer = read_stream("anthropic", anthropic_stream(blocks)) if stream else read_whole("anthropic", whole)
@@ -127,7 +127,7 @@ def test_thoughts_without_a_signature_are_not_shown_to_claude() -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_gemini_gets_the_signature_of_its_words_and_of_its_calls_again(stream: bool) -> None:
-    """In a stream, the last signature is in a part without text."""
+    """Gemini's signatures of text and calls are returned; in a stream, the last is in a part without text."""
     call = {"functionCall": {"id": "c1", "name": "look", "args": {}}, "thoughtSignature": "S2"}
     parts = [{"text": "Let me "}, {"text": "look."}, {"text": "", "thoughtSignature": "S1"}, call]
 
@@ -186,7 +186,7 @@ DETAILS = [
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_openrouter_gets_its_reasoning_details_again(stream: bool) -> None:
-    """In a stream, each detail is sent in pieces: first its text, then its signature."""
+    """OpenRouter's reasoning details are returned; in a stream, each is sent as text, then signature."""
     if stream:
         pieces = [
             {**DETAILS[0], "text": "first", "signature": None},

@@ -95,7 +95,7 @@ def test_every_part_of_openais_is_in_the_table_with_its_fields():
 
 
 def test_every_field_of_openais_tools_and_calls_is_read_or_in_the_table():
-    """Functions, custom tools, their calls and the tool choices are all covered."""
+    """The SDK's fields of functions, custom tools, their calls and the tool choices are all known."""
     assert fields(FunctionDefinition) == {"name", "description", "parameters", "strict"}
     assert fields(custom_tool.Custom) == {"name", "description", "format"}
     assert fields(chat.ChatCompletionFunctionToolParam) == {"type", "function"}
@@ -111,7 +111,7 @@ def test_every_field_of_openais_tools_and_calls_is_read_or_in_the_table():
 
 
 def test_every_effort_of_openais_has_a_word_at_anthropic_and_gemini():
-    """The levels range from `none` to the highest one in the SDK."""
+    """Every effort in OpenAI's SDK has a value for Anthropic and Gemini."""
     from openai.types.shared_params import ReasoningEffort
 
     words = {each for each in literals(ReasoningEffort) if each != "none"}
@@ -276,7 +276,7 @@ def sdk_names() -> list[tuple[str, set[str], Mapping[str, str]]]:
 def test_every_name_of_the_others_is_said_by_a_row_or_known_not_to_be_ours(
     protocol: str, named: set[str], known: Mapping[str, str]
 ):
-    """A field assigned to a row is not dropped by its own protocol."""
+    """A vendor's field is assigned to a row that its protocol does not drop, or known not to be ours."""
     assert named - set(known) == set()
     rows = {row for name, row in known.items() if name in named and not isinstance(row, Other)}
     assert rows <= set(PARAMETERS)

@@ -97,7 +97,7 @@ def test_the_openai_sdk_reads_responses_and_their_streams(lab: Lab, openai_clien
 def test_the_openai_sdk_meets_the_lab_s_faults_as_real_ones(
     openai_client: openai.OpenAI, scenario: str, error: type[Exception]
 ) -> None:
-    """Each fault raises the SDK's own exception for it."""
+    """The OpenAI SDK raises its own exception for each of the lab's faults."""
     with pytest.raises(error):
         openai_client.chat.completions.create(model=f"fault:{scenario}", messages=[{"role": "user", "content": "hi"}])
 
@@ -129,7 +129,7 @@ def test_the_anthropic_sdk_reads_answers_tool_calls_and_streams(
 
 
 def test_the_anthropic_sdk_meets_the_lab_s_faults_as_real_ones(anthropic_client: anthropic.Anthropic) -> None:
-    """Each fault raises the SDK's own exception for it, also an error event within a stream."""
+    """The Anthropic SDK raises its own exception for faults, also for an error event within a stream."""
     asked = {"role": "user", "content": "hi"}
     for scenario, error in (("http_529", anthropic.InternalServerError), ("http_429", anthropic.RateLimitError)):
         with pytest.raises(error):
@@ -158,7 +158,7 @@ def test_the_google_sdk_reads_answers_function_calls_and_streams(lab: Lab, gemin
 
 
 def test_the_google_sdk_meets_the_lab_s_faults_as_real_ones(gemini_client: genai.Client) -> None:
-    """An invalid key is a client error with status 400, an overload a server error."""
+    """The Google SDK raises a client error for an invalid key and a server error for an overload."""
     with pytest.raises(gemini_errors.ClientError) as refused:
         gemini_client.models.generate_content(model="fault:gemini_bad_key", contents="hi")
     assert refused.value.code == 400

@@ -191,7 +191,7 @@ def test_openai_gets_its_own_tools_choices_and_wishes_as_they_came() -> None:
 
 
 def test_the_own_fields_of_functions_go_along_too() -> None:
-    """Tools found by a search or called by a program are then offered as such."""
+    """A vendor's own fields of functions are passed on, for tools found by a search or called by a program."""
     added = {"defer_loading": True, "allowed_callers": ["code_execution_20260120"], "input_examples": [{}]}
     chat = said(tools=[SEARCH, {**ADD, **added}])
     body, prepared = sent(chat, "anthropic", ["tool_search", "code_execution"])
@@ -324,7 +324,7 @@ def test_blocks_of_claudes_own_tools_come_back_unchanged_whole_and_streamed() ->
 
 
 def test_claude_gets_the_blocks_back_and_others_a_short_text() -> None:
-    """The vendor needs its encrypted results back; other models read that a search was made."""
+    """Claude gets its own tools' blocks back, which it needs; other models read that a search was made."""
     turns = [
         {"role": "user", "content": "Where?"},
         {"role": "assistant", "content": CONTENT},
@@ -467,7 +467,7 @@ CONFIGURED = {
 
 
 def test_gemini_gets_googles_own_tools_as_they_came() -> None:
-    """Functions may be among them: Gemini decides whether a model takes both."""
+    """Gemini gets Google's own tools unchanged, also beside functions."""
     function = {"name": "add", "description": "", "parametersJsonSchema": {"type": "object", "properties": {}}}
     chat = generated(tools=[*GOOGLES, {"functionDeclarations": [function]}], toolConfig=CONFIGURED).chat
     body, prepared = sent(chat, "gemini")
@@ -662,7 +662,7 @@ ODD = st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.just(
 @pytest.mark.filterwarnings("ignore:.* is not a valid:UserWarning")
 @given(where=st.integers(0, 200), odd=ODD)
 def test_a_client_of_geminis_takes_whatever_is_in_them(where: int, odd: Any) -> None:
-    """One value anywhere in parts or sources is replaced by an odd one."""
+    """The SDK accepts an answer even if any one value in its parts or sources is odd."""
     said = copy.deepcopy({"parts": PARTS, **SOURCES})
     places: list[tuple[Any, Any]] = []
     waiting: list[Any] = [said["parts"], *(said[name] for name in SOURCES)]

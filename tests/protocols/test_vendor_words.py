@@ -200,7 +200,7 @@ def test_every_part_of_an_sdk_s_answer_is_known(place: str, said: set[str]) -> N
 
 @pytest.mark.parametrize(("protocol", "said"), sdk_finishes())
 def test_every_reason_to_stop_of_an_sdk_stands_in_our_table(protocol: str, said: set[str]) -> None:
-    """A new reason in an upgraded SDK fails here."""
+    """Every stop reason in an SDK's types is in our table."""
     # The SDK still has these types where they are read.
     assert len(said) > 4
     assert not unknown(said, FINISHES[protocol])
@@ -208,7 +208,7 @@ def test_every_reason_to_stop_of_an_sdk_stands_in_our_table(protocol: str, said:
 
 @pytest.mark.parametrize(("protocol", "said", "known"), sdk_counts())
 def test_every_count_of_an_sdk_stands_in_our_table(protocol: str, said: set[str], known: set[str]) -> None:
-    """A count is either read or listed with the reason why it is not."""
+    """Every count in an SDK's types is read, or listed with the reason why it is not."""
     assert said, protocol
     assert not unknown(said, known)
 
@@ -221,7 +221,7 @@ def test_a_word_that_is_new_would_be_noticed() -> None:
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
 def test_no_word_that_we_do_not_know_means_complete(protocol: str) -> None:
-    """Other spellings of a known reason, numbers and lists are unknown, too, with or without tool calls."""
+    """Only a known stop reason means complete; other spellings, numbers and lists are unknown."""
     tables = {
         "openai": openai_finish,
         "openai-responses": responses_finish,
