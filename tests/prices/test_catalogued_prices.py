@@ -23,7 +23,7 @@ def find(endpoint: str, model: str, tier: str = "") -> Price:
 
 
 def test_a_host_that_the_package_does_not_know_has_prices() -> None:
-    """The host's own model name is found in any case."""
+    """A price is found by the host's own name of the model, in any case."""
     price = find(DEEPINFRA, "meta-llama/Llama-3.3-70B-Instruct-Turbo")
     assert price.source.split()[0] in {"LiteLLM", "models.dev"}
     assert price.currency == "USD"
@@ -46,7 +46,7 @@ def test_the_price_of_one_host_is_none_elsewhere(endpoint: str) -> None:
 
 
 def test_a_contested_price_is_the_first_lists_unless_two_others_agree() -> None:
-    """The expected prices are those that docs/prices.md gives for these two models."""
+    """Two contested models have the prices that docs/prices.md explains."""
     magistral, large = find(MISTRAL, "magistral-medium-latest"), find(MISTRAL, "mistral-large-latest")
     assert (judge_price(magistral), judge_price(large)) == (FactVerdict.CONTESTED, FactVerdict.CONTESTED)
     assert [(each.source.split()[0], each.tiers[0].rates.input) for each in (magistral, *magistral.others)] == [

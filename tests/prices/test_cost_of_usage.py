@@ -63,7 +63,7 @@ def test_above_a_tier_all_tokens_cost_its_rate(count: int, dollars: str):
 
 @given(st.integers(0, 10**7), st.integers(0, 10**7), st.integers(0, 10**7))
 def test_a_cost_is_never_more_than_all_tokens_at_the_dearest_rate(reads: int, writes: int, cached: int):
-    """Whatever a provider counts, cached tokens are never priced beyond the total."""
+    """Whatever a provider counts, a cost is at most that of all tokens at the highest rate."""
     found = cost_of(Usage(reads, writes, cached_tokens=cached, cache_write_tokens=cached), CACHING)
     assert found is not None
     assert 0 <= found.nanos <= (reads * 6 + writes * 15) * 1000

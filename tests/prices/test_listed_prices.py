@@ -42,7 +42,7 @@ def rates_only_ours(info: ModelInfo) -> bool:
     ids=["plain", "cached", "long"],
 )
 def test_every_listed_model_costs_what_the_package_says(ours: Usage, theirs: dict[str, int]):
-    """All text models are compared to the package's own result, to the nano."""
+    """Every listed text model costs what the package itself computes, to the nano."""
     compared = 0
     for provider, info in listed_models():
         prices = info.get_prices(NOW)
@@ -69,7 +69,7 @@ def test_every_listed_model_costs_what_the_package_says(ours: Usage, theirs: dic
     ],
 )
 def test_a_model_is_found_by_the_address_of_its_host(endpoint: str, model: str, dollars: str):
-    """The endpoint may be a base URL or that of a call, the name with or without its date."""
+    """A listed price is found by a base URL or a call's URL, and by a name with or without its date."""
     price = listed_price(endpoint, model, NOW)
     assert price is not None
     found = cost_of(Usage(1000, 100), price)

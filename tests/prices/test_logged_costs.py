@@ -41,14 +41,14 @@ def entry(name: str, provider: str = "own", model: str = "m", usage: Usage = COU
 
 
 def test_a_request_costs_what_the_administrator_says(priced: None):
-    """600 tokens at 2, 400 cached at 0.5 and 100 at 8 yuan per million; the cache saved 400 times 1.5."""
+    """An administrator's price counts: 600 tokens at 2, 400 cached at 0.5 and 100 at 8 yuan per million."""
     write([entry("r")])
     row = RequestLog.objects.get(pk="r")
     assert (row.cost_nanos, row.saved_nanos, row.currency) == (2_200_000, 600_000, "CNY")
 
 
 def test_else_what_a_list_says_of_that_host(priced: None):
-    """GPT-4o at OpenAI's address: 2.5 for input, 1.25 for cached input, 10 for output."""
+    """Without an administrator's price, a list's counts: 2.5 for input, 1.25 for cached input, 10 for output."""
     write([entry("r", "listed", "gpt-4o")])
     row = RequestLog.objects.get(pk="r")
     assert (row.cost_nanos, row.currency) == (3_000_000, "USD")
@@ -92,7 +92,7 @@ def test_the_embedded_provider_costs_nothing(demo: None):
 
 
 def test_an_administrators_price_of_the_embedded_provider_counts(demo: None):
-    """A price on the embedded provider demonstrates budgets."""
+    """An administrator may price the embedded provider, for example to try budgets."""
     price = {"currency": "USD", "input": 1, "output": 1}
     Service.objects.filter(provider__name="echo", model="echo-text").update(price=price)
     snapshot.refresh()
@@ -157,7 +157,7 @@ def test_a_candidate_that_answers_the_second_time_has_both_calls(priced: None):
 
 
 def test_a_request_that_nobody_answered_was_paid_for_all_the_same(priced: None):
-    """The row has no cost, but attempts and sums do. Unpriced ones are counted once, under one name."""
+    """An unanswered request's row has no cost, but its attempts and the sums do. Unpriced ones are counted once."""
     write([failed_entry(silent("own", "m"), silent("nobody", "m"), silent("nobody", "n"), answered=False)])
     assert RequestLog.objects.get(pk="r").cost_nanos is None
     days = UsageSum.objects.filter(span=UsageSum.DAY)
@@ -169,7 +169,7 @@ def test_a_request_that_nobody_answered_was_paid_for_all_the_same(priced: None):
 
 
 def test_what_is_written_twice_is_counted_once(priced: None):
-    """Spooled entries may have been written already."""
+    """An entry written twice is counted once, since spooled entries may have been written already."""
     rows = rows_of([entry("a"), entry("b")])
     write_missing(rows)
     write_missing(rows)
@@ -194,7 +194,7 @@ def test_a_day_is_the_installations():
 
 
 def test_a_sum_that_is_full_takes_no_request_from_the_log(priced: None):
-    """The sum stops growing; a number too large for its column would fail the whole batch."""
+    """A full sum stops growing, since a number too large for its column would fail the whole batch."""
     write([entry("a")])
     UsageSum.objects.update(cost_nanos=2**63 - 1, saved_nanos=2**63 - 1)
     write([entry("b")])

@@ -12,7 +12,7 @@ GOOD = {"currency": "CNY", "input": 2, "output": 8, "cacheRead": 0.4}
 
 
 def test_amounts_per_million_tokens_become_rates():
-    """Rates are in millionths of the currency's unit."""
+    """Prices per million tokens become rates in millionths of the currency's unit."""
     rates = Rates(input=2_000_000, output=8_000_000, cache_read=400_000)
     assert price_of(GOOD) == Price("CNY", (Tier(0, rates),))
     assert check_price(GOOD) == ()
@@ -39,12 +39,12 @@ def test_what_is_wrong_is_named_with_its_place(data: Any, field: str, constraint
 
 
 def test_an_unknown_field_is_only_a_warning():
-    """The price is used without the field."""
+    """A price with an unknown field is used without that field."""
     (problem,) = check_price({**GOOD, "discount": 0.5})
     assert (problem.field, problem.severity) == ("price.discount", "warning")
     assert price_of({**GOOD, "discount": 0.5}) == price_of(GOOD)
 
 
 def test_no_price_is_no_problem():
-    """An empty object is no price."""
+    """An empty object is no price and no problem."""
     assert (check_price({}), price_of({})) == ((), None)

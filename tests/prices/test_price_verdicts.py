@@ -64,7 +64,7 @@ def test_the_first_list_counts_unless_only_others_are_confirmed(
 
 
 def test_tiers_are_compared_by_their_amounts_not_by_where_they_begin() -> None:
-    """Models.dev only has "over 200k" for a tier, and a list without a tier does not contradict one."""
+    """Tiers are compared by amounts, since models.dev only has "over 200k"; a missing tier contradicts nothing."""
     long = stated("a", (0, {"input": "2"}), (272_000, {"input": "4"}))
     same = stated("b", (0, {"input": "2"}), (200_000, {"input": "4"}))
     other = stated("c", (0, {"input": "2"}), (200_000, {"input": "5"}))
@@ -80,7 +80,7 @@ def test_amounts_in_two_currencies_never_agree() -> None:
 
 
 def test_no_list_is_no_price_and_the_administrators_is_never_contested() -> None:
-    """An administrator's price has no source."""
+    """Without a list there is no price. An administrator's price has no source and is never contested."""
     assert weigh_prices([]) is None
     assert judge_price(flat("", input="2")) is FactVerdict.ADMINISTRATOR
 
@@ -95,7 +95,7 @@ PRICES = st.builds(
 
 @given(st.lists(PRICES, min_size=1, max_size=4).flatmap(lambda each: st.tuples(st.just(each), st.permutations(each))))
 def test_the_verdict_does_not_depend_on_the_order_of_the_lists(pair: tuple[list[object], list[object]]) -> None:
-    """Only the choice among lists that confirm one another depends on their order."""
+    """The verdict on prices does not depend on the order of lists; only the choice among those that agree does."""
     found = [weigh_prices([Price("USD", tiers, "list") for tiers in tierses]) for tierses in pair]  # type: ignore[arg-type]
     assert found[0] is not None
     assert found[1] is not None
@@ -109,7 +109,7 @@ def litellm(name: str, host: str = "openai", **facts: object) -> dict[str, objec
 
 @given(st.decimals("0.001", "600", places=3), st.decimals("0.001", "600", places=3), st.decimals(0, 60, places=3))
 def test_a_price_per_token_is_the_price_of_a_million(reads: Decimal, writes: Decimal, cached: Decimal) -> None:
-    """LiteLLM has prices per token, models.dev per million, both as binary floating-point numbers."""
+    """LiteLLM's prices per token equal models.dev's per million, though both are binary floating-point numbers."""
     one = litellm(
         "m",
         input_cost_per_token=float(reads) / 1e6,
@@ -144,7 +144,7 @@ def test_what_can_be_no_price_is_none() -> None:
 
 
 def test_prices_are_kept_by_the_host_that_bills_in_dollars() -> None:
-    """Keys are the host's model names. Names with two prices are left out, as are addresses in China."""
+    """Prices are stored by the host's model names, without names that have two prices and addresses in China."""
     one, two = (Tier(0, Rates(1, 2)),), (Tier(0, Rates(3, 4)),)
     rows = [
         ("mistral", "mistral/Open-Bear", one),
@@ -162,7 +162,7 @@ def test_prices_are_kept_by_the_host_that_bills_in_dollars() -> None:
 
 
 def test_a_row_of_the_file_is_its_prices_again() -> None:
-    """Encoding and decoding keep tiers and sources without a price."""
+    """Encoding and decoding a row of prices keep its tiers and silent sources."""
     first = (Tier(0, Rates(2_500_000, 10_000_000, None, 1)), Tier(200_000, Rates(5_000_000)))
     second = (Tier(0, Rates(75_000, 300_000)),)
     rows = encode_prices([{"p": {"a": first}}, {"p": {"a": second, "b": second}}])

@@ -33,7 +33,7 @@ def test_a_longer_request_costs_its_tier(count: int, yuan: str):
     ],
 )
 def test_elsewhere_and_for_others_it_says_nothing(endpoint: str, model: str):
-    """The address abroad bills in dollars."""
+    """Prices in yuan apply neither to Bailian's address abroad, which bills in dollars, nor to other hosts."""
     assert yuan_price(endpoint, model, NOW) is None
 
 
