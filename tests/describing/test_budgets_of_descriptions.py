@@ -44,7 +44,7 @@ def ask(key: str) -> Any:
 
 
 def test_both_calls_are_counted(key: str) -> None:
-    """The tokens of describer and answer are added up. Later, with the description cached, only the answer's count."""
+    """Both the describer's and the answer's tokens count. With a cached description, only the answer's do."""
     limit(tokensPerDay=1_000_000)
     with describing_lab():
         row = logged(ask(key).headers["x-request-id"])

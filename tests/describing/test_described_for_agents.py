@@ -58,7 +58,7 @@ def test_a_message_gives_the_words_behind_the_block(text_agent: AgentProgram) ->
 
 
 def test_what_a_service_reads_is_not_described(vision_agent: AgentProgram) -> None:
-    """A service that reads images gets the file."""
+    """A file that the service reads is not described."""
     with describing_lab() as lab:
         ref = vision_agent.stored("dot.png", PNG)["ref"]
         assert vision_agent.get(f"/artifacts/{ref}", describe="true").json()["routing"] == "image_url"
@@ -67,7 +67,7 @@ def test_what_a_service_reads_is_not_described(vision_agent: AgentProgram) -> No
 
 
 def test_a_describer_that_fails_is_told_and_asked_again(text_agent: AgentProgram) -> None:
-    """The facts carry a warning, and the failure is not cached, since no conversation depends on it."""
+    """A failed description is a warning and not cached, since no conversation depends on it."""
     with describing_lab({"seer": ["http_422", f"say:{WORDS}"]}):
         ref = text_agent.stored("dot.png", PNG)["ref"]
         failed = text_agent.get(f"/artifacts/{ref}", describe="true").json()
@@ -78,7 +78,7 @@ def test_a_describer_that_fails_is_told_and_asked_again(text_agent: AgentProgram
 
 
 def test_without_a_route_for_it_nobody_can_be_asked(text_agent: AgentProgram) -> None:
-    """The answer carries the warning `no_describer`."""
+    """Without a route for it, nothing is described, and the answer has the warning `no_describer`."""
     ref = text_agent.stored("dot.png", PNG)["ref"]
     assert text_agent.get(f"/artifacts/{ref}", describe="true").json()["warnings"] == ["no_describer"]
 
@@ -95,7 +95,7 @@ def test_a_key_that_may_not_call_models_is_refused(caller: Callable[..., AgentPr
 
 
 def test_an_agent_that_may_not_use_the_route_gets_the_facts(text_agent: AgentProgram) -> None:
-    """The agent's limits name the routes that it may use, and `describe` is not among them."""
+    """An agent whose limits do not allow the route `describe` gets the facts."""
     row = Agent.objects.get(agent_id="text-agent")
     row.limits = {"models": ["task:planning"]}
     save_agent(SYSTEM, row)

@@ -69,7 +69,7 @@ def file_of(*models: str, policy: str = "") -> str:
 
 
 def test_an_import_that_chooses_a_describer_that_sees_nothing_is_refused(demo: None) -> None:
-    """The preview and the import name the same problem, and nothing is written."""
+    """Importing a describer that reads no files is refused; the preview names the same problem."""
     before = Revision.objects.count()
     text = file_of("echo-text", policy=POLICY)
     (problem,) = [each for each in preview_import([text]).imported.problems if each.severity == "error"]
@@ -82,7 +82,7 @@ def test_an_import_that_chooses_a_describer_that_sees_nothing_is_refused(demo: N
 
 
 def test_the_installations_policy_and_a_services_are_held_to_it_too(demo: None) -> None:
-    """The check also covers the installation's policy, a service's own and the administrators' API."""
+    """The check of describers also covers the installation's policy, a service's own and the administrators' API."""
     save_route_as(SYSTEM, None, RouteSpec(DESCRIBE_ROUTE, (BLIND,)))
     with pytest.raises(InvalidError):
         set_content_policy(SYSTEM, POLICY)
@@ -108,7 +108,7 @@ def blind_the_describer() -> None:
 def test_a_describer_that_sees_no_more_is_a_warning_and_stops_no_other_change(
     demo: None, admin: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The warning is shown on the route pages, in `check_config` and in `doctor`; both commands still succeed."""
+    """A describer that reads no more is a warning on pages, in `check_config` and in `doctor`, which still succeed."""
     blind_the_describer()
     save_route_as(SYSTEM, None, RouteSpec("other", (BLIND,)))
     for page in ("/routes/", "/routes/default/"):

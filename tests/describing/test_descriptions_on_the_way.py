@@ -56,7 +56,7 @@ def words_in(body: Any) -> str:
 
 
 def test_a_blind_candidate_gets_the_words_marked_and_fenced(key: str) -> None:
-    """The order is: facts, a line that names the describer, its text, the reference. A header says so, too."""
+    """A blind candidate gets facts, a line that names the describer, its text and the reference. The header says so."""
     with describing_lab() as lab:
         answer = ask(key)
         (asked,), (got,) = bodies_to(lab, "seer"), bodies_to(lab, "blind")
@@ -86,7 +86,7 @@ def test_every_protocol_describes_and_is_told(key: str, protocol: str, stream: b
 @pytest.mark.parametrize("scenario", FAULTS)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_describer_that_fails_fails_no_call(key: str, protocol: str, scenario: str, stream: bool) -> None:
-    """The candidate gets the facts and the reference, the header reports the failure, and the call is answered."""
+    """If the describer fails, the candidate gets the facts, the header reports it, and the call is answered."""
     # Waiting for retries in one combination is enough.
     retries = None if protocol == "openai" and not stream else 0
     with describing_lab({"seer": scenario}, seer=protocol, retries=retries) as lab:
@@ -114,7 +114,7 @@ def test_every_other_fault_of_a_describer_fails_no_call(
 
 
 def test_a_seeing_candidate_later_in_the_chain_still_gets_the_picture(key: str) -> None:
-    """The candidate that cannot see gets the description, the next one the image itself."""
+    """A candidate that cannot see gets the description, a later one that can gets the image."""
     with describing_lab({"blind": "http_529"}) as lab:
         answer = ask(key, model="task:both")
         described, native = bodies_to(lab, "seer")
@@ -218,7 +218,7 @@ def test_who_continues_after_a_failure_reads_the_same_beginning_whatever_healed_
 
 
 def test_a_failure_that_an_earlier_message_tells_holds_for_the_file_sent_again(key: str) -> None:
-    """Otherwise one message would say that there is no description, and the next would contain it."""
+    """A failure holds for a file sent again, or one message would contradict another."""
     turn = [{"role": "user", "content": [LOOK, image()]}]
     with describing_lab({"seer": ["http_500", f"say:{WORDS}"]}, retries=0):
         first = post(key, {"model": "task:blind", "language": "en", "messages": turn})
@@ -258,7 +258,7 @@ def test_several_files_are_described_and_equal_ones_once(key: str) -> None:
 
 @pytest.mark.parametrize("gone", ["absent", "disabled"])
 def test_without_its_route_the_rung_is_off(key: str, gone: str) -> None:
-    """The file is replaced by its facts, and the route `default` is not used instead."""
+    """Without its route, nothing is described, and the route `default` is not used instead."""
     with describing_lab() as lab:
         route = TaskRoute.objects.get(task_type="describe")
         if gone == "absent":
@@ -303,7 +303,7 @@ def test_the_describer_s_call_stands_in_the_log(key: str) -> None:
 
 
 def test_what_is_kept_holds_no_word_of_the_user(key: str) -> None:
-    """The question is stored only as a digest."""
+    """The stored description has the user's question only as a digest."""
     with describing_lab(policy=f"{POLICY}+question"):
         ask(key)
     (row,) = FileDescription.objects.all()

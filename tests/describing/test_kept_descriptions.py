@@ -38,7 +38,7 @@ def test_words_are_everybody_s() -> None:
 
 
 def test_a_failure_is_its_conversation_s() -> None:
-    """A failure is not shared with another conversation."""
+    """A failed description is not shared with another conversation."""
     assert keep_description(KEY, "mine", FAILURE) == FAILURE
     assert (find_description(KEY, "mine"), find_description(KEY, "yours")) == (FAILURE, None)
 
@@ -82,7 +82,7 @@ def age_failures() -> None:
 
 
 def test_after_a_while_conversations_that_begin_alike_ask_again() -> None:
-    """A failure is kept for its cooldown, which a second failure starts again."""
+    """A failed description is kept for its cooldown, which a second failure starts again."""
     for _ in range(2):
         keep_description(KEY, "mine", FAILURE)
         assert find_description(KEY, "mine") == FAILURE

@@ -24,7 +24,7 @@ def everybody(_: str) -> bool:
 
 
 def test_one_asks_and_both_hear() -> None:
-    """The second call waits for the first one's result; a call after that makes a request of its own."""
+    """A second concurrent call waits for the first one's result; a later call makes a request of its own."""
 
     async def run() -> tuple[list[str], list[str]]:
         flights, gate, asked = SingleFlight[str](), asyncio.Event(), list[str]()
