@@ -38,7 +38,7 @@ def write_route(script: Client, name: str) -> Any:
 def test_a_change_that_was_committed_is_answered_as_done(
     failing: str, script: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The failure is logged without a traceback. The next read uses the rows, and a repeated write changes nothing."""
+    """A failure after the commit is logged without a traceback; the next read uses the rows."""
 
     def fail(*_: Any) -> Any:
         raise OperationalError("database is locked")
@@ -64,7 +64,7 @@ def test_a_change_that_was_committed_is_answered_as_done(
 
 @pytest.mark.parametrize("act", ["role", "active", "link", "withdraw"])
 def test_a_user_who_is_gone_is_404_on_the_page(act: str, admin_account: User) -> None:
-    """This includes an invitation that another administrator withdraws at the same moment."""
+    """An action on a user or invitation that was just deleted is a 404."""
     gone = person("gone")
     client = browser_of(admin_account)
     form = {"role": "editor", "was": "viewer", "active": "0"}
@@ -74,7 +74,7 @@ def test_a_user_who_is_gone_is_404_on_the_page(act: str, admin_account: User) ->
 
 
 def test_a_user_who_goes_while_it_is_acted_upon_is_not_found(admin_account: User) -> None:
-    """Each action reads the user again in its transaction and writes no audit event about a deleted one."""
+    """Each action reads the user again in its transaction and raises NotFoundError if it was deleted."""
     user, _token = people.invite(ADA, "ines", "viewer")
     User.objects.filter(pk=user.pk).delete()
     acts = (
@@ -90,7 +90,7 @@ def test_a_user_who_goes_while_it_is_acted_upon_is_not_found(admin_account: User
 
 
 def test_a_new_link_does_not_take_away_a_password_chosen_meanwhile(admin_account: User) -> None:
-    """The stale user object is from before the invitation was accepted; the chosen password is kept."""
+    """A new link for a user who has accepted the invitation meanwhile keeps the chosen password."""
     stale, _token = people.invite(ADA, "ines", "viewer")
     people.choose_password(ADA, User.objects.get(pk=stale.pk), "violet umbrella quarterly sonnet")
     people.new_link(ADA, stale)

@@ -39,7 +39,7 @@ def problems(*heads: AuditHead) -> tuple[str, ...]:
 
 
 def test_lines_are_numbered_without_gap_and_the_chain_is_whole(five: None) -> None:
-    """Each entry names the hash of the previous one, also after a rolled-back transaction."""
+    """Numbers have no gap and each entry has the previous one's hash, also after a rolled-back transaction."""
     with transaction.atomic():
         write_event(ADA, AuditedAction("key.revoke"))
         transaction.set_rollback(True)
@@ -59,20 +59,20 @@ def test_lines_are_numbered_without_gap_and_the_chain_is_whole(five: None) -> No
     ],
 )
 def test_the_database_refuses_to_change_a_line(five: None, statement: str) -> None:
-    """UPDATE, DELETE and a replacing INSERT fail in the database itself."""
+    """The database itself rejects UPDATE, DELETE and a replacing INSERT of audit entries."""
     with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(statement.replace("INSERT INTO", "INSERT OR REPLACE INTO" * (connection.vendor == "sqlite")))
     assert problems() == ()
 
 
 def test_a_changed_line_is_found(five: None) -> None:
-    """The message names its number and says that the content does not match the hash."""
+    """A changed entry is reported by its number."""
     past_the_guard(f"UPDATE {TABLE} SET actor = 'eve' WHERE number = 3")
     assert problems() == ("Number 3 was changed: what it says does not fit its hash.",)
 
 
 def test_a_changed_line_with_a_new_hash_is_found(five: None) -> None:
-    """The next entry no longer follows it."""
+    """A changed entry with a recomputed hash is detected, since the next entry does not follow it."""
     row = AuditEvent.objects.get(number=3)
     entry = AuditEntry(3, "2026-01-01T00:00:00.000000+00:00", "person", "eve", "", "", "key.issue", "", "")
     made = digest_entry(entry)
@@ -81,7 +81,7 @@ def test_a_changed_line_with_a_new_hash_is_found(five: None) -> None:
 
 
 def test_a_missing_line_is_found(five: None) -> None:
-    """One missing entry or several in a row are named by number."""
+    """Missing entries are named by number."""
     past_the_guard(f"DELETE FROM {TABLE} WHERE number = 2")
     assert problems() == ("Number 2 is missing.",)
     past_the_guard(f"DELETE FROM {TABLE} WHERE number = 3")
@@ -89,7 +89,7 @@ def test_a_missing_line_is_found(five: None) -> None:
 
 
 def test_two_lines_that_changed_places_are_found(five: None) -> None:
-    """Each is named with the number it was written as."""
+    """Swapped entries are each named with the number they were written as."""
     past_the_guard(
         f"UPDATE {TABLE} SET number = -1 WHERE number = 2; UPDATE {TABLE} SET number = 2 WHERE number = 4;"
         f"UPDATE {TABLE} SET number = 4 WHERE number = -1"
@@ -100,7 +100,7 @@ def test_two_lines_that_changed_places_are_found(five: None) -> None:
 
 
 def test_what_two_lines_say_was_exchanged_and_is_found(five: None) -> None:
-    """The check also finds it when only the contents were swapped and numbers and hashes stayed."""
+    """Swapped contents are detected although numbers and hashes stayed in place."""
     lines = [
         AuditEntry(number, "2026-01-01", "person", "ada", "", "", "key.issue", "agent", name)
         for number, name in enumerate(("one", "two"), start=1)
@@ -122,10 +122,7 @@ def as_fields(entry: AuditEntry) -> dict[str, object]:
 
 
 def test_a_cut_end_is_found_by_a_head_that_was_noted(five: None) -> None:
-    """The command notes the head of an intact log in the data directory.
-
-    A head kept elsewhere is passed with --head.
-    """
+    """Entries missing at the end are detected by a noted head, or by one kept elsewhere and passed with --head."""
     out = StringIO()
     call_command("audit_verify", stdout=out)
     noted = out.getvalue().split()[-1]
@@ -143,7 +140,7 @@ def test_a_cut_end_is_found_by_a_head_that_was_noted(five: None) -> None:
 
 
 def test_a_chain_that_was_written_anew_is_found_by_a_head(five: None) -> None:
-    """Even with every hash recomputed, the newest hash differs from the one noted before."""
+    """A fully recomputed chain is detected, because its newest hash differs from the noted one."""
     assert "was rewritten" in problems(AuditHead(5, "f" * 64))[0]
 
 

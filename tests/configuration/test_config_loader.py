@@ -208,7 +208,7 @@ def test_each_rule_of_a_provider_has_its_path_and_constraint(
 
 @pytest.mark.parametrize("severity", ["warning"])
 def test_repeats_equal_names_and_placeholders_stop_nothing(severity: str) -> None:
-    """They are warnings, and the file is imported."""
+    """Duplicate fallbacks, similar names and placeholder keys are warnings, and the file is imported."""
     value = example()
     value["providers"] += [{**value["providers"][0], "providerName": "OpenAI", "apiKey": "xxx"}]
     value["providers"] += [{**value["providers"][0], "providerName": "深度", "apiKey": "NOT_NEEDED"}]
@@ -237,7 +237,7 @@ def test_repeats_equal_names_and_placeholders_stop_nothing(severity: str) -> Non
     ],
 )
 def test_what_is_no_json_in_utf_8_is_told_by_place_or_encoding(data: bytes, words_in_it: str) -> None:
-    """There is one problem, which names the line and column, the encoding, or the depth."""
+    """A file that is not UTF-8 JSON is one problem, which names the line and column, the encoding, or the depth."""
     with pytest.raises(InvalidConfigurationError, match=words_in_it) as caught:
         ConfigLoader.parse(data)
     assert len(caught.value.problems) == 1
@@ -259,7 +259,7 @@ def test_a_field_written_twice_is_a_problem_with_its_path() -> None:
 
 
 def test_a_providers_key_is_in_no_repr() -> None:
-    """A representation may end up in a log."""
+    """The representation of a provider does not contain its key, since it may end up in a log."""
     value = example()
     value["providers"][0]["apiKey"] = "sk-very-secret-indeed"
     assert "very-secret" not in repr(parsed(value))
@@ -302,7 +302,7 @@ def test_an_option_or_a_time_that_has_no_effect_is_a_warning_and_a_wrong_one_an_
 
 @pytest.mark.parametrize("name", ["", "  "])
 def test_a_task_type_without_a_name_is_told_when_the_file_is_read(name: str) -> None:
-    """No request can name such a task type. Any other name is allowed."""
+    """A task type without a name is an error, since no request can name it."""
     value = example()
     value["routing"][name] = {"provider": "openai"}
     (problem,) = ConfigLoader.validate(value)

@@ -79,7 +79,7 @@ def test_no_key_is_in_a_difference(routing: Any) -> None:
     ],
 )
 def test_a_changed_field_is_one_sentence(fields: dict[str, Any], words: str) -> None:
-    """The sentence says what changed, where, from which value and to which."""
+    """The sentence of a change says what changed, where, from which value and to which."""
     assert [sentence(change) for change in diff(example(), changed(**fields))] == [words]
 
 
@@ -119,7 +119,7 @@ def test_two_texts_stand_side_by_side_with_their_line_numbers() -> None:
 
 
 def test_a_change_is_a_value_that_pages_can_say_in_their_own_words() -> None:
-    """Kind, name, field path, before and after are available as data."""
+    """A change has kind, name, field path, before and after as data, so that pages can word it themselves."""
     assert diff(example(), changed(retries=1)) == (
         Change(action=ChangeKind.ADDED, kind="route", name="planning", field="retries", before=None, after=1),
     )

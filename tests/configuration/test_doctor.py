@@ -38,7 +38,7 @@ def problems() -> dict[str, list[str]]:
 
 
 def test_a_whole_installation_has_no_problem(capsys: pytest.CaptureFixture[str]) -> None:
-    """The command exits with 0. A low limit of open files is only a warning."""
+    """An intact installation passes all checks; a low limit of open files is only a warning."""
     store_bytes(SYSTEM, b"whole", filename="a.bin")
     assert problems() == {}
     call_command("doctor")
@@ -53,7 +53,7 @@ def test_a_whole_installation_has_no_problem(capsys: pytest.CaptureFixture[str])
 def test_a_retired_model_is_named_with_its_day_and_successor(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """This includes LLM_MODEL, whose default is `gpt-4`. The command does not fail because of a retired model."""
+    """Retired models are named with date and successor, including LLM_MODEL's default `gpt-4`, without failing."""
     with ledger.change(SYSTEM, AuditedAction("test")):
         Provider.objects.filter(name="anthropic").update(default_model="claude-3-7-sonnet-20250219")
     monkeypatch.setenv("LLM_API_KEY", "sk-test")
@@ -67,7 +67,7 @@ def test_a_retired_model_is_named_with_its_day_and_successor(
 
 
 def test_a_contested_price_is_named_until_the_administrator_has_one(capsys: pytest.CaptureFixture[str]) -> None:
-    """Contradicting price lists are a warning until the administrator sets a price."""
+    """Price lists that contradict each other are a warning until the administrator sets a price."""
     address, model = "https://api.mistral.ai/v1", "magistral-medium-latest"
     with ledger.change(SYSTEM, AuditedAction("service.add", "service", "paid")):
         provider = Provider.objects.create(name="paid", endpoint=address, default_model=model, key_source="none")
@@ -81,7 +81,7 @@ def test_a_contested_price_is_named_until_the_administrator_has_one(capsys: pyte
 
 
 def test_missing_and_damaged_bytes_are_named_by_their_artifact() -> None:
-    """Every stored file is read again."""
+    """Missing and damaged files are found by reading every stored file."""
     missing = store_bytes(SYSTEM, b"will be missing", filename="a.bin")
     damaged = store_bytes(SYSTEM, b"will be damaged", filename="b.bin")
     byte_store().delete(missing.sha256)
@@ -92,13 +92,13 @@ def test_missing_and_damaged_bytes_are_named_by_their_artifact() -> None:
 
 
 def test_rows_that_were_written_past_the_ledger_are_found() -> None:
-    """The rows must be equal to the newest revision."""
+    """Rows that differ from the newest revision are reported."""
     TaskRoute.objects.filter(task_type="planning").update(temperature=1.5)
     assert list(problems()) == ["configuration"]
 
 
 def test_a_revision_that_was_changed_afterwards_is_found() -> None:
-    """Its digest no longer matches."""
+    """A changed revision no longer matches its digest."""
     revision = Revision.objects.latest("number")
     revision.snapshot["providers"] = []
     Revision.objects.filter(pk=revision.pk).update(snapshot=revision.snapshot)
@@ -106,7 +106,7 @@ def test_a_revision_that_was_changed_afterwards_is_found() -> None:
 
 
 def test_a_provider_key_that_cannot_be_opened_is_found_and_not_told(settings: Any) -> None:
-    """A key that cannot be decrypted, because the encryption keys were lost, is reported without its text."""
+    """A stored key that cannot be decrypted is reported without its text."""
     with ledger.change(SYSTEM, AuditedAction("test")):
         provider = Provider.objects.get(name="openai")
         provider.key_source = "stored"

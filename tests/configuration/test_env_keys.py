@@ -112,7 +112,7 @@ def test_an_override_belongs_to_exactly_one_provider(names: dict[str, None]) -> 
 
 
 def test_env_name_tells_apart_what_the_names_do_not() -> None:
-    """`envName` is NAME or the whole variable."""
+    """`envName` of a provider replaces NAME or the whole variable."""
     names = {"a.b": None, "a-b": "A_B_TWO", "深度": "LLM_PROVIDER_DEEPSEEK_API_KEY", "a b": None}
     found = overrides(names)
     assert found.variables == {"a-b": "LLM_PROVIDER_A_B_TWO_API_KEY", "深度": "LLM_PROVIDER_DEEPSEEK_API_KEY"}
@@ -122,7 +122,7 @@ def test_env_name_tells_apart_what_the_names_do_not() -> None:
 
 @pytest.mark.requirement("MMR-E1")
 def test_an_override_wins_over_the_variable_a_provider_names() -> None:
-    """The override wins; if it is unset or empty, the named variable is read."""
+    """The override wins over the variable that a provider names; if it is unset or empty, that variable is read."""
     key = KeySpec(KeyKind.ENV, "LLM_PROVIDER_SHARED_API_KEY")
     provider = ProviderSpec("p", "https://x.example/v1", "m", key=key)
     shared, own = {"LLM_PROVIDER_SHARED_API_KEY": "shared"}, {"LLM_PROVIDER_P_API_KEY": "own"}
@@ -132,7 +132,7 @@ def test_an_override_wins_over_the_variable_a_provider_names() -> None:
 
 
 def test_processes_that_start_at_once_agree_on_a_secret(tmp_path: Path) -> None:
-    """Each process generates a secret; the first one stored is used, and no other file remains."""
+    """If several processes generate a secret at once, all use the one stored first, and no other file remains."""
     path, start = tmp_path / "secret_key", threading.Barrier(8)
 
     def begin(number: int) -> str:

@@ -67,7 +67,7 @@ def form_fields(kind: type) -> set[str]:
 @pytest.mark.parametrize("kind", ELSEWHERE)
 @pytest.mark.django_db
 def test_every_field_is_in_its_form_or_left_out_for_a_reason(kind: type) -> None:
-    """A field that is missing in its form could not be set by any administrator."""
+    """Every field is in its form or has a reason why not."""
     there, other = form_fields(kind), ELSEWHERE[kind]
     missing = [each.name for each in fields(kind) if each.name not in there and each.name not in other]
     assert missing == []
@@ -95,7 +95,7 @@ def keys_in(entry: Mapping[str, Any]) -> Iterator[str]:
 
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in ELSEWHERE for name in TABLE[kind]])
 def test_every_field_of_a_file_is_in_its_document(kind: type, name: str) -> None:
-    """The administrators' API refers to docs/configuration.md as its schema."""
+    """Every key of an entry is described in docs/configuration.md, to which the administrators' API refers."""
     keys = {key for entry in entries_of(kind, name) for key in keys_in(entry) if not key.startswith("x-")}
     assert keys
     assert [key for key in sorted(keys) if not re.search(rf"\b{key}\b", DOCUMENT)] == []

@@ -52,7 +52,7 @@ def in_files(configuration: Configuration) -> Configuration:
 
 
 def test_every_field_of_every_spec_has_a_row() -> None:
-    """The tests of this module take their values from these rows."""
+    """Each field of a spec has a row, from which the tests of this module take their values."""
     missing = [
         f"{kind.__name__}.{each.name}" for kind in SPECS for each in fields(kind) if each.name not in TABLE[kind]
     ]
@@ -72,7 +72,7 @@ def test_a_full_export_makes_the_same_configuration_in_an_empty_installation(mad
 
 @given(configurations())
 def test_a_configuration_imported_onto_itself_changes_nothing(made: Configuration) -> None:
-    """This holds with and without pruning, and stored keys stay stored."""
+    """Importing a configuration's own export changes nothing, with or without pruning; stored keys stay stored."""
     for prune in (False, True):
         outcome = import_files(made, texts(made), prune=prune)
         assert outcome.accepted, outcome.problems
@@ -83,7 +83,7 @@ def test_a_configuration_imported_onto_itself_changes_nothing(made: Configuratio
 
 @given(configurations())
 def test_an_entry_that_was_read_and_written_back_changes_nothing(made: Configuration) -> None:
-    """The same holds for a GET followed by a PUT of each provider, service and route."""
+    """A GET followed by a PUT of a provider, service or route changes nothing."""
     entries = [
         *((EntryKind.PROVIDER, each.name) for each in made.providers),
         *((EntryKind.SERVICE, each.id) for each in made.services),
@@ -178,7 +178,7 @@ def _sampled(*ways: str) -> list[tuple[type, str]]:
 
 @pytest.mark.parametrize(("kind", "name"), _sampled(SEED), ids=lambda each: getattr(each, "__name__", each))
 def test_the_seed_export_says_a_field_in_its_files_or_on_stderr(kind: type, name: str) -> None:
-    """No field is left out silently."""
+    """The seed export contains each field or reports it as left out."""
     before = [export(BASE, each, Mode.SEED) for each in FileFormat]
     for made in with_sample(kind, name):
         assert made == BASE or [export(made, each, Mode.SEED) for each in FileFormat] != before
@@ -190,9 +190,9 @@ EVERY = pytest.mark.parametrize(("kind", "name"), _sampled(), ids=lambda each: g
 @EVERY
 @pytest.mark.django_db
 def test_each_way_keeps_every_field(kind: type, name: str) -> None:
-    """Each field is checked with one value, so that a field forgotten in rows, revisions or files fails by name.
+    """Rows, undo, revisions and files each keep every field.
 
-    Undo writes the value of a revision over rows that differ from it.
+    A forgotten field fails by name. Undo writes the value of a revision over rows that differ from it.
     """
     for made in with_sample(kind, name):
         rows.write(made)
@@ -209,5 +209,5 @@ def test_each_way_keeps_every_field(kind: type, name: str) -> None:
 
 @EVERY
 def test_the_difference_sees_every_field(kind: type, name: str) -> None:
-    """A change without a difference would create no revision."""
+    """The difference contains every field, since a change without a difference would create no revision."""
     assert all(diff(BASE, made) for made in with_sample(kind, name) if made != BASE)

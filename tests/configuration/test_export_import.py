@@ -41,7 +41,7 @@ def example(name: str) -> Any:
 
 @pytest.mark.requirement("MMR-P1", "MCR-5.2")
 def test_the_seeds_files_export_as_they_came() -> None:
-    """Order, unescaped Chinese, indentation and final newline are kept; a placeholder key becomes its `${…}`."""
+    """The seeds' files export unchanged: order, Chinese, indentation; a placeholder key becomes its `${…}`."""
     routing = (EXAMPLES / "llm-routing.json").read_text(encoding="utf-8")
     services = (EXAMPLES / "llmservices.json").read_text(encoding="utf-8")
     outcome = import_files(EMPTY, [services, routing])
@@ -55,7 +55,7 @@ def test_the_seeds_files_export_as_they_came() -> None:
 
 @pytest.mark.requirement("MCR-5.5")
 def test_the_template_that_the_demo_loads_has_examples_of_capabilities() -> None:
-    """It is valid without warnings, exports byte for byte, and shows text, vision, audio and file."""
+    """The demo's template is valid without warnings, exports byte for byte, and shows text, vision, audio and file."""
     files = [(DEMO / f"{name}.json").read_text(encoding="utf-8") for name in FileFormat]
     outcome = import_files(EMPTY, files)
     assert outcome.problems == ()
@@ -200,7 +200,7 @@ def test_services_meet_the_routing_files_provider_with_the_same_base_and_key() -
 
 
 def test_each_distinct_base_url_and_key_is_one_provider_with_a_stable_name() -> None:
-    """The name is the host's, with words of the path if it is taken; the order of a second import does not matter."""
+    """A provider made for a service is named after its host, stably and whatever the order of the file."""
     entry = example("llmservices.json")["services"][0]
     places = [("https://a.cn/v1", "sk-one-1"), ("https://a.cn/v1", "sk-two-2"), ("https://a.cn/v2/", "sk-one-1")]
     services = [entry | {"id": f"s{i}", "baseURL": url, "apiKey": key} for i, (url, key) in enumerate(places * 2)]
@@ -245,7 +245,7 @@ def test_merging_keeps_what_the_file_does_not_mention_and_pruning_removes_it() -
 def test_a_fallback_is_a_whole_provider_name_first_then_provider_and_model(
     entry: str, provider: str, model: str | None
 ) -> None:
-    """A full provider name wins; otherwise the entry is split at its first `/`. It is exported unchanged."""
+    """A fallback entry that is a full provider name wins; otherwise it is split at its first `/`."""
     base = example("llm-routing.json")["providers"][0]
     value = {
         "providers": [base | {"providerName": name} for name in ("siliconflow", "a/b", "a")],
@@ -283,7 +283,7 @@ def test_removing_a_service_that_an_agent_uses_is_refused(name: str) -> None:
 
 
 def test_the_seed_export_has_an_entry_per_provider_and_model_and_lists_what_it_cannot_say() -> None:
-    """Endpoints are full call URLs, fallbacks are provider names, and everything else is reported as left out."""
+    """The seed export has full call URLs and provider names as fallbacks, and reports everything else as left out."""
     value = example("llm-routing.json")
     value["providers"][0]["endpoint"] = "https://api.openai.com/v1"
     value["providers"].append(example("llm-routing.json")["providers"][0] | {"providerName": "e", "protocol": "echo"})
@@ -301,7 +301,7 @@ def test_the_seed_export_has_an_entry_per_provider_and_model_and_lists_what_it_c
 
 
 def test_the_gateway_export_points_every_task_and_service_at_us() -> None:
-    """Task types and service ids stay the same; the endpoint is the gateway's URL."""
+    """The gateway export keeps task types and service ids and points all endpoints at the gateway."""
     configuration = imported(example("llm-routing.json"), example("llmservices.json")).configuration
     routing, services = (json.loads(text) for text in texts(configuration, Mode.GATEWAY))
     assert [item["endpoint"] for item in routing["providers"]] == ["http://127.0.0.1:8000/v1/chat/completions"]
@@ -324,7 +324,7 @@ def test_a_stored_key_is_not_missed_in_the_environment() -> None:
 
 
 def test_an_origin_that_may_not_be_called_is_a_warning() -> None:
-    """The restriction is reported, but the import is accepted."""
+    """An endpoint that the deployment may not call is a warning, and the import is accepted."""
     around = KeyContext(refusal=lambda endpoint: "it may not be called" if "anthropic" in endpoint else None)
     outcome = import_values(EMPTY, [example("llm-routing.json")], around=around)
     assert outcome.accepted
@@ -349,7 +349,7 @@ def test_prints_that_depend_on_the_origin_find_their_keys_again() -> None:
 
 @pytest.mark.parametrize("mode", [Mode.SEED, Mode.GATEWAY])
 def test_a_switched_off_default_route_still_stands_in_exports_for_others(mode: Mode) -> None:
-    """Requests fall back to `default` even if it is disabled, and a file without it is invalid."""
+    """The seed and gateway exports contain a disabled `default` route, since a file without it is invalid."""
     value = example("llm-routing.json")
     value["routing"]["default"]["enabled"] = False
     routing, _ = texts(imported(value).configuration, mode)

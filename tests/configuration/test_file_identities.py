@@ -43,7 +43,7 @@ def both_ways(configuration: Configuration) -> list[Configuration]:
 
 @pytest.mark.parametrize("mode", [Mode.FULL, Mode.SEED])
 def test_no_export_pairs_a_key_with_the_address_of_another_provider(mode: Mode) -> None:
-    """In older revisions a service that was moved to another provider kept the base URL of the first."""
+    """No export pairs a provider's key with the base URL that a moved service kept from its old provider."""
     moved = ServiceSpec("s", "S", "new", "m", base_url="https://old.example/v1")
     made = Configuration(providers=(OLD, NEW), services=(moved,))
     entry = json.loads(export(made, FileFormat.SERVICES, mode).text)["services"][0]
@@ -52,7 +52,7 @@ def test_no_export_pairs_a_key_with_the_address_of_another_provider(mode: Mode) 
 
 
 def test_twins_at_one_address_keep_their_own_services() -> None:
-    """Two providers share base URL and variable; in the second case a service file introduced one of them."""
+    """Services of two providers with the same base URL and variable stay with their own provider."""
     services = tuple(ServiceSpec(f"s-{each.name}", "S", each.name, "m") for each in TWINS)
     for made in (
         Configuration(providers=TWINS, services=services),
@@ -103,7 +103,7 @@ def test_a_provider_that_nothing_uses_survives_the_removal_of_what_files_do_not_
 
 
 def test_a_changed_endpoint_is_the_same_provider_with_its_services() -> None:
-    """The new address replaces a base URL that the file wrote in its own notation."""
+    """A changed endpoint also replaces a base URL that the file wrote in its own notation."""
     values = [{"services": [SERVICE | {"baseURL": "https://api.example.com/v1/chat/completions"}]}]
     brought = import_values(EMPTY, values).configuration
     assert brought.services[0].base_url == "https://api.example.com/v1/chat/completions"
@@ -114,7 +114,7 @@ def test_a_changed_endpoint_is_the_same_provider_with_its_services() -> None:
 
 
 def test_the_provider_that_an_entry_names_wins_over_its_address() -> None:
-    """The ignored address is a warning, but an error if the entry has a key, which belongs to another host."""
+    """A service's `providerName` wins over its base URL: a warning, or an error if the entry also has a key."""
     made = Configuration(providers=(OLD, NEW))
     entry = SERVICE | {"providerName": "new", "baseURL": OLD.endpoint}
     outcome = import_values(made, [{"services": [entry]}])
@@ -128,7 +128,7 @@ def test_the_provider_that_an_entry_names_wins_over_its_address() -> None:
 
 
 def test_an_entry_that_names_a_new_provider_makes_it() -> None:
-    """The new provider gets that name, whatever its host."""
+    """A service that names an unknown provider creates one with that name, whatever its host."""
     outcome = import_values(EMPTY, [{"services": [SERVICE | {"providerName": "ours"}]}])
     assert [each.name for each in outcome.configuration.providers] == ["ours"]
 
@@ -142,7 +142,7 @@ def test_a_configuration_without_a_route_is_imported() -> None:
 
 
 def test_the_seed_export_gives_out_no_key_that_is_disabled() -> None:
-    """The first enabled key is exported; a provider without one is left out with its services, and this is reported."""
+    """The seed export uses the first enabled key; without one the provider and its services are left out."""
     further = KeySpec(KeyKind.ENV, "LLM_PROVIDER_OLD_API_KEY_2", name="b")
     off = replace(OLD.key, enabled=False)
     routes = (RouteSpec("default", (CandidateSpec("old"), CandidateSpec("new"))),)

@@ -63,7 +63,7 @@ def test_an_export_holds_a_variable_for_each_key_and_the_second_equals_the_first
 
 
 def test_a_file_that_says_nothing_of_further_keys_keeps_them_and_one_that_lists_none_removes_them():
-    """A file of another program knows only one key, so the others are kept; pruning removes them."""
+    """A file without `keys` keeps the additional keys unless it prunes; an empty list removes them."""
     full = import_files(EMPTY, [file_of(keyName="main", keys=FURTHER)]).configuration
     merged = import_files(full, [file_of()]).configuration.providers[0]
     assert (merged.key.name, [key.name for key in merged.more_keys]) == ("main", ["second", "3", "fourth"])
@@ -72,14 +72,14 @@ def test_a_file_that_says_nothing_of_further_keys_keeps_them_and_one_that_lists_
 
 
 def test_further_keys_do_not_follow_to_another_origin():
-    """Like the first key, they are not sent to an address that another user may have set."""
+    """Additional keys are removed when an import changes the origin, since another user may have set the address."""
     full = import_files(EMPTY, [file_of(keys=FURTHER)]).configuration
     moved = import_files(full, [file_of(endpoint="https://elsewhere.example/v1")]).configuration
     assert moved.providers[0].more_keys == ()
 
 
 def test_the_seed_export_writes_the_first_key_and_says_what_it_cannot():
-    """Other programs know only one key (decision 20)."""
+    """The seed export contains only the first key and reports the others (decision 20)."""
     full = import_files(EMPTY, [file_of(keys=FURTHER)]).configuration
     found = export(full, FileFormat.ROUTING, Mode.SEED)
     assert '"keys"' not in found.text
@@ -101,7 +101,7 @@ def test_the_seed_export_writes_the_first_key_and_says_what_it_cannot():
     ],
 )
 def test_every_problem_of_a_further_key_has_its_path(keys, field, constraint):
-    """An import with such a problem is rejected."""
+    """An invalid additional key rejects the import with its path."""
     found = import_files(EMPTY, [file_of(keys=keys)])
     assert not found.accepted
     assert (field, constraint) in {(each.field, each.constraint) for each in found.problems}
@@ -130,7 +130,7 @@ def test_rows_hold_what_the_value_says_and_undo_needs_no_plaintext():
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_the_keys_that_take_turns_are_those_that_can_be_used(monkeypatch):
-    """Disabled, missing and duplicate keys are not in the pool. A single remaining key is used without a pool."""
+    """Disabled, missing and duplicate keys are not in the pool; a single remaining key is used without a pool."""
     monkeypatch.setenv("LLM_PROVIDER_OPENAI_API_KEY_9", SECRETS[0])
     keys = [*FURTHER, {"name": "same", "apiKey": "${LLM_PROVIDER_OPENAI_API_KEY_9}"}]
     import_configuration(ADA, [file_of(keys=keys)])

@@ -64,7 +64,7 @@ def file_with(name: str, **more: str) -> Any:
 
 
 def test_a_token_that_changes_the_address_does_not_take_the_key_along() -> None:
-    """With `providers:write` alone the key is withheld with a reason, and used again at the old address."""
+    """A token that changes the endpoint cannot redirect the key: it is withheld until the old address is back."""
     body = {"endpoint": HOSTILE, "defaultModel": "gpt-4o"}
     assert by_token("PUT", "/providers/keyed", body, "providers:write").status_code == 200
     assert value_of("keyed") is None
@@ -88,7 +88,7 @@ def test_a_token_that_changes_the_address_does_not_take_the_key_along() -> None:
     ],
 )
 def test_an_imported_provider_at_another_host_gets_nobody_elses_key(name: str, more: dict[str, str]) -> None:
-    """This holds for an agent's key and for a token, with an edited address, a name, `envName` or a reference."""
+    """No imported provider at another host gets the key, whether by address, name, `envName` or reference."""
     assert by_agent(file_with(name, **more)).status_code == 200
     assert value_of(name) is None
     answer = by_token("POST", "/config/import", file_with(name, **more, displayName="again"), "config:write")
@@ -97,7 +97,7 @@ def test_an_imported_provider_at_another_host_gets_nobody_elses_key(name: str, m
 
 
 def test_the_name_of_a_deleted_provider_does_not_bring_its_key_to_another_host() -> None:
-    """The variable stays bound to its origin after the provider is deleted."""
+    """A variable stays bound to its origin after its provider is deleted."""
     delete_provider(ADA, Provider.objects.get(name="keyed"))
     by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     assert value_of("keyed") is None
@@ -114,7 +114,7 @@ def test_a_further_key_is_bound_like_the_first(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_an_administrators_edit_waits_for_the_button_too() -> None:
-    """Saving the form does not allow the new origin, since the form may contain another user's text."""
+    """Saving the form does not allow a new origin, since the form may contain another user's text."""
     row = Provider.objects.get(name="keyed")
     row.endpoint = HOSTILE
     save_provider(ADA, row)
@@ -130,7 +130,7 @@ def allow(client: Client, **more: str) -> Any:
 
 
 def test_one_button_allows_the_new_address_and_the_audit_says_so(admin_account: User) -> None:
-    """Undo and redo need no further approval, since both origins are known; the approval is stored in rows."""
+    """Allowing the origin is audited and stored; undo and redo then need no further approval."""
     by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     admin = browser_of(admin_account)
     page = text_of(admin.get("/providers/keyed/"))
@@ -150,7 +150,7 @@ def test_one_button_allows_the_new_address_and_the_audit_says_so(admin_account: 
 
 
 def test_nobody_but_an_administrator_on_the_page_allows(viewer_account: User) -> None:
-    """Editors and viewers see the reason but no button; tokens and keys have no such call."""
+    """Only administrators can allow an origin; editors and viewers see the reason."""
     by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     for account in (person("eve", is_editor=True), viewer_account):
         page = text_of(browser_of(account).get("/providers/keyed/"))
@@ -164,7 +164,7 @@ def test_nobody_but_an_administrator_on_the_page_allows(viewer_account: User) ->
     "more", [{"origin": "https://worse.example:443"}, {"variable": "LLM_PROVIDER_SPARE_API_KEY"}, {"origin": ""}]
 )
 def test_only_what_the_page_showed_is_allowed(admin_account: User, more: dict[str, str]) -> None:
-    """If a script changes the address after the page was shown, the approval does not apply to the new one."""
+    """An approval applies only to the origin and variable that the page showed."""
     by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     before = VariableOrigin.objects.count()
     assert allow(browser_of(admin_account), **more).status_code == 302
@@ -172,7 +172,7 @@ def test_only_what_the_page_showed_is_allowed(admin_account: User, more: dict[st
 
 
 def test_undo_restore_and_import_respect_the_binding() -> None:
-    """Returning to an origin that was never allowed withholds the key; returning to the first one restores it."""
+    """Undo, restore and import to an origin that was never allowed withhold the key."""
     first = snapshot.current().revision
     by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     second = snapshot.current().revision
@@ -185,7 +185,7 @@ def test_undo_restore_and_import_respect_the_binding() -> None:
 
 
 def test_what_a_script_makes_before_the_variable_is_set_works_once_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the provider was created there was no key to protect; the administrator then sets the variable for it."""
+    """A provider created before its variable was set can use the key, since there was none to protect."""
     by_token("PUT", "/providers/later", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     monkeypatch.setenv("LLM_PROVIDER_LATER_API_KEY", SECRET)
     snapshot.refresh()

@@ -30,7 +30,7 @@ def opened() -> list[str]:
 
 
 def test_a_new_key_in_front_opens_nothing_less(stored: list[StoredKey], settings: Any) -> None:
-    """The new key is added before the old one is removed; from then on the new one encrypts."""
+    """A new first key encrypts from then on, and the old key still decrypts."""
     settings.ENCRYPTION_KEYS = [NEW, OLD]
     assert opened() == list(KEYS)
     store_key("sk-third-of-them-all", ENDPOINT)
@@ -41,7 +41,7 @@ def test_a_new_key_in_front_opens_nothing_less(stored: list[StoredKey], settings
 
 
 def test_after_rotation_the_old_key_is_not_needed(stored: list[StoredKey], settings: Any) -> None:
-    """Every stored key is encrypted again and keeps its fingerprint; the audit log records it without a secret."""
+    """A rotation encrypts every stored key again, keeps fingerprints, and is audited without a secret."""
     settings.ENCRYPTION_KEYS = [NEW, OLD]
     out = StringIO()
     call_command("rotate_keys", stdout=out)
@@ -53,7 +53,7 @@ def test_after_rotation_the_old_key_is_not_needed(stored: list[StoredKey], setti
 
 
 def test_a_key_that_nothing_opens_stops_the_rotation(stored: list[StoredKey], settings: Any) -> None:
-    """The error says what to do, and all stored keys are unchanged."""
+    """A rotation that cannot decrypt a key fails and changes nothing."""
     before = list(StoredKey.objects.order_by("pk").values_list("ciphertext", flat=True))
     settings.ENCRYPTION_KEYS = [OTHER]
     with pytest.raises(CommandError, match="Nothing was changed"):

@@ -20,7 +20,7 @@ UNLISTED = {"ernie-4.5-turbo-128k", "hunyuan-turbos-latest"}
 
 @pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.name)
 def test_a_preset_offers_models_that_were_served_when_the_catalogue_was_built(preset: HostPreset) -> None:
-    """The first preset fills the form of a new provider; the catalogue knows all models except the unlisted ones."""
+    """Presets offer only models that were served when the catalogue was built."""
     for model in preset.models:
         retirement = default_catalogue().retirement_at(preset.name, preset.base_url, model)
         assert retirement is None or retirement.day > BUILT, retirement
@@ -28,7 +28,7 @@ def test_a_preset_offers_models_that_were_served_when_the_catalogue_was_built(pr
 
 
 def test_the_demo_names_models_that_were_served_when_the_catalogue_was_built() -> None:
-    """This covers the providers, services and chains of the demo's two files."""
+    """The demo's providers, services and chains name only models that were served when the catalogue was built."""
     found = import_files(EMPTY, [path.read_bytes() for path in FILES])
     assert found.configuration.routes
     assert [end for end in list_ends(found.configuration, default_catalogue()) if end.retirement.day <= BUILT] == []

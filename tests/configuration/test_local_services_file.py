@@ -41,20 +41,19 @@ def stored() -> list[str]:
 
 @pytest.mark.requirement("MCR-1.1")
 def test_import_config_reads_the_local_file_and_says_so(file: Path) -> None:
-    """The common file is not read, and stderr names the file that was."""
+    """`import_config` reads the local file instead of the common one and says so on stderr."""
     _, told = run("import_config", file)
     assert f"Reading {file.with_name('llmservices.local.json')} instead of {file}." in told
     assert stored() == ["local"]
 
 
 def test_a_local_file_that_is_named_beside_the_common_one_is_read_once(file: Path) -> None:
-    """Both names resolve to the local file, which is imported once."""
+    """The local file is imported once, even if both names are given."""
     run("import_config", file, file.with_name("llmservices.local.json"))
     assert stored() == ["local"]
 
 
 def test_without_a_local_file_the_common_one_is_read(file: Path) -> None:
-    """Nothing is printed about a replacement."""
     file.with_name("llmservices.local.json").unlink()
     _, told = run("import_config", file)
     assert "instead" not in told
@@ -62,7 +61,7 @@ def test_without_a_local_file_the_common_one_is_read(file: Path) -> None:
 
 
 def test_check_config_checks_what_would_be_read(file: Path) -> None:
-    """An error in the local file is reported, even if the common file is valid."""
+    """`check_config` reports an error in the local file, even if the common file is valid."""
     file.with_name("llmservices.local.json").write_text("{}")
     with pytest.raises(SystemExit):
         run("check_config", file)
@@ -70,7 +69,7 @@ def test_check_config_checks_what_would_be_read(file: Path) -> None:
 
 
 def test_the_first_start_reads_the_local_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """LLM_SERVICES_CONFIG names the common file."""
+    """The first start reads the local file if LLM_SERVICES_CONFIG names the common one."""
     monkeypatch.setenv("LLM_SERVICES_CONFIG", str(file))
     monkeypatch.delenv("LLM_ROUTING_CONFIG", raising=False)
     _, told = run("bootstrap", "--no-demo")

@@ -25,7 +25,7 @@ def problems(outcome: Imported) -> list[tuple[str, str]]:
 
 
 def test_a_file_with_one_route_is_merged_into_what_is_stored(stored: Configuration) -> None:
-    """The provider and the default route are stored already; everything else is unchanged."""
+    """A file with only a route is merged; its provider and the default route are stored already."""
     outcome = import_values(stored, [{"routing": {"new": {"provider": "a", "fallback": ["a/other"]}}}])
     assert problems(outcome) == []
     assert [route.task_type for route in outcome.configuration.routes] == ["default", "new"]
@@ -34,7 +34,7 @@ def test_a_file_with_one_route_is_merged_into_what_is_stored(stored: Configurati
 
 
 def test_a_file_with_one_provider_is_merged_into_what_is_stored(stored: Configuration) -> None:
-    """The file needs no routes."""
+    """A file with only a provider is merged."""
     outcome = import_values(stored, [{"providers": [{**A, "providerName": "b"}]}])
     assert problems(outcome) == []
     assert [one.name for one in outcome.configuration.providers] == ["a", "b"]
@@ -42,14 +42,14 @@ def test_a_file_with_one_provider_is_merged_into_what_is_stored(stored: Configur
 
 
 def test_a_route_may_name_a_provider_of_another_file(stored: Configuration) -> None:
-    """The order of the files does not matter."""
+    """A route may name a provider of another file, whatever the order of the files."""
     route, provider = {"routing": {"new": {"provider": "b"}}}, {"providers": [{**A, "providerName": "b"}]}
     for files in ([route, provider], [provider, route]):
         assert problems(import_values(stored, files)) == []
 
 
 def test_a_provider_that_is_nowhere_is_told(stored: Configuration) -> None:
-    """The provider is neither in the file nor stored."""
+    """A route to a provider that is neither in the file nor stored is an error."""
     outcome = import_values(stored, [{"routing": {"new": {"provider": "ghost"}}}])
     assert problems(outcome) == [("routing.new.provider", "reference")]
 
@@ -57,7 +57,7 @@ def test_a_provider_that_is_nowhere_is_told(stored: Configuration) -> None:
 def test_two_providers_whose_variables_cannot_be_told_apart_are_told_across_file_and_store(
     stored: Configuration,
 ) -> None:
-    """The warning is at the new provider's path in the file."""
+    """A new provider whose variable collides with a stored provider's is a warning at its path."""
     outcome = import_values(stored, [{"providers": [{**A, "providerName": "A"}]}])
     assert problems(outcome) == [("providers[0].providerName", "duplicate")]
 

@@ -76,7 +76,7 @@ def enters(cache: KeyCache, key: str) -> bool:
 
 
 def test_of_many_calls_after_a_pause_none_uses_the_old_value_and_one_looks_for_all(key, clock):
-    """While one caller revalidates, the others wait: the check ends only after all have read the clock."""
+    """After an idle period one caller checks for all: the others wait for its result, which is new."""
     looks = []
 
     def stamp() -> int:
@@ -95,7 +95,7 @@ def test_of_many_calls_after_a_pause_none_uses_the_old_value_and_one_looks_for_a
 
 
 def test_a_key_revoked_elsewhere_lets_none_of_many_calls_in_after_a_pause(key, clock, newest):
-    """The key was valid just before the idle period; every later call rejects it."""
+    """A key revoked by another process during an idle period is rejected by every later call."""
     cache = KeyCache(newest, clock)
     assert enters(cache, key)
     elsewhere(REVOKED, NEXT_STAMP)
@@ -111,7 +111,7 @@ def test_what_was_looked_at_within_the_second_costs_no_query(key, newest, django
 
 
 def test_a_look_that_fails_keeps_the_value_and_says_since_when(key, clock, newest):
-    """Calls continue with the cached value, and use the new one as soon as it can be read."""
+    """If the check fails, calls continue with the cached value, and `unread_since` says since when."""
     old = newest.current()
     with without("routing_admin_alias"):
         elsewhere(NEXT_STAMP)
@@ -138,7 +138,7 @@ def test_while_reading_fails_calls_do_not_wait_for_look_after_look(key, clock, n
 
 
 def test_a_key_is_checked_though_the_configuration_behind_its_change_cannot_be_read(key, clock, newest):
-    """The old configuration stays in use, but the cached result for a key does not."""
+    """A revoked key is rejected even if the new configuration cannot be read."""
     cache = KeyCache(newest, clock)
     assert enters(cache, key)
     with without("routing_admin_alias"):
@@ -148,7 +148,7 @@ def test_a_key_is_checked_though_the_configuration_behind_its_change_cannot_be_r
 
 
 def test_without_a_database_a_known_key_goes_on_for_a_quarter_of_an_hour(key, clock, newest):
-    """Known keys stay valid during an outage; unknown ones get an error, neither accepted nor called invalid."""
+    """Without a database known keys stay valid for 15 minutes; unknown ones get an error."""
     cache = KeyCache(newest, clock)
     assert enters(cache, key)
     with without("routing_admin_installation", "capabilities_agentkey"):

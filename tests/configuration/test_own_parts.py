@@ -48,7 +48,7 @@ MADE = Configuration(
 
 
 def test_an_old_export_leaves_what_it_does_not_speak_of() -> None:
-    """Aliases, agents, languages and budgets are kept, even with pruning."""
+    """A file without aliases, agents, languages and budgets keeps the stored ones, even with pruning."""
     for prune in (False, True):
         after = import_values(MADE, [ROUTING], prune=prune)
         assert after.accepted
@@ -56,7 +56,7 @@ def test_an_old_export_leaves_what_it_does_not_speak_of() -> None:
 
 
 def test_a_part_that_the_file_has_is_merged_or_made_the_same() -> None:
-    """A merge works item by item; with --prune only the file's items remain."""
+    """A part in the file is merged item by item; with --prune only the file's items remain."""
     value = ROUTING | {"aliases": {"new": "auto"}}
     merged, pruned = (import_values(MADE, [value], prune=prune).configuration for prune in (False, True))
     assert [each.name for each in merged.aliases] == ["gpt-4", "*", "new"]
@@ -66,14 +66,14 @@ def test_a_part_that_the_file_has_is_merged_or_made_the_same() -> None:
 
 
 def test_keys_of_agents_are_in_no_file_and_stay_where_they_are() -> None:
-    """This includes their public parts and their terms."""
+    """Exports contain neither agents' keys nor their terms, and an import keeps the stored ones."""
     text = json.dumps(routing_value(MADE))
     assert "pk" not in text
     assert import_values(MADE, [routing_value(MADE)]).configuration.agents[0].keys == AGENT.keys
 
 
 def test_a_language_of_its_own_is_the_default_elsewhere() -> None:
-    """The language's directive is exported with it."""
+    """A custom default language is exported with its directive."""
     found = import_values(EMPTY, [routing_value(MADE)])
     assert found.accepted
     assert found.configuration.default_language == "pt"
@@ -81,7 +81,7 @@ def test_a_language_of_its_own_is_the_default_elsewhere() -> None:
 
 
 def test_other_programs_get_none_of_it() -> None:
-    """The seed export reports them as left out; the gateway export does not need them."""
+    """The seed export reports these parts as left out; the gateway export does not need them."""
     seed = export(MADE, FileFormat.ROUTING, Mode.SEED)
     assert "Not in this file: agents, languages, label budgets, refreshed catalogue." in seed.left_out
     gateway = export(MADE, FileFormat.ROUTING, Mode.GATEWAY, public_url="http://here")
@@ -124,14 +124,14 @@ def test_other_programs_get_none_of_it() -> None:
     ids=lambda each: each if isinstance(each, str) else None,
 )
 def test_a_bad_part_is_named_with_its_place(part: dict[str, Any], field: str) -> None:
-    """It is one error, and nothing is imported."""
+    """An invalid part is one error with its path, and nothing is imported."""
     outcome = import_values(EMPTY, [ROUTING | part])
     assert [each.field for each in outcome.problems if each.severity == "error"] == [field]
     assert outcome.configuration == EMPTY
 
 
 def test_every_limit_that_an_agent_can_have_is_taken() -> None:
-    """This test compares with all names of limits, so a new one must be added here."""
+    """An agent of a file may have every existing limit; a new limit must be added here."""
     amounts = {meter.value: "2.5" if meter in MONEY else 7 for meter in Meter}
     limits = amounts | {"models": ["s"], "currency": "USD", "unpriced": "count", "unpricedPrice": "0.5"}
     assert limits.keys() == NAMES
@@ -139,7 +139,7 @@ def test_every_limit_that_an_agent_can_have_is_taken() -> None:
 
 
 def test_an_unknown_field_of_an_agent_and_an_alias_that_leads_nowhere_are_warned_of() -> None:
-    """They are only warnings."""
+    """An unknown field of an agent and an alias without a target are only warnings."""
     outcome = import_values(EMPTY, [ROUTING | {"agents": [{"id": "x", "key": "k"}], "aliases": {"old": "gone"}}])
     assert [(each.field, each.severity) for each in outcome.problems] == [
         ("agents[0].key", "warning"),
@@ -158,7 +158,7 @@ FOUND = ServiceSpec(
 
 
 def test_an_import_keeps_what_probes_and_the_catalogue_found_and_what_was_switched_off() -> None:
-    """An import keeps them like PUT does: for the same model, unless the file declares something else."""
+    """An import keeps found capabilities like PUT does: for the same model, unless the file declares something else."""
     made = replace(MADE, services=(FOUND,))
     entry = services_value(made)["services"][0]
     assert entry["capabilitySources"] == {
@@ -181,7 +181,7 @@ def test_an_import_keeps_what_probes_and_the_catalogue_found_and_what_was_switch
 
 
 def test_the_seed_export_has_what_was_found_among_the_capabilities() -> None:
-    """Other programs read what a model accepts, whatever the source of that knowledge."""
+    """The seed export includes capabilities from probes and the catalogue, since other programs rely on them."""
     made = replace(MADE, services=(FOUND,))
     entry = json.loads(export(made, FileFormat.SERVICES, Mode.SEED).text)["services"][0]
     assert entry["capabilities"] == {"input": ["text", "vision"], "output": ["text"]}

@@ -50,13 +50,13 @@ def check_lines(lines: list[str]) -> None:
     ],
 )
 def test_a_problem_is_one_line_that_says_where_it_is(problem: Problem, line: str) -> None:
-    """The path is at the beginning and is not repeated."""
+    """The line of a problem begins with its path, which is not repeated."""
     assert problem.line == line
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_a_command_names_each_place_once(demo: None, tmp_path: Path) -> None:
-    """There is one line per problem, and nothing is imported."""
+    """A command prints one line per problem, and nothing is imported."""
     file = tmp_path / "llm-routing.json"
     file.write_text(json.dumps(BAD))
     with pytest.raises(CommandError) as refused:
@@ -65,7 +65,7 @@ def test_a_command_names_each_place_once(demo: None, tmp_path: Path) -> None:
 
 
 def test_the_api_names_each_place_once(caller: Callable[..., Any]) -> None:
-    """The message is meant for printing; `details` contain the path separately."""
+    """The API's message names each path once; `details` contain the paths separately."""
     answer = caller("text-agent", "config:write").post("/config/import", BAD)
     assert answer.status_code == 422
     check_lines(answer.json()["message"].split("; "))
@@ -73,7 +73,7 @@ def test_the_api_names_each_place_once(caller: Callable[..., Any]) -> None:
 
 
 def test_a_page_names_each_place_once(admin: Client, demo: None) -> None:
-    """The path is in a code element, followed by the sentence."""
+    """A page shows each path once, in a code element before the sentence."""
     page = admin.post("/config/import/", {"text": json.dumps(BAD)}).content.decode()
     for place in PLACES:
         assert f"<code>{place}</code>" in page
@@ -82,7 +82,7 @@ def test_a_page_names_each_place_once(admin: Client, demo: None) -> None:
 
 @pytest.mark.parametrize("value", [0, -1, MAX_TOKENS[1] + 1])
 def test_a_limit_on_tokens_out_of_range_says_the_range(value: int, caller: Callable[..., Any]) -> None:
-    """This holds in files, forms and calls, below and above the range."""
+    """A token limit out of range is reported with the range, in files, forms and calls."""
     routing = {"routing": {"default": {"provider": "a", "maxTokens": value}}}
     (said,) = (each.message for each in validate(BAD | routing) if each.field == "routing.default.maxTokens")
     assert BOUNDS in said

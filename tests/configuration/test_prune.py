@@ -39,7 +39,7 @@ def artifact(data: bytes, **dates: Any) -> Artifact:
 
 
 def test_requests_past_their_days_go_with_attempts_and_bodies() -> None:
-    """The number of days is set on the settings page."""
+    """Requests older than the configured number of days are removed with their attempts and bodies."""
     keep(SYSTEM, Keeping(7))
     request("old", 7 * DAY + timedelta(seconds=1))
     request("young", 7 * DAY - timedelta(seconds=1))
@@ -49,7 +49,7 @@ def test_requests_past_their_days_go_with_attempts_and_bodies() -> None:
 
 
 def test_more_than_a_batch_goes_too() -> None:
-    """Batches continue until nothing is left."""
+    """Pruning continues in batches until nothing is left."""
     RequestLog.objects.bulk_create(
         RequestLog(id=f"r{n}", started_at=NOW - 31 * DAY, surface="chat", outcome="ok") for n in range(BATCH + 3)
     )
@@ -58,7 +58,7 @@ def test_more_than_a_batch_goes_too() -> None:
 
 
 def test_an_expired_artifact_goes_with_its_bytes() -> None:
-    """One deleted longer ago than the undo period goes too; a recently deleted one can still be restored."""
+    """An artifact is removed when it has expired, or when it was deleted longer ago than the undo period."""
     expired = artifact(b"expired", expires_at=NOW - DAY)
     deleted = artifact(b"deleted", deleted_at=NOW - UNDO)
     recent = artifact(b"recent", deleted_at=NOW - UNDO + timedelta(minutes=1))
@@ -71,7 +71,7 @@ def test_an_expired_artifact_goes_with_its_bytes() -> None:
 
 
 def test_bytes_that_another_artifact_has_stay() -> None:
-    """Equal files are stored once."""
+    """Bytes shared with another artifact are kept, since equal files are stored once."""
     gone, stays = artifact(b"the same", expires_at=NOW - DAY), artifact(b"the same")
     done = prune(SYSTEM, NOW)
     assert (done.artifacts, done.bytes) == (1, 0)
@@ -80,7 +80,7 @@ def test_bytes_that_another_artifact_has_stay() -> None:
 
 
 def test_ended_sessions_and_agents_made_at_run_time_go() -> None:
-    """An agent made by an administrator is kept, whatever its date."""
+    """Expired sessions and agents made at run time are removed; an administrator's agent is kept, whatever its date."""
     Session.objects.create(session_key="ended", session_data="", expire_date=NOW - DAY)
     Session.objects.create(session_key="open", session_data="", expire_date=NOW + DAY)
     Agent.objects.create(agent_id="old", origin=Agent.Origin.RUNTIME, expires_at=NOW - 2 * UNDO)
@@ -92,7 +92,7 @@ def test_ended_sessions_and_agents_made_at_run_time_go() -> None:
 
 
 def test_every_prune_is_audited() -> None:
-    """A run that removes nothing is recorded too, since an alert checks when the last run was."""
+    """Every prune is audited, even without removals, since an alert checks when the last one was."""
     Installation.objects.get_or_create(id=1)
     request("old", 31 * DAY)
     prune(SYSTEM, NOW)
@@ -109,7 +109,7 @@ def test_the_command_says_what_went(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_more_room_is_made_where_somebody_asks_for_it() -> None:
-    """`--requests` and `--deleted` remove data before its time."""
+    """`--requests` and `--deleted` remove requests and deleted artifacts before their time."""
     recent, living = artifact(b"recent", deleted_at=timezone.now()), artifact(b"living")
     request("old", 3 * DAY)
     request("young", DAY)

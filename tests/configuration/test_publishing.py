@@ -30,7 +30,7 @@ def add_provider(name: str) -> None:
 
 
 def test_every_change_writes_both_files(demo: None, settings: Any, tmp_path: Path) -> None:
-    """The files equal those of `export_config`, are readable by others, and no temporary file remains."""
+    """After each change the published files equal `export_config`, readable by others, without temporary files."""
     settings.PUBLISH_DIR = str(tmp_path / "published")
     for name in ("one", "two"):
         add_provider(name)
@@ -42,7 +42,7 @@ def test_every_change_writes_both_files(demo: None, settings: Any, tmp_path: Pat
 
 
 def test_undo_is_published_too(demo: None, settings: Any, tmp_path: Path) -> None:
-    """The published files are those of the current configuration."""
+    """The published files are those of the current configuration, also after an undo."""
     settings.PUBLISH_DIR = str(tmp_path)
     before = exports.export(exports.FILES[0]).text
     add_provider("one")
@@ -51,7 +51,7 @@ def test_undo_is_published_too(demo: None, settings: Any, tmp_path: Path) -> Non
 
 
 def test_an_act_that_changes_no_configuration_publishes_nothing(demo: None, settings: Any, tmp_path: Path) -> None:
-    """Files are written only for a new revision."""
+    """An action without a new revision publishes nothing."""
     settings.PUBLISH_DIR = str(tmp_path)
     issue_key(SYSTEM, Agent.objects.get(agent_id="text-agent"))
     assert list(tmp_path.iterdir()) == []
@@ -60,7 +60,7 @@ def test_an_act_that_changes_no_configuration_publishes_nothing(demo: None, sett
 def test_a_place_that_cannot_be_written_stops_no_change(
     demo: None, settings: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The change is kept, and the log names the setting and the reason."""
+    """If the files cannot be written, the change is kept and the log names the setting and the reason."""
     (tmp_path / "file").write_text("")
     settings.PUBLISH_DIR = str(tmp_path / "file" / "below")
     with caplog.at_level(logging.ERROR):
@@ -79,7 +79,7 @@ def publish_elsewhere(settings: Any, directory: Path) -> None:
 
 
 def test_a_serving_process_publishes_what_another_one_did_not(demo: None, settings: Any, tmp_path: Path) -> None:
-    """It publishes at its start and whenever the stamp has changed; unchanged files are not written again."""
+    """A serving process publishes at its start and whenever the stamp has changed; unchanged files are not written."""
     publisher = Publisher()
     settings.PUBLISH_DIR = str(tmp_path)
     publisher.look()

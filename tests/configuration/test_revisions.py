@@ -41,7 +41,7 @@ def make_provider(name: str = "deepseek", **fields: object) -> Provider:
 
 
 def test_a_change_makes_one_revision_and_one_audit_event() -> None:
-    """The difference, the actor and the whole new state are written together."""
+    """A change writes the difference, the actor and the whole new state together."""
     make_provider()
     revision = Revision.objects.get()
     assert (revision.actor, revision.changes[0]["kind"], revision.changes[0]["name"]) == ("ada", "provider", "deepseek")
@@ -50,7 +50,7 @@ def test_a_change_makes_one_revision_and_one_audit_event() -> None:
 
 
 def test_a_change_that_changes_nothing_makes_no_revision() -> None:
-    """The audit log records the action although there is no difference for a revision."""
+    """An action without a difference is audited but creates no revision."""
     provider = make_provider()
     save_provider(ADA, provider)
     assert (Revision.objects.count(), AuditEvent.objects.count()) == (1, 2)
@@ -72,7 +72,7 @@ def test_an_action_inside_a_change_has_the_revision_of_the_outermost_one(demo: N
 
 
 def test_an_invalid_configuration_is_rolled_back_whole(demo: None) -> None:
-    """The check at the end of a change rolls back the whole transaction."""
+    """A change that ends with an invalid configuration is rolled back."""
     before = rows.read()
     with pytest.raises(InvalidError) as refused, ledger.change(ADA, AuditedAction("test")):
         TaskRoute.objects.create(task_type="hollow", position=99)
@@ -82,7 +82,7 @@ def test_an_invalid_configuration_is_rolled_back_whole(demo: None) -> None:
 
 
 def test_of_two_that_make_a_thing_of_one_name_the_second_is_told(demo: None) -> None:
-    """Both found the name unused; the second to save gets an error message, not a database error."""
+    """The second of two users who create an object with the same name gets an error message, not a database error."""
     first, second = (TaskRoute(task_type="drafts") for _ in range(2))
     save_route(ADA, first, [CandidateSpec("echo")])
     with override("en"):
@@ -96,7 +96,7 @@ def test_of_two_that_make_a_thing_of_one_name_the_second_is_told(demo: None) -> 
 
 
 def test_a_stale_version_is_refused_and_changes_nothing() -> None:
-    """Of two users who started from the same version, the second gets a conflict."""
+    """The second of two users who edit the same version gets a conflict."""
     provider = make_provider()
     seen = provider.version
     save_provider(ADA, provider, expected=seen)
@@ -119,7 +119,7 @@ def test_undo_takes_the_newest_revision_back_and_can_itself_be_undone(demo: None
 
 
 def test_undo_of_an_older_revision_is_refused(demo: None) -> None:
-    """Undo must not silently discard a later change."""
+    """Only the newest revision can be undone, since undo must not silently discard a later change."""
     first = Revision.objects.first().number
     make_provider()
     with pytest.raises(ConflictError):
@@ -179,7 +179,7 @@ def test_the_environment_overrides_a_stored_key() -> None:
 
 
 def test_a_provider_in_use_is_not_deleted_and_the_sentence_names_its_users(demo: None) -> None:
-    """The error names the objects that use it, and the database protects the row too."""
+    """A provider in use cannot be deleted; the error names its users, and the database protects the row too."""
     echo = Provider.objects.get(name="echo")
     with pytest.raises(InUseError, match="design"):
         delete_provider(ADA, echo)
@@ -214,7 +214,7 @@ def test_a_chain_is_reordered_as_one_revision(demo: None) -> None:
 
 
 def test_the_default_route_has_to_stay(demo: None) -> None:
-    """While there are other routes, requests for unknown task types need `default`."""
+    """The default route cannot be deleted while there are other routes."""
     with pytest.raises(InUseError):
         delete_route(ADA, TaskRoute.objects.get(task_type="default"))
 
@@ -228,7 +228,7 @@ def test_rows_give_back_the_value_they_were_written_from() -> None:
 
 
 def test_a_configuration_of_thousands_can_be_read(demo: None) -> None:
-    """SQLite limits the number of parameters, so one query cannot name more than a thousand providers."""
+    """A configuration with more providers than SQLite allows parameters in a query can be read."""
     numbers = range(1500)
     providers = [Provider(name=f"p{n}", endpoint="https://p.example/v1", default_model="m") for n in numbers]
     Provider.objects.bulk_create(providers)
@@ -280,7 +280,7 @@ def test_descriptions_name_the_agents_that_can_really_read_a_file(demo: None) ->
 
 
 def test_removing_the_demo_leaves_what_somebody_added_and_what_it_uses(demo: None) -> None:
-    """Only unchanged demo objects are removed; a user's own route keeps its provider and the default route."""
+    """Removing the demo keeps what a user added and the providers and the default route that it needs."""
     mine = TaskRoute(task_type="mine")
     save_route(ADA, mine, [CandidateSpec("echo", "echo-text")])
     load.remove(ADA)
@@ -291,7 +291,7 @@ def test_removing_the_demo_leaves_what_somebody_added_and_what_it_uses(demo: Non
 
 
 def test_a_dry_run_refuses_what_applying_would_refuse() -> None:
-    """The preview of an import runs the same checks, here for a slash in a provider's name."""
+    """A preview rejects what the import would reject, here a slash in a provider's name."""
     files = [
         b'{"providers": [{"providerName": "a/b", "apiKey": "", "endpoint": "https://x.example/v1",'
         b' "defaultModel": "m"}],'

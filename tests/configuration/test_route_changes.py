@@ -15,7 +15,7 @@ def route(*names: str, **fields: object) -> RouteSpec:
 
 
 def test_a_moved_candidate_is_one_change_with_both_places() -> None:
-    """The others kept their order and are not mentioned."""
+    """A moved candidate is a single change; the others kept their order and are not mentioned."""
     assert route_changes(route("a", "b", "c", "d"), route("a", "c", "d", "b")) == (
         RouteChange(did=RouteChangeKind.MOVED, candidate="b", before=2, after=4),
     )
@@ -30,14 +30,14 @@ def test_what_came_and_went_is_told_with_its_place() -> None:
 
 
 def test_a_repeat_that_is_removed_is_one_change() -> None:
-    """Equal candidates are distinguished by their position."""
+    """Removing one of two equal candidates is a single change with its position."""
     assert route_changes(route("a", "b", "a"), route("a", "b")) == (
         RouteChange(did=RouteChangeKind.REMOVED, candidate="a", before=3),
     )
 
 
 def test_parameters_are_told_with_their_candidate_and_the_routes_own_without() -> None:
-    """A temperature of 0 is a value, not a missing one."""
+    """Setting a temperature of 0 is a change, since 0 is not a missing value."""
     before = route("a", enabled=True)
     after = RouteSpec("design", (CandidateSpec("a", temperature=0),), retries=1)
     assert route_changes(before, after) == (
@@ -47,7 +47,7 @@ def test_parameters_are_told_with_their_candidate_and_the_routes_own_without() -
 
 
 def test_a_candidates_further_fields_are_seen_by_the_draft_and_in_sentences() -> None:
-    """A sentence never says that something changes from a text to the same text."""
+    """Changed extra fields of a candidate are part of the draft's changes and of the sentence."""
     before, after = route("a"), RouteSpec("design", (CandidateSpec("a", extra_body={"seed": 1}, extra={"x": 2}),))
     assert [each.field for each in route_changes(before, after)] == ["extra_body", "extra"]
     changes = diff(Configuration(routes=(before,)), Configuration(routes=(after,)))

@@ -32,7 +32,7 @@ def written(configuration: Configuration) -> int:
 
 @pytest.mark.parametrize("field", ["extra", "quirks", "timeouts"])
 def test_true_over_one_is_written_as_one_revision(field: str) -> None:
-    """Equality in Python (`True == 1`) must not hide a change."""
+    """Changing 1 to true creates a revision, although they are equal in Python."""
     made = [replace(MADE, providers=(replace(A, **{field: {"x": value}}),)) for value in (1, True, 0, False)]
     assert [written(each) for each in made] == [1, 2, 3, 4]
     assert [repr(getattr(each.providers[0], field)) for each in (rows.read(), newest_configuration())] == [
@@ -41,7 +41,7 @@ def test_true_over_one_is_written_as_one_revision(field: str) -> None:
 
 
 def test_the_order_of_further_keys_is_written_and_said() -> None:
-    """Keys are used in that order."""
+    """The order of additional keys is stored, since keys are used in that order."""
     written(MADE)
     turned = replace(MADE, providers=(replace(A, more_keys=KEYS[::-1]),))
     told = [sentence(each) for each in diff(MADE, turned)]
@@ -53,12 +53,12 @@ def test_the_order_of_further_keys_is_written_and_said() -> None:
 
 
 def test_the_order_of_languages_means_nothing() -> None:
-    """Rows are read in an order of their own, so it is no change."""
+    """Another order of languages is no change, since rows are always read in the same order."""
     assert diff(MADE, replace(MADE, languages=MADE.languages[::-1])) == ()
 
 
 def test_what_reads_back_as_something_else_is_rolled_back() -> None:
-    """A number as a key of an object becomes text in JSON."""
+    """A change whose rows read back differently is rolled back, such as a number as a key in JSON."""
     odd: Any = {1: "x"}
     with pytest.raises(InvalidError, match="cannot be stored: provider a extra"):
         written(replace(MADE, providers=(replace(A, extra=odd),)))
@@ -67,7 +67,7 @@ def test_what_reads_back_as_something_else_is_rolled_back() -> None:
 
 
 def test_a_catalogue_that_is_not_here_is_warned_of() -> None:
-    """Its name is kept, and the shipped catalogue is used."""
+    """An unknown catalogue is a warning; its name is kept, and the shipped catalogue is used."""
     provider = '{"providerName": "a", "apiKey": "NOT_NEEDED", "endpoint": "https://a.example/v1", "defaultModel": "m"}'
     done = import_configuration(ADA, [f'{{"providers": [{provider}], "routing": {{}}, "catalogue": "of a day"}}'])
     assert [each.field for each in done.preview.imported.problems] == ["catalogue"]

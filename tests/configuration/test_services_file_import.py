@@ -60,7 +60,7 @@ def test_files_without_capabilities_load_and_mean_text(value: dict[str, Any]) ->
 @pytest.mark.requirement("MCR-1.3", "MCR-5.4")
 @given(words)
 def test_any_word_is_a_capability(word: str) -> None:
-    """Custom types are accepted without a problem."""
+    """Custom capabilities are accepted without a problem."""
     value = {"services": [SERVICE | {"capabilities": {"input": ["text", word], "output": ["text"]}}]}
     assert validate_services(value) == []
     able = import_values(EMPTY, [value]).configuration.services[0].effective_capabilities
@@ -78,7 +78,7 @@ def test_any_word_is_a_capability(word: str) -> None:
     ],
 )
 def test_bad_capabilities_are_a_warning_that_names_the_entry_and_the_service_loads(bad: Any, field: str) -> None:
-    """The service counts as text only, the import is accepted, and the export contains the original value."""
+    """Invalid capabilities are a warning: the service counts as text only, and the export is unchanged."""
     outcome = import_values(EMPTY, [{"services": [SERVICE | {"capabilities": bad}]}])
     assert [(item.field, item.severity) for item in outcome.problems] == [(field, "warning")]
     assert outcome.configuration.services[0].effective_capabilities == TEXT_ONLY
@@ -88,7 +88,7 @@ def test_bad_capabilities_are_a_warning_that_names_the_entry_and_the_service_loa
 @pytest.mark.requirement("MCR-1.4")
 @given(services_files(), json_values)
 def test_an_invalid_service_is_left_out_with_its_problem_and_the_others_load(value: dict[str, Any], junk: Any) -> None:
-    """Loading keeps every valid entry; an import rejects the whole file."""
+    """Loading leaves out an invalid service and keeps the others; an import rejects the whole file."""
     spoilt = {**value, "services": [*value["services"], {"id": "spoilt", "name": junk}]}
     registry = LlmServiceRegistry.from_document(spoilt)
     assert [service.id for service in registry] == [entry["id"] for entry in value["services"]]
@@ -101,7 +101,7 @@ def test_an_invalid_service_is_left_out_with_its_problem_and_the_others_load(val
 @pytest.mark.requirement("MCR-1.4")
 @pytest.mark.parametrize("name", ["id", "name", "baseURL", "model", "apiKey", "capabilityTags", "description"])
 def test_each_required_field_of_a_service_is_named_when_it_is_missing(name: str) -> None:
-    """This covers each required field of decision 5."""
+    """A missing required field of a service is named (decision 5)."""
     entry = {key: item for key, item in SERVICE.items() if key != name}
     assert [(item.field, item.constraint) for item in validate_services({"services": [entry]})] == [
         (f"services[0].{name}", "required")
