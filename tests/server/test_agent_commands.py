@@ -36,7 +36,7 @@ def run(*words: str) -> str:
 
 
 def test_the_first_start_names_commands_that_work(tmp_path: Path) -> None:
-    """Without an agent, bootstrap prints how to create one; later it names an existing agent."""
+    """The commands that bootstrap prints work, with and without an existing agent."""
     file = tmp_path / "llm-routing.json"
     file.write_text(json.dumps(OWN_FILE))
     with Lab() as lab:
@@ -49,7 +49,7 @@ def test_the_first_start_names_commands_that_work(tmp_path: Path) -> None:
 
 
 def test_an_agent_is_made_and_its_key_told_once(demo: None) -> None:
-    """Stdout is the key and nothing else; the agent is in the history like one created on a page."""
+    """`create_agent --key` prints only the key; the agent is in the history like one created on a page."""
     key = run("create_agent", "reader", "--route", "planning", "--key")
     caller = authenticate({"authorization": f"Bearer {key}"})
     assert isinstance(caller, Principal)
@@ -59,7 +59,7 @@ def test_an_agent_is_made_and_its_key_told_once(demo: None) -> None:
 
 
 def test_an_agent_without_a_key_is_told_how_to_get_one(demo: None) -> None:
-    """The suggested command works."""
+    """Without --key the command names the one that issues a key, which works."""
     told = run("create_agent", "reader", "--service", "vision-model")
     assert told.endswith("For a key: python manage.py issue_agent_key reader")
     assert Agent.objects.get(agent_id="reader").service.service_id == "vision-model"
@@ -77,7 +77,7 @@ def test_an_agent_without_a_key_is_told_how_to_get_one(demo: None) -> None:
     ],
 )
 def test_what_cannot_be_made_is_said_in_a_line(demo: None, words: tuple[str, ...], sentence: str) -> None:
-    """Nothing is created."""
+    """An agent that cannot be created is one error line, and nothing is created."""
     with pytest.raises(CommandError, match=sentence):
         run("create_agent", *words, "--key")
     assert not Agent.objects.exclude(agent_id__endswith="-agent").exists()
@@ -90,7 +90,7 @@ def may_call(key: str) -> bool:
 def test_a_key_that_leaked_is_revoked_and_its_successor_may_the_same(
     demo: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The leaked text identifies the key; stdout is the new key and nothing else; both actions are in the audit log."""
+    """A leaked key is revoked by its text; `--replace` prints only a new key with the same scopes; both are audited."""
     leaked = run("issue_agent_key", "text-agent", "--scope", "route", "--scope", "config:read")
     new = run("revoke_key", f"Authorization: Bearer {leaked}", "--replace")
     assert "of text-agent is revoked" in capsys.readouterr().err
@@ -104,7 +104,7 @@ def test_a_key_that_leaked_is_revoked_and_its_successor_may_the_same(
 def test_the_first_part_of_a_key_is_enough_and_twice_is_no_fault(
     demo: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Pages and the audit log show only that part of a key."""
+    """The public part of a key is enough to revoke it, and revoking twice is no error."""
     key = run("issue_agent_key", "text-agent")
     for sentence in ("is revoked.", "was already revoked."):
         assert run("revoke_key", key[:11]) == ""
@@ -113,7 +113,7 @@ def test_the_first_part_of_a_key_is_enough_and_twice_is_no_fault(
 
 
 def test_a_token_that_leaked_is_revoked_too(admin_account: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """The message names the token and its owner; a successor can only be created on the tokens page."""
+    """A leaked token is revoked by its text; a new one can only be created on the tokens page."""
     token = token_of(admin_account)
     with pytest.raises(CommandError, match="Leave out --replace"):
         run("revoke_key", token, "--replace")
@@ -131,6 +131,6 @@ def test_a_token_that_leaked_is_revoked_too(admin_account: Any, capsys: pytest.C
     ],
 )
 def test_what_is_no_key_is_said_in_a_line(demo: None, text: str, sentence: str) -> None:
-    """Nothing is revoked."""
+    """A text that is no key is one error line, and nothing is revoked."""
     with pytest.raises(CommandError, match=sentence):
         run("revoke_key", text)

@@ -11,7 +11,7 @@ from routing_admin.platform.server.answers import send_whole
 
 @pytest.mark.parametrize("value", ["a\r\nset-cookie: b", "a\x00b", "a\x7f"])
 async def test_a_header_that_would_end_its_line_is_never_written(value: str) -> None:
-    """A value from a provider cannot inject a header."""
+    """A header value from a provider cannot inject another header."""
     sent: list[Any] = []
 
     async def send(message: Any) -> None:

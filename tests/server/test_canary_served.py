@@ -225,7 +225,7 @@ def rows_in(path: Path, *but: str) -> bytes:
 
 
 def test_planted_secrets_are_found_nowhere(tmp_path: Path, leaky: str) -> None:
-    """The secrets are keys of providers and agents, a token, passwords and sessions; all features were used before."""
+    """After all features were used, no key, token, password or session is found where it does not belong."""
     data, published = tmp_path / "data", tmp_path / "published"
     data.mkdir()
     settings = {"ADMIN_PASSWORD": PASSWORDS["admin"], "PUBLISH_DIR": str(published), "ALLOWED_ORIGINS": "*"}
@@ -283,7 +283,7 @@ def test_planted_secrets_are_found_nowhere(tmp_path: Path, leaky: str) -> None:
 
 @pytest.mark.parametrize("before", [b"", b"a", b"ab", b"abc:"])
 def test_the_search_finds_a_secret_however_it_is_written(before: bytes) -> None:
-    """The search finds it plain, quoted, in hex, reversed, and inside base64 at any offset."""
+    """A secret is found plain, quoted, in hex, reversed, and inside base64 at any offset."""
     secret = PASSWORDS["vera"]
     encoded = base64.b64encode(before + secret.encode() + b":after")
     for spelling in (encoded, *spellings(secret)):

@@ -50,7 +50,7 @@ def test_without_the_setting_nothing_stands_in_the_way() -> None:
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/mcp", "/api/v1/tools", "//v1//models/", "/v1"])
 async def test_a_page_of_a_named_origin_reads_every_answer(path: str) -> None:
-    """This includes errors. `Vary` separates origins in caches and keeps the application's own value."""
+    """Every response to an allowed origin can be read; `Vary` separates origins in caches."""
     status, headers = await ask((PAGE,), path, origin=PAGE)
     assert (status, headers["access-control-allow-origin"]) == (401, PAGE)
     assert headers["vary"] == "Cookie, Origin"
@@ -62,13 +62,13 @@ async def test_a_page_of_a_named_origin_reads_every_answer(path: str) -> None:
 
 @pytest.mark.parametrize("path", ["/", "/login/", "/requests/", "/api/v1/docs", "/v10/models", "/healthz", "/mcpx"])
 async def test_pages_are_never_shared(path: str) -> None:
-    """This includes the API's documentation and paths that only resemble an API."""
+    """Pages, the API's documentation and paths that only resemble an API are never shared."""
     assert "access-control-allow-origin" not in (await ask(("*",), path, origin=PAGE))[1]
     assert (await preflight(("*",), path))[1]["x-asked"] == "1"
 
 
 async def test_a_page_of_another_origin_gets_no_word() -> None:
-    """The browser then withholds the response from the page; the preflight gets a 403."""
+    """Another origin cannot read the response, and its preflight is a 403."""
     status, headers = await ask((PAGE,), origin="https://other.example")
     assert (status, headers["vary"]) == (401, "Cookie, Origin")
     assert "access-control-allow-origin" not in headers
@@ -76,21 +76,21 @@ async def test_a_page_of_another_origin_gets_no_word() -> None:
 
 
 async def test_a_program_that_is_no_page_notices_nothing() -> None:
-    """Only `Vary` is added, since a cache could serve the response to a page."""
+    """Without an Origin header only `Vary` changes, since a cache could serve the response to a page."""
     assert "access-control-allow-origin" not in (await ask((PAGE,)))[1]
     assert (await ask((PAGE,)))[1]["vary"] == "Cookie, Origin"
     assert (await ask(("*",)))[1]["vary"] == "Cookie"
 
 
 async def test_the_star_lets_every_page_in_without_credentials() -> None:
-    """By the Fetch standard (§3.2.5) a browser rejects `*` for requests with cookies."""
+    """`*` allows every origin, but no cookies: the Fetch standard (§3.2.5) forbids both together."""
     _, headers = await ask(("*",), origin=PAGE)
     assert headers["access-control-allow-origin"] == "*"
     assert "access-control-allow-credentials" not in headers
 
 
 async def test_a_preflight_is_answered_before_anybody_is_asked() -> None:
-    """A preflight needs no key and no database; any requested headers are allowed."""
+    """A preflight is answered without a key or the database and allows all requested headers."""
     asked = "authorization,content-type,x-stainless-lang"
     status, headers = await preflight((PAGE,), access_control_request_headers=asked)
     assert (status, headers["access-control-allow-headers"]) == (204, asked)
@@ -101,7 +101,7 @@ async def test_a_preflight_is_answered_before_anybody_is_asked() -> None:
 
 
 async def test_what_is_no_list_of_headers_is_not_given_back() -> None:
-    """Only header names from the request are repeated in the response."""
+    """An invalid list of requested headers is not repeated in the response."""
     _, headers = await preflight((PAGE,), access_control_request_headers="a: b\r\nset-cookie: c")
     assert "access-control-allow-headers" not in headers
 
@@ -129,7 +129,7 @@ async def test_options_without_a_preflights_header_is_an_ordinary_call() -> None
     ],
 )
 def test_an_origin_is_what_a_browser_sends(text: str, origin: str | None) -> None:
-    """Any other notation would never match and is rejected at the start."""
+    """An origin is accepted only in the notation that browsers use."""
     assert browser_origin(text) == origin
 
 
@@ -142,7 +142,7 @@ def test_an_origin_is_what_a_browser_sends(text: str, origin: str | None) -> Non
     ],
 )
 def test_a_bad_value_is_refused_at_the_start_in_one_line(tmp_path: Path, value: str, sentence: str) -> None:
-    """Every command rejects it before it opens anything."""
+    """An invalid origin in the setting ends every command in one line."""
     with Lab({}) as lab:
         environment = environment_of(tmp_path, lab) | {"ROUTING_ADMIN_CORS_ORIGINS": value}
     words = [sys.executable, "manage.py", "serve"]

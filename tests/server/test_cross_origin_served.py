@@ -47,7 +47,7 @@ def ask(
     ],
 )
 def test_every_answer_can_be_read(server: Server, method: str, path: str, body: bytes, status: int) -> None:
-    """This includes errors from every layer."""
+    """A page can read every response, also errors from any layer."""
     answer = ask(server, method, path, server.key, body, accept="application/json, text/event-stream")
     assert answer.status == status
     assert answer.headers["access-control-allow-origin"] == PAGE
@@ -56,7 +56,7 @@ def test_every_answer_can_be_read(server: Server, method: str, path: str, body: 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/api/v1/artifacts", "/mcp"])
 def test_a_refusal_before_the_body_can_be_read(server: Server, path: str) -> None:
-    """These are a 401 without a key and a 413 because of the declared length."""
+    """A page can read a 401 without a key and a 413 because of the declared length."""
     assert ask(server, "POST", path, "ra_wrong").headers["access-control-allow-origin"] == PAGE
     line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
     line.putrequest("POST", path)
@@ -68,13 +68,13 @@ def test_a_refusal_before_the_body_can_be_read(server: Server, path: str) -> Non
 
 
 def test_a_preflight_needs_no_key(server: Server) -> None:
-    """Browsers send no credentials with a preflight."""
+    """A preflight needs no key, since browsers send no credentials with it."""
     asked = {"access_control_request_method": "POST", "access_control_request_headers": "authorization"}
     answer = ask(server, "OPTIONS", "/v1/chat/completions", **asked)
     assert (answer.status, answer.headers["access-control-allow-headers"]) == (204, "authorization")
 
 
 def test_pages_are_not_shared(server: Server) -> None:
-    """This covers the sign-in page and the API's documentation."""
+    """The sign-in page and the API's documentation are not shared."""
     for path in ("/login/", "/api/v1/docs"):
         assert "access-control-allow-origin" not in ask(server, "GET", path).headers

@@ -40,7 +40,7 @@ def test_the_pages_that_take_forms_are_many() -> None:
 
 @pytest.mark.parametrize("name", FORMS)
 def test_a_form_without_its_token_is_refused(name: str, admin_account: object) -> None:
-    """This holds for every address and for requests of fragments."""
+    """Every page rejects a form without the token, also a request for a fragment."""
     browser = Client(enforce_csrf_checks=True)
     browser.force_login(admin_account)  # type: ignore[arg-type]
     for headers in ({}, {"HX-Request": "true"}):

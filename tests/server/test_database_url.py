@@ -28,7 +28,7 @@ print(*(each.settings_dict["OPTIONS"]["transaction_mode"] for each in connection
     ],
 )
 def test_an_engine_that_is_not_served_is_named_in_one_line(url: str, engine: str, tmp_path: Path) -> None:
-    """The error is one line without a traceback and without any part of the URL, which may contain a password."""
+    """An unsupported engine is one error line without any part of the URL, which may contain a password."""
     with Lab() as lab:
         environment = environment_of(tmp_path, lab) | {"DATABASE_URL": url}
     for words in (("bootstrap",), ("serve", "--port", "0")):
@@ -43,7 +43,7 @@ def test_an_engine_that_is_not_served_is_named_in_one_line(url: str, engine: str
 
 
 def test_another_sqlite_file_is_used_and_the_request_log_stands_beside_it(tmp_path: Path) -> None:
-    """Both files use the same transaction mode as in the data directory, where no database is created."""
+    """With another SQLite file both databases are next to it, and none is in the data directory."""
     data, elsewhere = tmp_path / "data", tmp_path / "elsewhere"
     elsewhere.mkdir()
     with Lab() as lab:

@@ -22,7 +22,10 @@ BOUNDARY = "part"
 
 
 def test_a_server_whose_disk_is_full_goes_on_and_catches_up(tmp_path: Path):
-    """A file size limit of 0 acts like a full disk. Log entries of that time are written later."""
+    """With a full disk calls are answered and uploads refused; the log is written when there is space again.
+
+    A file size limit of 0 acts like a full disk.
+    """
     with served(tmp_path) as server:
         environment = environment_of(tmp_path, server.lab)
         key = manage(environment, "issue_agent_key", "text-agent", "--scope", "agents:write")
@@ -46,7 +49,7 @@ def test_a_server_whose_disk_is_full_goes_on_and_catches_up(tmp_path: Path):
 
 
 async def test_a_large_body_that_cannot_be_held_is_507():
-    """Django spools large bodies to temporary files; a full disk there is not the client's fault."""
+    """A full disk while spooling a large body is a 507, not the client's fault."""
 
     async def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

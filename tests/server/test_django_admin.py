@@ -52,24 +52,24 @@ def visited(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def test_superusers_look_at_every_table(visited: Any) -> None:
-    """Each list opens, and so does a row of each table."""
+    """A superuser can open the list and a row of every table."""
     assert visited["pages"] > 20
     assert visited["statuses"] == [200]
 
 
 def test_no_password_and_no_digest_stands_on_its_pages(visited: Any) -> None:
-    """Stored password hashes and key digests are not shown."""
+    """The pages show neither password hashes nor key digests."""
     assert visited["secrets"] == []
 
 
 def test_nothing_is_changed_there(visited: Any) -> None:
-    """All changes go through the product's own actions: a POST gets 405, a form to add a row 403."""
+    """Nothing can be changed: a POST is a 405, a form to add a row a 403."""
     assert visited["writes"] == [405]
     assert visited["forms"] == [403]
 
 
 def test_nobody_else_comes_in(visited: Any) -> None:
-    """An anonymous visitor is redirected to the throttled sign-in; an administrator who is no superuser gets 403."""
+    """Anonymous visitors are redirected to the throttled sign-in; administrators who are no superusers get a 403."""
     assert visited["stranger"] == [302, "/login/?next=/django-admin/"]
     assert visited["administrator"] == [403]
     assert visited["out"] == [302, 302]

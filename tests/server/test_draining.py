@@ -27,7 +27,7 @@ from tests.gateway.plane import logged
 
 
 async def test_what_waits_when_the_time_is_over_is_given_up_and_nothing_new_waits():
-    """Both raise `DrainingError`; before the end the limit has no effect."""
+    """When the drain time is over, waiting calls and new ones raise `DrainingError`."""
     draining, begun = Draining(), asyncio.Event()
 
     async def waits() -> None:

@@ -51,7 +51,7 @@ def server(tmp_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 
 def test_a_store_that_hangs_takes_neither_connections_nor_threads(server: Server, gate: Gate) -> None:
-    """With more uploads than pooled connections, each is stored whole or refused, and other requests are served."""
+    """If the bucket hangs, each upload is stored whole or refused, and requests without files are served."""
     replies = list[Reply]()
 
     def store(number: int) -> None:

@@ -97,7 +97,7 @@ def check_content(server: Server, older: str) -> None:
 
 
 def test_what_a_killed_server_leaves_of_uploads_is_swept_and_nothing_else(tmp_path: Path) -> None:
-    """Partial files and bytes without a row are removed; acknowledged files stay, and uploads can be repeated."""
+    """After a kill `prune` removes partial files and bytes without a row; acknowledged files stay."""
     artifacts = tmp_path / "artifacts"
 
     def is_stored(digest: str) -> bool:
@@ -120,7 +120,7 @@ def test_what_a_killed_server_leaves_of_uploads_is_swept_and_nothing_else(tmp_pa
 
 
 def test_the_same_in_a_bucket(tmp_path: Path) -> None:
-    """A partial upload is never an object; the bucket's rule for unfinished uploads removes it (docs/scale.md)."""
+    """In a bucket a partial upload is never an object; the bucket's own rule removes it (docs/scale.md)."""
     s3: S3Server = s3_server()
     place = s3.make_bucket(f"killed-{os.getpid()}")
     url = f"s3://{place.name}?endpoint_url={s3.url}&allow_http=true"

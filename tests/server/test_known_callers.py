@@ -51,7 +51,7 @@ STRANGERS = ({}, {"authorization": "Bearer ra_wrong"}, {"x-api-key": "sk-1"}, {"
 
 
 async def test_a_stranger_is_cut_off_on_every_page(demo: None) -> None:
-    """The response is 413 after 64 KiB, and no further block is read."""
+    """A page rejects a body of more than 64 KiB from an unauthenticated caller with 413 and reads no more."""
     for path, headers in product(("/login/", "/artifacts/", "/nowhere"), STRANGERS):
         status, body, taken = await send(path, headers)
         assert (path, status, taken) == (path, 413, 5)
@@ -59,7 +59,7 @@ async def test_a_stranger_is_cut_off_on_every_page(demo: None) -> None:
 
 
 async def test_a_call_without_a_good_key_is_cut_off_too(demo: None) -> None:
-    """The response is 401, as for a small body, since the key has to be corrected."""
+    """An API answers a large body without a valid key with 401, as it does for a small one."""
     for path, headers in product((CHAT, "/v1/files", "/api/v1/artifacts", "/api/v1/messages/route"), STRANGERS):
         status, body, taken = await send(path, headers)
         error = json.loads(body)["error"]
@@ -68,7 +68,7 @@ async def test_a_call_without_a_good_key_is_cut_off_too(demo: None) -> None:
 
 
 async def test_a_stranger_is_refused_by_what_is_announced(demo: None) -> None:
-    """The response is 401 (413 on a page) before the body is read. A length above every limit is 413 at once."""
+    """A large declared length is rejected before the body is read: 401, on pages 413, above every limit 413."""
     length = {"content-length": str(100 * len(BLOCK))}
     for path, headers in product((CHAT, "/v1/files", "/api/v1/artifacts", "/mcp", "/login/"), STRANGERS):
         status, _, taken = await send(path, {**headers, **length})
@@ -79,7 +79,7 @@ async def test_a_stranger_is_refused_by_what_is_announced(demo: None) -> None:
 
 
 async def test_a_good_key_may_send_what_its_address_takes(key: str) -> None:
-    """The body is read whole, and the endpoint decides about its content."""
+    """A body with a valid key is read whole."""
     headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
     for path in (CHAT, "/v1/files", "/api/v1/artifacts"):
         status, _, taken = await send(path, headers, 20)
@@ -88,13 +88,13 @@ async def test_a_good_key_may_send_what_its_address_takes(key: str) -> None:
 
 
 async def test_small_bodies_of_strangers_are_served(demo: None) -> None:
-    """These are a sign-in form and a request with a missing key."""
+    """Small bodies without a valid key are read: a sign-in form, and a request that gets 401."""
     assert (await send("/login/", {}, 4))[0] != 413
     assert (await send(CHAT, {}, 4))[0] == 401
 
 
 def test_who_is_signed_in_is_known_and_who_signed_out_is_not(admin_account: Any, anonymous: Client) -> None:
-    """The cookie's session decides."""
+    """A session cookie makes a caller known until the sign-out."""
     client = browser_of(admin_account)
     cookie = client.cookies[settings.SESSION_COOKIE_NAME].value
     headers = {"cookie": f"theme=dark; {settings.SESSION_COOKIE_NAME}={cookie}"}
@@ -104,7 +104,7 @@ def test_who_is_signed_in_is_known_and_who_signed_out_is_not(admin_account: Any,
 
 
 def test_while_nobody_can_look_nobody_is_called_a_stranger(key: str) -> None:
-    """The request itself then reports that the database is unavailable."""
+    """A caller counts as known while the database is unavailable; the request then reports the outage."""
     snapshot.current()
     with lock_timeout(0), without("capabilities_agentkey"):
         assert run({"authorization": f"Bearer {key}"})

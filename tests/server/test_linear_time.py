@@ -120,7 +120,7 @@ BY_HAND: dict[str, Callable[[str], Any]] = {
 
 
 def test_no_pattern_takes_more_than_its_length() -> None:
-    """Each compiled pattern is tried with texts made from its parts, using the method that the code uses."""
+    """No compiled pattern is slow for texts made from its own parts."""
     slow = []
     for pattern, where, asked in patterns().values():
         slow += [f"{where} {how}: {attack!r}" for how in sorted(asked) if (attack := find_attack(pattern, how, where))]
@@ -144,12 +144,12 @@ def find_attack(pattern: re.Pattern[Any], how: str, where: str = "") -> tuple[st
 
 
 def test_every_pattern_made_on_the_spot_is_known() -> None:
-    """The test above collects only patterns compiled once; each of these was reviewed by hand."""
+    """Each pattern that is computed at a call was reviewed by hand."""
     assert {each.partition(":")[0] for each in unseen_patterns()} == set(MADE_ON_THE_SPOT)
 
 
 def test_no_function_of_a_text_takes_more_than_its_length() -> None:
-    """This covers all functions of the cores, the server and the gateway with one text argument."""
+    """No function with one text argument in the cores, the server and the gateway is slow for repeated text."""
     slow = []
     functions = functions_of_one_text(lambda module: bool(ROOMS.search(module)))
     for name, (function, is_bytes) in functions.items():
@@ -168,7 +168,7 @@ def repeated(unit: str, is_bytes: bool = False) -> Callable[[int], Any]:
 
 @pytest.mark.parametrize("name", BY_HAND)
 def test_what_takes_a_text_and_more_takes_no_more_than_its_length(name: str) -> None:
-    """These functions need more arguments than the text."""
+    """Functions that need more than the text are not slow for repeated text."""
     assert [unit for unit in UNITS if is_slow(BY_HAND[name], repeated(unit))] == []
 
 
@@ -191,7 +191,7 @@ HOSTILE = "bearer%20" * 3_000
     ids=lambda call: f"{call[0][:10]} {','.join(call[1])}",
 )
 def test_a_stranger_costs_milliseconds(call: tuple[str, dict[str, str]], client: Client) -> None:
-    """Each request has 27 KB in its path, query or headers and no key."""
+    """A request with 27 KB in its path, query or headers and without a key costs milliseconds."""
     path, headers = call
     client.get("/login/")
     assert not is_slow(lambda _text: client.get(path, headers=headers), lambda _size: "")
@@ -199,5 +199,5 @@ def test_a_stranger_costs_milliseconds(call: tuple[str, dict[str, str]], client:
 
 @pytest.mark.parametrize("pattern", [r"(a+)+$", r"a*$", r"<title[^>]*>", r"(?:bearer\s+)+x", r'"(?:[^"\\]|\\.)*"'])
 def test_a_pattern_that_takes_more_is_found(pattern: str) -> None:
-    """The patterns are slow in the common ways."""
+    """The search finds the common kinds of slow patterns."""
     assert find_attack(re.compile(pattern), "sub")

@@ -35,7 +35,7 @@ def lines() -> Iterator[StringIO]:
 
 
 def test_a_line_is_one_object_with_the_request_it_belongs_to(lines):
-    """The time is in UTC, and a line break in the message does not split the line."""
+    """A log entry is one JSON object in one line, with the time in UTC and the request id."""
     kept = logs.request_id.set("req_1")
     logging.getLogger("tests.logs").warning("the disk of %s\nis full", "var")
     logs.request_id.reset(kept)
@@ -51,7 +51,7 @@ def test_a_line_is_one_object_with_the_request_it_belongs_to(lines):
 
 
 def test_a_key_in_a_message_or_in_an_error_is_masked(lines):
-    """This covers the message, its arguments and the traceback of an error."""
+    """A key is masked in messages, in their arguments and in tracebacks."""
     try:
         raise ValueError(f"refused {KEY}")
     except ValueError:
@@ -62,7 +62,7 @@ def test_a_key_in_a_message_or_in_an_error_is_masked(lines):
 
 
 def test_a_served_installation_writes_json_where_it_is_told_to(tmp_path):
-    """Every line of the process is JSON; an error of a request has its id."""
+    """With LOG_FORMAT=json every line of the server is JSON, and an error has its request's id."""
     with served(tmp_path, settings={"LOG_FORMAT": "json"}) as server:
         with closing(sqlite3.connect(tmp_path / "routing_admin.sqlite3")) as rows:
             rows.execute("ALTER TABLE artifacts_artifact RENAME TO away")
@@ -83,7 +83,7 @@ def test_a_served_installation_writes_json_where_it_is_told_to(tmp_path):
     ],
 )
 def test_what_is_away_is_one_sentence_without_a_traceback(lines, error: Exception, sentence: str):
-    """An outage gets a message that says what to do; a bug keeps its traceback."""
+    """An outage is logged as one sentence without a traceback; a bug keeps its traceback."""
     logger, explain = logging.getLogger("tests.logs"), logs.ExplainFilter()
     logger.addFilter(explain)
     logger.error("readiness check failed", exc_info=error)
@@ -97,7 +97,7 @@ def test_what_is_away_is_one_sentence_without_a_traceback(lines, error: Exceptio
 
 @pytest.mark.parametrize("error", [PermissionDenied("editors only"), BadRequest("no such field")])
 def test_a_refusal_is_one_line_without_a_traceback(error):
-    """A rejected request is not a fault of the server."""
+    """A rejected request is logged in one line without a traceback."""
     record = logging.LogRecord("django.request", logging.WARNING, "", 0, "Forbidden: %s", ("/users/",), None)
     record.exc_info = (type(error), error, None)
     assert logs.ExplainFilter().filter(record)

@@ -52,7 +52,7 @@ def value(name: str, **labels: str) -> float:
 
 
 def test_a_request_is_counted_once_when_it_is_logged():
-    """It is counted by outcome, by candidate and by tokens, also under the names of OpenTelemetry."""
+    """A logged request is counted once by outcome, candidate and tokens, also under OpenTelemetry's names."""
     journal = Journal()
     for name in ("counted-a", "counted-b"):
         journal.record(entry(name, "counted"))
@@ -72,7 +72,7 @@ def test_a_request_is_counted_once_when_it_is_logged():
 
 
 def test_costs_are_counted_by_currency():
-    """Failed calls that were billed are included; a call without a price adds no amount."""
+    """Costs are counted by currency, including failed calls that were billed; an unknown price adds nothing."""
     host = Provider.objects.create(
         name="host", endpoint="https://api.openai.com/v1", default_model="gpt-4o", key_source="none"
     )
@@ -104,7 +104,7 @@ def test_costs_are_counted_by_currency():
     ],
 )
 def test_work_has_opentelemetrys_name_for_it(surface: str, operation: str):
-    """The surface in the log decides; each one besides `v1` is an operation of the table."""
+    """The operation in OpenTelemetry's metrics follows from the logged surface."""
     assert surface == "v1" or surface.removeprefix("v1/") in {each.name for each in OPERATIONS}
     journal = Journal()
     journal.record(entry(f"work-{operation}", operation, surface))
@@ -114,14 +114,14 @@ def test_work_has_opentelemetrys_name_for_it(surface: str, operation: str):
 
 
 def test_the_installation_and_the_process_are_there_as_before():
-    """They are gauges, and counters that end in `_total`."""
+    """Metrics of the installation and the process are gauges, and counters that end in `_total`."""
     names = {name for name, _ in samples()}
     assert {"routing_admin_revision", "routing_admin_connections", "routing_admin_chat_requests_refused_total"} <= names
     assert not [name for name in names if name.endswith("_created")]
 
 
 def test_names_that_callers_make_up_count_as_one():
-    """Arbitrary names fill neither the memory nor the table of sums. A new service has its own name at once."""
+    """Invented names of routes and models share one series; a new service has its own at once."""
     journal = Journal()
     journal.record(entry("known", "counted"))
     journal.flush()
@@ -143,7 +143,7 @@ def test_names_that_callers_make_up_count_as_one():
 
 
 def test_series_go_with_what_is_removed_and_return_with_it():
-    """This holds for a service, its provider and its route, without a restart; counts continue where they were."""
+    """Series of a removed service disappear without a restart and continue where they were when it returns."""
     third = Provider.objects.create(name="third", endpoint="https://a.example/v1", key_source="none")
     Service.objects.create(service_id="gone", name="gone", provider=third, model="g")
     snapshot.refresh()
@@ -164,7 +164,7 @@ def test_series_go_with_what_is_removed_and_return_with_it():
 
 
 def test_agents_have_series_only_as_far_as_a_setting_says(settings: Any):
-    """The first agents by id that administrators made have series; agents made at run time never do."""
+    """A setting limits the number of agents with series; agents made at run time have none."""
     limits = {"requestsPerMinute": 4}
     Agent.objects.create(agent_id="a-made", origin=Agent.Origin.RUNTIME)
     for name in ("b-kept", "c-kept"):

@@ -64,7 +64,7 @@ def call(server: Server, model: str = "one/lab") -> int:
 
 
 def test_each_scrape_tells_all_calls_whichever_worker_answers(server: Server, port: int) -> None:
-    """This holds on both ports. Counters never decrease between scrapes, and gauges cover both workers."""
+    """Every scrape, on either port, covers both workers, and counters never decrease."""
     before = requests_in(scrape(port))
     assert [call(server) for _ in range(CALLS)] == [200] * CALLS
     until, seen = time.monotonic() + WAIT_SECONDS, [before]
@@ -80,7 +80,7 @@ def test_each_scrape_tells_all_calls_whichever_worker_answers(server: Server, po
 
 
 def test_what_a_killed_worker_counted_stays_and_the_next_has_its_place(server: Server, port: int) -> None:
-    """Counters do not decrease and no third worker appears; the process start time shows the restart."""
+    """Counters of a killed worker stay, and its successor takes its place."""
     until, counted = time.monotonic() + WAIT_SECONDS, requests_in(scrape(port))
     call(server)
     before = scrape(port)
@@ -111,7 +111,7 @@ def worker_of(server: Server) -> int:
 
 
 def test_the_port_has_metrics_and_nothing_else_and_believes_no_proxy(server: Server, port: int) -> None:
-    """It serves neither pages nor APIs. A request with a forwarded address does not count as local."""
+    """The metrics port serves only metrics, and a forwarded address does not count as local."""
     with httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
         assert [client.get(path).status_code for path in ("/", "/healthz", "/v1/models", "/metrics/")] == [404] * 4
         assert client.post("/metrics").status_code == 404
@@ -121,7 +121,7 @@ def test_the_port_has_metrics_and_nothing_else_and_believes_no_proxy(server: Ser
 
 
 def test_a_server_leaves_no_file(tmp_path: Path) -> None:
-    """This covers shared memory and the data directory."""
+    """A stopped server leaves no file in shared memory or in its data directory."""
     folders = [Path("/dev/shm"), tmp_path]
     with served(tmp_path, options=("--workers", "2")) as server:
         found = [each for folder in folders for each in folder.glob(f"{PREFIX}*") if is_of(each, server)]

@@ -28,12 +28,12 @@ from routing_admin.platform.server.url_aliases import meant_path
     ],
 )
 def test_only_the_address_of_a_program_is_put_right(path: str, meant: str) -> None:
-    """Superfluous slashes are removed; correct API paths and all pages are unchanged."""
+    """Superfluous slashes and wrong prefixes of API paths are corrected; paths of pages are unchanged."""
     assert meant_path(path) == meant
     assert meant_path(meant) == meant
 
 
 @pytest.mark.parametrize("path", ["/v1/models/", "/api/v1/services/", "/chat/completions"])
 def test_who_runs_django_alone_gets_the_same(path: str, client: Client, db: None) -> None:
-    """The request reaches the API, which asks for a key; there is no redirect."""
+    """A corrected path also works in Django alone, without a redirect."""
     assert client.post(path).status_code in (401, 405)

@@ -19,7 +19,7 @@ def test_this_machine_reads_the_numbers(address: str) -> None:
 
 @pytest.mark.parametrize("address", ["10.0.0.7", "8.8.8.8", "2606:4700::1", ""])
 def test_another_machine_is_told_how_to(address: str) -> None:
-    """The response is 403 and names the setting; it contains no metrics."""
+    """A remote request without the token is a 403 that names the setting and contains no metrics."""
     answer = Client(REMOTE_ADDR=address).get("/metrics")
     assert answer.status_code == 403
     assert b"ROUTING_ADMIN_METRICS_TOKEN" in answer.content
@@ -28,20 +28,20 @@ def test_another_machine_is_told_how_to(address: str) -> None:
 
 @pytest.mark.parametrize(("token", "status"), [("right", 200), ("wrong", 403), ("", 403)])
 def test_the_token_opens_them(settings: Any, token: str, status: int) -> None:
-    """The token works from any address."""
+    """The token allows access from any address."""
     settings.METRICS_TOKEN = "right"
     client = Client(REMOTE_ADDR="8.8.8.8")
     assert client.get("/metrics", headers={"authorization": f"Bearer {token}"}).status_code == status
 
 
 def test_without_a_token_set_an_empty_one_opens_nothing() -> None:
-    """The setting is empty by default."""
+    """An unset token does not match an empty one."""
     client = Client(REMOTE_ADDR="8.8.8.8")
     assert client.get("/metrics", headers={"authorization": "Bearer "}).status_code == 403
 
 
 def test_a_proxy_on_this_machine_does_not_make_its_callers_local(settings: Any) -> None:
-    """With an untrusted proxy no caller is local; with a trusted one the forwarded address counts."""
+    """Behind an untrusted proxy no caller is local; behind a trusted one the forwarded address counts."""
     far, near = {"x-forwarded-for": "8.8.8.8"}, {"x-forwarded-for": "127.0.0.1"}
     assert [Client().get("/metrics", headers=each).status_code for each in (far, near)] == [403, 403]
     settings.TRUSTED_PROXIES = 1
@@ -49,7 +49,7 @@ def test_a_proxy_on_this_machine_does_not_make_its_callers_local(settings: Any) 
 
 
 def test_no_number_is_told_twice() -> None:
-    """A scraper rejects a page with a duplicate metric name."""
+    """Metric names are unique, since a scraper rejects duplicates."""
     text = Client(REMOTE_ADDR="127.0.0.1").get("/metrics").content.decode()
     names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
     assert sorted(names) == sorted(set(names))

@@ -36,7 +36,7 @@ def value(name: str, **labels: str) -> float | None:
 
 
 def test_who_is_left_alone_is_told_with_seconds_and_fault(demo: None) -> None:
-    """Without a cooldown there is no series. An account without credit cools down as a whole for about ten minutes."""
+    """A cooldown is reported with its remaining seconds and fault; for an account without credit about ten minutes."""
     assert not [name for name, _ in samples() if name == "routing_admin_cooling_seconds"]
     empty = Failure(Fault.HTTP_402, "", 402)
     process_run_context().cooldowns.record_failure("echo", "m", empty, Policy().verdict(empty))
@@ -47,7 +47,7 @@ def test_who_is_left_alone_is_told_with_seconds_and_fault(demo: None) -> None:
 
 
 def test_refused_keys_are_counted_by_door_and_code(demo: None) -> None:
-    """This covers `/v1`, `/api/v1` and tokens; accepted keys are not counted."""
+    """Rejected keys are counted by API and code, for `/v1`, `/api/v1` and tokens."""
     before = samples()
     bad = {"authorization": "Bearer ra_00000000_nobody"}
     Client().get("/v1/models", headers=bad)
@@ -60,7 +60,7 @@ def test_refused_keys_are_counted_by_door_and_code(demo: None) -> None:
 
 
 def test_room_is_told_on_the_disk_and_for_artifacts(caller: Callable[..., AgentProgram]) -> None:
-    """The quota for artifacts is reported only if a setting limits it."""
+    """Free disk space and the size of artifacts are reported, a quota only if it is set."""
     used = value("artifact_bytes")
     caller("text-agent").stored("a.bin", bytes(range(200)))
     assert value("artifact_bytes") == (used or 0) + 200
@@ -71,7 +71,7 @@ def test_room_is_told_on_the_disk_and_for_artifacts(caller: Callable[..., AgentP
 
 
 def test_what_runs_here_and_when_it_was_saved_last(demo: None) -> None:
-    """Before the first backup there is no timestamp."""
+    """The version, the engines and the time of the last backup are reported."""
     info = next(dict(labels) for name, labels in samples() if name == "routing_admin_info")
     assert (info["version"], info["database"], info["artifacts"]) == (program_version(), connection.vendor, "files")
     assert info["migration"].startswith("00")
@@ -82,7 +82,7 @@ def test_what_runs_here_and_when_it_was_saved_last(demo: None) -> None:
 
 
 def test_keys_that_need_an_older_secret_are_counted(key: str) -> None:
-    """Keys of agents are counted until they are used again."""
+    """Keys that were signed with an older secret are counted."""
     assert value("keys_behind", kind="agent") == 0
     AgentKey.objects.update(signed_with="older")
     assert value("keys_behind", kind="agent") == 1
@@ -90,7 +90,7 @@ def test_keys_that_need_an_older_secret_are_counted(key: str) -> None:
 
 
 def test_without_the_database_the_other_numbers_are_there(demo: None) -> None:
-    """The metrics show that the database is down, and everything that needs no database."""
+    """Without the database `database_up` is 0, and metrics that need no database are still reported."""
     assert value("database_up") == 1
 
     def away(*_: Any) -> None:

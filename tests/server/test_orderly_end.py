@@ -12,7 +12,7 @@ from tests.gateway.serving import Server, served
 
 
 def test_a_server_that_is_told_to_stop_finishes_its_answers_and_writes_its_journal(tmp_path: Path):
-    """The caller receives the whole response, and the request is in the log after the process has ended."""
+    """After SIGTERM a running call is answered completely and logged."""
     with served(tmp_path) as server:
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
         headers = {"authorization": f"Bearer {server.key}", "x-request-id": "last-one"}
@@ -31,7 +31,7 @@ def test_a_server_that_is_told_to_stop_finishes_its_answers_and_writes_its_journ
 
 
 def test_a_server_that_is_killed_keeps_what_it_logged_by_itself(tmp_path: Path):
-    """Entries are written in batches shortly after the responses and are complete after kill -9."""
+    """After kill -9 all entries that were written are complete."""
     names = [f"call-{at}" for at in range(5)]
     with served(tmp_path) as server:
         for name in names:

@@ -63,7 +63,7 @@ def busy() -> Iterator[None]:
 
 
 def test_a_process_computes_two_hashes_at_a_time_whatever_asks_for_them(settings: Any) -> None:
-    """The product's hasher acquires a slot, whatever calls it: sign-in, invitations or commands."""
+    """The product's hasher computes at most two hashes at once, whatever calls it."""
     from routing_admin import settings as product
 
     assert product.PASSWORD_HASHERS[0] == ARGON2
@@ -81,14 +81,14 @@ def test_a_process_computes_two_hashes_at_a_time_whatever_asks_for_them(settings
 
 @pytest.mark.usefixtures("busy")
 def test_without_a_slot_nothing_is_hashed(settings: Any) -> None:
-    """Making and checking a hash raise the error that becomes a 503."""
+    """Without a free slot, making or checking a hash raises OverloadedError."""
     settings.PASSWORD_HASHERS = [ARGON2]
     with pytest.raises(OverloadedError):
         make_password(PASSWORD)
 
 
 def test_never_more_than_the_slots_hold_at_once() -> None:
-    """Twelve threads share three slots."""
+    """Twelve threads never hold more than the three slots."""
     slots, inside, most, lock = FairSlots(3, 64, 30.0), 0, 0, threading.Lock()
 
     def work(name: str) -> None:
@@ -107,7 +107,7 @@ def test_never_more_than_the_slots_hold_at_once() -> None:
 
 
 def test_a_slot_goes_to_the_address_that_holds_least() -> None:
-    """An address with many attempts does not delay the attempt of another address."""
+    """A free slot goes to the address that holds the fewest, so many attempts of one do not delay another."""
     slots = FairSlots(2, 8, 30.0)
     holders = [Holder(slots, "many") for _ in range(2)]
     for holder in holders:
@@ -124,7 +124,7 @@ def test_a_slot_goes_to_the_address_that_holds_least() -> None:
 
 
 def test_one_address_fills_three_quarters_of_the_queue_and_no_more() -> None:
-    """The queue is bounded, and another address can still enter it."""
+    """One address can fill at most three quarters of the queue."""
     slots = FairSlots(1, 4, 30.0)
     holders = [Holder(slots, "many")]
     assert holders[0].holds.wait(30)
@@ -142,7 +142,7 @@ def test_one_address_fills_three_quarters_of_the_queue_and_no_more() -> None:
 
 
 def test_a_thread_that_waits_for_something_else_lets_others_have_its_slot() -> None:
-    """The thread acquires its slot again afterwards; a thread without one does not acquire any."""
+    """A thread that pauses releases its slot to others and gets it back afterwards."""
     slots = FairSlots(1, 4, 30.0)
     with slots.hold("one"):
         with slots.pause():
@@ -158,7 +158,7 @@ def test_a_thread_that_waits_for_something_else_lets_others_have_its_slot() -> N
 @pytest.mark.django_db(databases=["default", "logs"])
 @pytest.mark.usefixtures("busy")
 def test_signing_in_says_503_when_too_many_do_and_counts_no_failure(admin_account: User) -> None:
-    """The form keeps the name, `Retry-After` is set, and no failed attempt is counted."""
+    """If too many passwords are being checked, signing in is a 503 and counts no failed attempt."""
     answer = Client().post("/login/", {"username": admin_account.get_username(), "password": PASSWORD})
     assert answer.status_code == 503
     assert answer.headers["Retry-After"] == "1"
@@ -179,7 +179,7 @@ def test_changing_a_password_says_503_when_too_many_hash(viewer_account: User) -
 def test_an_invitation_says_503_when_too_many_hash_and_stays_good(
     admin_account: User, settings: Any, request: pytest.FixtureRequest
 ) -> None:
-    """Nothing is changed, and the invitation link works later."""
+    """If too many passwords are being hashed, accepting an invitation is a 503 and can be repeated."""
     link = invite(admin_account)
     settings.PASSWORD_HASHERS = [ARGON2]
     request.getfixturevalue("busy")

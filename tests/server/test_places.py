@@ -20,7 +20,7 @@ def names(places: FairSemaphore, wanted: str) -> str:
 
 @pytest.mark.parametrize(("most", "alone"), [(4, 3), (8, 6), (512, 384)])
 def test_one_alone_gets_three_quarters_and_each_newcomer_finds_a_place(most: int, alone: int):
-    """One caller gets at most three quarters; two that want everything get the same number."""
+    """One caller gets at most three quarters of the slots; two get equal numbers."""
     assert len(names(FairSemaphore(most, 0), "a" * most)) == alone
     places = FairSemaphore(most, 0)
     assert names(places, "a" * most + "b") == "a" * alone + "b"
@@ -30,7 +30,7 @@ def test_one_alone_gets_three_quarters_and_each_newcomer_finds_a_place(most: int
 
 @given(st.lists(st.sampled_from("abcdefgh"), max_size=100))
 def test_who_has_nothing_is_let_in_while_anything_is_free(wanted: list[str]):
-    """This holds whatever the others hold."""
+    """A caller without a slot gets one while any is free."""
     places = FairSemaphore(16, 0)
     names(places, "".join(wanted))
     is_free = places.in_use < 16
@@ -38,7 +38,7 @@ def test_who_has_nothing_is_let_in_while_anything_is_free(wanted: list[str]):
 
 
 async def test_a_place_that_becomes_free_goes_to_whoever_holds_least():
-    """Callers that hold less go first, regardless of the order in which they came."""
+    """A released slot goes to the waiting caller that holds the fewest, not to the first in the queue."""
     places = FairSemaphore(4, 8, NEVER)
     assert names(places, "aaab") == "aaab"
     waiting = [asyncio.create_task(places.wait(name)) for name in "ac"]
@@ -53,7 +53,7 @@ async def test_a_place_that_becomes_free_goes_to_whoever_holds_least():
 
 
 async def test_who_left_the_line_a_moment_ago_takes_no_place():
-    """When many callers leave at once, a slot may become free before the cancelled waiters have run."""
+    """A cancelled waiter gets no slot, even if it is released before the cancellation has run."""
     places = FairSemaphore(2, 4, NEVER)
     assert names(places, "ab") == "ab"
     leaving, staying = (asyncio.create_task(places.wait(name)) for name in "cd")
@@ -69,7 +69,7 @@ async def test_who_left_the_line_a_moment_ago_takes_no_place():
 
 
 async def test_the_line_is_as_short_as_it_says_and_shared_like_the_places():
-    """A caller beyond the queue is rejected at once, one that waits too long later; neither blocks others."""
+    """A caller beyond the queue's length is rejected at once, one that waits too long later."""
     places = FairSemaphore(1, 4, NEVER)
     assert places.take("a")
     waiting = [asyncio.create_task(places.wait(name)) for name in "aaa"]
@@ -87,7 +87,7 @@ async def test_the_line_is_as_short_as_it_says_and_shared_like_the_places():
 
 
 async def test_a_place_that_came_at_the_last_moment_is_given_back():
-    """The waiting call was cancelled in the same iteration of the event loop."""
+    """A slot granted in the same iteration of the event loop in which the waiter was cancelled is released."""
     places = FairSemaphore(1, 4, NEVER)
     assert places.take("a")
     task = asyncio.create_task(Slot(places).enter("b"))

@@ -48,7 +48,7 @@ def hanging(settings: Any) -> Iterator[Bucket]:
 
 
 def test_a_server_whose_dependencies_work_is_ready(patient: None) -> None:
-    """Both checks say so."""
+    """`/readyz` and `/readyz?full` are ok if all dependencies work."""
     for address in ("/readyz", "/readyz?full"):
         status, said = ask(address)
         assert (status, said["status"], said["degraded"]) == (200, "ok", [])
@@ -56,7 +56,7 @@ def test_a_server_whose_dependencies_work_is_ready(patient: None) -> None:
 
 
 def test_a_dependency_that_hangs_is_named_and_no_probe_waits_for_its_answer(hanging: Bucket) -> None:
-    """The server is ready, since calls without files are answered; only `?full` fails."""
+    """If the artifact store hangs, `/readyz` is degraded but 200, and only `/readyz?full` fails."""
     status, said = ask("/readyz")
     assert (status, said["status"]) == (200, "degraded")
     assert "artifacts" in said["degraded"]
@@ -65,7 +65,7 @@ def test_a_dependency_that_hangs_is_named_and_no_probe_waits_for_its_answer(hang
 
 
 def test_a_check_that_hangs_keeps_one_thread_however_often_it_is_asked() -> None:
-    """Further checks report the result of the running one."""
+    """A hanging check uses a single thread; further checks do not start another."""
     begun, answers = [], threading.Event()
 
     def hang() -> None:
@@ -81,7 +81,7 @@ def test_a_check_that_hangs_keeps_one_thread_however_often_it_is_asked() -> None
 
 
 def test_an_outage_is_logged_once_and_so_is_its_end(patient: None, caplog: pytest.LogCaptureFixture) -> None:
-    """Repeated probes do not repeat the message."""
+    """A failing check is logged once, and so is its recovery."""
     problems = [LookupError("the disk is gone"), LookupError("the disk is gone"), None]
 
     def look() -> None:
@@ -97,14 +97,14 @@ def test_an_outage_is_logged_once_and_so_is_its_end(patient: None, caplog: pytes
 
 
 def test_a_process_that_has_never_read_a_configuration_is_not_ready() -> None:
-    """Without a configuration it can answer no call."""
+    """A process without a configuration is not ready, since it can answer no call."""
     renew(snapshot.newest)
     status, said = ask("/readyz")
     assert (status, said["status"], said["checks"]["server"]) == (503, "failed", "without configuration")
 
 
 def test_a_configuration_in_memory_is_good_for_as_long_as_keys_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After that time no key is accepted any more, so no call can be answered."""
+    """A process that could not read its configuration for 15 minutes is not ready."""
     now = [0.0]
     monkeypatch.setattr(snapshot.newest(), "_clock", lambda: now[0])
     snapshot.refresh()
@@ -117,7 +117,7 @@ def test_a_configuration_in_memory_is_good_for_as_long_as_keys_are(monkeypatch: 
 
 
 async def test_a_process_that_ends_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The load balancer then sends no further requests."""
+    """A draining process is not ready, so that it gets no further requests."""
     ending = Draining()
     monkeypatch.setattr(readiness, "draining", lambda: ending)
     assert readiness.state_of_server() == "ok"
@@ -128,7 +128,7 @@ async def test_a_process_that_ends_is_not_ready(monkeypatch: pytest.MonkeyPatch)
 def test_whether_the_process_lives_is_no_question_to_a_dependency(
     hanging: Bucket, django_assert_num_queries: Any
 ) -> None:
-    """The liveness check makes no query and does not call the store."""
+    """The liveness check makes no query and does not call the artifact store."""
     for alias in ("default", "logs"):
         with django_assert_num_queries(0, using=alias):
             assert Client().get("/healthz").status_code == 200

@@ -11,7 +11,7 @@ from routing_admin.platform.server.repeating_thread import RepeatingThread
 
 
 def test_work_that_fails_is_done_again():
-    """An example is an unavailable database."""
+    """The work is repeated after a failure, such as an unavailable database."""
     rounds, enough = [], threading.Event()
 
     def work() -> None:
@@ -27,7 +27,7 @@ def test_work_that_fails_is_done_again():
 
 
 def test_what_goes_on_failing_is_said_once(caplog: pytest.LogCaptureFixture):
-    """A different error is logged again, and so is the recovery."""
+    """A repeated error is logged once; another error and the recovery are logged too."""
     faults, enough = iter(["away", "away", "away", "locked", "locked"]), threading.Event()
 
     def work() -> None:

@@ -48,13 +48,13 @@ def call(path: str, key: str = "", *more: tuple[bytes, bytes], method: str = "GE
 async def test_every_surface_answers_under_the_callers_id(
     key: str, path: str, method: str, more: tuple[tuple[bytes, bytes], ...], status: int
 ):
-    """This covers pages, both APIs, health checks, and rejections before the body is read."""
+    """Pages, APIs, health checks and early rejections have the caller's request id."""
     done = await call(path, key, *more, method=method).run()
     assert (done.status, done.answer_headers["x-request-id"]) == (status, "my-call.1")
 
 
 async def test_a_call_without_a_key_is_refused_under_its_id(demo: None):
-    """The error body has the id too."""
+    """A rejected key has the caller's request id in the header and the body."""
     done = await call("/v1/chat/completions", method="POST", body=b"{}").run()
     assert (done.status, done.answer_headers["x-request-id"]) == (401, "my-call.1")
     assert json.loads(done.answer)["error"]["request_id"] == "my-call.1"
@@ -62,7 +62,7 @@ async def test_a_call_without_a_key_is_refused_under_its_id(demo: None):
 
 @pytest.mark.parametrize("word", [b"<script>", b"a b", b"x" * 65, b""])
 async def test_what_is_no_plain_word_is_not_kept(key: str, word: bytes):
-    """Such an id would be in headers and logs, so the request gets a generated one."""
+    """An invalid request id is replaced by a generated one, since it would be in headers and logs."""
     for path, more in (("/v1/models", ()), ("/v1/chat/completions", (TOO_LONG,))):
         method = "POST" if more else "GET"
         made = Call([b""], headers(key, 0, [(b"x-request-id", word), *more]), method, path)
@@ -70,7 +70,7 @@ async def test_what_is_no_plain_word_is_not_kept(key: str, word: bytes):
 
 
 async def test_a_tool_call_is_answered_under_its_id(key: str):
-    """An MCP response is made by the protocol's package."""
+    """An MCP response has the caller's request id."""
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}).encode()
     more = ((b"accept", b"application/json, text/event-stream"),)
     done = await call("/mcp", key, *more, method="POST", body=body).run()
@@ -78,7 +78,7 @@ async def test_a_tool_call_is_answered_under_its_id(key: str):
 
 
 async def test_a_call_of_a_model_is_logged_under_its_id(loopback: Loopback, key: str):
-    """Header and log have the same id."""
+    """A call is logged under the caller's request id."""
     async with loopback.serve():
         done = await chat_call(key, "plain", OWN).run()
     assert done.answer_headers["x-request-id"] == "my-call.1"
@@ -86,7 +86,7 @@ async def test_a_call_of_a_model_is_logged_under_its_id(loopback: Loopback, key:
 
 
 async def test_the_agents_api_says_who_answered(key: str):
-    """They are the same headers as on `/v1`."""
+    """`/api/v1` names provider, model and attempts in the same headers as `/v1`."""
     body = json.dumps({"prompt": "hello", "taskType": "planning"}).encode()
     done = await call("/api/v1/llm/send", key, method="POST", body=body).run()
     said = done.answer_headers
@@ -97,7 +97,7 @@ async def test_the_agents_api_says_who_answered(key: str):
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/api/v1/llm/send"])
 async def test_an_id_used_twice_is_another_one_the_second_time(loopback: Loopback, key: str, path: str):
-    """Response header and log agree. Requests that are not logged keep the caller's id."""
+    """A repeated id of a logged call gets a suffix in the response and the log."""
     asked = {"model": "plain/bench", "messages": [{"role": "user", "content": "hi"}]}
     body = json.dumps(asked if path.startswith("/v1") else {"prompt": "hi", "taskType": "planning"}).encode()
     async with loopback.serve():
@@ -112,7 +112,7 @@ async def test_an_id_used_twice_is_another_one_the_second_time(loopback: Loopbac
 
 
 async def test_a_refusal_of_a_logged_call_has_the_id_of_the_log(loopback: Loopback, key: str):
-    """This holds for both of two calls with the same id and an unknown model."""
+    """An error of a logged call has the id under which it is logged."""
     body = json.dumps({"model": "nothing-of-that-name", "messages": [{"role": "user", "content": "hi"}]}).encode()
     calls = [await call("/v1/chat/completions", key, method="POST", body=body).run() for _ in range(2)]
     for each in calls:

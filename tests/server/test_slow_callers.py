@@ -24,7 +24,7 @@ CHUNKED = b"POST / HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n"
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nhost: here\r\n", GET + b"GET"])
 async def test_a_head_that_does_not_come_whole_is_408_and_the_end(sent):
-    """The time starts with the connection, or with the first byte of the next request after a complete one."""
+    """An incomplete head is a 408 after the time limit, counted from the connection or the previous request."""
     async with serve(site := Site(), ConnectionLimits(head_seconds=SHORT)):
         caller = await site.open(sent)
         if sent.startswith(GET):
@@ -35,14 +35,14 @@ async def test_a_head_that_does_not_come_whole_is_408_and_the_end(sent):
 
 
 async def test_a_body_that_does_not_come_whole_is_408_in_the_shape_of_the_address():
-    """Under /v1 the error has OpenAI's shape."""
+    """A body that is too slow is a 408; under /v1 in OpenAI's shape."""
     async with serve(site := Site(), ConnectionLimits(body_seconds=SHORT)):
         status, told = await (await site.open(POST + b"abc")).refusal()
     assert (status, told["error"]["code"], told["error"]["type"]) == (408, "request_timeout", "timeout_error")
 
 
 async def test_a_body_that_comes_above_the_floor_may_take_its_time():
-    """An upload above the minimum rate may take longer. Timeouts of other connections measure the time that passes."""
+    """A body above the minimum rate may take longer than the time limit."""
     limits = ConnectionLimits(head_seconds=2 * SHORT, body_seconds=SHORT, body_rate=0)
     async with serve(site := Site(), limits):
         caller = await site.open(POST)
@@ -53,7 +53,7 @@ async def test_a_body_that_comes_above_the_floor_may_take_its_time():
 
 
 async def test_a_body_that_we_let_wait_is_not_the_callers_fault():
-    """While the application does not read, the body waits with the caller and the timeout does not apply."""
+    """The time limit for a body does not run while the application reads nothing."""
     async with serve(site := Site(), ConnectionLimits(head_seconds=2 * SHORT, body_seconds=SHORT), answers=False):
         large = b"x" * 1_000_000
         caller = await site.open(b"POST / HTTP/1.1\r\nhost: here\r\ncontent-length: 1000000\r\n\r\n" + large)
@@ -63,7 +63,7 @@ async def test_a_body_that_we_let_wait_is_not_the_callers_fault():
 
 
 async def test_a_body_after_its_answer_is_waited_for_no_longer():
-    """The connection closes without a second response."""
+    """A body that is still missing after its response closes the connection."""
     async with serve(site := Site(reads=False), ConnectionLimits(body_seconds=SHORT)):
         caller = await site.open(CHUNKED)
         assert (await caller.answer())[0] == 200
@@ -72,7 +72,7 @@ async def test_a_body_after_its_answer_is_waited_for_no_longer():
 
 
 async def test_a_next_head_may_wait_for_the_answer_before_it():
-    """Of two pipelined requests the second has an incomplete head; the first is answered completely."""
+    """A pipelined request with an incomplete head does not affect the response before it."""
     async with serve(site := Site(), ConnectionLimits(head_seconds=SHORT), answers=False):
         caller = await site.open(GET + b"GET / HTTP/1.1\r\n")
         await (await site.open(b"GET /")).refusal()
@@ -81,7 +81,7 @@ async def test_a_next_head_may_wait_for_the_answer_before_it():
 
 
 async def test_an_endless_head_is_431():
-    """The size is counted over several pieces; the other response shows that the first piece has been received."""
+    """A head above the size limit is a 431, counted over all pieces."""
     async with serve(site := Site(), ConnectionLimits(head_bytes=1000)):
         caller = await site.open(b"GET / HTTP/1.1\r\n")
         assert (await (await site.open(GET)).answer())[0] == 200
@@ -91,7 +91,7 @@ async def test_an_endless_head_is_431():
 
 
 async def test_what_a_caller_does_not_read_is_dropped_with_its_connection():
-    """The response is larger than the socket buffers, and the caller reads none of it."""
+    """A connection is closed if its caller does not read the response."""
     site = Site(answer=b"x" * 50_000_000)
     async with serve(site, ConnectionLimits(unread_seconds=SHORT)) as connections:
         caller = await site.open(b"GET / HTTP/1.0\r\n\r\n")
@@ -103,7 +103,7 @@ async def test_what_a_caller_does_not_read_is_dropped_with_its_connection():
 
 
 async def test_an_address_has_so_many_connections_and_the_next_is_refused_in_words():
-    """The response is 503 with Retry-After. When a request ends, another connection is accepted."""
+    """An address above its connection limit gets a 503 with Retry-After until a request ends."""
     async with serve(site := Site(), ConnectionLimits(per_address=2), answers=False) as connections:
         busy = [await site.open(GET), await site.open(GET)]
         while connections.busy() < 2:
@@ -118,7 +118,7 @@ async def test_an_address_has_so_many_connections_and_the_next_is_refused_in_wor
 
 
 async def test_connections_that_send_nothing_make_room_for_those_that_do():
-    """The oldest connection that waits for a head gets a 503 and is closed, so half-open ones block nobody else."""
+    """At the limit the oldest connection without a complete head is closed with 503 for a new one."""
     async with serve(site := Site(), ConnectionLimits(per_address=2)):
         silent = [await site.open(), await site.open(b"GET / HT")]
         for each in silent:
@@ -127,7 +127,7 @@ async def test_connections_that_send_nothing_make_room_for_those_that_do():
 
 
 async def test_an_idle_connection_makes_room_without_a_word():
-    """The caller opens a new connection, as after any end of a keep-alive connection."""
+    """At the limit an idle connection is closed silently for a new one."""
     async with serve(site := Site(), ConnectionLimits(per_address=1)):
         idle = await site.open(GET)
         assert (await idle.answer())[0] == 200
@@ -136,7 +136,7 @@ async def test_an_idle_connection_makes_room_without_a_word():
 
 
 async def test_behind_proxies_requests_are_counted_by_the_address_that_is_forwarded():
-    """All connections come from the proxy; each forwarded address has its own limit."""
+    """Behind a proxy requests are limited by forwarded address."""
     async with serve(site := Site(), ConnectionLimits(per_address=1, proxies=1), answers=False):
         opened = [await site.open(via("203.0.113.1")), await site.open(via("203.0.113.2"))]
         refused = await site.open(via("198.51.100.9, 203.0.113.1"))
@@ -146,7 +146,7 @@ async def test_behind_proxies_requests_are_counted_by_the_address_that_is_forwar
 
 
 async def test_a_process_has_so_many_connections_whatever_addresses_they_come_from():
-    """A silent connection is closed for a new one, also behind a proxy, where connections have no address."""
+    """At the limit of the process a silent connection is closed for a new one, also behind a proxy."""
     for proxies in (0, 1):
         async with serve(site := Site(), ConnectionLimits(in_all=2, proxies=proxies)) as connections:
             silent = [await site.open(), await site.open(b"GET / HT")]
@@ -157,7 +157,7 @@ async def test_a_process_has_so_many_connections_whatever_addresses_they_come_fr
 
 
 async def test_a_full_process_answers_its_health_checks_and_refuses_all_else():
-    """A few connections above the limit are reserved for health checks; any further one is refused at once."""
+    """A full process still accepts a few connections for health checks."""
     async with serve(site := Site(), ConnectionLimits(in_all=2), answers=False) as connections:
         busy = [await site.open(GET), await site.open(GET)]
         while connections.busy() < 2:
@@ -171,7 +171,7 @@ async def test_a_full_process_answers_its_health_checks_and_refuses_all_else():
 
 
 def test_refusals_are_logged_once_a_minute_with_their_count(caplog):
-    """A flood of refusals must not fill the disk."""
+    """Refusals are logged once a minute with their number, so that a flood does not fill the disk."""
     now = [0.0]
     connections = Connections(ConnectionLimits(in_all=0), clock=lambda: now[0])
     for now[0] in (0.0, 1.0, 59.0, 60.0):
@@ -192,7 +192,7 @@ class Waiting:
 
 
 def test_the_soft_limit_of_descriptors_is_raised_and_half_of_them_are_the_callers():
-    """Half of the descriptors are for callers and half for providers; a few are reserved for the process."""
+    """The soft limit of descriptors is raised; half of them are for callers and half for providers."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(1024, hard), hard))
     try:
@@ -204,7 +204,7 @@ def test_the_soft_limit_of_descriptors_is_raised_and_half_of_them_are_the_caller
 
 
 def test_a_limit_that_leaves_callers_less_room_than_the_settings_is_a_shortage(settings):
-    """The log and `doctor` say what the limit is, what is needed and what to do."""
+    """A limit of descriptors below what the settings need is reported with what to do."""
     callers = max_connections(limit := descriptor_limit())
     settings.MAX_CALLS, settings.MAX_REQUESTS = callers, 0
     assert not find_descriptor_shortage()
@@ -220,7 +220,7 @@ def via(forwarded: str) -> bytes:
 
 @pytest.mark.parametrize("before", [b"", GET])
 async def test_a_request_on_its_way_when_the_server_ends_is_answered_as_the_last(before):
-    """A proxy that sends a request just then, on an idle or new connection, gets a complete response."""
+    """A request that arrives just when the server ends gets a complete response."""
     async with serve(site := Site(answer=b"hello"), ConnectionLimits()):
         caller = await site.open(before)
         if before:
@@ -236,7 +236,7 @@ async def test_a_request_on_its_way_when_the_server_ends_is_answered_as_the_last
 
 
 async def test_an_idle_connection_is_closed_when_the_server_ends():
-    """The connection is closed after half a second without a request."""
+    """An idle connection is closed half a second after the server ends."""
     async with serve(site := Site(answer=b"hello"), ConnectionLimits()):
         caller = await site.open(GET)
         await caller.answer()

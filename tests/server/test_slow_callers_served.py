@@ -33,7 +33,7 @@ async def end_of(reader: asyncio.StreamReader) -> bytes:
 
 
 async def test_half_open_connections_are_closed_in_time_and_calls_are_answered_meanwhile(tmp_path: Path):
-    """There are 160 connections: those above the limit are closed with 503, the others time out with 408."""
+    """Of 160 half-open connections those above the limit get 503 and the others 408; calls are answered."""
     with served(tmp_path, settings=SETTINGS) as server:
         opened = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(160)]
         for at, (_, writer) in enumerate(opened):
@@ -52,7 +52,7 @@ DESCRIPTORS, CALLERS = 256, 60
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files are counted in /proc, which is Linux's")
 async def test_idle_connections_to_providers_leave_the_callers_their_descriptors(tmp_path: Path):
-    """Sixty agents behind a proxy called four hosts each; the next caller gets a response and no reset."""
+    """Idle connections to four providers leave enough descriptors for 60 callers."""
     with ExitStack() as stack:
         labs = [stack.enter_context(Lab()) for _ in range(4)]
         limited = ["sh", "-c", f'ulimit -n {DESCRIPTORS}; exec "$@"', "sh"]

@@ -38,7 +38,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("sent", REFUSED, ids=range(len(REFUSED)))
 async def test_a_head_that_two_servers_may_read_differently_is_refused(sent):
-    """The error is sent without calling the application, and the connection closes."""
+    """An ambiguous head is rejected without calling the application, and the connection closes."""
     async with serve(site := Site(), ConnectionLimits()):
         status, told = await (await site.open(sent)).refusal()
     assert ((status, told["error"]), site.asked.is_set()) == (REFUSED[sent], False)
@@ -52,7 +52,7 @@ async def test_a_refused_head_has_the_error_shape_of_its_address():
 
 
 async def test_a_trailer_is_no_header():
-    """This holds even if the application has not read the headers yet."""
+    """Trailers are never added to the headers."""
     async with serve(site := Site(), ConnectionLimits(), answers=False):
         trailers = b"0\r\nx-forwarded-for: 203.0.113.1\r\nauthorization: Bearer x\r\n\r\n"
         caller = await site.open(CHUNKED + b"3\r\nabc\r\n" + trailers)
@@ -65,7 +65,7 @@ async def test_a_trailer_is_no_header():
     "endless", [b"0\r\n" + b"x-trailer: y\r\n" * 100, b"3" + b";name=value" * 100], ids=["trailers", "extensions"]
 )
 async def test_what_frames_a_body_is_bounded(endless):
-    """Trailers and chunk extensions above the limit of a head end with 431."""
+    """Trailers and chunk extensions above the limit of a head are a 431."""
     async with serve(site := Site(), ConnectionLimits(head_bytes=1000)):
         caller = await site.open(CHUNKED)
         await site.asked.wait()
@@ -75,7 +75,7 @@ async def test_what_frames_a_body_is_bounded(endless):
 
 
 async def test_a_body_in_small_chunks_passes():
-    """A chunked body's framing may be as large as the body itself."""
+    """Small chunks are accepted: the framing may be as large as the body."""
     async with serve(site := Site(), ConnectionLimits(head_bytes=1000)):
         caller = await site.open(CHUNKED)
         await site.asked.wait()
@@ -87,7 +87,7 @@ async def test_a_body_in_small_chunks_passes():
 
 
 async def test_a_request_to_upgrade_is_answered_whole_without_it():
-    """Java's client requests an upgrade over plain http; its body and the pipelined request are read."""
+    """An upgrade request is answered as an ordinary one, since Java's client sends one with each request."""
     async with serve(site := Site(), ConnectionLimits()):
         upgrade = b"connection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AA\r\n"
         caller = await site.open(b"POST" + H + upgrade + b"content-length: 3\r\n\r\nabc" + GET)
@@ -95,7 +95,7 @@ async def test_a_request_to_upgrade_is_answered_whole_without_it():
 
 
 async def test_http_1_0_gets_no_interim_answer():
-    """An HTTP/1.0 client would take the 100 for the final response."""
+    """An HTTP/1.0 client gets no 100 Continue, which it would take for the response."""
     async with serve(site := Site(), ConnectionLimits()):
         caller = await site.open(b"POST / HTTP/1.0\r\nexpect: 100-continue\r\ncontent-length: 3\r\n\r\nabc")
         assert (await caller.answer())[::2] == (200, b"abc")
@@ -103,7 +103,7 @@ async def test_http_1_0_gets_no_interim_answer():
 
 @pytest.mark.parametrize("second", [b"\0\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", GET * 50], ids=["none", "host", "many"])
 async def test_a_bad_request_behind_a_good_one_waits_for_its_answer_and_gets_none(second):
-    """An error inside another response would be read as a part of it."""
+    """An invalid pipelined request gets no error, which would be read as a part of the response before it."""
     async with serve(site := Site(), ConnectionLimits(), answers=False):
         caller = await site.open(GET + second)
         await site.asked.wait()
@@ -117,7 +117,7 @@ async def test_a_bad_request_behind_a_good_one_waits_for_its_answer_and_gets_non
 
 
 async def test_a_caller_who_leaves_ends_the_request_that_is_answered_too():
-    """The running request gets the disconnect, not only the last of several pipelined ones."""
+    """A disconnect reaches the running request, not only the last pipelined one."""
     ended = asyncio.Event()
 
     async def waits(scope, receive, send):

@@ -69,7 +69,7 @@ def static_names(caller: Caller) -> list[str]:
 
 @pytest.mark.parametrize("path", ["/", "/requests/", "/matrix/", "/find/?q=echo", "/settings/"])
 def test_a_page_is_compressed_for_who_takes_that(caller: Caller, path: str) -> None:
-    """The compressed page is less than a quarter of its size, with a correct length; without gzip it is unchanged."""
+    """A page is compressed to less than a quarter of its size if the client accepts gzip."""
     plain, words = caller.ask(path, "identity")
     answer, packed = caller.ask(path, "gzip, deflate, br")
     assert (plain.status, plain.headers["content-encoding"]) == (200, None)
@@ -81,7 +81,7 @@ def test_a_page_is_compressed_for_who_takes_that(caller: Caller, path: str) -> N
 
 
 def test_the_length_of_a_page_tells_nothing_of_its_secret(caller: Caller) -> None:
-    """The page is masked differently each time, and its length varies."""
+    """The length and the masked CSRF token of a page vary, so that its length reveals nothing."""
     packed = [caller.ask("/requests/")[1] for _ in range(8)]
     assert len({len(each) for each in packed}) > 1
     masks = {re.findall(rb'"X-CSRFToken":"(\w+)"', gzip.decompress(each))[0] for each in packed}
@@ -89,7 +89,7 @@ def test_the_length_of_a_page_tells_nothing_of_its_secret(caller: Caller) -> Non
 
 
 def test_what_the_agents_api_answers_is_compressed(caller: Caller) -> None:
-    """Lists and the API's document decompress to the same JSON."""
+    """JSON of the agents' API is compressed."""
     for path in ("/api/v1/services", "/api/v1/openapi.json"):
         answer, packed = caller.ask(path)
         assert answer.headers["content-encoding"] == "gzip"
@@ -97,7 +97,7 @@ def test_what_the_agents_api_answers_is_compressed(caller: Caller) -> None:
 
 
 def test_streams_and_answers_of_the_data_plane_stay_as_they_are(caller: Caller) -> None:
-    """Each event of a stream reaches the client at once."""
+    """Streams and responses of `/v1` are not compressed, so that each event arrives at once."""
     body = {"model": "echo/echo-text", "stream": True, "messages": [{"role": "user", "content": "x" * 2000}]}
     for asked in (body, body | {"stream": False}):
         answer, _ = caller.ask(
@@ -108,7 +108,7 @@ def test_streams_and_answers_of_the_data_plane_stay_as_they_are(caller: Caller) 
 
 
 def test_a_file_comes_as_its_own_bytes(caller: Caller) -> None:
-    """A download keeps its length and its ranges."""
+    """A download is not compressed and supports ranges."""
     text = b"word " * 2000
     answer, said = caller.ask(
         "/api/v1/artifacts",
@@ -125,7 +125,7 @@ def test_a_file_comes_as_its_own_bytes(caller: Caller) -> None:
 
 
 def test_static_files_are_kept_for_ever_under_a_name_that_holds_their_hash(caller: Caller) -> None:
-    """All files named by a page may be cached for a year without revalidation."""
+    """Static files may be cached for a year, since their names contain the hash."""
     names = static_names(caller)
     assert len(names) >= 6
     for name in names:
@@ -136,7 +136,7 @@ def test_static_files_are_kept_for_ever_under_a_name_that_holds_their_hash(calle
 
 
 def test_static_texts_are_compressed(caller: Caller) -> None:
-    """HEAD has the same headers, ranges are of the uncompressed file, and an ETag gives 304."""
+    """Static text files are compressed; ranges are of the plain file, and an ETag gives 304."""
     for name in static_names(caller):
         plain = caller.ask(name, "identity")[1]
         answer, packed = caller.ask(name)
@@ -153,14 +153,14 @@ def test_static_texts_are_compressed(caller: Caller) -> None:
 
 
 def test_a_name_with_another_hash_is_not_there(caller: Caller) -> None:
-    """A wrong hash must not be cached for a year; without a hash a file is cached only briefly."""
+    """A static file with a wrong hash is a 404; without a hash it is not immutable."""
     assert caller.ask("/static/css/app.000000000000.css")[0].status == 404
     assert caller.ask("/static/css/..%2f..%2fmanage.000000000000.py")[0].status in (400, 404)
     assert "immutable" not in caller.ask("/static/css/app.css")[0].headers["cache-control"]
 
 
 def test_htmx_comes_once_and_the_drag_library_only_with_a_chain(caller: Caller) -> None:
-    """Only the page of a route names the drag library, which its script loads."""
+    """Every page loads htmx once, and only the page of a route names the drag library."""
     pages = {
         path: caller.ask(path, "identity")[1].decode() for path in ("/", "/requests/", "/matrix/", "/routes/design/")
     }
@@ -171,7 +171,7 @@ def test_htmx_comes_once_and_the_drag_library_only_with_a_chain(caller: Caller) 
 
 
 def test_who_collects_static_files_gets_the_same_names(server: Server, caller: Caller) -> None:
-    """The files can then be served by another server."""
+    """`collectstatic` produces the same names, so that another server can serve the files."""
     manage(environment_of(server.directory, server.lab), "collectstatic", "--no-input")
     collected = {
         f"/static/{path.relative_to(server.directory / 'static')}" for path in server.directory.rglob("static/**/*.*")

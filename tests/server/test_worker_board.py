@@ -60,7 +60,7 @@ def told(board: WorkerBoard) -> dict[str, object]:
 
 
 def test_a_scrape_sums_what_all_processes_tell(tmp_path: Path, other: subprocess.Popen[bytes]) -> None:
-    """Counters, buckets and gauges are summed; the largest cooldown counts, since processes may see the same one."""
+    """Counters, buckets and gauges are summed over all processes; of cooldowns the largest counts."""
     board = WorkerBoard([families])
     board.start(str(tmp_path))
     assert told(board) == {
@@ -74,7 +74,7 @@ def test_a_scrape_sums_what_all_processes_tell(tmp_path: Path, other: subprocess
 
 
 def test_of_a_killed_process_the_counts_stay_and_the_gauges_go(tmp_path: Path, other: subprocess.Popen[bytes]) -> None:
-    """Counters also stay when another process takes the slot and ends."""
+    """Counters of a killed process stay, also after another takes its slot; its gauges disappear."""
     board, after = WorkerBoard([families]), WorkerBoard([families])
     board.start(str(tmp_path))
     other.send_signal(signal.SIGKILL)
@@ -92,7 +92,7 @@ def test_of_a_killed_process_the_counts_stay_and_the_gauges_go(tmp_path: Path, o
 
 
 def test_a_count_never_falls_while_the_folder_takes_nothing(tmp_path: Path) -> None:
-    """A process reports what it has written, since the next scrape may be answered by another process."""
+    """If its file cannot be written, a process reports the last written counters, so that none decreases later."""
     counted = [10]
     board = WorkerBoard(
         [lambda: [MetricFamily(name="calls", explanation="", values={(): counted[0]}, only_grows=True)]]
@@ -107,7 +107,7 @@ def test_a_count_never_falls_while_the_folder_takes_nothing(tmp_path: Path) -> N
 
 
 def test_without_its_folder_a_process_tells_of_itself(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """It continues to serve, and the log contains a warning."""
+    """Without the shared folder a process reports its own metrics and logs a warning."""
     board = WorkerBoard([families])
     board.start(str(tmp_path / "gone"))
     assert told(board)["calls"] == {(): 10}
@@ -116,7 +116,7 @@ def test_without_its_folder_a_process_tells_of_itself(tmp_path: Path, caplog: py
 
 
 def test_the_folder_goes_with_its_server_and_one_that_a_killed_server_left_with_the_next() -> None:
-    """The folder of a live server is kept."""
+    """A server removes its folder and those of killed servers, but not one of a live server."""
     with shared_folder() as first:
         left = first.with_name(f"{PREFIX}left")
         left.mkdir()
