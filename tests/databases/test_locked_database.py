@@ -55,7 +55,7 @@ def forget_uses(file: Path) -> None:
 
 @pytest.mark.parametrize("how", LOCKS)
 def test_a_locked_database_stops_no_call_that_stores_nothing(tmp_path: Path, how: str) -> None:
-    """A cached key stays valid, although its last use cannot be written."""
+    """While the database is locked, known keys stay valid, although their last use cannot be written."""
     file = tmp_path / MAIN
     with served(tmp_path) as server:
         forget_uses(file)
@@ -86,7 +86,7 @@ def test_a_use_that_nobody_could_write_is_in_the_database_after_the_servers_end(
 
 
 def test_a_call_that_must_store_a_file_is_told_to_come_again(tmp_path: Path) -> None:
-    """The response is 503 in OpenAI's shape with Retry-After, and the log agrees; after the lock the call is served."""
+    """A call that has to store a file gets a 503 with Retry-After in OpenAI's shape, which is logged."""
     body = said(image(PNG_URL), model="one/lab")
     with served(tmp_path) as server:
         with locked(tmp_path / MAIN):
@@ -100,7 +100,7 @@ def test_a_call_that_must_store_a_file_is_told_to_come_again(tmp_path: Path) -> 
 
 
 def test_the_agents_api_says_the_same_in_its_own_shape(tmp_path: Path) -> None:
-    """The response is 503 with Retry-After; after the lock the call is served."""
+    """The agents' API answers a 503 with Retry-After while the database is locked."""
     words = {"text": "a few words", "filename": "notes.txt"}
     with served(tmp_path) as server:
         with locked(tmp_path / MAIN):
@@ -141,7 +141,7 @@ def waiting() -> float:
 
 @rows
 def test_the_data_plane_waits_a_second_where_pages_wait_longer() -> None:
-    """The timeout is set before each statement, also on a new connection, and reset after the call."""
+    """The API waits for a lock only one second; the usual timeout applies again after the call."""
     usual = waiting()
 
     @open_endpoint("GET")
@@ -172,7 +172,7 @@ def test_who_stood_in_line_behind_a_vain_wait_waits_the_less() -> None:
 @rows
 @pytest.mark.sqlite
 def test_a_statement_that_fails_is_let_go_at_once() -> None:
-    """Otherwise another thread could collect the cursor as garbage and would then wait for the lock itself."""
+    """A failed statement is closed at once, or another thread could collect it as garbage and wait for the lock."""
     with lock_timeout(0), locked(), connection.cursor() as cursor:
         with pytest.raises(OperationalError):
             cursor.execute("BEGIN IMMEDIATE")
@@ -186,7 +186,7 @@ def browser_in(language: str, account: Any) -> Client:
 
 @rows
 def test_a_page_that_must_write_to_a_locked_database_says_so(key: str, admin_account: Any) -> None:
-    """The response is 503 with Retry-After, and nothing is changed."""
+    """A page that has to write answers 503 with Retry-After, and nothing is changed."""
     client, before = browser_in("en", admin_account), snapshot.build().configuration
     with lock_timeout(0), locked():
         told = client.post(reverse("demo_remove"))
@@ -200,7 +200,7 @@ def test_a_page_that_must_write_to_a_locked_database_says_so(key: str, admin_acc
 def test_a_database_that_nobody_can_read_is_told_on_every_page(
     key: str, language: str, words: str, admin_account: Any
 ) -> None:
-    """The page says since when, and that calls with known keys continue, although the session cannot be read."""
+    """Every page is a 503 that says since when the database is unavailable and that known keys still work."""
     client, entered = browser_in(language, admin_account), {"authorization": f"Bearer {key}"}
     assert client.get(reverse("dashboard")).status_code == 200
     assert isinstance(key_cache.principal_of_key(entered), Principal)
@@ -218,7 +218,7 @@ def test_a_database_that_nobody_can_read_is_told_on_every_page(
 
 @rows
 def test_the_last_use_of_a_key_is_written_behind_the_call_at_most_once_a_minute(key: str) -> None:
-    """The call notes it, pages show it at once, upkeep writes it. A use within a minute is not written."""
+    """The last use of a key is noted by the call and written by upkeep, at most once a minute."""
     row = AgentKey.objects.get(public_id=key.split("_")[1])
     assert isinstance(authenticate({"x-api-key": key}), Principal)
     row.refresh_from_db()
@@ -236,7 +236,7 @@ def test_the_last_use_of_a_key_is_written_behind_the_call_at_most_once_a_minute(
 
 @rows
 def test_a_use_that_cannot_be_written_stays_noted(key: str) -> None:
-    """It is written after the lock is released; pages show the noted use before."""
+    """A noted use is kept until it can be written; pages show it before."""
     row, uses = AgentKey.objects.get(public_id=key.split("_")[1]), LastUses()
     uses.note(row, now := timezone.now())
     with lock_timeout(0), locked():
@@ -258,7 +258,7 @@ def ask(server: Server, path: str) -> tuple[int, Any, Any]:
 
 
 def test_while_the_log_is_locked_calls_go_on_and_their_entries_wait_on_disk(tmp_path: Path) -> None:
-    """Reading an entry is a 503 at that time; after the lock and a restart all entries are there."""
+    """While the log is locked, entries are spooled; they are complete after the lock and a restart."""
     with served(tmp_path) as server:
         with locked(tmp_path / LOG, "IMMEDIATE"):
             ids = []
@@ -286,7 +286,7 @@ def test_while_the_log_is_locked_calls_go_on_and_their_entries_wait_on_disk(tmp_
 
 @rows
 def test_a_refused_file_is_written_by_the_upkeep_once_the_database_takes_it(key: str) -> None:
-    """Only capabilities declared for the model are recorded. While the database is locked, the refusal stays noted."""
+    """A refusal is written when the database is no longer locked, for declared capabilities only."""
     refused = RefusedFile("echo", "echo-vision", frozenset({"vision", "audio"}), "r1", 400, timezone.now())
     refusals = NotedRefusals()
     refusals.note(refused)

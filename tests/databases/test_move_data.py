@@ -78,7 +78,7 @@ def journey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journey]:
 
 
 def test_an_installation_in_use_is_not_carried_away(journey: Journey) -> None:
-    """Changes during the move would be lost, so the command refuses while another process has the database open."""
+    """The move refuses while another process has the database open, since its changes would be lost."""
     with closing(sqlite3.connect(journey.folder / "routing_admin.sqlite3")) as other:
         other.execute("SELECT count(*) FROM routing_admin_revision").fetchone()
         done = journey.home.move("--to", journey.postgresql, "--artifacts", journey.bucket)
@@ -90,13 +90,13 @@ def test_an_installation_in_use_is_not_carried_away(journey: Journey) -> None:
     ("address", "sentence"), [("ftp://host", "must be files or a bucket"), ("files", "already there")]
 )
 def test_artifacts_go_to_a_bucket_or_to_files_and_not_where_they_are(address: str, sentence: str) -> None:
-    """The command checks the address before it contacts the target."""
+    """An invalid or unchanged target for artifacts is rejected before the target is contacted."""
     with pytest.raises(MoveError, match=sentence):
         open_target_store(address)
 
 
 def test_a_target_that_does_not_answer_is_one_line(journey: Journey) -> None:
-    """The error has no traceback and no password."""
+    """An unreachable target is reported in one line without a password."""
     done = journey.home.move("--to", "postgres://tests:secret@127.0.0.1:9/none")
     assert done.returncode == 1
     assert "The target is not responding" in done.stderr
@@ -105,7 +105,7 @@ def test_a_target_that_does_not_answer_is_one_line(journey: Journey) -> None:
 
 
 def test_everything_is_there_after_a_move_to_postgresql_and_s3(journey: Journey) -> None:
-    """Rows, exports and bytes are equal, keys can be decrypted, and the source is unchanged."""
+    """After the move rows, exports and bytes are equal, keys can be decrypted, and the source is unchanged."""
     done = journey.home.move("--to", journey.postgresql, "--artifacts", journey.bucket)
     assert done.returncode == 0, done.stderr
     assert "Same on both sides, counted and hashed" in done.stdout
@@ -139,14 +139,14 @@ with kept_from_writers(list_tables()), lock_timeout(0.1):
 
 
 def test_no_other_process_writes_while_an_installation_is_carried_away(journey: Journey) -> None:
-    """Such writes would be lost."""
+    """Other processes cannot write during the move, since their changes would be lost."""
     for place, refusal in ((journey.home, "database is locked"), (journey.abroad, "lock timeout")):
         done = place.at(DJANGO_SETTINGS_MODULE="routing_admin.settings").run("-c", WRITTEN_MEANWHILE)
         assert (done.returncode, done.stdout.count(refusal)) == (0, 2), done
 
 
 def test_a_target_that_holds_something_is_left_alone(journey: Journey) -> None:
-    """The target may be an installation in use."""
+    """A target with data is refused, since it may be an installation in use."""
     done = journey.home.move("--to", journey.postgresql)
     assert done.returncode == 1
     assert "The target is not empty" in done.stderr
@@ -183,7 +183,7 @@ os._exit(9)
 
 @pytest.mark.parametrize("moment", ["before its tables", "behind its tables", "behind its last row"])
 def test_a_move_that_was_killed_beside_its_rows_is_continued(moment: str, journey: Journey, tmp_path: Path) -> None:
-    """The same command continues without manual cleanup, and its marks are removed."""
+    """A killed move is continued by the same command, without manual cleanup."""
     url = f"sqlite:///{tmp_path}/there.sqlite3"
     home = journey.home.at(DJANGO_SETTINGS_MODULE="routing_admin.settings")
     assert home.run("-c", KILLED, url, moment).returncode == 9
@@ -196,7 +196,7 @@ def test_a_move_that_was_killed_beside_its_rows_is_continued(moment: str, journe
 
 
 def test_a_move_that_broke_off_goes_on_and_everything_is_back(journey: Journey) -> None:
-    """The move back to files was killed halfway; a row added in between is moved too."""
+    """A move killed while it copied rows is continued; rows added meanwhile are numbered after the others."""
     there = journey.abroad.facts("add")
     assert len(there["bytes"]) == len(journey.facts["bytes"]) + 1
     back = {"DATABASE_URL": f"sqlite:///{journey.folder}/back.sqlite3"}

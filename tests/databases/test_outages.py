@@ -82,7 +82,7 @@ def of_sqlite(code: int, text: str = "") -> DatabaseError:
 def test_postgresql_s_codes_tell_an_outage_from_a_value_and_from_our_code(
     code: str, kind: type[DatabaseError], fault: DatabaseFault
 ) -> None:
-    """The exception class of the driver does not matter."""
+    """PostgreSQL's error codes are classified whatever class the driver uses."""
     error = raised(kind, psycopg.errors.lookup(code)())
     assert fault_of(error) is fault
     assert is_unavailable(error) is (fault not in (DatabaseFault.VALUE, DatabaseFault.CODE))
@@ -102,12 +102,12 @@ def test_postgresql_s_codes_tell_an_outage_from_a_value_and_from_our_code(
     ],
 )
 def test_sqlite_s_codes_do_so_too(code: int, text: str, fault: DatabaseFault) -> None:
-    """Extended error codes are recognized too."""
+    """SQLite's error codes, also extended ones, are classified."""
     assert fault_of(of_sqlite(code, text)) is fault
 
 
 def test_each_outage_has_its_sentence() -> None:
-    """The message says whether the database is read-only, denies a right, or is being upgraded."""
+    """The error message says whether the database is read-only, denies a right, or is being upgraded."""
     said = [explain(raised(InternalError, psycopg.errors.lookup(code)())) for code in ("25006", "42501", "42P01")]
     words = ("read-only", "denies this server a right", "lacks a table or column")
     assert [word in each for word, each in zip(words, said, strict=True)] == [True] * 3
@@ -248,7 +248,7 @@ def test_one_bad_row_of_a_batch_is_found_by_halves(journal: Journal) -> None:
 
 @rows
 def test_a_damaged_line_and_a_bad_row_on_disk_are_lost_once_and_hold_up_no_other(journal: Journal) -> None:
-    """This holds although the spool file is read again from its start during an outage."""
+    """A damaged line and an invalid row in the spool are counted as lost once and do not block other entries."""
     bad = entry_of(RequestFacts("bad", cast(Any, "no moment"), "v1"), ())
     journal.spool.append(rows_of([entry("first")]))
     (path,) = journal.folder().iterdir()
@@ -279,7 +279,7 @@ def ask(server: Server, path: str, body: object = None, **headers: str) -> tuple
 
 @pytest.mark.skipif(not is_postgresql(), reason="about PostgreSQL: python -m tests.engines")
 def test_a_server_whose_database_only_reads_goes_on_says_so_and_loses_nothing(tmp_path: Path) -> None:
-    """After a failover, connections to a read-only server are replaced when it accepts writes again."""
+    """With a read-only database calls are answered; after it, connections are replaced and the log is complete."""
     database = database_of(tmp_path)["DATABASE_URL"].rpartition("/")[2]
     with served(tmp_path) as server:
         text = {"text": "a few words", "filename": "notes.txt"}
@@ -330,7 +330,7 @@ def switch(directory: Path, statement: str, *, end: bool = True) -> None:
 def test_a_page_that_must_write_says_that_the_database_only_reads(
     demo: None, admin_account: Any, language: str, words: str
 ) -> None:
-    """The response is 503 with Retry-After; read-only pages are shown, and signing in gets the same message."""
+    """While the database is read-only, pages that write and the sign-in answer 503 with Retry-After."""
     known = browser_of(admin_account, raise_request_exception=False, headers={"accept-language": language})
     stranger = Client(raise_request_exception=False, headers={"accept-language": language})
     with read_only():

@@ -74,7 +74,7 @@ def test_what_comes_late_or_early_has_a_place_and_moves_when_its_day_is_made(day
 
 
 def test_a_day_goes_with_its_tables_and_no_row_is_deleted(days: None) -> None:
-    """A partition is dropped when its whole day has expired; older rows of the default partition are deleted."""
+    """Expired days are dropped as partitions; only older rows of the default partition are deleted."""
     request("yesterday", NOW - DAY)
     request("today", NOW)
     request("long ago", NOW - 90 * DAY)
@@ -100,7 +100,7 @@ class Statements:
 
 
 def test_an_id_of_another_day_overwrites_nothing(days: None) -> None:
-    """No unique key covers several partitions, and a caller may send an id of another day."""
+    """An id used on another day overwrites nothing, although no unique key covers several partitions."""
     for began in (NOW - DAY, NOW, NOW):
         write([entry_of(RequestFacts("same", began, "v1", error=translatable("x")), ())])
     assert RequestLog.objects.get(pk="same").started_at == NOW - DAY
@@ -108,7 +108,7 @@ def test_an_id_of_another_day_overwrites_nothing(days: None) -> None:
 
 
 def test_a_change_is_told_to_whoever_listens() -> None:
-    """The notification is sent on commit by any process; no polling is needed."""
+    """A change notifies the listening processes on commit."""
     told = threading.Event()
     listener = Listener(told.set)
     listener.start()
@@ -123,7 +123,7 @@ def test_a_change_is_told_to_whoever_listens() -> None:
 
 
 def test_a_lock_is_waited_for_no_longer_than_whoever_runs_the_statement_may(key: str) -> None:
-    """The server's default is to wait without limit; the next statement has the usual timeout again."""
+    """A statement waits for a lock only as long as its timeout; the next one has the usual timeout again."""
     with psycopg.connect(**plain_parameters()) as other:
         other.execute("LOCK TABLE routing_admin_installation IN EXCLUSIVE MODE")
         with lock_timeout(0.05), pytest.raises(OperationalError, match="lock timeout"):
@@ -135,7 +135,7 @@ def test_a_lock_is_waited_for_no_longer_than_whoever_runs_the_statement_may(key:
 
 
 def test_a_connection_that_the_server_ended_is_replaced(key: str) -> None:
-    """One statement fails, and the next one uses a new connection."""
+    """After the server closed a connection, one statement fails and the next one uses a new connection."""
     ours = connection.cursor().execute("SELECT pg_backend_pid()").fetchone()
     with psycopg.connect(**plain_parameters(), autocommit=True) as other:
         other.execute("SELECT pg_terminate_backend(%s, 5000)", ours)
@@ -145,7 +145,7 @@ def test_a_connection_that_the_server_ended_is_replaced(key: str) -> None:
 
 
 def test_a_connection_that_the_server_ended_is_let_go_of_without_another(key: str) -> None:
-    """At the end of a request no new connection is opened, since the server may be down."""
+    """A connection that the server closed is discarded at the end of a request without opening a new one."""
     ours = connection.cursor().execute("SELECT pg_backend_pid()").fetchone()
     with psycopg.connect(**plain_parameters(), autocommit=True) as other:
         other.execute("SELECT pg_terminate_backend(%s, 5000)", ours)
@@ -170,7 +170,7 @@ def two_months() -> Iterator[None]:
 
 
 def test_pages_of_a_search_follow_each_other_over_all_days(two_months: None) -> None:
-    """Pages go from the newest to the oldest and back without a gap, whichever days have partitions."""
+    """The pages of a search cover all days without a gap, forwards and backwards."""
     for number in range(PAGE + 20):
         request(f"r{number:02}", NOW - number * DAY)
     for typed, newest in (("", 0), ("provider:p", 0), ("provider:p until:2031-05-04", 4)):
@@ -185,7 +185,7 @@ def test_pages_of_a_search_follow_each_other_over_all_days(two_months: None) -> 
 def test_a_search_that_finds_enough_asks_for_the_newest_days_alone(
     two_months: None, django_assert_num_queries: Any
 ) -> None:
-    """Otherwise the server would plan a query over all partitions."""
+    """A search queries only the newest partitions if they have enough results."""
     for number in range(PAGE + 1):
         request(f"r{number}", NOW - timedelta(minutes=number))
     with django_assert_num_queries(1, using="logs") as asked:

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.sqlite
 
 
 def test_a_new_database_and_its_log_are_their_owners_alone(tmp_path: Path) -> None:
-    """The umask of the process does not matter."""
+    """A new database file is private, whatever the umask of the process."""
     usual = os.umask(0)
     try:
         settings = {**connections["default"].settings_dict, "NAME": tmp_path / "new.sqlite3"}
@@ -31,7 +31,7 @@ def test_a_new_database_and_its_log_are_their_owners_alone(tmp_path: Path) -> No
 
 
 def test_a_database_that_is_there_stays_as_it_is(tmp_path: Path) -> None:
-    """Its permissions may be intended; `doctor` reports a database that others can read."""
+    """The permissions of an existing database are unchanged; `doctor` reports one that others can read."""
     path = tmp_path / "there.sqlite3"
     path.write_bytes(b"bytes")
     path.chmod(0o640)

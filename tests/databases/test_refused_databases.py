@@ -35,7 +35,7 @@ def failing(directory: Path, url: str, *words: str) -> str:
 
 @pytest.mark.parametrize("words", [("serve",), ("bootstrap",), ("doctor",), ("migrate",), ("changepassword", "ann")])
 def test_where_nobody_listens_the_address_is_named(tmp_path: Path, words: tuple[str, ...]) -> None:
-    """This holds for the product's commands and for Django's own."""
+    """If the server is unreachable, every command names its address."""
     assert f"Nothing answers at {ELSEWHERE}. Start PostgreSQL" in failing(tmp_path, NOBODY, *words)
 
 
@@ -50,7 +50,7 @@ def test_where_nobody_listens_the_address_is_named(tmp_path: Path, words: tuple[
     ],
 )
 def test_an_address_that_is_none_is_refused(tmp_path: Path, url: str, words: str) -> None:
-    """The message shows the correct notation."""
+    """An invalid DATABASE_URL is rejected with the correct notation."""
     assert words in failing(tmp_path, url, "doctor")
 
 
@@ -74,7 +74,7 @@ def test_an_address_has_all_that_a_connection_needs() -> None:
     ],
 )
 def test_several_hosts_lead_to_the_one_that_takes_writes(places: str, hosts: str, ports: str) -> None:
-    """`target_session_attrs` is `read-write` by default. A password is never taken for a part of a host."""
+    """With several hosts `target_session_attrs` is `read-write` by default, and a password is no part of a host."""
     one = postgresql_databases(f"postgres://ann:p,%40@{places}/gateway")["default"]
     assert (one["HOST"], one["PORT"], one["PASSWORD"]) == (hosts, ports, "p,@")
     assert one["OPTIONS"]["target_session_attrs"] == "read-write"
@@ -85,14 +85,14 @@ def test_several_hosts_lead_to_the_one_that_takes_writes(places: str, hosts: str
 
 
 def test_a_driver_that_is_missing_is_named_with_its_command() -> None:
-    """Django's own message does not name the right package."""
+    """If the driver is missing, the message names the command that installs it."""
     said = explain_failure(ImproperlyConfigured("Error loading psycopg2 or psycopg module"))
     assert said is not None
     assert "python -m pip install 'psycopg[binary,pool]'" in said
 
 
 def test_what_is_our_own_fault_is_not_explained_away() -> None:
-    """A bug keeps its traceback."""
+    """A bug is not explained as a database problem and keeps its traceback."""
     assert explain_failure(ValueError("no error of a database")) is None
 
 
@@ -105,7 +105,7 @@ def test_a_server_that_is_too_old_is_named_with_both_versions() -> None:
 
 @on_postgresql
 def test_a_wrong_password_and_an_unknown_database_are_told_apart(tmp_path: Path) -> None:
-    """Each message says what to do."""
+    """A wrong password and a missing database have different messages."""
     known = os.environ["DATABASE_URL"]
     user, _, rest = known.partition("@")
     wrong = f"{user.rpartition(':')[0]}:{SECRET}@{rest}"
@@ -116,7 +116,7 @@ def test_a_wrong_password_and_an_unknown_database_are_told_apart(tmp_path: Path)
 
 @on_postgresql
 def test_a_server_does_not_begin_without_its_tables(tmp_path: Path) -> None:
-    """The message names the command that creates the tables."""
+    """Without tables a command fails and names the command that creates them."""
     empty = os.environ["DATABASE_URL"]
     assert "Run: python manage.py bootstrap" in failing(tmp_path, empty, "serve")
     assert "Run: python manage.py bootstrap" in failing(tmp_path, empty, "issue_agent_key", "text-agent")
@@ -132,7 +132,7 @@ def test_a_server_does_not_begin_without_its_tables(tmp_path: Path) -> None:
 )
 @on_postgresql
 def test_what_is_wrong_with_tls_is_told_apart(said: str, words: str) -> None:
-    """The causes are a server without TLS, an untrusted certificate, and a server that requires TLS."""
+    """A server without TLS, an untrusted certificate, and missing TLS settings have different messages."""
     line = explain_failure(OperationalError(said))
     assert line is not None
     assert words in line
@@ -140,7 +140,7 @@ def test_what_is_wrong_with_tls_is_told_apart(said: str, words: str) -> None:
 
 @on_postgresql
 def test_a_process_that_serves_hears_why_there_is_no_connection() -> None:
-    """The pool's own error only says that it has no connection; the driver's reason is reported instead."""
+    """A pool reports the driver's reason, not only that it has no connection."""
     script = (
         "import django; django.setup(); from django.db import connection; "
         "from routing_admin.platform.databases.explaining import pool_connections; "

@@ -51,7 +51,7 @@ def values_of(line: str) -> list[Any]:
 
 @given(rows=st.lists(ROW, min_size=1, max_size=5))
 def test_every_value_is_in_its_line(rows: list[Any]) -> None:
-    """Values are exact, whatever else is in the column; only values that no engine can store are replaced."""
+    """Every value is exactly in its line; only values that no engine can store are replaced."""
     lines = lines_of(KINDS, rows).decode().split("\n")
     assert lines.pop() == ""
     expected = [
@@ -63,7 +63,7 @@ def test_every_value_is_in_its_line(rows: list[Any]) -> None:
 
 @given(rows=st.lists(ROW, min_size=1, max_size=5))
 def test_the_batch_a_row_comes_in_does_not_change_its_line(rows: list[Any]) -> None:
-    """An interrupted move continues with other batches."""
+    """A row's line does not depend on its batch, since a continued move has other batches."""
     assert lines_of(KINDS, rows) == b"".join(lines_of(KINDS, [row]) for row in rows)
 
 
@@ -85,5 +85,5 @@ def test_the_batch_a_row_comes_in_does_not_change_its_line(rows: list[Any]) -> N
     ],
 )
 def test_a_line_is_what_postgresql_writes(kind: str, value: Any, line: str) -> None:
-    """So a table is compared by its COPY text alone; numbers with an exponent are compared by value."""
+    """A line equals PostgreSQL's own COPY text, so that tables can be compared by it."""
     assert lines_of([kind], [(value,)]).decode() == line + "\n"

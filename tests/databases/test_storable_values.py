@@ -39,7 +39,7 @@ def words(value: Any) -> str:
 @given(value=VALUES)
 @settings(max_examples=100)
 def test_every_engine_gives_back_the_settled_value(value: Any) -> None:
-    """Type and sign are kept in JSON and text, on SQLite and on PostgreSQL (`python -m tests.engines`)."""
+    """Every engine returns the settled value with the same type and sign, in JSON and in text."""
     fields = {"extra": {"x": value}, "display_name": "a\0b\ud83d"}
     row, _made = Provider.objects.update_or_create(name="odd", defaults=fields)
     row.refresh_from_db()
@@ -49,21 +49,21 @@ def test_every_engine_gives_back_the_settled_value(value: Any) -> None:
 
 @given(value=VALUES)
 def test_json_is_settled_as_its_value_is(value: Any) -> None:
-    """JSON text without such values is unchanged."""
+    """Settling JSON text gives the settled value's JSON."""
     assert words(json.loads(settle_json(json.dumps(value)))) == words(settle(value))
     assert words(settle(settle(value))) == words(settle(value))
 
 
 @given(value=VALUES)
 def test_what_passes_the_rule_is_kept_as_it_is(value: Any) -> None:
-    """Only the notation of a number may differ."""
+    """A storable value is stored unchanged, except for the notation of a number."""
     if not list(find_unstorable(value)):
         assert settle(value) == value
 
 
 @pytest.mark.parametrize("odd", [-0.0, 1e16, 4.5e17, -(2**63), 1.0, "\U0001f600"])
 def test_odd_values_leave_a_history_that_is_whole(odd: Any, demo: None) -> None:
-    """The revision's digest matches the stored value, and the audit chain is intact."""
+    """Unusual but storable values leave an intact history and audit chain."""
     row = Provider.objects.get(name="echo")
     row.extra = {"odd": odd}
     save_provider(SYSTEM, row)
@@ -80,7 +80,7 @@ FILE = """{"providers": [{"providerName": "odd", "endpoint": "https://api.exampl
 
 @pytest.mark.parametrize("odd", [r'"\ud83d"', r'"a\u0000"', r'{"\ud83d": 1}', "1e300", "9223372036854775808", "-1e19"])
 def test_an_import_refuses_what_cannot_be_stored_with_its_place(odd: str, demo: None) -> None:
-    """This includes unknown fields, and nothing is imported."""
+    """An import rejects a value that cannot be stored with its path, also in an unknown field."""
     with pytest.raises(InvalidError) as refusal:
         import_configuration(SYSTEM, [FILE % odd])
     assert refusal.value.problems[0].field.startswith("providers[0].note.deep[0]")
@@ -90,14 +90,14 @@ def test_an_import_refuses_what_cannot_be_stored_with_its_place(odd: str, demo: 
 
 @pytest.mark.parametrize("odd", ["-0.0", "1e16", r'"\ud83d\ude00"', "5e-324"])
 def test_an_import_of_an_odd_value_says_what_it_did(odd: str, demo: None) -> None:
-    """The stored value equals the file's, so importing the file again changes nothing."""
+    """An unusual value is stored as in the file, so importing the file again changes nothing."""
     assert import_configuration(SYSTEM, [FILE % odd]).revision
     assert Provider.objects.get(name="odd").extra == {"note": {"deep": [json.loads(odd)]}}
     assert import_configuration(SYSTEM, [FILE % odd]).revision is None
 
 
 def test_unknown_fields_of_further_keys_are_said(demo: None) -> None:
-    """Such a field is not kept, and the import warns of it."""
+    """An unknown field of an additional key is a warning that it is not kept."""
     file = json.loads(FILE % 1)
     file["providers"][0]["keys"] = [{"name": "b", "apiKey": "${LLM_PROVIDER_ODD_API_KEY_2}", "note": 1}]
     preview = import_configuration(SYSTEM, [json.dumps(file)]).preview
@@ -122,7 +122,7 @@ def script(demo: None, admin_account: Any) -> Script:
     ],
 )
 def test_a_script_is_told_the_place_of_what_cannot_be_stored(path: str, body: Any, where: str, script: Script) -> None:
-    """The response is 422, and nothing is written."""
+    """A value that cannot be stored is a 422 with its path."""
     answer = script.call("POST" if path.endswith("keys") else "PUT", path, body)
     assert (answer.status_code, answer.json()["details"][0]["path"]) == (422, where)
 
@@ -141,13 +141,13 @@ def test_a_script_is_told_the_place_of_what_cannot_be_stored(path: str, body: An
     ],
 )
 def test_a_name_stands_on_one_line(path: str, body: Any, script: Script) -> None:
-    """Line breaks and other control characters are a 422 in every call."""
+    """A name with line breaks or other control characters is a 422 in every call."""
     answer = script.call("POST" if path.endswith(("keys", "links")) else "PUT", path, body)
     assert answer.status_code == 422, answer.content
 
 
 def test_a_name_that_is_there_already_stops_no_other_change(demo: None) -> None:
-    """An existing name from before the rule is no error, but a new one is."""
+    """An existing multi-line name does not block other changes, but a new one is rejected."""
     Provider.objects.filter(name="echo").update(display_name="a\nb")
     old = rows.read()
     assert check(old, old) == []
@@ -156,7 +156,7 @@ def test_a_name_that_is_there_already_stops_no_other_change(demo: None) -> None:
 
 
 def test_an_agent_gives_nothing_that_cannot_be_stored(demo: None, text_agent: AgentProgram) -> None:
-    """This covers names of agents created at run time and metadata of artifacts; the error names the place."""
+    """Agents' names and artifacts' metadata that cannot be stored are a 422 with the path."""
     assert text_agent.call("PUT", "/agents/made", {"name": "a\nb"}).status_code == 422
     for odd in (1e300, "\0", [2**63]):
         answer = text_agent.post("/artifacts", {"text": "x", "metadata": {"a": odd}})
