@@ -22,7 +22,7 @@ def outage(url: str) -> str:
 
 
 def test_nobody_at_the_address_is_named():
-    """The message contains the error of the operating system."""
+    """If nothing listens at the address, the message names it with the system's error."""
     port = free_port()
     assert outage(f"redis://:secret@127.0.0.1:{port}") == (
         f"Redis at 127.0.0.1:{port} cannot be reached: Connection refused."
@@ -30,13 +30,13 @@ def test_nobody_at_the_address_is_named():
 
 
 def test_a_host_that_is_none_is_named():
-    """The message contains the error of the name resolution."""
+    """If the host name does not resolve, the message names it."""
     sentence = outage("redis://nobody.invalid:6379")
     assert sentence.startswith("Redis at nobody.invalid:6379 cannot be reached: ")
 
 
 def test_a_socket_that_is_not_there_is_named(tmp_path):
-    """The message contains the path."""
+    """If the socket does not exist, the message names its path."""
     assert outage(f"unix://{tmp_path}/redis.sock") == (
         f"Redis at {tmp_path}/redis.sock cannot be reached: No such file or directory."
     )
@@ -80,13 +80,13 @@ def test_a_socket_that_is_not_there_is_named(tmp_path):
     ids=["no password", "wrong password", "wrong user", "needless password", "replica", "full", "weak user"],
 )
 def test_a_server_that_refuses_is_named(tmp_path, options, login, sentence):
-    """The message says what to do and contains no credentials."""
+    """If Redis rejects a command, the message says what to do and contains no credentials."""
     with redis_running(tmp_path, *options) as server:
         assert outage(f"redis://{login}127.0.0.1:{server.port}") == sentence
 
 
 def test_a_server_that_never_answers_is_left_alone(own_redis: RedisServer):
-    """Further calls fail at once until the heartbeat finds that the server responds again."""
+    """If Redis does not respond, further calls fail at once until the heartbeat succeeds."""
     link = RedisLink(own_redis.url, "test")
     assert link.beat()
     own_redis.freeze()
@@ -113,7 +113,7 @@ def until_true(holds: Callable[[], object]) -> None:
 
 
 def test_an_outage_is_one_line_in_the_log_and_its_end_another(own_redis: RedisServer, caplog):
-    """Repeated failures are not logged again, and no line contains the password."""
+    """An outage and its end are one log line each, without the password."""
     link = RedisLink(own_redis.url.replace("redis://", "redis://:needless@"), "test")
     with caplog.at_level(logging.INFO):
         for _ in range(3):
@@ -138,7 +138,7 @@ def test_an_outage_is_one_line_in_the_log_and_its_end_another(own_redis: RedisSe
     "url", ["127.0.0.1:6379", "http://127.0.0.1", "redis://", "redis://host:port", "redis://host/name", "unix://"]
 )
 def test_an_address_that_is_none_stops_every_command_in_one_line(monkeypatch, url):
-    """The line does not repeat the URL, which may contain a password."""
+    """An invalid REDIS_URL stops every command; the message does not repeat it, since it may contain a password."""
     monkeypatch.setenv("REDIS_URL", url)
     with pytest.raises(SystemExit) as end:
         redis_url(environ.Env())
@@ -151,6 +151,6 @@ def test_an_address_that_is_none_stops_every_command_in_one_line(monkeypatch, ur
     "url", ["", "redis://host", "rediss://user:password@host:6380/1", "unix:///run/redis.sock", "redis://[::1]:6379"]
 )
 def test_an_address_is_taken_as_it_is(monkeypatch, url):
-    """An unset variable is an empty text."""
+    """A valid or unset REDIS_URL is used unchanged."""
     monkeypatch.setenv("REDIS_URL", url)
     assert redis_url(environ.Env()) == url

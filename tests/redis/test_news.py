@@ -48,7 +48,7 @@ def process(own_redis: RedisServer) -> Callable[[], Process]:
 
 
 def test_news_are_heard_in_order_and_by_those_who_come_later(process):
-    """The sender receives them too."""
+    """Messages arrive in order at the sender, at other processes and at later subscribers."""
     one, two = process(), process()
     one.tell("a")
     one.news.send()
@@ -59,7 +59,7 @@ def test_news_are_heard_in_order_and_by_those_who_come_later(process):
 
 
 def test_of_one_subject_the_last_word_is_sent(process):
-    """It is sent once, with its latest content."""
+    """Of several waiting messages about one subject only the last is sent."""
     one, two = process(), process()
     for word in ("a", "b", "c"):
         one.tell(word, subject="same")
@@ -68,7 +68,7 @@ def test_of_one_subject_the_last_word_is_sent(process):
 
 
 def test_what_is_told_while_redis_is_away_is_sent_when_it_is_back(process, own_redis):
-    """A subscriber with an earlier position receives it too, although the restarted server is empty."""
+    """A message of an outage is sent afterwards, also to a subscriber whose position is from before."""
     one, two = process(), process()
     one.tell("a")
     one.news.send()
@@ -85,7 +85,7 @@ def test_what_is_told_while_redis_is_away_is_sent_when_it_is_back(process, own_r
 
 
 def test_a_process_without_rounds_sends_at_once(process):
-    """Commands do so."""
+    """A process without a background thread, such as a command, sends at once."""
     one, two = process(), process()
     one.news.wake = None
     one.tell("a")

@@ -29,7 +29,7 @@ def outage() -> Iterator[int]:
 
 
 def test_the_dashboard_says_since_when_and_why_redis_is_away(demo, admin, outage):
-    """The message exists in both languages and without the password."""
+    """The dashboard says in both languages since when and why Redis is unavailable, without the password."""
     page = admin.get("/").content.decode()
     assert (
         f"this process runs without Redis: Redis at 127.0.0.1:{outage} cannot be reached: Connection refused." in page
@@ -40,18 +40,17 @@ def test_the_dashboard_says_since_when_and_why_redis_is_away(demo, admin, outage
 
 
 def test_the_dashboard_says_nothing_of_a_redis_that_nobody_named(demo, admin):
-    """A Redis that works is not mentioned either."""
     assert "Redis" not in admin.get("/").content.decode()
 
 
 def test_ready_it_is_without_redis(demo, client, outage):
-    """The response says that Redis is unavailable."""
+    """A server is ready without Redis and reports it as unavailable."""
     answer = client.get("/readyz")
     assert (answer.status_code, answer.json()["checks"]["redis"]) == (200, "away")
 
 
 def test_the_settings_page_does_not_show_the_password(demo, admin, monkeypatch):
-    """No other part of the URL is shown either."""
+    """The settings page names REDIS_URL without any part of its value."""
     monkeypatch.setenv("REDIS_URL", "redis://:hidden-word@127.0.0.1:6379")
     page = admin.get("/settings/").content.decode()
     assert "REDIS_URL" in page
@@ -59,7 +58,7 @@ def test_the_settings_page_does_not_show_the_password(demo, admin, monkeypatch):
 
 
 def test_a_hint_lets_a_process_look_at_once(demo, redis_server: RedisServer):
-    """The hint ends the caching time; a process ignores its own hints."""
+    """Another process's hint causes a check at once; a process ignores its own hints."""
     ours, other = (News(RedisLink(redis_server.url, "test-hints"), wake=lambda: None) for _ in range(2))
     for news in (ours, other):
         news.link.beat()

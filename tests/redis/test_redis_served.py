@@ -89,7 +89,7 @@ def used(server: Server) -> int:
 
 
 def test_a_revoked_key_is_refused_by_both(pair: Pair) -> None:
-    """The key is revoked by a third process."""
+    """A key revoked by a third process is rejected by both servers."""
     key = pair.manage("issue_agent_key", "text-agent")
     assert [ask(each, key)[0] for each in (pair.one, pair.two)] == [200, 200]
     pair.manage("shell", "-c", REVOKE % key.split("_")[1])
@@ -98,7 +98,7 @@ def test_a_revoked_key_is_refused_by_both(pair: Pair) -> None:
 
 
 def test_a_candidate_that_fails_for_one_rests_for_both(pair: Pair) -> None:
-    """The second process skips the candidate."""
+    """A candidate that cools down in one process is skipped by the other."""
     pair.one.lab.play({"one": ["http_402"] * 50})
     try:
         assert ask(pair.one, model="task:chain")[0] == 200
@@ -155,7 +155,7 @@ def limit_of(server: Server) -> int:
 
 @pytest.mark.parametrize("how", ["killed", "frozen"])
 def test_redis_comes_and_goes_under_load_and_nothing_fails_or_is_lost(pair: Pair, how: str) -> None:
-    """Every call succeeds, the counted usage is exact, and both processes report the outage."""
+    """If Redis fails and recovers under load, every call succeeds and the counted usage is exact."""
     limit(pair, MANY)
     before = used(pair.one)
     with Load(pair, "two/lab") as load:
@@ -172,7 +172,7 @@ def test_redis_comes_and_goes_under_load_and_nothing_fails_or_is_lost(pair: Pair
 
 
 def test_a_budget_is_never_passed_while_redis_comes_and_goes(pair: Pair) -> None:
-    """A locked database may cause a 503, but the budget is never exceeded."""
+    """A budget is never exceeded while Redis fails and recovers; a locked database may cause a 503."""
     budget = used(pair.one) + 3000
     limit(pair, budget)
     with Load(pair, "three/lab") as load:
@@ -190,7 +190,7 @@ def test_a_budget_is_never_passed_while_redis_comes_and_goes(pair: Pair) -> None
 
 
 def test_doctor_says_what_is_wrong_with_redis(pair: Pair) -> None:
-    """The command fails with one sentence, and the log has no traceback."""
+    """`doctor` reports an outage of Redis in one sentence and fails; the log has no traceback."""
     wait_until(lambda: "redis: responds" in pair.manage("doctor"))
     pair.redis.kill()
     with pytest.raises(AssertionError, match=rf"redis: Redis at 127.0.0.1:{pair.redis.port} cannot be reached"):
