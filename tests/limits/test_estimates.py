@@ -28,7 +28,7 @@ TEXT = "x" * 40
     ],
 )
 def test_all_that_came_of_an_answer_counts(said: Answer, tokens: int) -> None:
-    """This covers text, reasoning, refusals, tool calls with their arguments, and media by size."""
+    """Text, reasoning, refusals, tool calls and media all count as output."""
     assert answer_tokens(said) == tokens
 
 
@@ -48,18 +48,18 @@ def test_all_that_came_of_an_answer_counts(said: Answer, tokens: int) -> None:
     ],
 )
 def test_what_a_provider_left_out_is_estimated(usage: Usage | None, took: tuple[int, int]) -> None:
-    """A reported count of a complete answer is always used."""
+    """Missing counts are estimated; a reported count of a complete answer is used as it is."""
     found = usage_of(usage, 7, Answer(TEXT))
     assert (found.prompt_tokens, found.completion_tokens) == took
 
 
 def test_an_answer_that_was_cut_counts_as_far_as_it_came() -> None:
-    """Anthropic reports one output token at the beginning of every stream."""
+    """The output of an interrupted stream is estimated, since Anthropic reports one token at its beginning."""
     found = usage_of(Usage(5, 1), 7, Answer(TEXT), is_cut=True)
     assert (found.prompt_tokens, found.completion_tokens) == (5, 10)
 
 
 def test_no_answer_takes_nothing_unless_it_was_counted() -> None:
-    """A failure with reported usage was billed."""
+    """Without an answer nothing is counted, unless the provider reported usage."""
     assert usage_of(None, 7, None) == Usage(0, 0)
     assert usage_of(Usage(5, 0), 7, None) == Usage(5, 0)

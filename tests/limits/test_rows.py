@@ -107,7 +107,7 @@ def test_a_lowered_limit_holds_at_once():
 
 
 def test_an_exchange_takes_hardly_more_statements_for_200_orders_than_for_one():
-    """A starting server draws shares for all its agents at once."""
+    """An exchange needs about as many statements for 200 orders as for one, since a starting server sends many."""
     ledger, counts = RowLedger(), []
     for size in (1, 200):
         orders = [Order(f"{size}:{number}", Meter.TOKENS_PER_DAY, DAY, LIMIT, want=1) for number in range(size)]

@@ -42,7 +42,7 @@ async def call(limited: tuple[LimitHolder, ...], tokens: int) -> Reservation | N
 
 
 async def test_200_parallel_calls_pass_none_of_several_limits(db: None) -> None:
-    """Each call is accepted by all limits or by none; a rejected call releases what it had reserved."""
+    """Each of 200 concurrent calls is accepted by all limits or by none; a rejected call releases its reservations."""
     limited = holders({Meter.TOKENS_PER_DAY: 10_000, Meter.IN_FLIGHT: 150}, {Meter.TOKENS_PER_DAY: 3700})
     found = await asyncio.gather(*(call(limited, 100) for _ in range(200)))
     held = [each for each in found if each is not None]
@@ -58,7 +58,7 @@ async def test_200_parallel_calls_pass_none_of_several_limits(db: None) -> None:
 
 
 async def test_a_refusal_says_whose_limit_it_was(db: None) -> None:
-    """The headers show the tightest limit."""
+    """A rejection names the limit that was reached, and the headers show the tightest one."""
     limited = holders({Meter.TOKENS_PER_DAY: 1000}, {Meter.TOKENS_PER_DAY: 500})
     hold = reservation_of(limited)
     assert hold is not None
@@ -79,7 +79,7 @@ PRICE = Price("USD", (Tier(0, Rates(input=10**6, output=10**6)),))
 
 @pytest.mark.parametrize("answered", [True, False])
 async def test_what_failed_attempts_were_billed_is_settled_with_the_rest(db: None, answered: bool) -> None:
-    """This holds with and without a later answer, by tokens and by money at the price of each model."""
+    """Billed usage of failed attempts is settled in tokens and money, with or without a later answer."""
     agent = AgentLimits(most={Meter.TOKENS_PER_DAY: 1000, Meter.MONEY_PER_DAY: 10**9}, currency="USD")
     hold = reservation_of((agent_holder("a", agent),))
     assert hold is not None
@@ -95,7 +95,7 @@ async def test_what_failed_attempts_were_billed_is_settled_with_the_rest(db: Non
 
 
 async def test_a_call_that_leaves_while_it_waits_holds_nothing(db: None) -> None:
-    """Neither a limit that was free nor one it waited for keeps a reservation."""
+    """A call cancelled while it waits keeps no reservation in any limit."""
     limited = holders({Meter.TOKENS_PER_DAY: 100}, {Meter.TOKENS_PER_DAY: 100})
     waiting = [asyncio.ensure_future(call(limited, 60)) for _ in range(20)]
     await asyncio.sleep(0)

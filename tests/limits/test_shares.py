@@ -44,7 +44,7 @@ class Installation:
 
 
 def test_what_a_call_used_is_never_less_than_nothing():
-    """A negative amount would refill a budget."""
+    """Negative usage counts as zero, since it would refill a budget."""
     assert Share(100, DAY, granted=100, used=40, reserved=10).settle(10, -1_000_000).used == 40
 
 
@@ -56,7 +56,7 @@ acts = st.lists(
 
 @given(st.integers(1, 200), acts)
 def test_calls_that_use_what_they_reserved_or_less_never_pass_a_limit(limit, acts):
-    """Three processes reserve, settle, fail, give back and report in any order."""
+    """Three processes that use no more than they reserved never exceed a limit, in any order of events."""
     house = Installation(limit)
     for process, act, amount in acts:
         share = house.share(process)
@@ -77,7 +77,7 @@ def test_calls_that_use_what_they_reserved_or_less_never_pass_a_limit(limit, act
 
 @given(st.integers(1, 10_000), st.integers(0, 400), st.integers(0, 400))
 def test_what_is_used_beyond_a_reservation_is_booked_whatever_is_left(limit, reserved, more):
-    """The next calls of all processes then have less."""
+    """Usage beyond a reservation is always booked."""
     house = Installation(limit)
     house.exchange(0, want=reserved)
     share = house.share(0).reserve(min(reserved, limit)) or house.share(0)
@@ -90,7 +90,7 @@ def test_what_is_used_beyond_a_reservation_is_booked_whatever_is_left(limit, res
 
 @given(st.integers(10, 10_000), st.integers(1, 400), st.integers(0, 400))
 def test_a_process_whose_lease_is_over_books_anew_what_it_used(limit, first, later):
-    """What it reported before is counted once, and later use is added."""
+    """After its lease has expired, a process's usage is counted exactly once."""
     house = Installation(limit)
     house.exchange(0, want=min(first, limit))
     house.shares[0] = house.share(0).settle(0, min(first, limit))
@@ -103,7 +103,7 @@ def test_a_process_whose_lease_is_over_books_anew_what_it_used(limit, first, lat
 
 @given(st.integers(1, 10_000), st.integers(0, 10_000), st.integers(1, 500), st.integers(1, 500))
 def test_a_grant_is_never_more_than_is_left_and_small_where_little_is(limit, drawn, want, least):
-    """It is nothing if nothing useful is left, the wanted amount if available, and more only if much is left."""
+    """A grant is at most what is left, at least what is wanted if available, and more only if much is left."""
     left, grant = limit - drawn, size_of_grant(limit, drawn, want, min(least, want))
     assert 0 <= grant <= max(0, left)
     assert grant == 0 or grant >= min(want, left)
@@ -111,7 +111,7 @@ def test_a_grant_is_never_more_than_is_left_and_small_where_little_is(limit, dra
 
 
 def test_a_share_is_extended_once_and_by_its_last_draw():
-    """The extension lasts until the next response of the ledger, which then books its use."""
+    """A share is extended once, by its last draw, until the ledger responds and books its use."""
     share = Share(100, DAY).book(10, 10, 10)
     share = share.settle(0, 10)
     extended = share.extend()

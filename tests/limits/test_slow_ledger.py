@@ -79,7 +79,7 @@ def begin(keeper: QuotaClient, count: int = CALLS, amount: int = 1) -> list[Wind
 def test_200_calls_at_once_wait_for_most_of_a_second_and_are_all_let_in(
     keeper: QuotaClient, ledger: SlowLedger, clock: Clock
 ):
-    """The ledger responds after 0.9 s on a busy machine, and no call is rejected."""
+    """200 concurrent calls wait 0.9 s for the ledger, and none is rejected."""
     waiting = begin(keeper)
     assert keeper.count_waiting() == CALLS
     clock.seconds = 0.9
@@ -102,7 +102,7 @@ def first_share(keeper: QuotaClient, ledger: SlowLedger) -> int:
 
 
 def test_a_share_grows_within_the_limit_before_a_call_is_refused(keeper: QuotaClient, ledger: SlowLedger, clock: Clock):
-    """The extension equals one grant; a call beyond it gets an error that allows a retry."""
+    """Without a response of the ledger a share is extended once; calls beyond it get an error that allows a retry."""
     free = first_share(keeper, ledger)
     found = begin(keeper, free + CALLS)
     waiting = [each for each in found if isinstance(each, Waiter)]
@@ -120,7 +120,7 @@ def test_a_share_grows_within_the_limit_before_a_call_is_refused(keeper: QuotaCl
 def test_calls_on_extended_shares_are_two_lines_with_their_number(
     keeper: QuotaClient, ledger: SlowLedger, clock: Clock, caplog: pytest.LogCaptureFixture
 ):
-    """One line is for the first such call, one for the ledger's recovery."""
+    """Extended shares are logged in two lines, at the first call and when the ledger responds again."""
     free = first_share(keeper, ledger)
     waiting = [each for each in begin(keeper, free + 5) if isinstance(each, Waiter)]
     clock.seconds = 1.5
@@ -148,7 +148,7 @@ class ReadOnlyLedger(SlowLedger):
 
 
 def test_a_ledger_that_only_reads_is_one_line_and_another_when_it_takes_writes(caplog: pytest.LogCaptureFixture):
-    """No traceback is logged, however many exchanges fail."""
+    """A read-only ledger is logged in one line, and its recovery in another."""
     ledger = ReadOnlyLedger()
     ledger.gate.set()
     keeper = QuotaClient(ledger, lambda: UTC, lambda: None, Clock(), lambda: NOON)
@@ -164,7 +164,7 @@ def test_a_ledger_that_only_reads_is_one_line_and_another_when_it_takes_writes(c
 def test_a_call_is_told_of_a_limit_only_where_the_limit_has_not_so_much_left(
     keeper: QuotaClient, ledger: SlowLedger, clock: Clock
 ):
-    """A call is not rejected with 429 if the ledger responded while it waited and another draw can help."""
+    """A call is not rejected with 429 while another draw can help."""
     free = first_share(keeper, ledger)
     begin(keeper, free)
     (waiter,) = begin(keeper, 1, 10)
@@ -175,7 +175,7 @@ def test_a_call_is_told_of_a_limit_only_where_the_limit_has_not_so_much_left(
 
 
 async def test_a_call_that_the_limit_has_nothing_left_for_is_refused_with_429(keeper: QuotaClient, ledger: SlowLedger):
-    """It is rejected as soon as the ledger responds."""
+    """A call is rejected with 429 as soon as the ledger responds that nothing is left."""
     ledger.gate.set()
     holder = agent_holder("a", AgentLimits(most={Meter.REQUESTS_PER_MINUTE: 1}))
     assert holder is not None

@@ -18,7 +18,7 @@ periods = st.sampled_from([Period.MINUTE, Period.DAY, Period.MONTH])
 
 @given(moments, periods, st.sampled_from(ZONES).map(ZoneInfo))
 def test_a_window_ends_where_the_next_begins(now, period, zone):
-    """This also holds where clocks change."""
+    """Each window ends exactly where the next begins, also where clocks change."""
     window = window_at(period, now, zone)
     assert not window.is_over(now)
     assert window_at(period, window.ends_at - timedelta(microseconds=1), zone) == window
@@ -36,13 +36,13 @@ def test_a_window_ends_where_the_next_begins(now, period, zone):
     ],
 )
 def test_a_day_is_that_of_the_installations_zone(zone, day, ends):
-    """At 20:00 UTC the next day has begun in Shanghai."""
+    """A day is in the installation's time zone: at 20:00 UTC the next one has begun in Shanghai."""
     window = window_at(Period.DAY, datetime(2026, 11, 22, 20, tzinfo=UTC), ZoneInfo(zone))
     assert (window.name, window.ends_at.isoformat()) == (day, ends)
 
 
 def test_a_month_ends_with_its_last_day():
-    """The cases are February and December."""
+    """A month ends after its last day, tested with February and December."""
     ends = [
         window_at(Period.MONTH, datetime(2026, month, 15, tzinfo=UTC), UTC).ends_at.isoformat() for month in (2, 12)
     ]
@@ -50,7 +50,7 @@ def test_a_month_ends_with_its_last_day():
 
 
 def test_the_moment_never_ends():
-    """Calls in flight count until they end."""
+    """The window of calls in flight never ends."""
     window = window_at(Period.NOW, datetime(2026, 1, 1, tzinfo=UTC), UTC)
     assert window.ends_at is None
     assert not window.is_over(datetime(3000, 1, 1, tzinfo=UTC))
