@@ -38,7 +38,7 @@ def dump(url: str) -> str:
 
 @pytest.mark.django_db(databases=["default", LOGS])
 def test_a_new_database_is_what_the_replaced_migrations_made(tmp_path: Path) -> None:
-    """Tables, columns, types, defaults, indexes, constraints, triggers, functions and partitions are equal."""
+    """A new database has the same schema as one made by the replaced migrations."""
     url = database_of(tmp_path).get("DATABASE_URL", f"sqlite:///{tmp_path}/old.sqlite3")
     old = Destination(url)
     old.make_tables(EARLIER)
@@ -57,7 +57,7 @@ def test_a_new_database_is_what_the_replaced_migrations_made(tmp_path: Path) -> 
 
 
 def test_what_had_all_replaced_migrations_goes_on_from_the_first_and_what_had_some_from_those() -> None:
-    """The tables of a backup are created up to the migrations that it had."""
+    """The tables of a backup are created by the migrations that it had."""
     replacements = MigrationLoader(None).replacements
     had = [key for each in replacements.values() for key in each.replaces]
     assert find_leaves(had) == find_leaves([*had, *replacements]) == sorted(replacements)

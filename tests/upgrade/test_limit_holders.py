@@ -26,7 +26,7 @@ def migrate(name: str = "") -> Any:
 
 
 def test_counts_of_agents_become_those_of_holders() -> None:
-    """A day's tokens of an agent and the shares of processes are converted."""
+    """The migration converts an agent's usage and shares to those of a limit holder."""
     try:
         windows = migrate("0018_attempt_costs").get_model("routing_admin", "LimitWindow").objects.using(LOGS)
         day = {"meter": "tokensPerDay", "window": "2026-11-22", "ends_at": datetime(2026, 11, 23, tzinfo=UTC)}

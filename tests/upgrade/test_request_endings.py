@@ -18,7 +18,7 @@ OUTCOMES = ("ok", "ok", "http_503", "invalid_json", "invalid_json", "client_canc
 
 
 def test_rows_and_sums_of_an_earlier_version_say_how_requests_ended() -> None:
-    """Earlier, all requests without an answer counted as failures; now refused and cancelled ones are separate."""
+    """The migration separates refused and cancelled requests from failures, in rows and sums."""
     try:
         apps = migrate("0031_fire_drills_and_missed_calls")
         rows = apps.get_model("routing_admin", "RequestLog").objects.using(LOGS)

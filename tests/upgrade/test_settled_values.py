@@ -30,7 +30,7 @@ def put(table: str, key: str, name: str, **columns: str) -> None:
 
 
 def test_odd_values_of_an_older_version_are_settled(demo: None) -> None:
-    """Rows and revisions are settled, the integrity checks find nothing, and a change can follow."""
+    """The migration settles rows and revisions, and the integrity checks find nothing."""
     revision = Revision.objects.latest("number")
     value = revision.snapshot
     (echo,) = [each for each in value["providers"] if each["name"] == "echo"]
@@ -48,7 +48,7 @@ def test_odd_values_of_an_older_version_are_settled(demo: None) -> None:
 
 
 def test_a_revision_that_something_wrote_past_stays_known_as_such(demo: None) -> None:
-    """A wrong digest must not become valid."""
+    """The migration does not make a wrong digest valid."""
     revision = Revision.objects.latest("number")
     put("routing_admin_revision", "number", str(revision.number), snapshot=json.dumps({**revision.snapshot, "x": -0.0}))
     migration.settle(apps, SimpleNamespace(connection=connection))

@@ -35,18 +35,18 @@ def upgraded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def test_there_is_an_installation_of_the_version_before_the_rooms() -> None:
-    """The upgrade is tested with real files, not with rows written by a test."""
+    """An archive of an earlier version exists, so that the upgrade is tested with real files."""
     assert [path.name for path in INSTALLATIONS][:1] == ["before-the-rooms.tar.gz"]
 
 
 def test_the_administrator_signs_in_and_the_doctor_finds_nothing(upgraded: dict[str, Any]) -> None:
-    """The password works, and databases, history, keys and artifacts are intact."""
+    """The administrator's password works, and the doctor finds no problem."""
     assert upgraded["is"]["signedIn"]
     assert upgraded["is"]["doctor"] == ""
 
 
 def test_the_configuration_and_every_revision_are_there(upgraded: dict[str, Any]) -> None:
-    """The export contains everything it contained before, and every revision and the audit log have their pages."""
+    """The export contains everything it contained before, and every revision and the audit log can be opened."""
     was, now = upgraded["was"]["configuration"], dict(upgraded["is"]["configuration"])
     now["providers"] = [provider for provider in now["providers"] if "fromServices" not in provider]
     assert {name: now[name] for name in was} == was
@@ -57,14 +57,14 @@ def test_the_configuration_and_every_revision_are_there(upgraded: dict[str, Any]
 
 
 def test_an_old_change_is_undone_and_an_old_revision_restored(upgraded: dict[str, Any]) -> None:
-    """Revision 5 added an alias, which is undone. Revision 2 had temperature 0 and is restored."""
+    """A change of the old version can be undone (revision 5), and an old revision restored (revision 2)."""
     assert upgraded["is"]["undone"] == []
     assert upgraded["was"]["configuration"]["routing"]["through-keyed"]["temperature"] == 1
     assert upgraded["is"]["restored"] == 0
 
 
 def test_every_request_is_in_the_log_with_its_words(upgraded: dict[str, Any]) -> None:
-    """Its page opens, its status is unchanged, and its recorded bodies can be read."""
+    """Each logged request can be opened with its status and recorded bodies."""
     was, now = upgraded["was"]["requests"], upgraded["is"]
     assert now["timelines"] == was
     assert {one: page["status"] for one, page in now["requests"].items()} == dict.fromkeys(was, 200)
@@ -73,7 +73,7 @@ def test_every_request_is_in_the_log_with_its_words(upgraded: dict[str, Any]) ->
 
 
 def test_why_an_old_request_failed_stands_there_as_it_was_logged(upgraded: dict[str, Any]) -> None:
-    """Earlier versions logged English text instead of a code with facts; it is quoted unchanged."""
+    """Errors that an earlier version logged as English text are quoted unchanged."""
     requests = upgraded["is"]["requests"]
     text = requests["req_upgrade_3"]["text"]
     assert '<q lang="en">All 1 candidates failed (echo/echo-503: echo-503 always fails;' in text
@@ -82,7 +82,7 @@ def test_why_an_old_request_failed_stands_there_as_it_was_logged(upgraded: dict[
 
 
 def test_keys_and_files_are_as_they_were(upgraded: dict[str, Any]) -> None:
-    """The agent's key is accepted, the provider's key can be decrypted, and all artifacts have the same bytes."""
+    """The agent's key, the provider's key and all artifacts are unchanged."""
     assert upgraded["is"]["models"] == 200
     assert upgraded["is"]["providerKey"] == upgraded["was"]["providerKey"]
     assert upgraded["is"]["artifacts"] == upgraded["was"]["artifacts"]
