@@ -68,7 +68,7 @@ def run(environment: dict[str, str], *words: str) -> subprocess.CompletedProcess
 
 
 def test_a_backup_under_load_comes_back_byte_for_byte(saved: Saved, tmp_path: Path) -> None:
-    """Rows, files and audit chain are those of the backup, and with the saved secrets every key can be decrypted."""
+    """Restored rows, files and audit chain equal the backup's, and the saved secrets decrypt every key."""
     environment = saved.environment(tmp_path / "new", "secret_key", "keys")
     done = run(environment, "restore", str(saved.backup))
     assert (done.returncode, done.stderr) == (0, "")
@@ -93,7 +93,7 @@ def test_a_backup_under_load_comes_back_byte_for_byte(saved: Saved, tmp_path: Pa
 
 
 def test_what_a_backup_holds_is_checked_by_sha256sum(saved: Saved) -> None:
-    """The backup contains no secret, and its files are readable by their owner only."""
+    """A backup contains no secret, is readable by its owner only, and passes `sha256sum -c`."""
     assert saved.files
     subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=saved.backup, check=True)
     secrets = [(saved.installation.directory / name).read_bytes().strip() for name in ("secret_key", "keys")]
@@ -103,7 +103,7 @@ def test_what_a_backup_holds_is_checked_by_sha256sum(saved: Saved) -> None:
 
 
 def test_without_the_saved_secrets_what_to_do_is_said(saved: Saved, tmp_path: Path) -> None:
-    """The installation is restored, and the message says which keys are unreadable."""
+    """A restore without the saved secrets succeeds and says which keys are unreadable."""
     done = run(saved.environment(tmp_path / "new"), "restore", str(saved.backup))
     assert done.returncode == 0
     assert "every agent needs a new key" in done.stderr
@@ -119,7 +119,7 @@ def test_without_the_saved_secrets_what_to_do_is_said(saved: Saved, tmp_path: Pa
     ],
 )
 def test_a_backup_that_is_not_whole_or_newer_is_refused(saved: Saved, tmp_path: Path, harm: str, sentence: str) -> None:
-    """The command prints one line, exits with 1 and writes nothing."""
+    """Restoring a damaged or newer backup prints one line, exits with 1 and writes nothing."""
     broken = tmp_path / "broken"
     shutil.copytree(saved.backup, broken)
     if harm == "artifact":
@@ -144,7 +144,7 @@ def test_a_backup_that_is_not_whole_or_newer_is_refused(saved: Saved, tmp_path: 
 
 
 def test_an_installation_that_is_there_is_kept_beside(saved: Saved, tmp_path: Path) -> None:
-    """Without --replace nothing is replaced; with it the previous installation is kept whole in the data directory."""
+    """A restore replaces nothing without --replace; with it the old installation is kept in the data directory."""
     environment = saved.environment(tmp_path / "new", "secret_key", "keys")
     manage(environment, "bootstrap", "--no-demo")
     before = tables(tmp_path / "new" / "routing_admin.sqlite3")
@@ -158,7 +158,7 @@ def test_an_installation_that_is_there_is_kept_beside(saved: Saved, tmp_path: Pa
 
 
 def test_a_served_installation_is_not_replaced(saved: Saved, tmp_path: Path) -> None:
-    """The restore refuses while another process has the database open."""
+    """A restore refuses while another process has the database open."""
     environment = saved.environment(tmp_path / "new", "secret_key", "keys")
     manage(environment, "restore", str(saved.backup))
     server = listening(environment, saved.installation.key, saved.installation.lab, tmp_path / "new")
@@ -173,7 +173,7 @@ def test_a_served_installation_is_not_replaced(saved: Saved, tmp_path: Path) -> 
 
 
 def test_a_backup_with_secrets_opens_everything_elsewhere(saved: Saved, tmp_path: Path) -> None:
-    """Secrets are included only on request; an existing folder is never written to."""
+    """A backup includes secrets only on request, and never writes to an existing folder."""
     environment = saved.environment(tmp_path / "first", "secret_key", "keys")
     manage(environment, "restore", str(saved.backup))
     out = tmp_path / "with-secrets"

@@ -35,7 +35,7 @@ def run(folder: Path, text: str) -> str:
 
 
 def test_the_commands_of_the_document_do_what_it_says(blocks: list[str], tmp_path: Path) -> None:
-    """The steps are: back up, lose everything, restore, rotate the secrets."""
+    """The document's commands back up, restore after a total loss, and rotate the secrets."""
     run(tmp_path, "python manage.py bootstrap")
     (tmp_path / "backups").mkdir()
     saving, bringing_back, rotating = blocks[:3], blocks[3], blocks[4:]

@@ -49,7 +49,7 @@ def applied(path: Path) -> list[tuple[str, str]]:
 
 
 def test_the_databases_are_saved_before_migrations_and_the_copy_comes_back(old: Path) -> None:
-    """The copy is made in the data directory; a start without migrations makes none."""
+    """A start with pending migrations first copies the databases into the data directory; other starts copy nothing."""
     before = applied(old / "routing_admin.sqlite3")
     assert "before the migrations" in run(old, "bootstrap")
     (copy,) = (old / "backups").iterdir()
@@ -61,7 +61,7 @@ def test_the_databases_are_saved_before_migrations_and_the_copy_comes_back(old: 
 
 
 def test_the_last_three_stay_and_what_was_broken_off_goes(old: Path) -> None:
-    """Old copies must not fill the disk."""
+    """Only the last three copies are kept, so that they do not fill the disk."""
     for name in ("20200101T000000-a", "20200102T000000-b", "20200103T000000-c", "20200104T000000-d.part"):
         (old / "backups" / name).mkdir(parents=True)
     run(old, "bootstrap")
@@ -75,7 +75,7 @@ def test_the_last_three_stay_and_what_was_broken_off_goes(old: Path) -> None:
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_without_room_for_the_copy_nothing_is_migrated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line says how much space is needed and free, and how to skip the backup."""
+    """Without space for the copy nothing is migrated; one line says how much is needed and how to skip the backup."""
     monkeypatch.setattr(automatic, "list_pending", lambda: [("routing_admin", "0999_later")])
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
     with pytest.raises(CommandError, match=r"\d+ bytes needed, 1000 free\. Free up space, or skip the backup"):
@@ -84,7 +84,7 @@ def test_without_room_for_the_copy_nothing_is_migrated(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("words", [("serve",), ("bootstrap",), ("prune",), ("export_config", "llm-routing")])
 def test_rows_of_a_newer_program_are_refused_in_one_line(old: Path, words: tuple[str, ...]) -> None:
-    """The server and every command exit with 1 and write nothing."""
+    """With a newer database the server and every command exit with 1 and write nothing."""
     run(old, "bootstrap")
     with closing(sqlite3.connect(old / "routing_admin.sqlite3")) as rows, rows:
         rows.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('capabilities', '0999_later', '2030')")

@@ -125,7 +125,7 @@ def test_a_backup_of_postgresql_under_load_comes_back_there_and_in_files(saved: 
 
 
 def test_a_backup_whose_log_is_an_sqlite_file_comes_back_to_postgresql(saved: Saved, tmp_path: Path) -> None:
-    """Backups of earlier versions and of installations in files can still be read."""
+    """A backup whose log is an SQLite file can be restored to PostgreSQL."""
     secrets = ("secret_key", "keys")
     there, here = saved.elsewhere(tmp_path / "a", "seven", secrets), saved.elsewhere(tmp_path / "b", "", secrets)
     manage(here, "restore", str(saved.backup))
@@ -144,7 +144,7 @@ def test_a_backup_whose_log_is_an_sqlite_file_comes_back_to_postgresql(saved: Sa
     ],
 )
 def test_a_line_of_copys_text_is_the_values_it_was_made_of(line: str, values: tuple[str | None, ...]) -> None:
-    """The lines are escaped like PostgreSQL's."""
+    """Lines of a backup are parsed with PostgreSQL's escapes."""
     assert tuple(parse_line(line + "\n", [], [])) == values
     assert parse_line("\\\\x00ff\t\\N\n", [0, 1], []) == [b"\x00\xff", None]
     assert parse_line('{"a": "\\\\u0001é"}\n', [], [0]) == ['{"a": "\\u0001\\u00e9"}']
@@ -162,7 +162,7 @@ def test_every_value_comes_back_as_postgresql_itself_writes_it(saved: Saved, tmp
 
 
 def test_without_the_saved_secrets_no_key_of_the_backup_can_be_read(saved: Saved, tmp_path: Path) -> None:
-    """The installation is restored, and the message says whose keys have to be entered again."""
+    """Without the saved secrets a restore says whose keys have to be entered again."""
     there = saved.elsewhere(tmp_path / "a", "four")
     done = run(there, "manage.py", "restore", str(saved.backup))
     assert done.returncode == 0
@@ -174,7 +174,7 @@ def test_without_the_saved_secrets_no_key_of_the_backup_can_be_read(saved: Saved
 
 
 def test_what_is_there_is_kept_beside_in_a_schema(saved: Saved, tmp_path: Path) -> None:
-    """Nothing is replaced without --replace or while in use; a failed restore changes nothing."""
+    """A restore replaces nothing without --replace or while in use, and a failed one changes nothing."""
     there = saved.elsewhere(tmp_path / "a", "five", ("secret_key", "keys"))
     manage(there, "bootstrap", "--no-demo")
     before = rows_of(there["DATABASE_URL"])
@@ -198,7 +198,7 @@ def test_what_is_there_is_kept_beside_in_a_schema(saved: Saved, tmp_path: Path) 
 
 @pytest.mark.slow
 def test_postgresql_is_saved_before_its_migrations(saved: Saved, tmp_path: Path) -> None:
-    """The copy has the old migrations, and this version can restore it."""
+    """The copy before a migration is at the old migrations, and this version can restore it."""
     there = saved.elsewhere(tmp_path / "a", "six", ("secret_key", "keys"))
     manage(there, "restore", str(saved.backup))
     manage(there, "migrate", "routing_admin", "0026")
