@@ -143,7 +143,7 @@ def test_images_are_pinned_and_our_two_servers_are_alike():
 
 
 def test_what_the_image_copies_and_runs_is_there():
-    """All copied files and folders exist; the command is the README's."""
+    """All files that the image copies exist, and its command is the README's."""
     text = (DEPLOY / "Containerfile").read_text()
     copied = [line.split()[1:-1] for line in text.splitlines() if line.startswith("COPY")]
     assert all((ROOT / name).exists() for names in copied for name in names)
@@ -178,7 +178,7 @@ def test_two_servers_behind_the_proxy_are_one_installation(installation):
 
 
 def test_one_server_less_is_not_noticed_by_callers(installation):
-    """A server that receives SIGTERM finishes its calls, and the proxy sends new ones to the other server."""
+    """When one server receives SIGTERM, no call fails."""
     with caller(installation) as agent:
         installation.servers["two"].terminate()
         answers = [agent.post("/v1/chat/completions", json=CHAT) for _ in range(40)]

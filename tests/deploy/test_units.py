@@ -35,7 +35,7 @@ def absent(reason: str) -> None:
 
 
 def test_the_unit_of_systemd_runs_commands_that_are_there():
-    """It has time to drain when stopped and time to migrate a large database when started."""
+    """The unit runs existing commands and allows time to drain and to migrate a large database."""
     unit = read_unit(DEPLOY / "routing-admin.service")
     assert shlex.split(unit["ExecStart"])[1:] == ["manage.py", "serve"]
     compiles, bootstraps = unit["ExecStartPre"].splitlines()
@@ -47,7 +47,7 @@ def test_the_unit_of_systemd_runs_commands_that_are_there():
 
 @pytest.mark.parametrize("name", UNITS)
 def test_a_unit_is_hardly_exposed(name: str):
-    """The measure is systemd's own."""
+    """A unit's exposure by `systemd-analyze security` is low."""
     if reason := missing():
         absent(reason)
     words = ["systemd-analyze", "security", "--offline=true", "--no-pager", str(DEPLOY / name)]
@@ -60,9 +60,7 @@ def test_a_unit_is_hardly_exposed(name: str):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="systemd is Linux's")
 def test_the_program_works_under_its_units_restrictions(tmp_path: Path):
-    """It starts, reads an image and PDFs in its most restricted processes, calls a provider, and keeps its data
-    private.
-    """
+    """Under the unit's restrictions images and PDFs are read, a provider is called, and the data stays private."""
     if reason := missing():
         absent(reason)
     confined = [sys.executable, str(ROOT / "tests/deploy/confined.py"), str(DEPLOY / UNITS[0])]
@@ -101,7 +99,7 @@ def check_work(url: str, key: str) -> None:
 
 
 def test_what_is_due_once_a_day_is_done_by_commands_that_are_there(tmp_path):
-    """The lines of the daily unit run in order with other folders, and fourteen backups are kept."""
+    """The daily unit's commands work, and fourteen backups are kept."""
     backups, data = tmp_path / "backups", tmp_path / "data"
     for number in range(14):
         (backups / f"2020-01-{number + 10}").mkdir(parents=True)
