@@ -40,6 +40,7 @@ def test_more_failures_fallbacks_and_waiting_are_worse_and_less_of_them_is_bette
     assert trends(bad, good)[EffectMeasure.FAILURES] is EffectTrend.BETTER
     assert trends(good, [SLOW] * 100)[EffectMeasure.DURATION] is EffectTrend.WORSE
     assert trends([SLOW] * 100, good)[EffectMeasure.DURATION] is EffectTrend.BETTER
+    # One failure and one fallback in a hundred requests are too few to be a trend.
     assert set(trends(good, [*good[2:], FAILED, FELL_BACK]).values()) == {EffectTrend.SAME}
 
 
@@ -62,7 +63,7 @@ samples = st.lists(st.builds(EffectSample, st.booleans(), st.booleans(), st.floa
 def test_a_verdict_turns_round_with_time_and_nothing_comes_of_no_difference(
     before: list[EffectSample], after: list[EffectSample]
 ) -> None:
-    """Swapping before and after reverses each trend, equal samples give no trend, and the counts cover all requests."""
+    """Swapping before and after reverses the trend of both shares; equal samples have no trend."""
     there, back = effect_between(before, after), effect_between(after, before)
     assert (there.before, there.after) == (len(before), len(after))
     opposite = {"same": "same", "worse": "better", "better": "worse"}

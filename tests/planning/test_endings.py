@@ -76,7 +76,7 @@ def test_an_end_is_told_from_its_notice_on(before: timedelta, told: bool):
 
 
 def test_an_end_that_changes_nothing_for_anybody_is_not_told():
-    """The end of a provider's default model that no route and no agent uses is not reported."""
+    """The end of a model that no route and no agent uses is not reported."""
     assert foresee_endings(installed(CandidateSpec("words")), SONNET) == ()
 
 

@@ -27,6 +27,7 @@ from tests.fallback.scripted_runs import (
 )
 
 task_types = st.none() | st.sampled_from(TASKS) | st.text(max_size=8)
+# Faults that are retried, then passed to the next candidate; below, those that end the run.
 passing = st.sampled_from([429, 500, 502, 503, 504])
 refusing = st.sampled_from([400, 401, 403])
 
@@ -44,7 +45,7 @@ def everyone(configuration: Configuration, words: list) -> dict:
 @pytest.mark.requirement("MMR-P5")
 @given(configurations(), task_types)
 def test_no_or_an_unknown_task_type_takes_the_default_route(configuration, task_type):
-    """A task type that is not configured, including names of object members, takes the default route."""
+    """A missing or unknown task type takes the default route; only a missing one counts as matched."""
     known = {route.task_type for route in configuration.routes}
     assume(task_type not in known)
     route, matched = resolve_route(configuration, task_type)
@@ -178,6 +179,7 @@ def test_one_provider_from_the_environment_or_a_sentence_saying_what_to_set(env)
     assert provider.name == (env.get("LLM_PROVIDER") or "openai")
     assert provider.default_model == (env.get("LLM_MODEL") or "gpt-4")
     assert provider.endpoint == (env.get("LLM_ENDPOINT") or "https://api.openai.com/v1/chat/completions")
+    # The drawn values overlap: another variable may legitimately hold the same text as the key.
     assert "sk-abc" not in repr(configuration) or "sk-abc" in [
         env.get(n) for n in ("LLM_PROVIDER", "LLM_ENDPOINT", "LLM_MODEL")
     ]
