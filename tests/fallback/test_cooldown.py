@@ -104,6 +104,7 @@ def test_a_fault_of_the_whole_provider_leaves_all_its_models_alone(cooldowns):
 @given(st.floats(0.001, 10_000))
 def test_a_named_wait_is_kept_exactly_up_to_an_hour(seconds):
     """A provider's Retry-After is used exactly, up to one hour."""
+    # The highest jitter, which must not be added to a named wait.
     cooldowns = LocalCooldowns(Clock(), lambda: 0.999)
     failing(cooldowns, Fault.HTTP_429_WAIT, retry_after=seconds)
     assert cooldowns.look("a", "m").seconds == pytest.approx(min(seconds, 3600), abs=1e-6)
@@ -119,6 +120,7 @@ def test_chance_stretches_a_cooldown_of_ours_by_a_tenth_at_most_and_never_shorte
     cooldowns = LocalCooldowns(lambda: 0.0, lambda: chance)
     for _ in range(failures):
         failing(cooldowns, fault)
+    # Of counted faults, the third failure in a row is the first round.
     rounds = {Fault.HTTP_500: failures - 2, Fault.TOO_LARGE: failures}
     floor = {Fault.HTTP_429_BAD_HEADER: 60, Fault.HTTP_402: 600}.get(fault) or min(30 * rounds[fault], 300)
     assert floor <= cooldowns.look("a", "m").seconds <= floor * 1.1
@@ -131,6 +133,7 @@ def test_two_processes_that_lost_a_provider_together_come_back_to_it_apart():
         cooldowns = LocalCooldowns(Clock(), lambda chance=chance: chance)
         failing(cooldowns, Fault.CONNECT_REFUSED)
         lengths.append(cooldowns.look("a", "m").seconds)
+    # 30 s · (1 + 0.1 · chance)
     assert lengths == pytest.approx([30.0, 31.5])
 
 
@@ -143,7 +146,7 @@ def test_a_rate_limit_with_a_wait_that_makes_no_sense_rests_a_minute(cooldowns):
 
 @pytest.mark.parametrize("fault", [Fault.HTTP_402, Fault.HTTP_429_QUOTA])
 def test_a_provider_that_wants_to_be_paid_is_left_alone_for_ten_minutes(cooldowns, fault):
-    """Payment is not fixed in seconds."""
+    """An empty account does not recover within seconds, so the cooldown is ten minutes."""
     failing(cooldowns, fault)
     assert cooldowns.look("a", "other").seconds == 600
 

@@ -14,6 +14,7 @@ from tests.fallback.expected_faults import EXPECTED
 from tests.fallback.scripted_runs import FakeUpstream, Stage, chain
 
 PROVIDERS = ("a", "b", "c", "d")
+# The others change the next call or end the run, which the model below does not cover.
 STATELESS = sorted(set(Fault) - {Fault.UNSUPPORTED_PARAMETER, Fault.CAPABILITY_MISMATCH, Fault.DEADLINE})
 
 

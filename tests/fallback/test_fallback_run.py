@@ -103,7 +103,7 @@ def test_a_refusal_is_raised_at_once_also_in_mid_chain_with_the_attempts_so_far(
 
 
 def test_a_route_may_let_a_refusal_go_on():
-    """`on_error` and `fallback_on` override the verdict by status, group or class."""
+    """`on_error`, `fallback_on` and the preset can let a refused request move on."""
     for policy in (Policy(on_error={"404": Action.NEXT}), Policy(fallback_on=("4xx",)), Policy(ErrorPreset.RESILIENT)):
         end = Stage().run(Plan(chain("a", "b"), policy=policy), FakeUpstream({"a": [404], "b": ["ok"]}))
         assert outcomes(end) == ["http_404", "ok"]
@@ -188,6 +188,7 @@ def test_a_host_that_refuses_more_and_more_is_asked_a_dozen_times_at_most():
     names = iter(range(100))
     upstream = FakeUpstream({"a": [Failure(Fault.UNSUPPORTED_PARAMETER, "", 400, param=f"p{n}") for n in names]})
     assert isinstance(Stage().run(Plan(chain("a")), upstream), UpstreamRefused)
+    # The first call and a dozen adjusted ones.
     assert len(upstream.asked) == 13
 
 
@@ -206,6 +207,7 @@ def test_the_total_time_ends_the_walk_with_504_and_no_further_candidate():
     end = Stage().run(Plan(chain("a", "b"), timeouts=Timeouts(total=10)), upstream)
     assert isinstance(end, AggregateRouterError)
     assert (end.status, end.code) == (504, "deadline_exceeded")
+    # Each call takes six of the ten seconds, so the second one reaches the deadline.
     assert upstream.asked == ["a", "a"]
 
 
@@ -259,6 +261,7 @@ def test_a_provider_that_fails_for_everybody_is_soon_asked_only_once_a_request()
         upstream = FakeUpstream({"a": [500], "b": ["ok"]})
         stage.run(plan, upstream)
         assert upstream.asked == ["a", "a", "a", "b"]
+        # Otherwise repeated failures would start a cooldown, and the candidate would be skipped.
         stage.run_context.cooldowns.record_success("a", "m")
     upstream = FakeUpstream({"a": [500], "b": [500]})
     end = stage.run(plan, upstream)
@@ -335,7 +338,7 @@ def test_a_candidate_that_is_not_asked_is_no_warning(caplog):
 
 
 def test_a_walk_that_is_closed_records_who_was_being_asked():
-    """If the caller disconnects, the attempt is recorded as cancelled and the claimed probe is released."""
+    """If the caller disconnects, the attempt is recorded as cancelled."""
     stage = Stage()
     run: FallbackRun[object] = FallbackRun(Plan(chain("a")), stage.run_context)
     steps = run.steps()

@@ -17,6 +17,7 @@ from tests.lab.shapes import VENDORS
 
 COMMENTS = "comments_forever"
 """Keep-alive comments count as activity before the first content, so only the total timeout ends such a stream."""
+# Scenarios whose bytes differ by protocol. The others run with OpenAI's only.
 BYTES_DIFFER = frozenset(
     {
         *("ok", "http_400", "http_401", "http_403", "http_429", "http_500", "http_529", "wait", "gemini_retry"),

@@ -35,7 +35,7 @@ def failure_of(fault: Fault) -> Failure:
 
 @pytest.mark.parametrize("code", EXPECTED)
 def test_a_key_rests_after_what_is_its_own_and_after_nothing_else(code):
-    """The cooldowns of keys are written by hand; faults of the provider leave the key usable."""
+    """Only faults of the key itself start its cooldown, for the seconds in expected_faults.py."""
     clock = Clock()
     pools = pools_at(clock)
     pools.record("p", KEYS[0], failure_of(Fault(code)))
@@ -85,6 +85,7 @@ def test_a_dead_key_among_limited_ones_loses_no_call():
 
 def test_a_short_wait_of_all_keys_is_sat_out_with_the_one_that_is_ready_first():
     """If every key named a wait, the shortest is waited out and that key is called again."""
+    # Below the longest wait that a run sits out.
     second, long = (Failure(Fault.HTTP_429, "slow down", 429, retry_after=seconds) for seconds in (2.0, 4.0))
     stage, upstream = Stage(), FakeUpstream({"p/a": [second, "hello"], "p/b": [long]}, seconds=0.0)
     done = stage.run(Plan((pooled(0, "p", "a", "b"),)), upstream)

@@ -55,7 +55,7 @@ def test_the_names_that_callers_make_up_do_not_fill_the_memory() -> None:
 
 
 def test_what_is_taken_over_replaces_what_was_refused_for_good() -> None:
-    """A refused value stays known for its hour."""
+    """Permanent refusals are replaced; the refusal of a value stays known for its hour."""
     memory = Memory(Clock())
     memory.refuse("a", "m", "temperature")
     memory.refuse("a", "m", "reasoning_effort", value_only=True)
