@@ -1,4 +1,4 @@
-"""The request log is written after the answer, holds no content and does not delay requests."""
+"""The request log: written after the answer, without file contents, and without delaying requests."""
 
 from __future__ import annotations
 

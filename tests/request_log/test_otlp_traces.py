@@ -31,6 +31,7 @@ from tests.gateway.asgi_caller import Call, Loopback, chat_call, loopback_provid
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 
 ROOT = Path(__file__).resolve().parents[2]
+# Numbers of OTLP: span kinds SERVER and CLIENT, status code ERROR.
 SERVER, CLIENT, ERROR = 2, 3, 2
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 UNSAMPLED = PARENT[:-1] + "0"
@@ -234,6 +235,7 @@ async def test_a_collector_that_is_away_fails_no_call_and_is_one_line(
     loopback: Loopback, key: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     """With the collector unreachable, spans are lost, calls are answered and one line is logged."""
+    # Nothing listens on port 9.
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
     tracing().start()

@@ -155,6 +155,7 @@ def test_on_a_full_disk_entries_wait_in_memory(journal: Journal, caplog: pytest.
     (path,) = journal.folder().iterdir()
     whole, usual = path.stat().st_size, resource.getrlimit(resource.RLIMIT_FSIZE)
     with locked():
+        # A limit on the file's size makes the write fail in the middle, as on a full disk.
         resource.setrlimit(resource.RLIMIT_FSIZE, (whole + 50, usual[1]))
         try:
             journal.record(entry("second"))
@@ -198,10 +199,12 @@ def test_nothing_is_said_to_work_again_that_was_not_tried(journal: Journal, capl
 
 def test_a_log_that_takes_nothing_is_behind_since_the_first_entry(journal: Journal) -> None:
     """The start of the backlog is the first entry's time, also if the disk takes no spool either."""
+    # A file in the place of the spool's folder makes every write to it fail.
     journal.folder().write_text("no folder can be made here")
     with locked():
         journal.record(entry("one"))
         journal.flush()
+        # Long enough for a second try.
         since, until = journal.behind_since, time.monotonic() + 1.2 * AGAIN_SECONDS
         while time.monotonic() < until:
             journal.flush()
@@ -229,6 +232,7 @@ def test_requests_of_an_outage_reach_counts_alerts_traces_and_doubts_once(
     call_outcomes().take()
     before = counted_requests()
     if disk_is_full:
+        # A file in the place of the spool's folder makes every write to it fail.
         journal.folder().write_text("no folder can be made here")
     with locked():
         for number in range(BATCH + 3):
