@@ -14,14 +14,14 @@ from tests.runbook.installation import Installation, copied, installed
 
 @pytest.fixture(scope="package")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """Return an installation with the demo and the lab's providers; it is never started."""
+    """Yield an installation with the demo and the lab's providers; it is never started."""
     with installed(tmp_path_factory.mktemp("template")) as installation:
         yield installation
 
 
 @pytest.fixture(scope="package")
 def served(template: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """Return a running copy, for tests that each use their own provider, key or name."""
+    """Yield a running copy, for tests that each use their own provider, key or name."""
     with copied(template, tmp_path_factory.mktemp("served")) as installation:
         installation.start()
         yield installation
@@ -29,7 +29,7 @@ def served(template: Installation, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture
 def own(template: Installation, tmp_path: Path) -> Iterator[Installation]:
-    """Return a copy for one test, not started."""
+    """Yield a copy for one test, not started."""
     with copied(template, tmp_path) as installation:
         yield installation
 
@@ -50,6 +50,6 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def on_small_disk(template: Installation, small_disk: Path, tmp_path: Path) -> Iterator[Installation]:
-    """Return a copy whose data directory is on the small disk."""
+    """Yield a copy whose data directory is on the small disk."""
     with copied(template, tmp_path, small_disk / "var") as installation:
         yield installation

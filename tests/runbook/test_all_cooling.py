@@ -29,6 +29,7 @@ def test_an_account_that_was_filled_is_used_at_once(served: Installation, provid
     assert served.call(model).status == 502
     answer = served.call(model)
     assert (answer.status, answer.json["error"]["code"]) == (502, "all_providers_failed")
+    # The second call reached no provider.
     assert len(served.lab.requests) == 1
     assert cooling(served, provider) > 500
     assert f'provider="{provider}"' in served.play("all-cooling", "over")

@@ -13,6 +13,7 @@ MEBIBYTE = 1024 * 1024
 
 def fill(folder: Path) -> None:
     with (folder / "ballast").open("wb", buffering=0) as file:
+        # Large blocks first, then smaller ones for what is left.
         for size in (MEBIBYTE, 4096, 1):
             try:
                 while True:

@@ -64,6 +64,7 @@ def test_a_database_that_stopped_is_started_and_nothing_is_lost(own: Installatio
         own.play("database-away", "over")
         assert own.server.timeline("meanwhile")["outcome"] == "ok"
         own.stop()
+    # A single alert for the whole outage.
     assert [each.body["kind"] for each in chat.received].count("database") == 1
 
 
