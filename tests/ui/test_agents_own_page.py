@@ -57,6 +57,7 @@ def test_a_link_opens_the_page_for_somebody_without_an_account_until_it_is_revok
     reader.expected_complaints.append("404")
     reader.reload()
     assert reader.locator("h1").inner_text() == "This link does not work"
+    # Reading the page sets no cookie.
     assert reader.context.cookies() == []
 
 

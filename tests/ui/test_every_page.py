@@ -126,6 +126,7 @@ new PerformanceObserver((list) => list.getEntries().forEach((entry) => { window.
 document.addEventListener("securitypolicyviolation", (event) =>
   console.error("policy violation: " + event.violatedDirective + " " + event.blockedURI));
 """
+# Lists the focusable elements that are covered by another one after scrolling to them.
 COVERED = """() => {
   const found = [];
   const hidden = ".sr, .seg input, .tabset > input, :disabled";
@@ -271,7 +272,7 @@ def names(patterns: list[URLPattern | URLResolver]) -> Iterator[tuple[str, dict[
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_every_address_is_looked_at_or_takes_no_get(admin: Client) -> None:
-    """Every address of the URLconf is in the table of pages, serves a file, or rejects GET with 405."""
+    """Every address of the URLconf is a page of the table, a file, a fragment or a redirect, or it rejects GET."""
     missing = []
     for name, arguments in names(get_resolver().url_patterns):
         if name in PAGES or name in FILES or name in FRAGMENTS:

@@ -120,6 +120,7 @@ def test_a_refused_file_stays_in_its_row_with_the_reason(admin_page: Any, demo: 
     page.goto("/artifacts/")
     page.locator("input[type=file]").set_input_files({**HELLO, "buffer": b"x" * 21})
     page.locator("[data-upload-list]", has_text="is over the limit").wait_for()
+    # The page still has the limit of 20 bytes, the server a lower one.
     settings.MAX_UPLOAD_BYTES = 10
     page.expected_complaints.append("413")
     page.locator("input[type=file]").set_input_files({**HELLO, "buffer": b"x" * 15})
@@ -130,6 +131,7 @@ def test_a_refused_file_stays_in_its_row_with_the_reason(admin_page: Any, demo: 
 def test_files_are_not_searched_while_an_input_method_composes(admin_page: Any, demo: str) -> None:
     """Chinese input searches once the word is chosen, not for every intermediate letter."""
     page = admin_page
+    # The search waits after each letter; with this clock the wait passes at once.
     page.clock.install()
     page.goto("/artifacts/")
     asked: list[str] = []
@@ -149,6 +151,7 @@ def test_an_upload_shows_its_bytes_and_is_cancelled(admin_page: Any, demo: str) 
     page, before = admin_page, Artifact.objects.count()
     page.goto("/artifacts/")
     session = page.context.new_cdp_session(page)
+    # The 8 MB take about twenty seconds, so the progress can be read.
     slow = {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": 400_000}
     session.send("Network.emulateNetworkConditions", slow)
     page.expected_complaints.append("ERR_")
@@ -184,6 +187,7 @@ def test_the_dashboard_refreshes_without_moving(admin_page: Any, demo: str) -> N
     page.goto("/")
     page.locator("#all-requests").focus()
     place = page.locator("#all-requests").bounding_box()
+    # The mark disappears when the element is replaced.
     page.evaluate("""() => { window.shifted = 0; document.querySelector("#live").dataset.old = "";
       new PerformanceObserver((list) => list.getEntries().forEach((one) => { window.shifted += one.value; }))
         .observe({ type: "layout-shift" }); htmx.ajax("GET", "/", { target: "#live", swap: "outerHTML" }); }""")
@@ -227,6 +231,7 @@ def test_new_requests_announce_themselves_while_somebody_looks(admin_page: Any, 
     page.goto("/requests/")
     place = page.locator("#found table").bounding_box()
     RequestLog.objects.create(id="req_new", started_at=timezone.now(), surface="v1", outcome="ok", task_type="fresh")
+    # An own property shadows the browser's: the tab counts as hidden until it is deleted.
     page.evaluate("() => Object.defineProperty(document, 'hidden', { value: true, configurable: true })")
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url) if "newer" in request.url else None)

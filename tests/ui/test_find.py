@@ -110,7 +110,7 @@ def test_how_many_were_found_is_announced_and_no_fault_of_access_is_there(
 
 
 def test_an_act_leads_to_its_button_and_does_nothing_by_itself(admin_page: Any) -> None:
-    """“Test all providers” closes the dialog and focuses the button, also on the same page."""
+    """“Test all providers” closes the dialog and focuses its button, also on the same page, but tests nothing."""
     asked: list[str] = []
     admin_page.on("request", lambda request: asked.append(request.method))
     for start in ("/settings/", "/providers/"):
@@ -123,7 +123,7 @@ def test_an_act_leads_to_its_button_and_does_nothing_by_itself(admin_page: Any) 
 
 
 def test_nothing_found_says_so_and_enter_searches_the_requests(admin_page: Any) -> None:
-    """An unknown word may occur in the log."""
+    """An unknown word may occur in the log, so Enter searches the requests for it."""
     admin_page.goto("/settings/")
     type_words(admin_page, "no-such-thing")
     expect(admin_page.locator("#options")).to_contain_text("No match for “no-such-thing”")

@@ -88,6 +88,7 @@ def test_a_card_is_dragged_to_any_place(admin_page: Any, start: int, end: int) -
     aim = target["y"] + (target["height"] - 12 if end > start else 4)
     admin_page.mouse.move(origin["x"] + 8, origin["y"] + 8)
     admin_page.mouse.down()
+    # In steps, one per frame, as a person drags.
     for step in range(1, 21):
         admin_page.mouse.move(origin["x"] + 8, origin["y"] + 8 + (aim - origin["y"] - 8) * step / 20)
         admin_page.evaluate("() => new Promise(requestAnimationFrame)")

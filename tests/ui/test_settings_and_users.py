@@ -119,6 +119,7 @@ def test_a_double_click_creates_one_token_and_the_form_shows_that_it_works(admin
     admin_page.fill("#id_name", "nightly import")
     form = admin_page.locator("form", has=admin_page.locator("#id_name"))
     form.locator("[name=scopes]").first.check()
+    # sessionStorage outlives the page, which the answer replaces.
     busy = "document.addEventListener('submit', (event) => { sessionStorage.busy = event.target.ariaBusy; })"
     admin_page.evaluate(busy)
     form.locator("button.primary").dblclick()
