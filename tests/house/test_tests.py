@@ -202,7 +202,7 @@ def test_a_planted_look_inside_is_found(source: str) -> None:
 
 @pytest.mark.parametrize("source", ["self._said()", "Row._meta.db_table", "x.__class__"])
 def test_ones_own_names_and_public_conventions_are_nobodys_business(source: str) -> None:
-    """Test classes may have private names of their own."""
+    """Private names of `self`, Django's `_meta` and special names are allowed."""
     assert private_attributes({"views/test_planted.py": source}) == []
 
 

@@ -24,7 +24,7 @@ PATIENCE = 120
 
 @pytest.fixture
 def chat(own: Installation) -> Iterator[Chat]:
-    """Return the operator's chat, which receives the alerts."""
+    """Yield the operator's chat, which receives the alerts."""
     with running_chat() as found:
         own.environment |= {"ROUTING_ADMIN_ALERT_WEBHOOK": f"{found.base}/hook", "ROUTING_ADMIN_ALLOWED_ORIGINS": "*"}
         yield found
