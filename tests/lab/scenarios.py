@@ -328,6 +328,7 @@ _body("empty_body", "a body of no bytes", b"", Fault.BAD_JSON, "11")
 _body("null", "the JSON value null", b"null", Fault.BAD_SHAPE, "12")
 _body("list", "a JSON list", b"[1, 2, 3]", Fault.BAD_SHAPE, "12")
 _body("other_object", "a JSON object of another kind", b'{"status": "ok"}', Fault.BAD_SHAPE, "12")
+# A stream of no bytes is an empty stream, not broken JSON.
 SCENARIOS["empty_body"] = Scenario(
     **{**SCENARIOS["empty_body"].__dict__, "stream": Fault.STREAM_EMPTY, "row": "11, 48"}
 )
@@ -387,6 +388,7 @@ async def huge_body(scene: ScriptedExchange) -> None:
 
 @scenario("gzip_bomb", "a few KiB that unpack to `bytes` (64 MiB)", Fault.TOO_LARGE, row="38")
 async def gzip_bomb(scene: ScriptedExchange) -> None:
+    # 31 makes zlib write a gzip header.
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     packed = packer.compress(b"data: " if scene.heard.stream else b'{"choices": ["')
     for _ in range(int(scene.number("bytes", 64 * 1024 * 1024)) // 65536):
@@ -403,6 +405,7 @@ async def gzipped(scene: ScriptedExchange) -> None:
 
 @scenario("redirect", "redirects with `status` (302) to `location`", Fault.REDIRECT, row="41")
 async def redirect(scene: ScriptedExchange) -> None:
+    # The metadata service of cloud machines: a redirect to it must not be followed.
     location = scene.params.get("location", "http://169.254.169.254/latest/meta-data/")
     await scene.line.reply(int(scene.number("status", 302)), b"", JSON, {"location": location})
 
@@ -728,6 +731,7 @@ async def slow_stream(scene: ScriptedExchange) -> None:
 async def endless(scene: ScriptedExchange) -> None:
     frames = scene.frames()
     await scene.stream(frames.head, end=False)
+    # These protocols announce a block before its first delta.
     opening = frames.content[: {"anthropic": 1, "openai-responses": 2}.get(scene.heard.protocol, 0)]
     more = frames.content[len(opening)]
     for frame in opening:

@@ -60,10 +60,7 @@ def _count(protocol: str, body: bytes) -> bytes:
 
 
 def step_of(word: str | int) -> Step:
-    """Parse a step:
-
-    `ok`, `http_429:retry_after=2`, a status number, or `say:any words`. Raise ValueError for other names.
-    """
+    """Parse `ok`, `http_429:retry_after=2`, a status number or `say:any words`. Raise ValueError for other names."""
     if isinstance(word, int):
         return step_of(f"http_{word}")
     name, _, rest = word.partition(":")
@@ -211,6 +208,7 @@ class Lab:
                 if not line.keep:
                     return
         except ConnectionAbortedError:
+            # A TLS handshake on a plain connection.
             line.reset()
         except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
             return
@@ -227,6 +225,7 @@ class Lab:
         name = path.strip("/").split("/")[0]
         key = key_in(headers)
         step = step_of(self.model(heard)) if self.model else self._next(name, heard.model, key)
+        # The vendor would reject the request, so it gets a 400 with the reason.
         if step.name == "ok" and heard.problem:
             step = Step("http_400", {"message": heard.problem})
         counted = counted_call(path)

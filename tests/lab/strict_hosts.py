@@ -20,6 +20,7 @@ from tests.lab.shapes import sse
 from tests.lab.vendor_rules import refusals_of
 
 ROUNDS = 3
+# Gemini accepts this in place of a signature that it did not issue.
 STAND_IN = "skip_thought_signature_validator"
 OPENAI_MESSAGE = {"role", "content", "name", "tool_calls", "tool_call_id", "refusal"}
 TOOL, THOUGHT = "look", "I have to look again."
@@ -72,7 +73,7 @@ class StrictHost:
 
 
 def answers_every_call(host: StrictHost, body: Body) -> None:
-    """OpenAI: an assistant message with tool_calls must be followed by tool messages for each tool_call_id."""
+    """OpenAI requires the results of all tool calls directly after them."""
     waiting: list[str] = []
     for message in body["messages"]:
         if message["role"] == "tool":
@@ -85,21 +86,21 @@ def answers_every_call(host: StrictHost, body: Body) -> None:
 
 
 def knows_its_fields_alone(host: StrictHost, body: Body) -> None:
-    """Mistral: extra_forbidden; Groq: property is unsupported."""
+    """Mistral and Groq reject unknown fields of a message."""
     for message in body["messages"]:
         more = set(message) - OPENAI_MESSAGE
         demand(not more, f"property {sorted(more)} is unsupported")
 
 
 def takes_short_call_ids(host: StrictHost, body: Body) -> None:
-    """Mistral: a tool call id must be a-z, A-Z, 0-9, with a length of 9."""
+    """Mistral requires call ids of nine letters and digits."""
     for message in body["messages"]:
         for call_id in (message.get("tool_call_id"), *(call["id"] for call in message.get("tool_calls") or ())):
             demand(call_id is None or re.fullmatch("[a-zA-Z0-9]{9}", call_id), f"tool call id was {call_id!r}")
 
 
 def wants_reasoning_of_calls(host: StrictHost, body: Body) -> None:
-    """DeepSeek, Kimi: reasoning_content is missing in an assistant message with tool calls."""
+    """DeepSeek and Kimi require the reasoning of an assistant message with tool calls, unchanged."""
     for message in body["messages"]:
         if message.get("tool_calls"):
             demand(
@@ -111,13 +112,13 @@ def wants_reasoning_of_calls(host: StrictHost, body: Body) -> None:
 
 
 def reasons(host: StrictHost, body: Body) -> None:
-    """OpenAI's reasoning models: max_tokens is not supported, temperature does not support other values than 1."""
+    """OpenAI's reasoning models reject `max_tokens`, `temperature` and `top_p`."""
     for name in ("max_tokens", "temperature", "top_p"):
         demand(name not in body, f"Unsupported parameter: {name!r} is not supported with this model", name)
 
 
 def wants_google_proofs(host: StrictHost, body: Body) -> None:
-    """Gemini through its OpenAI interface: a function call is missing a thought_signature."""
+    """Gemini's OpenAI-compatible endpoint requires the thought_signature of a function call."""
     for message in body["messages"]:
         calls = message.get("tool_calls") or ()
         if calls:
@@ -133,7 +134,7 @@ def check_proof(host: StrictHost, call_id: str, proof: Any) -> None:
 
 
 def wants_its_details(host: StrictHost, body: Body) -> None:
-    """OpenRouter: a model's reasoning_details must be sent back unmodified."""
+    """OpenRouter requires a model's `reasoning_details` unmodified."""
     for message in body["messages"]:
         for detail in message.get("reasoning_details") or ():
             demand(detail.get("signature") in host.proofs.values(), "Invalid signature in reasoning_details")
@@ -174,7 +175,7 @@ def speak_openai(host: StrictHost, body: Body, stream: bool) -> bytes:
 
 
 def pairs_calls_with_results(host: StrictHost, body: Body) -> None:
-    """No tool output found for function call; no tool call found for function call output."""
+    """Each function call needs its output, and each output its call."""
     calls = [item["call_id"] for item in body["input"] if item["type"] == "function_call"]
     results = [item["call_id"] for item in body["input"] if item["type"] == "function_call_output"]
     demand(sorted(calls) == sorted(results), f"No tool output found for function call {set(calls) ^ set(results)}")
@@ -189,6 +190,7 @@ def keeps_thoughts_with_calls(host: StrictHost, body: Body) -> None:
             own = host.proofs.get(following.get("call_id", ""))
             demand(own == proof, "'reasoning' was provided without its required following item", "input")
     if "reasoning.encrypted_content" in body.get("include", ()):
+        # Each call id occurs twice: in the call and in its output.
         own = [host.proofs[item["call_id"]] for item in body["input"] if item.get("call_id") in host.proofs][::2]
         proofs = [item["encrypted_content"] for item in body["input"] if item["type"] == "reasoning"]
         demand(proofs == own, "thoughts of calls were left out")

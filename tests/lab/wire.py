@@ -124,6 +124,7 @@ class Line:
         """Close the connection with a reset (RST)."""
         self.keep = False
         raw = self.writer.get_extra_info("socket")
+        # Closing with a linger time of zero sends a reset.
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.writer.transport.abort()
 
