@@ -73,4 +73,5 @@ class Caller:
             try:
                 return response.read().decode()
             except CUT:
+                # Headers arrived and then the connection ended, so the answer was cut.
                 return ""

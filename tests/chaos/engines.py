@@ -115,6 +115,7 @@ class Night:
         while not self.found.over.wait(PAUSE):
             count, tally = count + 1, self.tally
             name, began = f"engines-{len(self.tallies)}-{number}-{count}", time.monotonic()
+            # Every machine once, then the first one again.
             for step in range(MACHINES + 1):
                 at = (number + count + step) % MACHINES
                 try:
@@ -258,6 +259,7 @@ class Night:
         while True:
             with psycopg.connect(self.found.environments[0]["DATABASE_URL"]) as rows:
                 there = rows.execute("select id from routing_admin_requestlog where id like 'engines-%'").fetchall()
+            # A request that is stored twice has a suffix in its second id.
             counts = Counter(row[0].partition("~")[0] for row in there)
             for tally in self.tallies:
                 names = {name for name, at, *times in tally.answered if not self._is_excused(at, *times)}

@@ -63,6 +63,7 @@ class Pusher:
         while True:
             number += 1
             target, name = TARGETS[(self.cycle + number) % len(TARGETS)], f"{self.cycle}-{number}"
+            # Noted before the request: if that is cut, either value may be stored.
             self.ledger.alias = (self.ledger.alias[0], target)
             if person.post("/aliases/", name="pushed", target=target).status < 400:
                 self.ledger.alias = (target, target)
@@ -143,6 +144,7 @@ def kill_again_and_again(times: int) -> Finding:
                 raised = at_once(*Pusher(server, person, ledger, cycle).works())
                 killer.join()
             ledger.losses += [f"cycle {cycle}: {error!r}" for error in raised]
+            # After each start only the newest uploads are read, in the end all of them.
             newest = {ref: content for ref, content in ledger.files.items() if ref not in before}
         with installation.serve() as server:
             check(server, installation, ledger, ledger.files)

@@ -167,6 +167,7 @@ class Machines:
                 if reply.status == 200:
                     taken["tokens"] += reply.json["usage"]["total_tokens"]
                 elif reply.status == 429:
+                    # The budget is used up.
                     return
 
         raised = at_once(push, *(lambda each=each: run(each) for each in self.servers for _ in range(3)))
@@ -246,6 +247,7 @@ def workers_of(main: int) -> list[int]:
     listed = subprocess.run(
         ["ps", "-o", "pid=,args=", "--ppid", str(main)], capture_output=True, text=True, check=False
     )
+    # Workers are started by multiprocessing, whose command names spawn_main.
     return [int(line.split()[0]) for line in listed.stdout.splitlines() if "spawn_main" in line]
 
 

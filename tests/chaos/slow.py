@@ -22,6 +22,7 @@ LONGEST = 45.0
 def hold_open(count: int) -> Finding:
     """Open many connections at once; the server closes all in time, and answers calls meanwhile."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # Each connection needs a descriptor of this process as well.
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4 * count)), hard))
     over, statuses, slowest = threading.Event(), Counter[int](), [0.0]
     with installed() as installation, installation.serve() as server:
