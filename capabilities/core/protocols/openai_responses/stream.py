@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from capabilities.core.halves import mend
 from capabilities.core.protocols.answer_fields import ending_of, filled
 from capabilities.core.protocols.errors import failure_inside
 from capabilities.core.protocols.openai_responses.replies import (
@@ -48,7 +49,7 @@ class ItemEventReader:
         self._calls: dict[Any, int] = {}
         self._arguments: set[int] = set()
         self._offset = 0
-        self._text_places: set[Any] = set()
+        self._text: list[str] = []
         self._thought_places: set[Any] = set()
         self._summaries = 0
         self._has_output = False
@@ -81,7 +82,7 @@ class ItemEventReader:
         if not isinstance(words, str) or not words:
             return []
         self._offset += len(words)
-        self._text_places.add(_place(value))
+        self._text.append(words)
         return [Delta(words, logprobs=logprobs_of((value,)) if value.get("logprobs") else None)]
 
     def _think(self, value: Mapping[str, Any]) -> list[Piece]:
@@ -139,8 +140,9 @@ class ItemEventReader:
         if media:
             return [Supplement(media)]
         # Some hosts send no deltas: the finished item then holds everything.
-        # Deltas without an index may have been this item's.
-        text = "" if self._text_places & {place, None} else text_of_item(item)
+        # Compared by text: the indexes of deltas and of items differ at some hosts, or are missing.
+        text = text_of_item(item)
+        text = "" if mend(text) in mend("".join(self._text)) else text
         words = "" if place in self._thought_places else reasoning_of(item)
         thoughts = tuple(thoughts_of(item, self._offset, len(self._calls)))
         self._offset += len(text)
