@@ -90,7 +90,7 @@ class ScriptedExchange:
         await self.line.reply(status, dump(body), JSON, named)
 
 
-AuditedAction = Callable[[ScriptedExchange], Awaitable[None]]
+Play = Callable[[ScriptedExchange], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Scenario:
 
     name: str
     meaning: str
-    act: AuditedAction
+    act: Play
     plain: Fault | None
     stream: Fault | None
     row: str
@@ -116,10 +116,10 @@ SAME = object()
 
 def scenario(
     name: str, meaning: str, plain: Fault | None = None, stream: Any = SAME, row: str = "", needs: tuple[str, ...] = ALL
-) -> Callable[[AuditedAction], AuditedAction]:
+) -> Callable[[Play], Play]:
     """Register a scenario; `stream` is the fault of a streamed call if it differs."""
 
-    def enter(act: AuditedAction) -> AuditedAction:
+    def enter(act: Play) -> Play:
         SCENARIOS[name] = Scenario(name, meaning, act, plain, plain if stream is SAME else stream, row, needs)
         return act
 
@@ -587,8 +587,8 @@ _error("capability", "cannot read images, in `status` (400)", Fault.CAPABILITY_M
 # Streams (a plain call gets a normal answer, unless said otherwise)
 
 
-def _stream(name: str, meaning: str, fault: Fault | None, row: str) -> Callable[[AuditedAction], AuditedAction]:
-    def enter(act: AuditedAction) -> AuditedAction:
+def _stream(name: str, meaning: str, fault: Fault | None, row: str) -> Callable[[Play], Play]:
+    def enter(act: Play) -> Play:
         @scenario(name, meaning, None, fault, row=row)
         async def _(scene: ScriptedExchange) -> None:
             await (act if scene.heard.stream else ok)(scene)
