@@ -20,8 +20,7 @@ from capabilities.core.translatable import data_of
 from capabilities.core.wire import Fault
 from capabilities.models import Agent
 from routing_admin.console.requests.advice import ADVICE
-from routing_admin.console.requests.story import build_steps, build_tracks, explain_outcome, tell_story
-from routing_admin.console.requests.views import content_of
+from routing_admin.console.requests.story import build_steps, build_tracks, content_of, explain_outcome, tell_story
 from routing_admin.core.fallback.chain import CANCELLED, SkipReason
 from routing_admin.core.fallback.remedies import Remedy
 from routing_admin.core.fallback.table import CALLERS_FAULTS, TABLE
