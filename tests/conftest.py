@@ -13,6 +13,7 @@ from django.core.management.commands import flush
 from django.core.management.sql import sql_flush
 from django.db import connection
 from django.test import Client
+from django.utils import translation
 from hypothesis import HealthCheck, settings
 
 from capabilities.core.permissions import SCOPES
@@ -117,6 +118,13 @@ def own_redis(tmp_path: Path) -> Iterator[RedisServer]:
     """Run a Redis that the test may stop and start."""
     with redis_running(tmp_path) as server:
         yield server
+
+
+@pytest.fixture(autouse=True)
+def _default_language() -> Iterator[None]:
+    """Let no test inherit the language of a page that an earlier one asked for."""
+    yield
+    translation.deactivate()
 
 
 @pytest.fixture(autouse=True)
