@@ -42,12 +42,15 @@ class RedisRounds:
         self._link.close()
 
     def _round(self) -> None:
-        self._link.beat()
-        self._news.send()
-        # A new message ends the wait.
-        if not self._ends.is_set():
-            self._wake.wait(PAUSE_SECONDS)
-            self._wake.clear()
+        try:
+            self._link.beat()
+            self._news.send()
+        finally:
+            # Also after an error, which the thread logs: without the wait it would repeat it at once.
+            # A new message ends the wait.
+            if not self._ends.is_set():
+                self._wake.wait(PAUSE_SECONDS)
+                self._wake.clear()
 
     def _listen(self) -> None:
         if not self._news.listen():
