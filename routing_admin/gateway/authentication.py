@@ -31,21 +31,21 @@ async def look_up_caller(call: HttpCall, path: str) -> Principal:
 
     Raise as `find_caller` does.
     """
-    digest = digest_of(call.headers)
-    if (under_way := _under_way().get(digest)) is not None:
-        await under_way.wait()
+    digest, under_way = digest_of(call.headers), _under_way()
+    if (look_up := under_way.get(digest)) is not None:
+        await look_up.wait()
         known = admit_known_caller(call.method, call.query, call.headers, path)
         # None although the key was just looked up: it is bad, or its agent acts for another.
         if known is not None:
             return known
     place = Slot(lookups())
     await place.enter(call.address)
-    done = _under_way()[digest] = asyncio.Event()
+    done = under_way[digest] = asyncio.Event()
     try:
         return await run_in_thread(call, partial(admit_caller, call.method, call.query, call.headers, path))
     finally:
         done.set()
         # A later look-up of the same key may have replaced the event.
-        if _under_way().get(digest) is done:
-            del _under_way()[digest]
+        if under_way.get(digest) is done:
+            del under_way[digest]
         place.leave()

@@ -26,7 +26,7 @@ from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, AnswerDecoder, Failure, Fault, UpstreamRequest, WireProtocol
 from capabilities.runtime import owned
 from routing_admin.core.fallback.chain import Timeouts
-from routing_admin.upstream.exchange import PhaseTimer, clean, read_body, send
+from routing_admin.upstream.exchange import PhaseTimer, read_body, redact_failure, send
 from routing_admin.upstream.faults import failure
 from routing_admin.upstream.pools import Pools
 from routing_admin.upstream.response import UpstreamResponse
@@ -72,7 +72,7 @@ class Upstream:
             outcome = await self._call(request, protocol, timeouts, proxy, timer)
         finally:
             timer.close()
-        return clean(outcome, request) if isinstance(outcome, Failure) else outcome
+        return redact_failure(outcome, request) if isinstance(outcome, Failure) else outcome
 
     async def open(
         self, request: UpstreamRequest, protocol: WireProtocol, timeouts: Timeouts, proxy: str = DEFAULT_PROXY
@@ -85,7 +85,7 @@ class Upstream:
         finally:
             if not isinstance(outcome, Stream):
                 timer.close()
-        return clean(outcome, request) if isinstance(outcome, Failure) else outcome
+        return redact_failure(outcome, request) if isinstance(outcome, Failure) else outcome
 
     def call_sync(
         self, request: UpstreamRequest, protocol: AnswerDecoder, timeouts: Timeouts, proxy: str = DEFAULT_PROXY
@@ -116,7 +116,9 @@ class Upstream:
         kind = head.headers.get("content-type", "")
         if head.status != 200 or any(word in kind for word in WHOLE_ANSWERS):
             return await _read_unstreamed(head, protocol, timeouts, timer)
-        batches = event_batches(head, protocol.decoder(), timeouts, timer, lambda failed: clean(failed, request))
+        batches = event_batches(
+            head, protocol.decoder(), timeouts, timer, lambda failed: redact_failure(failed, request)
+        )
         return await wait_for_content(batches)
 
     async def _head(

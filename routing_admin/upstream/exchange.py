@@ -212,7 +212,7 @@ class _MinimumRate:
         self._began, self._bytes = now, 0
 
 
-def clean(failed: Failure, request: UpstreamRequest) -> Failure:
+def redact_failure(failed: Failure, request: UpstreamRequest) -> Failure:
     """Return the failure with a short message and without this request's keys, which providers may echo."""
     keys = [value.split(" ", 1)[-1] for name, value in request.headers.items() if name.lower() in KEY_HEADERS]
     code = brief(failed.code, keys, CODE_BYTES) if failed.code else failed.code

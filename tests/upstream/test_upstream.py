@@ -28,7 +28,7 @@ from routing_admin.dispatch.provider_checks import ModelList
 from routing_admin.dispatch.send import NetworkTransport
 from routing_admin.upstream import Stream, Upstream
 from routing_admin.upstream.bodies import media_blocks
-from routing_admin.upstream.exchange import clean
+from routing_admin.upstream.exchange import redact_failure
 from routing_admin.upstream.faults import fault_of
 from routing_admin.upstream.pools import resolve
 from tests.fallback.network_runs import HELLO, QUICK, Journey, protocol
@@ -322,7 +322,7 @@ def test_a_call_from_a_thread_without_a_loop_has_the_same_outcome(lab):
 def test_a_failure_s_sentence_holds_no_key_and_no_line_break(lab):
     """A provider may echo this request's key, other keys, control characters or endless text."""
     said = "bad key sk-secret-key-1234567890\r\n\x1b[31m" + "x" * 9000
-    cleaned = clean(Failure(Fault.HTTP_401, said, 401), request_to(lab))
+    cleaned = redact_failure(Failure(Fault.HTTP_401, said, 401), request_to(lab))
     assert "secret" not in cleaned.message
     assert cleaned.message.isprintable()
     assert len(cleaned.message) <= 2048

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.conf import settings
-from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -13,9 +12,8 @@ from django.views.decorators.http import require_POST
 from capabilities.access import actor_of, role_of
 from capabilities.core.permissions import kinds_changed_by
 from capabilities.errors import ActionError
-from capabilities.sentences import translate_refusal
 from routing_admin.console.base.context import THEME_COOKIE, THEMES
-from routing_admin.console.base.page_responses import add_toast
+from routing_admin.console.base.page_responses import add_refusal_toast, add_toast
 from routing_admin.console.base.tags.ui import CONCEPTS_COOKIE
 from routing_admin.console.history.actions import undo as act_undo
 
@@ -64,5 +62,5 @@ def undo(request: HttpRequest, number: int) -> HttpResponse:
         made = act_undo(actor_of(request), number, kinds=kinds_changed_by(role_of(request.user)))
         add_toast(request, _("Undone."), made.revision)
     except ActionError as refusal:
-        messages.error(request, translate_refusal(refusal))
+        add_refusal_toast(request, refusal)
     return redirect(find_return_url(request))

@@ -102,7 +102,11 @@ def table(route: RouteSpec) -> list[PolicyRow]:
     further: list[Row] = [(word, word, _pick_failure(word)) for word in policy.on_error if word not in known]
     return [
         PolicyRow(
-            *(word, label, verdict_line(verdict, policy), verdict.action, policy.on_error.get(word, "")),
+            word=word,
+            label=label,
+            verdict=verdict_line(verdict, policy),
+            action=verdict.action,
+            own=policy.on_error.get(word, ""),
             moved=policy.lets_go_on(failures[0].fault),
             short=word in SHORT or word in policy.on_error,
         )
