@@ -18,7 +18,7 @@ FILES: Mapping[str, Sequence[str]] = {
     "databases": ("postgresql", "refused_databases", "storable_values", "outages"),
     "configuration": ("revisions", "newest", "prune", "audit_chain"),
     "request_log": ("journal", "spool", "recording", "logged_refusals"),
-    "limits": ("rows", "windows", "several_holders"),
+    "limits": ("row_ledger", "windows", "several_holders"),
     "upgrade": ("request_endings", "first_migrations"),
     "usage": ("usage", "labels", "one_number"),
     "alerts": ("ledger",),
@@ -39,11 +39,14 @@ FILES: Mapping[str, Sequence[str]] = {
 """Tests that read, write, count or lock rows, or do so concurrently; most pages use the same queries."""
 
 
+def list_files() -> list[str]:
+    return [f"tests/{folder}/test_{name}.py" for folder, names in FILES.items() for name in names]
+
+
 def main(words: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the server is stopped too
     named = any(Path(word.partition("::")[0]).exists() for word in words)
-    files = [f"tests/{folder}/test_{name}.py" for folder, names in FILES.items() for name in names]
-    chosen = words if named else [*files, *words]
+    chosen = words if named else [*list_files(), *words]
     try:
         with running_cluster() as cluster:
             environment = os.environ | {"TESTS_DATABASE_URL": cluster.make_database("routing_admin")}

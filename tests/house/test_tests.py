@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.engines.__main__ import list_files
+
 TESTS = Path(__file__).resolve().parents[1]
 ROOT = TESTS.parent
 
@@ -204,6 +206,11 @@ def test_a_planted_look_inside_is_found(source: str) -> None:
 def test_ones_own_names_and_public_conventions_are_nobodys_business(source: str) -> None:
     """Private names of `self`, Django's `_meta` and special names are allowed."""
     assert private_attributes({"views/test_planted.py": source}) == []
+
+
+def test_every_file_asked_of_postgresql_exists() -> None:
+    """With one renamed file in the list, pytest runs none of them."""
+    assert [path for path in list_files() if not (ROOT / path).is_file()] == []
 
 
 def test_every_exception_is_still_one() -> None:
