@@ -21,26 +21,22 @@ class Runtime:
     """The objects of one process, for any thread."""
 
     def __init__(self) -> None:
-        self._made: dict[owned[Any], Any] = {}
+        self.made: dict[owned[Any], Any] = {}
         self._stops: list[Callable[[], object]] = []
         self._lock = threading.RLock()
 
-    def get(self, declared: owned[T]) -> T:
+    def make(self, declared: owned[T]) -> T:
         """Return the object of this declaration, made by the first caller."""
-        try:
-            return cast(T, self._made[declared])
-        except KeyError:
-            # Without the lock first: almost every call finds the object. The lock is reentrant, since making one object
-            # may need another.
-            with self._lock:
-                if declared not in self._made:
-                    self._made[declared] = declared.make()
-                return cast(T, self._made[declared])
+        # The lock is reentrant, since making one object may need another.
+        with self._lock:
+            if declared not in self.made:
+                self.made[declared] = declared.make()
+            return cast(T, self.made[declared])
 
     def discard(self, declared: owned[Any]) -> None:
-        """Drop the object. The next `get` makes another one."""
+        """Drop the object. The next use makes another one."""
         with self._lock:
-            self._made.pop(declared, None)
+            self.made.pop(declared, None)
 
     def at_end(self, stop: Callable[[], object]) -> None:
         """Call `stop` when the process ends, before those added earlier."""
@@ -65,7 +61,12 @@ class owned(Generic[T]):  # noqa: N801  # a decorator
         self.make = make
 
     def __call__(self) -> T:
-        return _runtime.get(self)
+        # Straight from the mapping: a call to a model asks a dozen times.
+        try:
+            found: T = _runtime.made[self]
+        except KeyError:
+            return _runtime.make(self)
+        return found
 
 
 def renew(only: owned[Any] | None = None) -> None:

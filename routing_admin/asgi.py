@@ -20,6 +20,7 @@ from routing_admin.gateway.key_cache import cached_principal  # noqa: E402
 from routing_admin.platform.server.body_limit import App, limit_bodies  # noqa: E402
 from routing_admin.platform.server.cross_origin import share  # noqa: E402
 from routing_admin.platform.server.request_limit import limit_requests  # noqa: E402
+from routing_admin.platform.server.resources import short_switches  # noqa: E402
 from routing_admin.platform.server.scrapes import answer_scrape, is_metrics_port  # noqa: E402
 from routing_admin.platform.server.url_aliases import meant_path  # noqa: E402
 from routing_admin.runtime import Message, Receive, Send, lifespan, mcp_app  # noqa: E402
@@ -51,9 +52,11 @@ async def answer_request(scope: MutableMapping[str, Any], receive: Receive, send
     if api is not None:
         await answer_call(api, scope, receive, send)
     elif scope["path"] == MCP_PATH and scope["type"] == "http":
-        await tools(scope, receive, limit_slow_readers(send))
+        with short_switches():
+            await tools(scope, receive, limit_slow_readers(send))
     else:
-        await pages(scope, receive, limit_slow_readers(send))
+        with short_switches():
+            await pages(scope, receive, limit_slow_readers(send))
 
 
 application = share(cast(App, answer_request), settings.CORS_ORIGINS)

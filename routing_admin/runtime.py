@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Awaitable, Callable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
@@ -43,11 +42,6 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
-SWITCH_SECONDS = 0.001
-"""Thread switch interval.
-
-A call releases the interpreter about ten times, and waits this long each time while another thread computes.
-"""
 mcp_app = owned(McpApp)
 upkeep = owned(
     lambda: Upkeep(
@@ -80,7 +74,6 @@ async def lifespan(receive: Receive, send: Send) -> None:
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2 * THREADS))
     # Each caller needs one connection at a time.
     process_upstream().limit_connections(max_connections(descriptor_limit()))
-    sys.setswitchinterval(SWITCH_SECONDS)
     resources.settle()
     resources.note_loop()
     runtime().at_end(close_pools)

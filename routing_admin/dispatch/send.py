@@ -43,6 +43,7 @@ from routing_admin.dispatch.plan import PlannedRequest, list_dropped, mark_unrea
 from routing_admin.limits.reservations import Reservation
 from routing_admin.platform.databases.router import borrowed_connections
 from routing_admin.platform.redis.news import Fields, News
+from routing_admin.platform.server.resources import short_switches
 from routing_admin.upstream import Stream, process_upstream
 
 if TYPE_CHECKING:
@@ -110,7 +111,8 @@ Send = Callable[[Prepared, ModelEndpoint, Timeouts, str], Awaitable[T | Failure]
 
 async def run_in_own_thread(work: Callable[[], R], /) -> R:
     """Run `work` in a thread that outlives the request and its database connections."""
-    return await asyncio.to_thread(partial(_with_rows, work))
+    with short_switches():
+        return await asyncio.to_thread(partial(_with_rows, work))
 
 
 def _with_rows(work: Callable[[], R]) -> R:

@@ -68,12 +68,11 @@ def _count_parts(messages: list[Any]) -> int:
         each = waiting.pop()
         if type(each) is not dict:
             continue
-        for name in INSIDE:
-            inner = each.get(name)
-            if type(inner) is list:
+        for name, inner in each.items():
+            if type(inner) is list and name in INSIDE:
                 count += len(inner)
                 waiting += inner
-            elif type(inner) is dict:
+            elif type(inner) is dict and name in INSIDE:
                 waiting.append(inner)
     return count
 

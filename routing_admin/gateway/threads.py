@@ -16,13 +16,14 @@ from routing_admin.platform.databases.lock_timeout import in_line, lock_timeout
 from routing_admin.platform.databases.router import borrowed_connections
 from routing_admin.platform.databases.unavailable import WAIT_SECONDS, is_unavailable
 from routing_admin.platform.server.fair_semaphore import slot, threads
+from routing_admin.platform.server.resources import short_switches
 
 T = TypeVar("T")
 
 
 async def run_in_thread(call: HttpCall, work: Callable[[], T]) -> T:
     """Run `work` in any thread if the call allows it, else in the thread of Django's request."""
-    with lock_timeout(WAIT_SECONDS):
+    with lock_timeout(WAIT_SECONDS), short_switches():
         queued = in_line(work)
         if not call.in_own_threads:
             return await sync_to_async(queued)()

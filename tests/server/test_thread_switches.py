@@ -1,0 +1,45 @@
+"""Threads take short turns exactly while something computes for long."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from capabilities.runtime import renew
+from routing_admin.dispatch.send import run_in_own_thread
+from routing_admin.platform.server.resources import SHORT_SWITCH_SECONDS, short_switches
+
+USUAL = 0.005
+SHORT = pytest.approx(SHORT_SWITCH_SECONDS)
+
+
+@pytest.fixture(autouse=True)
+def _usual_interval() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(USUAL)
+    renew()
+    yield
+    sys.setswitchinterval(before)
+
+
+def test_the_last_of_several_computations_restores_the_interval() -> None:
+    with short_switches():
+        with short_switches():
+            assert sys.getswitchinterval() == SHORT
+        assert sys.getswitchinterval() == SHORT
+    assert sys.getswitchinterval() == pytest.approx(USUAL)
+
+
+def test_an_error_restores_the_interval() -> None:
+    with pytest.raises(ValueError, match="unreadable"), short_switches():
+        raise ValueError("unreadable")
+    assert sys.getswitchinterval() == pytest.approx(USUAL)
+
+
+@pytest.mark.django_db
+def test_a_calls_work_in_a_thread_takes_short_turns() -> None:
+    assert asyncio.run(run_in_own_thread(sys.getswitchinterval)) == SHORT
+    assert sys.getswitchinterval() == pytest.approx(USUAL)
