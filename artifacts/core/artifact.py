@@ -17,8 +17,8 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 def artifact_id(ref: object) -> str | None:
     """Return the id in a reference, `artifact:<id>` or bare, or None if it cannot be one."""
-    bare = ref.removeprefix(REF_PREFIX) if isinstance(ref, str) else ""
-    return bare if _ID.fullmatch(bare) else None
+    artifact_id = ref.removeprefix(REF_PREFIX) if isinstance(ref, str) else ""
+    return artifact_id if _ID.fullmatch(artifact_id) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class StoredArtifact:
 
     def metadata(self) -> Mapping[str, Any]:
         """Return the `metadata` of a ContentRouteResult: `id` always, the rest where known."""
-        known = {
+        values = {
             "id": self.id,
             "type": self.type,
             "filename": self.filename,
@@ -82,4 +82,4 @@ class StoredArtifact:
             "createdAt": self.created_at,
             "binaryType": self.binary_type.value if self.binary_type else None,
         }
-        return {key: value for key, value in known.items() if value is not None}
+        return {key: value for key, value in values.items() if value is not None}

@@ -36,8 +36,8 @@ class Bucket:
     allows_http: bool = False
 
     def __str__(self) -> str:
-        place = f"s3://{self.name}/{self.prefix}".rstrip("/")
-        return f"{place} at {self.endpoint}" if self.endpoint else place
+        url = f"s3://{self.name}/{self.prefix}".rstrip("/")
+        return f"{url} at {self.endpoint}" if self.endpoint else url
 
     @property
     def base_url(self) -> str:
@@ -56,22 +56,24 @@ def parse_bucket(url: str, environment: Mapping[str, str] | None = None) -> Buck
     parts = urlsplit(url)
     if parts.scheme != "s3" or not BUCKET_NAME.fullmatch(parts.netloc.rpartition("@")[2]):
         raise BucketAddressError("Write s3://bucket/prefix, with ?endpoint_url=https://host where it is not Amazon's.")
-    given = dict(parse_qsl(parts.query, keep_blank_values=True))
-    unknown = [name for name in given if name not in PARAMETERS]
+    parameters = dict(parse_qsl(parts.query, keep_blank_values=True))
+    unknown = [name for name in parameters if name not in PARAMETERS]
     if unknown or "@" in parts.netloc or parts.fragment:
         raise BucketAddressError(
             f"It takes {', '.join(PARAMETERS)} and nothing else. Credentials belong in AWS_ACCESS_KEY_ID and "
             "AWS_SECRET_ACCESS_KEY."
         )
-    usual = environment or {}
-    endpoint = given.get("endpoint_url") or usual.get("AWS_ENDPOINT_URL_S3") or usual.get("AWS_ENDPOINT_URL", "")
+    variables = environment or {}
+    endpoint = (
+        parameters.get("endpoint_url") or variables.get("AWS_ENDPOINT_URL_S3") or variables.get("AWS_ENDPOINT_URL", "")
+    )
     # Any service but Amazon's is addressed by path, unless the URL asks for virtual hosts.
-    style = given.get("style") or ("path" if endpoint else "virtual")
+    style = parameters.get("style") or ("path" if endpoint else "virtual")
     if style not in STYLES:
         raise BucketAddressError("style is path or virtual.")
-    may_http = _is_yes(given.get("allow_http", "no"))
+    may_http = _is_yes(parameters.get("allow_http", "no"))
     _check_endpoint(endpoint, may_http)
-    region = given.get("region", "")
+    region = parameters.get("region", "")
     return Bucket(
         name=parts.netloc,
         prefix=parts.path.strip("/"),
@@ -82,10 +84,10 @@ def parse_bucket(url: str, environment: Mapping[str, str] | None = None) -> Buck
     )
 
 
-def _is_yes(word: str) -> bool:
-    if word.lower() not in (*YES, *NO):
+def _is_yes(value: str) -> bool:
+    if value.lower() not in (*YES, *NO):
         raise BucketAddressError("allow_http is true or false.")
-    return word.lower() in YES
+    return value.lower() in YES
 
 
 def _check_endpoint(endpoint: str, may_http: bool) -> None:

@@ -74,7 +74,7 @@ class CorruptError(ArtifactError, UnreadableError):
 class StoreAwayError(ArtifactError):
     """The artifact store is unavailable; a retry is safe, nothing is left half done.
 
-    The message suits any caller. `details` tells operators what is wrong where, and what to do.
+    The message suits any caller. `details` is for operators: what is wrong where, and what to do.
     """
 
     code = "unavailable"

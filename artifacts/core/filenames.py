@@ -62,10 +62,10 @@ def content_disposition(filename: str | None, disposition: str = "attachment") -
     if not name:
         return disposition
     ascii_name = _TOKEN.sub("_", unicodedata.normalize("NFKD", name))
-    plain = f'{disposition}; filename="{ascii_name}"'
+    header = f'{disposition}; filename="{ascii_name}"'
     if ascii_name == name and "%" not in name:
-        return plain
-    return f"{plain}; filename*=UTF-8''{quote(name, safe='!#$&+-.^_`|~')}"
+        return header
+    return f"{header}; filename*=UTF-8''{quote(name, safe='!#$&+-.^_`|~')}"
 
 
 def _trim(name: str) -> str:
@@ -75,8 +75,8 @@ def _trim(name: str) -> str:
         start += 1
     while end > start and (name[end - 1] == "." or name[end - 1].isspace()):
         end -= 1
-    kept = start > 0 and name[:start].strip() == "." and _DOTFILE.match(name[start - 1 : end])
-    return name[start - 1 if kept else start : end]
+    keeps_dot = start > 0 and name[:start].strip() == "." and _DOTFILE.match(name[start - 1 : end])
+    return name[start - 1 if keeps_dot else start : end]
 
 
 def _cut(name: str) -> str:
@@ -84,5 +84,5 @@ def _cut(name: str) -> str:
         return name
     stem, dot, extension = name.rpartition(".")
     suffix = f".{extension}" if dot and stem and len(extension.encode()) <= 16 else ""
-    kept = (stem if suffix else name).encode()[: MAX_BYTES - len(suffix.encode())].decode(errors="ignore")
-    return _trim(kept + suffix)
+    shortened = (stem if suffix else name).encode()[: MAX_BYTES - len(suffix.encode())].decode(errors="ignore")
+    return _trim(shortened + suffix)

@@ -106,12 +106,12 @@ def extract_text(
     if reader in READERS_OF_TEXT and encoding:
         options["encoding"] = encoding
     result = _run_or_reuse(cache_key, path, "text", options, 4 * max_chars + 4096)
-    words = result.payload.decode("utf-8", "replace")
-    if result.reason or not words.strip():
+    text = result.payload.decode("utf-8", "replace")
+    if result.reason or not text.strip():
         return None
     share = result.header.get("share")
-    known = share if isinstance(share, int | float) and 0 <= share <= 1 else None
-    return Text(words, reader, str(result.header.get("note", "")), known)
+    known_share = share if isinstance(share, int | float) and 0 <= share <= 1 else None
+    return Text(text, reader, str(result.header.get("note", "")), known_share)
 
 
 def convert_image(path: LocalFile, target: ConvertTo, *, cache_key: str = "") -> Converted | None:
@@ -143,13 +143,15 @@ def draw_pages(
     options = {"mime_types": list(target.mime_types), "max_bytes": limit, "max_side": target.max_side}
     options |= {"first": max(first, 1), "count": min(count, MAX_PAGES), "max_total_bytes": MAX_IMAGE_BYTES}
     result = _run_or_reuse(cache_key, path, "pages", options, MAX_IMAGE_BYTES + 64 * 1024)
-    listed, total = result.header.get("images"), result.header.get("pages")
-    if result.reason or not isinstance(listed, list) or not isinstance(total, int):
+    descriptions, total = result.header.get("images"), result.header.get("pages")
+    if result.reason or not isinstance(descriptions, list) or not isinstance(total, int):
         return None
     images, at = dict[int, Converted](), 0
-    for each in listed:
-        data, at = result.payload[at : at + each["bytes"]], at + each["bytes"]
-        images[each["page"]] = Converted(blob_of(data), each["mime_type"], each["width"], each["height"])
+    for description in descriptions:
+        data, at = result.payload[at : at + description["bytes"]], at + description["bytes"]
+        images[description["page"]] = Converted(
+            blob_of(data), description["mime_type"], description["width"], description["height"]
+        )
     return PageImages(images, total) if images else None
 
 
@@ -177,8 +179,8 @@ def facts(path: LocalFile, mime_type: str, *, cache_key: str = "") -> Facts:
     result = _run_or_reuse(cache_key, path, "facts", {"mime_type": mime_type}, 4096)
     if result.reason:
         return Facts(reason=result.reason)
-    known = {name: result.header.get(name) for name in ("pages", "seconds", "width", "height", "encrypted")}
-    return Facts(**known)  # type: ignore[arg-type]
+    values = {name: result.header.get(name) for name in ("pages", "seconds", "width", "height", "encrypted")}
+    return Facts(**values)  # type: ignore[arg-type]
 
 
 def inspect(path: LocalFile, mime_type: str, *, cache_key: str = "") -> Inspection:

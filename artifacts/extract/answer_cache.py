@@ -14,10 +14,10 @@ from collections.abc import Callable
 
 from artifacts.extract.process import Result
 
-ROOM = 32 * 1024 * 1024
+MAX_CACHE_BYTES = 32 * 1024 * 1024
 """Bytes of cached results, per process."""
 
-BELIEVED_SECONDS = 300.0
+FAILURE_SECONDS = 300.0
 BUSY_SECONDS = 5.0
 """Seconds for which a failure is cached, and for which a lack of free slots is."""
 
@@ -28,10 +28,10 @@ Key = tuple[str, ...]
 
 
 class AnswerCache:
-    """A thread-safe LRU cache of at most `room` bytes; concurrent requests for one key share one result."""
+    """A thread-safe LRU cache of at most `max_bytes`; concurrent requests for one key share one result."""
 
-    def __init__(self, room: int = ROOM, clock: Callable[[], float] = time.monotonic) -> None:
-        self._room, self._clock, self._used = room, clock, 0
+    def __init__(self, max_bytes: int = MAX_CACHE_BYTES, clock: Callable[[], float] = time.monotonic) -> None:
+        self._max_bytes, self._clock, self._used = max_bytes, clock, 0
         self._results: OrderedDict[Key, tuple[Result, float]] = OrderedDict()
         self._lock = threading.Lock()
         self._locks: dict[Key, threading.Lock] = {}
@@ -68,14 +68,14 @@ class AnswerCache:
 
     def _keep(self, key: Key, result: Result) -> None:
         size = _size(result)
-        if size > self._room:
+        if size > self._max_bytes:
             return
         with self._lock:
             if key in self._results:
                 self._drop(key)
             self._results[key] = (result, self._clock())
             self._used += size
-            while self._used > self._room:
+            while self._used > self._max_bytes:
                 self._drop(next(iter(self._results)))
 
     def _drop(self, key: Key) -> None:
@@ -88,4 +88,4 @@ def _size(result: Result) -> int:
 
 
 def _seconds_kept(reason: str) -> float:
-    return BUSY_SECONDS if reason == "busy" else BELIEVED_SECONDS
+    return BUSY_SECONDS if reason == "busy" else FAILURE_SECONDS

@@ -28,42 +28,42 @@ UNPACKERS: dict[str, Callable[[BinaryIO], object]] = {
 }
 
 
-def zip_listing(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
+def zip_listing(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     """List a zip's directory; names without the UTF-8 flag are decoded by detection."""
     entries = zipfile.ZipFile(source).infolist()
     # zipfile decodes unflagged names as cp437. Encode them back, then detect over all names at once.
     raw = b"\n".join(entry.filename.encode("cp437") for entry in entries if not entry.flag_bits & UTF_8_NAME)
-    found = find_text(raw, whole=True) if not raw.isascii() else None
+    names_found = find_text(raw, whole=True) if not raw.isascii() else None
     total = sum(entry.file_size for entry in entries)
-    words.add(f"[archive: {len(entries)} entries, {total} bytes unpacked]\n")
+    output.add(f"[archive: {len(entries)} entries, {total} bytes unpacked]\n")
     for number, entry in enumerate(entries[:MAX_MEMBERS], 1):
         progress.mark("entries", number, len(entries))
         name = entry.filename
-        if found and not entry.flag_bits & UTF_8_NAME:
-            name = "".join(decode_blocks((name.encode("cp437"),), found.encoding))
+        if names_found and not entry.flag_bits & UTF_8_NAME:
+            name = "".join(decode_blocks((name.encode("cp437"),), names_found.encoding))
         day = "{:04}-{:02}-{:02}".format(*entry.date_time[:3])
         lock = ", encrypted" if entry.flag_bits & ENCRYPTED else ""
-        words.add(_line(name, entry.file_size, day + lock))
-    _tell_rest(len(entries) > MAX_MEMBERS, words)
+        output.add(_line(name, entry.file_size, day + lock))
+    _add_truncation_note(len(entries) > MAX_MEMBERS, output)
 
 
-def tar_listing(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
+def tar_listing(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     """List a tar, plain or packed by gzip, bzip2 or xz.
 
     Raise `RefusedError`: `no_text` for a packed file that is no tar, `too_large` past `MAX_UNPACKED_BYTES`.
     """
     kind = {b"\x1f\x8b": "gz", b"BZ": "bz2", b"\xfd7": "xz"}.get(source.read(2), "")
     source.seek(0)
-    counted = BoundedReader(UNPACKERS[kind](source) if kind else source)
+    unpacked = BoundedReader(UNPACKERS[kind](source) if kind else source)
     try:
-        with tarfile.open(fileobj=counted, mode="r|") as archive:  # type: ignore[call-overload]
-            words.add("[archive]\n")
+        with tarfile.open(fileobj=unpacked, mode="r|") as archive:  # type: ignore[call-overload]
+            output.add("[archive]\n")
             for number, entry in enumerate(archive, 1):
                 day = datetime.fromtimestamp(max(min(entry.mtime, 2**32), 0), UTC).strftime("%Y-%m-%d")
                 name = entry.name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-                words.add(_line(name + "/" * entry.isdir(), entry.size, day))
+                output.add(_line(name + "/" * entry.isdir(), entry.size, day))
                 if number >= MAX_MEMBERS:
-                    _tell_rest(True, words)
+                    _add_truncation_note(True, output)
                     break
     except tarfile.ReadError as error:
         raise RefusedError("no_text") from error
@@ -93,10 +93,10 @@ class BoundedReader:
 
 
 def _line(name: str, size: int, day: str) -> str:
-    shown = "".join(char if char.isprintable() else "?" for char in name)
-    return f"- {shown} ({size} bytes, {day})\n"
+    printable = "".join(char if char.isprintable() else "?" for char in name)
+    return f"- {printable} ({size} bytes, {day})\n"
 
 
-def _tell_rest(more: bool, words: TextCollector) -> None:
-    if more:
-        words.add(f"(the first {MAX_MEMBERS} of more)\n")
+def _add_truncation_note(is_truncated: bool, output: TextCollector) -> None:
+    if is_truncated:
+        output.add(f"(the first {MAX_MEMBERS} of more)\n")

@@ -15,15 +15,15 @@ Reader = Callable[[BinaryIO, TextCollector, Progress], None]
 
 def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:
     """Return the file's text and a note if it was cut off; raise `RefusedError` `no_text` for marks without words."""
-    words = TextCollector(int(options["max_chars"]))
+    output = TextCollector(int(options["max_chars"]))
     progress = ReadingProgress()
     try:
-        _reader(options["reader"], options.get("encoding"))(source, words, progress)
+        _reader(options["reader"], options.get("encoding"))(source, output, progress)
     except EnoughError:
-        return {"note": f"[truncated: {progress}]", "share": progress.share}, words.text().encode("utf-8", "replace")
-    if not words.has_words:
+        return {"note": f"[truncated: {progress}]", "share": progress.share}, output.text().encode("utf-8", "replace")
+    if not output.has_words:
         raise RefusedError("no_text")
-    return {"note": "", "share": 1.0}, words.text().encode("utf-8", "replace")
+    return {"note": "", "share": 1.0}, output.text().encode("utf-8", "replace")
 
 
 def _reader(name: str, encoding: str | None = None) -> Reader:
@@ -53,7 +53,7 @@ class ReadingProgress:
         return f"{self.unit} 1-{self.index} of {self.total}"
 
 
-def pdf(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
+def pdf(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     """Add each page under its mark; raise `RefusedError` `encrypted` if the file needs a password."""
     from pypdf import PdfReader
 
@@ -67,8 +67,8 @@ def pdf(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
             text = reader.pages[number].extract_text()
         except Exception:  # one bad page must not cost the others
             text = "[this page could not be read]"
-        words.mark(f"[page {number + 1}]\n")
-        words.add(f"{text}\n\n")
+        output.mark(f"[page {number + 1}]\n")
+        output.add(f"{text}\n\n")
 
 
 READERS: Mapping[str, tuple[str, str]] = {

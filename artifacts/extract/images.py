@@ -35,10 +35,10 @@ def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, obje
     Raise `RefusedError`: `unsupported` if no wanted type can be written, `too_large` if none is small enough.
     """
     image, photo, pixels = _open(source, options.get("max_side"))
-    wanted = [mime for mime in options["mime_types"] if mime in _ENCODERS]
-    encoded = encode_within(image, wanted, int(options["max_bytes"]), photo=photo)
+    writable = [mime for mime in options["mime_types"] if mime in _ENCODERS]
+    encoded = encode_within(image, writable, int(options["max_bytes"]), photo=photo)
     if encoded is None:
-        raise RefusedError("too_large" if wanted else "unsupported")
+        raise RefusedError("too_large" if writable else "unsupported")
     mime, data, size = encoded
     return {"mime_type": mime, "width": size[0], "height": size[1], "original_pixels": pixels}, data
 
@@ -47,9 +47,9 @@ def encode_within(
     image: Image.Image, mime_types: list[str], max_bytes: int, *, photo: bool = True
 ) -> tuple[str, bytes, tuple[int, int]] | None:
     """Return type, bytes and size in pixels of the image, shrunk if needed, or None if it stays too large."""
-    wanted = _order([mime for mime in mime_types if mime in _ENCODERS], photo, _has_alpha(image))
-    tries = _tries(image, wanted)
-    return next((each for each in tries if len(each[1]) <= max_bytes), None)
+    ordered = _order([mime for mime in mime_types if mime in _ENCODERS], photo, _has_alpha(image))
+    tries = _tries(image, ordered)
+    return next((encoded for encoded in tries if len(encoded[1]) <= max_bytes), None)
 
 
 def _open(source: BinaryIO, max_side: int | None) -> tuple[Image.Image, bool, int]:

@@ -83,7 +83,7 @@ WORD_MARKS = str.maketrans({**HIDDEN, 0x07: "\t", 0x0B: "\n", 0x0C: "\n", 0x0D: 
 FIELD, FIELD_RESULT, FIELD_END = "\x13", "\x14", "\x15"
 
 
-def doc(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
+def doc(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     """Add a Word document's text, then footnotes, headers and comments under their names.
 
     Raise `RefusedError`: `encrypted`, `failed`, or `unsupported` for a file older than Word 97.
@@ -104,42 +104,42 @@ def doc(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
     at = 0
     for name, length in zip(PARTS, lengths, strict=True):
         part, at = text[at : at + max(length, 0)], at + max(length, 0)
-        shown = without_field_codes(part).translate(WORD_MARKS)
-        if shown.strip() and name != "macros":
-            words.add((f"\n[{name}]\n" if name else "") + shown)
+        visible = without_field_codes(part).translate(WORD_MARKS)
+        if visible.strip() and name != "macros":
+            output.add((f"\n[{name}]\n" if name else "") + visible)
 
 
 def _pieces(main: bytes, table: bytes) -> str:
     # The piece table gives the order of the text; a piece has one or two bytes per character.
-    place, size = struct.unpack_from("<II", main, PLACE_OF_PIECES)
-    clx, at = table[place : place + size], 0
+    table_offset, size = struct.unpack_from("<II", main, PLACE_OF_PIECES)
+    clx, at = table[table_offset : table_offset + size], 0
     while clx[at : at + 1] == b"\x01":
         at += 3 + struct.unpack_from("<H", clx, at + 1)[0]
     length = struct.unpack_from("<xI", clx, at)[0]
     count = (length - 4) // 12
     if clx[at : at + 1] != b"\x02" or not 0 < count <= MAX_PIECES:
         raise RefusedError("failed")
-    places = struct.unpack_from(f"<{count + 1}I", clx, at + 5)
-    found, total = [], 0
+    starts = struct.unpack_from(f"<{count + 1}I", clx, at + 5)
+    parts, total = [], 0
     for number in range(count):
         start = struct.unpack_from("<xxI", clx, at + 5 + 4 * (count + 1) + 8 * number)[0]
-        letters = places[number + 1] - places[number]
+        letters = starts[number + 1] - starts[number]
         total += letters
         if letters < 0 or total > len(main):
             raise RefusedError("failed")
         if start & COMPRESSED:
             offset = (start & ~COMPRESSED) // 2
-            found.append(main[offset : offset + letters].decode("cp1252", "replace"))
+            parts.append(main[offset : offset + letters].decode("cp1252", "replace"))
         else:
-            found.append(main[start : start + 2 * letters].decode("utf-16-le", "replace"))
-    return "".join(found)
+            parts.append(main[start : start + 2 * letters].decode("utf-16-le", "replace"))
+    return "".join(parts)
 
 
 def without_field_codes(text: str) -> str:
     """Return Word's text with the results of fields and without their codes, such as `HYPERLINK "…"`."""
     if FIELD not in text:
         return text
-    shown, in_code = [], list[bool]()
+    visible, in_code = [], list[bool]()
     for char in text:
         if char == FIELD:
             in_code.append(True)
@@ -148,8 +148,8 @@ def without_field_codes(text: str) -> str:
         elif char == FIELD_END and in_code:
             in_code.pop()
         elif not any(in_code[-8:]):
-            shown.append(char)
-    return "".join(shown)
+            visible.append(char)
+    return "".join(visible)
 
 
 DOCUMENT, SLIDES_WITH_TEXT, SLIDE_PLACE, EDIT, OBJECTS = 0x03E8, 0x0FF0, 0x03F3, 0x0FF5, 0x1772
@@ -160,7 +160,7 @@ SLIDES, NOTES = 0, 2
 """Record types and constants of MS-PPT; SLIDES and NOTES are the instances of the slide lists."""
 
 
-def ppt(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
+def ppt(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     """Add each slide's text in the order of the show, then the notes, of the newest edit.
 
     Raise `RefusedError`: `encrypted` or `failed`.
@@ -175,34 +175,34 @@ def ppt(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
         lists = dict(_slide_lists(stream, objects[document]))
     except (struct.error, KeyError) as error:
         raise RefusedError("failed") from error
-    for which, mark in ((SLIDES, "slide"), (NOTES, "notes")):
-        found = lists.get(which, [])
-        for number, (place, outline) in enumerate(found, 1):
-            progress.mark("slides", number, len(found))
-            inside = _texts(stream, objects[place]) if place in objects else []
-            shown = [text for text in dict.fromkeys([*outline, *inside]) if text.strip()]
-            if shown or which == SLIDES:
-                words.mark(f"[{mark} {number}]\n")
-                words.add("\n".join(shown) + "\n\n")
+    for list_kind, mark in ((SLIDES, "slide"), (NOTES, "notes")):
+        slides = lists.get(list_kind, [])
+        for number, (slide_id, outline) in enumerate(slides, 1):
+            progress.mark("slides", number, len(slides))
+            texts = _texts(stream, objects[slide_id]) if slide_id in objects else []
+            visible = [text for text in dict.fromkeys([*outline, *texts]) if text.strip()]
+            if visible or list_kind == SLIDES:
+                output.mark(f"[{mark} {number}]\n")
+                output.add("\n".join(visible) + "\n\n")
 
 
 def _objects(stream: bytes, edit: int) -> tuple[dict[int, int], int]:
     # Follow the chain of edits from the newest. The first offset seen for an object is its current one.
-    places, document, passed = dict[int, int](), 0, set[int]()
-    while edit and edit not in passed and len(passed) < MAX_EDITS:
-        passed.add(edit)
-        earlier, directory, root = struct.unpack_from("<III", stream, edit + 16)
+    offsets, document, seen = dict[int, int](), 0, set[int]()
+    while edit and edit not in seen and len(seen) < MAX_EDITS:
+        seen.add(edit)
+        previous_edit, directory, root = struct.unpack_from("<III", stream, edit + 16)
         document = document or root
         length = struct.unpack_from("<I", stream, directory + 4)[0]
         at, end = directory + 8, min(directory + 8 + length, len(stream))
         while at + 4 <= end:
             first = struct.unpack_from("<I", stream, at)[0]
             count = min(first >> 20, (end - at - 4) // 4)
-            for index, place in enumerate(struct.unpack_from(f"<{count}I", stream, at + 4)):
-                places.setdefault((first & 0xFFFFF) + index, place)
+            for index, offset in enumerate(struct.unpack_from(f"<{count}I", stream, at + 4)):
+                offsets.setdefault((first & 0xFFFFF) + index, offset)
             at += 4 + 4 * count
-        edit = earlier
-    return places, document
+        edit = previous_edit
+    return offsets, document
 
 
 def _records(stream: bytes, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
@@ -224,29 +224,29 @@ def _slide_lists(stream: bytes, document: int) -> Iterator[tuple[int, list[tuple
         if inner != SLIDES_WITH_TEXT:
             continue
         slides: list[tuple[int, list[str]]] = []
-        for _, atom, at, until in _records(stream, first, last):
+        for _, atom, at, text_end in _records(stream, first, last):
             if atom == SLIDE_PLACE:
                 slides.append((struct.unpack_from("<I", stream, at)[0], []))
-            elif slides and (text := _text_of(stream, atom, at, until)):
+            elif slides and (text := _text_of(stream, atom, at, text_end)):
                 slides[-1][1].append(text)
         yield head >> 4, slides
 
 
-def _texts(stream: bytes, place: int) -> list[str]:
-    found, waiting, seen = list[str](), list(_records(stream, place, len(stream)))[:1], 0
+def _texts(stream: bytes, offset: int) -> list[str]:
+    texts, waiting, count = list[str](), list(_records(stream, offset, len(stream)))[:1], 0
     depths = [0] * len(waiting)
-    while waiting and seen < MAX_RECORDS:
-        (head, kind, start, end), depth, seen = waiting.pop(), depths.pop(), seen + 1
+    while waiting and count < MAX_RECORDS:
+        (head, kind, start, end), depth, count = waiting.pop(), depths.pop(), count + 1
         if head & 0xF == CONTAINER and depth < MAX_DEPTH:
             inner = list(_records(stream, start, end))[::-1]
             waiting += inner
             depths += [depth + 1] * len(inner)
         elif text := _text_of(stream, kind, start, end):
-            found.append(text)
-    return found
+            texts.append(text)
+    return texts
 
 
 def _text_of(stream: bytes, kind: int, start: int, end: int) -> str:
     encoding = {LETTERS: "utf-16-le", NARROW_LETTERS: "latin-1"}.get(kind)
-    words = stream[start:end].decode(encoding, "replace") if encoding else ""
-    return words.replace("\r", "\n").replace("\x0b", "\n").strip()
+    text = stream[start:end].decode(encoding, "replace") if encoding else ""
+    return text.replace("\r", "\n").replace("\x0b", "\n").strip()

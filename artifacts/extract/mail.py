@@ -22,7 +22,7 @@ MAX_HEADER_CHARS = 2_000
 HEADERS = ("From", "To", "Cc", "Reply-To", "Date", "Subject")
 
 
-def eml(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
+def eml(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     """Add a message (RFC 5322), or a web page saved as one; raise `RefusedError` for anything else."""
     data = source.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
@@ -32,29 +32,29 @@ def eml(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
         raise RefusedError("unsupported")
     for name in HEADERS:
         if value := _header(message, name):
-            words.add(f"{name}: {value}\n")
-    words.add("\n")
+            output.add(f"{name}: {value}\n")
+    output.add("\n")
     body = message.get_body(("plain", "html"))
     if isinstance(body, EmailMessage):
-        add_body(_text_of(body), body.get_content_type() == "text/html", words)
-    add_attachments(list(islice(_attachments(message, body), MAX_ATTACHMENTS + 1)), words)
+        add_body(_text_of(body), body.get_content_type() == "text/html", output)
+    add_attachments(list(islice(_attachments(message, body), MAX_ATTACHMENTS + 1)), output)
 
 
-def add_body(text: str, is_html: bool, words: TextCollector) -> None:
+def add_body(text: str, is_html: bool, output: TextCollector) -> None:
     """Add the body's text, for HTML without its markup."""
     if not is_html:
-        words.add(text.replace("\r\n", "\n"))
+        output.add(text.replace("\r\n", "\n"))
         return
-    page = VisibleTextParser(words)
+    page = VisibleTextParser(output)
     page.feed(text)
     page.close()
 
 
-def add_attachments(lines: list[str], words: TextCollector) -> None:
+def add_attachments(lines: list[str], output: TextCollector) -> None:
     """Add the list of attachments, one per line; their content is not read."""
     if lines:
-        left = [f"(the first {MAX_ATTACHMENTS} of more)"] if len(lines) > MAX_ATTACHMENTS else []
-        words.add("\n\n[attachments]\n" + "\n".join([*lines[:MAX_ATTACHMENTS], *left]) + "\n")
+        truncation_note = [f"(the first {MAX_ATTACHMENTS} of more)"] if len(lines) > MAX_ATTACHMENTS else []
+        output.add("\n\n[attachments]\n" + "\n".join([*lines[:MAX_ATTACHMENTS], *truncation_note]) + "\n")
 
 
 def attachment_line(name: str, mime_type: str, size: int) -> str:
@@ -71,20 +71,20 @@ def _header(message: EmailMessage, name: str) -> str:
 
 def _attachments(message: EmailMessage, body: object) -> Iterator[str]:
     # Every part counts that is neither the body, nor an alternative of it, nor a container.
-    inside: set[int] = set()
+    nested: set[int] = set()
     for part in message.walk():
-        if id(part) in inside or part is body or not isinstance(part, EmailMessage):
+        if id(part) in nested or part is body or not isinstance(part, EmailMessage):
             continue
         if part.get_content_type() == "message/rfc822":
-            inside.update(id(each) for each in part.walk())
-        elif part.is_multipart() or _is_body_s_other_form(part):
+            nested.update(id(child) for child in part.walk())
+        elif part.is_multipart() or _is_alternative_body(part):
             continue
         subject = _header(part.get_content(), "Subject") if part.get_content_type() == "message/rfc822" else ""
         size = len(part.get_payload(decode=True) or b"") or len(part.as_bytes()) * bool(subject)
         yield attachment_line(part.get_filename() or subject, part.get_content_type(), size)
 
 
-def _is_body_s_other_form(part: EmailMessage) -> bool:
+def _is_alternative_body(part: EmailMessage) -> bool:
     return part.get_content_maintype() == "text" and not part.get_filename() and not part.is_attachment()
 
 
@@ -102,5 +102,5 @@ def decode_text(data: bytes, charset: str | None) -> str:
     try:
         return data.decode(declared or "utf-8")
     except (LookupError, UnicodeError):
-        found = find_text(data, whole=True)
-        return "".join(decode_blocks((data,), found.encoding if found else "utf-8"))
+        detected = find_text(data, whole=True)
+        return "".join(decode_blocks((data,), detected.encoding if detected else "utf-8"))

@@ -28,8 +28,8 @@ class Writing:
     MARKS: Mapping[str, str] = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
     LEFT_OUT = frozenset({"Fallback", "fld"})
 
-    def __init__(self, words: TextCollector, headings: Mapping[str, int] = MappingProxyType({})) -> None:
-        self._words, self._headings = words, headings
+    def __init__(self, output: TextCollector, headings: Mapping[str, int] = MappingProxyType({})) -> None:
+        self._words, self._headings = output, headings
         self._in_text, self._in_cell, self._left_out, self._level = False, 0, 0, 0
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
@@ -52,13 +52,13 @@ class Writing:
         if name in self.BREAKS and not self._left_out:
             self._words.add(" " if name == "p" and self._in_cell else self.BREAKS[name])
 
-    def text(self, words: str) -> None:
+    def text(self, text: str) -> None:
         if not self._in_text or self._left_out:
             return
         # Only the first text of a heading gets the mark.
         if self._level and not self._in_cell:
-            words, self._level = f"{'#' * self._level} {words}", 0
-        self._words.add(words)
+            text, self._level = f"{'#' * self._level} {text}", 0
+        self._words.add(text)
 
 
 def attribute(attributes: Mapping[str, str], name: str) -> str:
@@ -91,20 +91,20 @@ class StyleReader:
             self.headings[self._style] = level
 
 
-def docx(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
+def docx(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     """Add a document: page headers, text with marked headings, notes, comments, page footers."""
     package = open_package(source)
     names = set(package.namelist())
     headings = _headings(package) if "word/styles.xml" in names else {}
-    margins = {kind: sorted(each for each in names if re.fullmatch(rf"word/{kind}\d*\.xml", each)) for kind in MARGINS}
-    _add_margins(package, margins["header"], "header", words)
+    margins = {kind: sorted(name for name in names if re.fullmatch(rf"word/{kind}\d*\.xml", name)) for kind in MARGINS}
+    _add_margins(package, margins["header"], "header", output)
     for name in ("word/document.xml", "word/footnotes.xml", "word/endnotes.xml", "word/comments.xml"):
         if name not in names:
             continue
         if name != "word/document.xml":
-            words.add(f"\n[{name[5:-4]}]\n")
-        _add_xml(package, name, words, headings)
-    _add_margins(package, margins["footer"], "footer", words)
+            output.add(f"\n[{name[5:-4]}]\n")
+        _add_xml(package, name, output, headings)
+    _add_margins(package, margins["footer"], "footer", output)
 
 
 MARGINS = ("header", "footer")
@@ -117,80 +117,80 @@ def _headings(package: zipfile.ZipFile) -> Mapping[str, int]:
     return styles.headings
 
 
-def _add_margins(package: zipfile.ZipFile, names: list[str], mark: str, words: TextCollector) -> None:
+def _add_margins(package: zipfile.ZipFile, names: list[str], mark: str, output: TextCollector) -> None:
     # First and even pages often repeat a header, so add each different one once.
-    seen: dict[str, None] = {}
+    margins: dict[str, None] = {}
     for name in names:
         margin = TextCollector(MARGIN_CHARS)
         with suppress(EnoughError):
             _add_xml(package, name, margin)
         if margin.text().strip():
-            seen[margin.text().strip()] = None
-    if seen:
-        words.add(f"[{mark}]\n" + "\n".join(seen) + "\n\n")
+            margins[margin.text().strip()] = None
+    if margins:
+        output.add(f"[{mark}]\n" + "\n".join(margins) + "\n\n")
 
 
 def _add_xml(
-    package: zipfile.ZipFile, name: str, words: TextCollector, headings: Mapping[str, int] = MappingProxyType({})
+    package: zipfile.ZipFile, name: str, output: TextCollector, headings: Mapping[str, int] = MappingProxyType({})
 ) -> None:
-    writing = Writing(words, headings)
+    writing = Writing(output, headings)
     read_xml(entry_blocks(package, name), writing.start, writing.end, writing.text)
 
 
 def _ignore(_: str) -> None: ...
 
 
-def pptx(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
+def pptx(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     """Add each slide in the order of the show, followed by its speaker notes."""
     package = open_package(source)
     slides = _slides(package)
     for number, name in enumerate(slides, 1):
         progress.mark("slides", number, len(slides))
-        words.mark(f"[slide {number}]\n")
-        _add_xml(package, name, words)
+        output.mark(f"[slide {number}]\n")
+        _add_xml(package, name, output)
         for notes in _targets(package, name, "notesSlide").values():
-            words.mark(f"[notes of slide {number}]\n")
-            _add_xml(package, notes, words)
-        words.add("\n")
+            output.mark(f"[notes of slide {number}]\n")
+            _add_xml(package, notes, output)
+        output.add("\n")
 
 
 def _slides(package: zipfile.ZipFile) -> list[str]:
-    names = (each for each in package.namelist() if re.fullmatch(r"ppt/slides/slide\d{1,6}\.xml", each))
+    names = (name for name in package.namelist() if re.fullmatch(r"ppt/slides/slide\d{1,6}\.xml", name))
     numbered = sorted(names, key=lambda name: int(re.sub(r"\D", "", name)))
     targets, order = _targets(package, "ppt/presentation.xml", "slide"), list[str]()
 
-    def take(name: str, attributes: Mapping[str, str]) -> None:
+    def collect_id(name: str, attributes: Mapping[str, str]) -> None:
         if name == "sldId":
             order.append(next((value for key, value in attributes.items() if key.endswith(":id")), ""))
 
     if targets:
-        read_xml(entry_blocks(package, "ppt/presentation.xml"), take, _ignore, _ignore)
+        read_xml(entry_blocks(package, "ppt/presentation.xml"), collect_id, _ignore, _ignore)
     # A damaged presentation may not list all slides; their numbers are the next best order.
-    shown = [targets[key] for key in order if key in targets]
-    return shown if sorted(shown) == sorted(numbered) else numbered
+    ordered = [targets[key] for key in order if key in targets]
+    return ordered if sorted(ordered) == sorted(numbered) else numbered
 
 
 def _targets(package: zipfile.ZipFile, part: str, kind: str) -> dict[str, str]:
     folder, _, name = part.rpartition("/")
-    relations, names, found = f"{folder}/_rels/{name}.rels", set(package.namelist()), dict[str, str]()
+    relations, names, targets = f"{folder}/_rels/{name}.rels", set(package.namelist()), dict[str, str]()
 
-    def take(_: str, attributes: Mapping[str, str]) -> None:
+    def collect_target(_: str, attributes: Mapping[str, str]) -> None:
         if attributes.get("Type", "").endswith(f"/{kind}"):
             target = attributes.get("Target", "")
             entry = target[1:] if target.startswith("/") else posixpath.normpath(f"{folder}/{target}")
             if entry in names:
-                found[attributes.get("Id", "")] = entry
+                targets[attributes.get("Id", "")] = entry
 
     if relations in names:
-        read_xml(entry_blocks(package, relations), take, _ignore, _ignore)
-    return found
+        read_xml(entry_blocks(package, relations), collect_target, _ignore, _ignore)
+    return targets
 
 
 class OpenWriting:
     """Text of OpenDocument's `content.xml`."""
 
-    def __init__(self, words: TextCollector) -> None:
-        self._words, self._depth, self._cell, self._slides = words, 0, 0, 0
+    def __init__(self, output: TextCollector) -> None:
+        self._words, self._depth, self._cell, self._slides = output, 0, 0, 0
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         self._depth += name in ("p", "h")
@@ -211,13 +211,13 @@ class OpenWriting:
         elif name in ("table-cell", "table-row"):
             self._words.add("\t" if name == "table-cell" else "\n")
 
-    def text(self, words: str) -> None:
+    def text(self, text: str) -> None:
         # Only characters inside a paragraph are text; the rest is indentation.
         if self._depth:
-            self._words.add(words)
+            self._words.add(text)
 
 
-def open_document(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
+def open_document(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     """Add the text of an OpenDocument text or presentation."""
-    writing = OpenWriting(words)
+    writing = OpenWriting(output)
     read_xml(entry_blocks(open_package(source), "content.xml"), writing.start, writing.end, writing.text)

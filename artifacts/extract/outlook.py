@@ -24,7 +24,7 @@ HEAD_BYTES = 32
 EPOCH = dt.datetime(1601, 1, 1, tzinfo=dt.UTC)
 
 
-def msg(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
+def msg(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     """Add headers, body and the list of attachments; raise `RefusedError` for anything but a message."""
     file = CompoundFile(source)
     message = Properties(file, "")
@@ -34,9 +34,9 @@ def msg(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
     sender = " ".join(filter(None, (message.text(SENDER), f"<{address}>" if "@" in address else "")))
     lines = {"From": sender, "To": message.text(TO), "Cc": message.text(CC)}
     lines |= {"Date": message.time(SENT) or message.time(DELIVERED), "Subject": message.text(SUBJECT)}
-    words.add("".join(f"{name}: {' '.join(value.split())}\n" for name, value in lines.items() if value) + "\n")
-    _add_body(message, words)
-    add_attachments(list(islice(_attachments(file), MAX_ATTACHMENTS + 1)), words)
+    output.add("".join(f"{name}: {' '.join(value.split())}\n" for name, value in lines.items() if value) + "\n")
+    _add_body(message, output)
+    add_attachments(list(islice(_attachments(file), MAX_ATTACHMENTS + 1)), output)
 
 
 class Properties:
@@ -50,9 +50,9 @@ class Properties:
 
     def text(self, number: str) -> str:
         """Return a text property, stored in UTF-16 or the message's code page."""
-        wide = self._file.read(self.stream(number, "001F")).decode("utf-16-le", "replace")
-        narrow = self._file.read(self.stream(number, "001E"))
-        return (wide or (decode_text(narrow, self._charset) if narrow else "")).strip("\0")
+        unicode_text = self._file.read(self.stream(number, "001F")).decode("utf-16-le", "replace")
+        encoded_text = self._file.read(self.stream(number, "001E"))
+        return (unicode_text or (decode_text(encoded_text, self._charset) if encoded_text else "")).strip("\0")
 
     def binary(self, number: str) -> bytes:
         return self._file.read(self.stream(number, "0102"))
@@ -79,23 +79,23 @@ class Properties:
         return 0
 
 
-def _add_body(message: Properties, words: TextCollector) -> None:
+def _add_body(message: Properties, output: TextCollector) -> None:
     # Prefer plain text, then HTML, stored as bytes or as text, then RTF.
-    if plain := message.text(BODY):
-        add_body(plain, False, words)
+    if text := message.text(BODY):
+        add_body(text, False, output)
     elif page := message.binary(HTML):
-        found = find_text(page, whole=True)
-        add_body(decode_text(page, found.encoding if found else None), True, words)
+        detected = find_text(page, whole=True)
+        add_body(decode_text(page, detected.encoding if detected else None), True, output)
     elif page_text := message.text(HTML):
-        add_body(page_text, True, words)
+        add_body(page_text, True, output)
     elif rich := message.binary(RTF):
-        add_rtf(decompress_rtf(rich), words)
+        add_rtf(decompress_rtf(rich), output)
 
 
 def _attachments(file: CompoundFile) -> Iterator[str]:
     prefixes = sorted({name.partition("/")[0] for name in file.names if name.startswith("__attach_version1.0_")})
     for prefix in prefixes:
-        one = Properties(file, f"{prefix}/")
-        inner = Properties(file, f"{prefix}/__substg1.0_3701000D/")
-        name = one.text(FILE_NAME) or one.text(SHORT_NAME) or inner.text(SUBJECT)
-        yield attachment_line(name, one.text(FILE_TYPE), file.size(one.stream(FILE_DATA, "0102")))
+        attachment = Properties(file, f"{prefix}/")
+        embedded = Properties(file, f"{prefix}/__substg1.0_3701000D/")
+        name = attachment.text(FILE_NAME) or attachment.text(SHORT_NAME) or embedded.text(SUBJECT)
+        yield attachment_line(name, attachment.text(FILE_TYPE), file.size(attachment.stream(FILE_DATA, "0102")))

@@ -24,15 +24,17 @@ def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, obje
     one page fits into `max_bytes`.
     """
     document = _open(source)
-    until, room = time.monotonic() + BUDGET_SECONDS, int(options["max_total_bytes"])
+    deadline, max_total_bytes = time.monotonic() + BUDGET_SECONDS, int(options["max_total_bytes"])
     images, payload, first = list[dict[str, object]](), b"", int(options["first"])
     for number in range(first, min(first + int(options["count"]), len(document) + 1)):
-        if time.monotonic() > until:
+        if time.monotonic() > deadline:
             break
         image = _draw(document, number, int(options["max_side"] or MAX_SIDE))
         if image is None:
             continue
-        encoded = encode_within(image, options["mime_types"], min(int(options["max_bytes"]), room - len(payload)))
+        encoded = encode_within(
+            image, options["mime_types"], min(int(options["max_bytes"]), max_total_bytes - len(payload))
+        )
         if encoded is None:
             break
         mime_type, data, (width, height) = encoded

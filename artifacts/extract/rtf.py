@@ -55,8 +55,8 @@ class RtfReader:
     Bytes are collected until the encoding may change, because a character can span several tokens.
     """
 
-    def __init__(self, words: TextCollector) -> None:
-        self._words, self._stack, self._group = words, list[RtfGroup](), RtfGroup()
+    def __init__(self, output: TextCollector) -> None:
+        self._words, self._stack, self._group = output, list[RtfGroup](), RtfGroup()
         self._page, self._font_pages, self._font = 1252, dict[int, int](), 0
         self._bytes, self._skip, self._high = bytearray(), 0, ""
 
@@ -65,11 +65,11 @@ class RtfReader:
         at = 0
         while match := TOKEN.match(data, at):
             at = match.end()
-            word, number, letter, symbol, brace, plain = match.groups()
+            word, number, letter, symbol, brace, raw = match.groups()
             if word == b"bin":
                 at += max(int(number or 0), 0)
-            elif letter or plain:
-                self._take_bytes(bytes.fromhex(letter.decode()) if letter else plain)
+            elif letter or raw:
+                self._take_bytes(bytes.fromhex(letter.decode()) if letter else raw)
             elif word:
                 self._control(word.decode(), int(number) if number else None)
             elif brace:
@@ -152,18 +152,18 @@ def _codec(page: int) -> str:
         return "cp1252"
 
 
-def rtf(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
+def rtf(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     """Add the text of an RTF document; raise `RefusedError` for anything else."""
     data = source.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise RefusedError("too_large")
     if not data.lstrip().startswith(b"{\\rtf"):
         raise RefusedError("unsupported")
-    add_rtf(data, words)
+    add_rtf(data, output)
 
 
-def add_rtf(data: bytes, words: TextCollector) -> None:
-    RtfReader(words).read(data)
+def add_rtf(data: bytes, output: TextCollector) -> None:
+    RtfReader(output).read(data)
 
 
 DICTIONARY = (

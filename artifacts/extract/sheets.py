@@ -20,7 +20,7 @@ _DURATION = re.compile(r"PT(\d{1,9})H(\d{1,2})M(\d{1,2})S")
 """A duration in OpenDocument."""
 
 
-def sheets(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
+def sheets(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     """Add each sheet of XLSX, XLSB, XLS and ODS with its last computed values.
 
     Raise `RefusedError`: `too_large` if it unpacks to too much, `encrypted`, or `failed` for anything but a workbook.
@@ -32,9 +32,9 @@ def sheets(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
         workbook = CalamineWorkbook.from_filelike(source)
         for number, name in enumerate(workbook.sheet_names, 1):
             progress.mark("sheets", number, len(workbook.sheet_names))
-            words.mark(f"[sheet: {name}]\n")
-            _add_rows(workbook, name, words)
-            words.add("\n")
+            output.mark(f"[sheet: {name}]\n")
+            _add_rows(workbook, name, output)
+            output.add("\n")
     except CalamineError as error:
         raise RefusedError("encrypted" if "password" in str(error).lower() else "failed") from error
 
@@ -47,17 +47,17 @@ def _refuse_bombs(source: BinaryIO) -> None:
     source.seek(0)
 
 
-def _add_rows(workbook: CalamineWorkbook, name: str, words: TextCollector) -> None:
+def _add_rows(workbook: CalamineWorkbook, name: str, output: TextCollector) -> None:
     # A sheet that is a chart cannot be read and has no rows.
     try:
         sheet = workbook.get_sheet_by_name(name)
     except CalamineError:
-        words.add("[this sheet could not be read]\n")
+        output.add("[this sheet could not be read]\n")
         return
     for row in sheet.iter_rows():
         line = "\t".join(map(cell_text, row)).rstrip("\t")
         if line:
-            words.add(f"{line}\n")
+            output.add(f"{line}\n")
 
 
 def cell_text(value: Value) -> str:

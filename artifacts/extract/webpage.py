@@ -20,9 +20,9 @@ BLOCKS = frozenset(
 class VisibleTextParser(HTMLParser):
     """Collect the text that a reader would see."""
 
-    def __init__(self, words: TextCollector) -> None:
+    def __init__(self, output: TextCollector) -> None:
         super().__init__(convert_charrefs=True)
-        self._words, self._hidden, self._line = words, "", True
+        self._words, self._hidden, self._line = output, "", True
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag in HIDDEN and not self._hidden:
@@ -39,11 +39,11 @@ class VisibleTextParser(HTMLParser):
             self._break()
 
     def handle_data(self, data: str) -> None:
-        shown = " ".join(data.split())
-        if self._hidden or not shown:
+        text = " ".join(data.split())
+        if self._hidden or not text:
             return
-        before = " " if data[:1].isspace() and not self._line else ""
-        self._words.add(before + shown + (" " if data[-1:].isspace() else ""))
+        leading_space = " " if data[:1].isspace() and not self._line else ""
+        self._words.add(leading_space + text + (" " if data[-1:].isspace() else ""))
         self._line = False
 
     def _break(self) -> None:
@@ -52,28 +52,28 @@ class VisibleTextParser(HTMLParser):
             self._line = True
 
 
-def html(source: BinaryIO, words: TextCollector, progress: Progress, encoding: str | None = None) -> None:
+def html(source: BinaryIO, output: TextCollector, progress: Progress, encoding: str | None = None) -> None:
     """Add one page, in the given encoding or else the detected one."""
     if encoding is None:
         head = source.read(STEP)
-        found = find_text(head, whole=len(head) < STEP)
-        encoding = found.encoding if found else None
+        detected = find_text(head, whole=len(head) < STEP)
+        encoding = detected.encoding if detected else None
         source.seek(0)
-    page = VisibleTextParser(words)
+    page = VisibleTextParser(output)
     for text in decode_blocks(iter(lambda: source.read(STEP), b""), encoding):
         page.feed(text)
     page.close()
 
 
-def epub(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
+def epub(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     """Add each chapter in the order of the package."""
     package: zipfile.ZipFile = open_zip(source)
     chapters = [name for name in package.namelist() if name.lower().endswith((".xhtml", ".html", ".htm"))]
     for number, name in enumerate(chapters, 1):
         progress.mark("chapters", number, len(chapters))
-        words.mark(f"[chapter {number}]\n")
-        page = VisibleTextParser(words)
+        output.mark(f"[chapter {number}]\n")
+        page = VisibleTextParser(output)
         for text in decode_blocks(entry_blocks(package, name), "utf-8"):
             page.feed(text)
         page.close()
-        words.add("\n\n")
+        output.add("\n\n")

@@ -42,15 +42,15 @@ class TextCollector:
         self._until = time.monotonic() + BUDGET_SECONDS
         self.full = self.has_words = False
 
-    def add(self, words: str) -> None:
+    def add(self, text: str) -> None:
         """Append text; raise `EnoughError` past a limit."""
-        self.has_words = self.has_words or bool(words.strip())
-        self.mark(words)
+        self.has_words = self.has_words or bool(text.strip())
+        self.mark(text)
 
-    def mark(self, words: str) -> None:
+    def mark(self, text: str) -> None:
         """Append a mark such as `[slide 2]`, which does not count as text; raise `EnoughError` as `add` does."""
-        self._parts.append(words[: self._remaining])
-        self._remaining -= len(words)
+        self._parts.append(text[: self._remaining])
+        self._remaining -= len(text)
         if self._remaining < 0 or time.monotonic() > self._until:
             self.full = True
             raise EnoughError
@@ -58,15 +58,15 @@ class TextCollector:
     def text(self) -> str:
         """Return the text without trailing spaces and repeated empty lines."""
         lines = [line.rstrip().replace(" \t", "\t") for line in "".join(self._parts).split("\n")]
-        kept = [line for index, line in enumerate(lines) if line or (index and lines[index - 1])]
-        return "\n".join(kept).strip("\n")
+        lines_to_keep = [line for index, line in enumerate(lines) if line or (index and lines[index - 1])]
+        return "\n".join(lines_to_keep).strip("\n")
 
 
 Start = Callable[[str, Mapping[str, str]], None]
 End = Callable[[str], None]
 
 
-def read_xml(blocks: Iterator[bytes], start: Start, end: End, words: Callable[[str], None]) -> None:
+def read_xml(blocks: Iterator[bytes], start: Start, end: End, on_text: Callable[[str], None]) -> None:
     """Parse XML with three handlers, names without prefix; raise `RefusedError` if it declares entities."""
     parser = expat.ParserCreate()
     parser.buffer_text = True
@@ -78,7 +78,7 @@ def read_xml(blocks: Iterator[bytes], start: Start, end: End, words: Callable[[s
     parser.EntityDeclHandler = refuse
     parser.StartElementHandler = lambda name, attributes: start(name.rpartition(":")[2], attributes)
     parser.EndElementHandler = lambda name: end(name.rpartition(":")[2])
-    parser.CharacterDataHandler = words
+    parser.CharacterDataHandler = on_text
     for block in blocks:
         parser.Parse(block, False)
     parser.Parse(b"", True)
@@ -96,11 +96,11 @@ def open_zip(source: BinaryIO) -> zipfile.ZipFile:
 
 def entry_blocks(package: zipfile.ZipFile, name: str) -> Iterator[bytes]:
     """Yield an entry's bytes; raise `RefusedError` past `MAX_ENTRY_BYTES`, whatever size it announces."""
-    taken = 0
+    size = 0
     with package.open(name) as entry:
         while block := entry.read(STEP):
-            taken += len(block)
-            if taken > MAX_ENTRY_BYTES:
+            size += len(block)
+            if size > MAX_ENTRY_BYTES:
                 raise RefusedError("too_large")
             yield block
 
@@ -114,7 +114,7 @@ MAX_OUTPUT_CHARS = 20_000
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
-def notebook(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
+def notebook(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     """Add the cells of a notebook of version 3 or 4; raise `RefusedError` for anything else."""
     data = source.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
@@ -122,13 +122,13 @@ def notebook(source: BinaryIO, words: TextCollector, progress: Progress) -> None
     cells = _cells(json.loads(data))
     for number, cell in enumerate(cells, 1):
         progress.mark("cells", number, len(cells))
-        words.mark(f"[{cell.get('cell_type', 'cell')} {number}]\n")
-        words.add(f"{_text_of(cell.get('source', cell.get('input')))}\n")
+        output.mark(f"[{cell.get('cell_type', 'cell')} {number}]\n")
+        output.add(f"{_text_of(cell.get('source', cell.get('input')))}\n")
         printed = "\n".join(filter(None, map(_output_text, _objects_in(cell.get("outputs")))))
         if printed:
-            left = " …" if len(printed) > MAX_OUTPUT_CHARS else ""
-            words.add(f"[output {number}]\n{printed[:MAX_OUTPUT_CHARS]}{left}\n")
-        words.add("\n")
+            ellipsis = " …" if len(printed) > MAX_OUTPUT_CHARS else ""
+            output.add(f"[output {number}]\n{printed[:MAX_OUTPUT_CHARS]}{ellipsis}\n")
+        output.add("\n")
 
 
 def _cells(book: Any) -> list[dict[str, Any]]:
@@ -151,4 +151,4 @@ def _text_of(lines: Any) -> str:
 
 
 def _objects_in(value: Any) -> list[dict[str, Any]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

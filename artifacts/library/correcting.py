@@ -58,20 +58,25 @@ def correct_artifact(actor: Actor, row: Artifact, **fields: Unpack[CorrectionFie
 
     Raise `InvalidError` naming each invalid field, or `ConflictError` if the artifact was changed meanwhile.
     """
-    values = {**_visibility(fields), **_detection_after(row, fields)}
+    values = {**_visibility(fields), **_corrected_values(row, fields)}
     changes = {name: value for name, value in values.items() if getattr(row, name) != value}
     if not changes:
         return row
-    before = {name: getattr(row, name) for name in NAMES}
+    old_values = {name: getattr(row, name) for name in NAMES}
     differences = {
-        NAMES[name]: {"from": before[name], "to": changes[name]} for name in NAMES if name in changes and name != "kind"
+        NAMES[name]: {"from": old_values[name], "to": changes[name]}
+        for name in NAMES
+        if name in changes and name != "kind"
     }
-    act = AuditedAction(
-        "artifact.correct", "artifact", row.pk, {**differences, "corrected": _words(values.get("correction"))}
+    action = AuditedAction(
+        "artifact.correct",
+        "artifact",
+        row.pk,
+        {**differences, "corrected": _corrected_fields(values.get("correction"))},
     )
-    with ports.audit(actor, act):
+    with ports.audit(actor, action):
         # Compare and set: the filter finds no row if another correction came first.
-        if not Artifact.objects.living().filter(pk=row.pk, **before).update(**changes):
+        if not Artifact.objects.living().filter(pk=row.pk, **old_values).update(**changes):
             raise ConflictError(
                 translatable("Someone else changed this in the meantime. Check the current version, then correct it.")
             )
@@ -86,40 +91,40 @@ def _visibility(fields: CorrectionFields) -> Values:
     return {"visibility": fields["visibility"]}
 
 
-def _words(correction: Values | None) -> Values:
-    return {NAMES[name]: word for name, word in (correction or {}).items() if name in NAMES and word is not None}
+def _corrected_fields(correction: Values | None) -> Values:
+    return {NAMES[name]: value for name, value in (correction or {}).items() if name in NAMES and value is not None}
 
 
-def _detection_after(row: Artifact, fields: CorrectionFields) -> Values:
+def _corrected_values(row: Artifact, fields: CorrectionFields) -> Values:
     if "mime_type" not in fields and "encoding" not in fields:
         return {}
     previous = row.correction or {}
     # A second correction starts from what was detected, not from the first correction.
     verdict: Values = previous.get("detected") or {name: getattr(row, name) for name in (*VERDICT, *MEASURES)}
-    words = _name_byte_order(row, _join_words(previous, fields))
+    requested = _add_byte_order(row, _merge_requests(previous, fields))
     detection = _as_detection(row, verdict)
     try:
-        corrected = correct(_find_encoding(row, detection, words), **words)
+        corrected = correct(_find_encoding(row, detection, requested), **requested)
     except CorrectionError as error:
         raise InvalidError([Problem(FIELDS[error.field], error.sentence, "enum")]) from None
-    if not any(words.values()) or _is_same(corrected, detection):
+    if not any(requested.values()) or _is_same(corrected, detection):
         return {**verdict, "correction": None}
     # A lossy encoding is allowed, because the person may know better, and noted in the evidence.
-    if words["encoding"] and not _is_lossless(row, corrected.encoding):
+    if requested["encoding"] and not _is_lossless(row, corrected.encoding):
         last = Evidence("text", corrected.encoding or "", "corrected_lossy")
         corrected = replace(corrected, evidence=(*detection.evidence, last, corrected.evidence[-1]))
-    word = {
-        "mime_type": corrected.mime_type if words["mime_type"] else None,
-        "encoding": corrected.encoding if words["encoding"] else None,
+    correction = {
+        "mime_type": corrected.mime_type if requested["mime_type"] else None,
+        "encoding": corrected.encoding if requested["encoding"] else None,
     }
     return {
         **_columns(corrected),
         **_measures(row, corrected, verdict),
-        "correction": {**word, "detected": dict(verdict)},
+        "correction": {**correction, "detected": dict(verdict)},
     }
 
 
-def _join_words(previous: Values, fields: CorrectionFields) -> dict[str, str | None]:
+def _merge_requests(previous: Values, fields: CorrectionFields) -> dict[str, str | None]:
     # New words override earlier ones that contradict them.
     mime, encoding = previous.get("mime_type"), previous.get("encoding")
     if "mime_type" in fields:
@@ -131,17 +136,17 @@ def _join_words(previous: Values, fields: CorrectionFields) -> dict[str, str | N
     return {"mime_type": mime, "encoding": encoding}
 
 
-def _name_byte_order(row: Artifact, words: dict[str, str | None]) -> dict[str, str | None]:
+def _add_byte_order(row: Artifact, requested: dict[str, str | None]) -> dict[str, str | None]:
     # Without a byte order mark, UTF-16 and UTF-32 count as little-endian; store that explicitly.
-    name = canonical(words["encoding"])
+    name = canonical(requested["encoding"])
     if name not in ("utf-16", "utf-32"):
-        return words
+        return requested
     try:
         with byte_store().reader(row.sha256) as read_at:
             head = read_at(0, MAX_MARK)
     except UnreadableError:
-        return words
-    return words if is_marked(head, name) else {**words, "encoding": f"{name}-le"}
+        return requested
+    return requested if is_marked(head, name) else {**requested, "encoding": f"{name}-le"}
 
 
 def _as_detection(row: Artifact, verdict: Values) -> Detection:
@@ -153,15 +158,17 @@ def _as_detection(row: Artifact, verdict: Values) -> Detection:
         declared_mime_type=row.declared_mime_type or None,
         detected_mime_type=row.detected_mime_type or None,
         mismatch=verdict["mismatch"],
-        evidence=tuple(Evidence(each["step"], each["says"], each["reason"]) for each in verdict["evidence"]),
+        evidence=tuple(
+            Evidence(evidence["step"], evidence["says"], evidence["reason"]) for evidence in verdict["evidence"]
+        ),
         encoding_certain=verdict["encoding_certain"],
     )
 
 
-def _find_encoding(row: Artifact, detection: Detection, words: Mapping[str, str | None]) -> Detection:
+def _find_encoding(row: Artifact, detection: Detection, requested: Mapping[str, str | None]) -> Detection:
     # A binary that is now called text needs the encoding in which its bytes are text.
-    mime = words["mime_type"]
-    if detection.encoding or words["encoding"] or mime is None or not is_text_type(mime):
+    mime = requested["mime_type"]
+    if detection.encoding or requested["encoding"] or mime is None or not is_text_type(mime):
         return detection
     try:
         with byte_store().reader(row.sha256) as read_at:

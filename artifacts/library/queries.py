@@ -56,8 +56,10 @@ def list_artifacts(
     if cursor:
         moment, last = _open_cursor(cursor)
         rows = rows.filter(Q(created_at__lt=moment) | Q(created_at=moment, pk__lt=last))
-    found = list(rows.order_by("-created_at", "-pk")[: limit + 1])
-    return ArtifactPage(tuple(found[:limit]), _write_cursor(found[limit - 1]) if len(found) > limit else None)
+    artifacts = list(rows.order_by("-created_at", "-pk")[: limit + 1])
+    return ArtifactPage(
+        tuple(artifacts[:limit]), _write_cursor(artifacts[limit - 1]) if len(artifacts) > limit else None
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,21 +91,21 @@ def find_artifacts_beginning(beginning: str) -> list[Artifact]:
 
     Two queries, each a range of an index.
     """
-    few = Artifact.objects.living().defer("evidence", "metadata", "correction")
+    artifacts = Artifact.objects.living().defer("evidence", "metadata", "correction")
     name = _lower(beginning)
-    named = few.annotate(name=Lower("filename")).filter(name__gte=name, name__lt=name + LAST_CHARACTER)
-    bare = beginning.removeprefix("artifact:").lower()
-    found = list(named.order_by("name")[:FEW])
-    if len(bare) >= SHORTEST_ID and bare.isalnum():
-        found += few.filter(pk__gte=bare, pk__lt=bare + LAST_CHARACTER).order_by("pk")[:FEW]
-    return found
+    by_filename = artifacts.annotate(name=Lower("filename")).filter(name__gte=name, name__lt=name + LAST_CHARACTER)
+    artifact_id = beginning.removeprefix("artifact:").lower()
+    matches = list(by_filename.order_by("name")[:FEW])
+    if len(artifact_id) >= SHORTEST_ID and artifact_id.isalnum():
+        matches += artifacts.filter(pk__gte=artifact_id, pk__lt=artifact_id + LAST_CHARACTER).order_by("pk")[:FEW]
+    return matches
 
 
 def _lower(text: str) -> str:
     # As the database lowers the indexed names: SQLite knows only ASCII.
     if connection.vendor != "sqlite":
         return text.lower()
-    return "".join(each.lower() if each.isascii() else each for each in text)
+    return "".join(char.lower() if char.isascii() else char for char in text)
 
 
 def has_copy(sha256: str, filename: str, owner: str) -> bool:
@@ -133,9 +135,9 @@ def _write_cursor(row: Artifact) -> str:
 def _open_cursor(cursor: str) -> tuple[datetime, str]:
     try:
         moment, last = base64.urlsafe_b64decode(cursor.encode()).decode().split(" ")
-        known = datetime.fromisoformat(moment)
-        if known.tzinfo is None:
+        created_at = datetime.fromisoformat(moment)
+        if created_at.tzinfo is None:
             raise ValueError("a moment without its zone")
     except (ValueError, binascii.Error):
         raise InvalidError([Problem("cursor", "This cursor is not valid. Start without one.", "range")]) from None
-    return known, last
+    return created_at, last

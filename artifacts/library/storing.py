@@ -50,16 +50,16 @@ def measure(sha256: str, mime_type: str, kind: Kind) -> dict[str, Any]:
 
     Raise `MissingError` or `CorruptError` if the bytes cannot be read.
     """
-    store, found = byte_store(), dict[str, Any].fromkeys(MEASURES)
+    store, values = byte_store(), dict[str, Any].fromkeys(MEASURES)
     if kind is Kind.IMAGE:
         with store.reader(sha256) as read_at:
             size = image_size(read_at(0, HEAD), mime_type, read_at)
-        return {**found, "width": min(size[0], LARGEST), "height": min(size[1], LARGEST)} if size else found
+        return {**values, "width": min(size[0], LARGEST), "height": min(size[1], LARGEST)} if size else values
     if mime_type == "application/pdf" or kind in (Kind.AUDIO, Kind.VIDEO):
         with store.local_file(sha256) as path:
             facts = extract.facts(path, mime_type)
-        return {**found, "pages": facts.pages, "seconds": facts.seconds}
-    return found
+        return {**values, "pages": facts.pages, "seconds": facts.seconds}
+    return values
 
 
 MAX_METADATA = 16 * 1024
@@ -103,17 +103,17 @@ class MetadataFields(TypedDict, total=False):
 
 def store_upload(actor: Actor, uploaded: ReceivedFile, **fields: Unpack[MetadataFields]) -> Artifact:
     """Store a file received with a request; its own name and type count where `fields` has none."""
-    label = ArtifactMetadata(**fields)
-    check_label(label)
+    metadata = ArtifactMetadata(**fields)
+    check_metadata(metadata)
     # Before `keep`, so that a full quota leaves nothing in the store.
-    check_room(uploaded.size or 0, uploaded.upload.sha256, label.owner)
-    named = replace(
-        label,
-        filename=label.filename or uploaded.name or "",
-        declared=label.declared or uploaded.content_type or "",
-        encoding=label.encoding or uploaded.charset,
+    check_room(uploaded.size or 0, uploaded.upload.sha256, metadata.owner)
+    completed = replace(
+        metadata,
+        filename=metadata.filename or uploaded.name or "",
+        declared=metadata.declared or uploaded.content_type or "",
+        encoding=metadata.encoding or uploaded.charset,
     )
-    return _write(actor, uploaded.keep(), named)
+    return _write(actor, uploaded.keep(), completed)
 
 
 def store_blocks(
@@ -129,15 +129,15 @@ def store_blocks(
     With `once`, equal bytes of the same owner reuse their artifact: media inside requests is sent again with every
     turn.
     """
-    label = ArtifactMetadata(**fields)
-    check_label(label)
-    kept = byte_store().put(blocks, max_bytes)
+    metadata = ArtifactMetadata(**fields)
+    check_metadata(metadata)
+    stored = byte_store().put(blocks, max_bytes)
     if once:
-        known = Artifact.objects.owned_by(label.owner).filter(sha256=kept.sha256).first()
-        if known is not None:
-            return known
-    check_room(kept.size, kept.sha256, label.owner)
-    return _write(actor, kept, label)
+        existing = Artifact.objects.owned_by(metadata.owner).filter(sha256=stored.sha256).first()
+        if existing is not None:
+            return existing
+    check_room(stored.size, stored.sha256, metadata.owner)
+    return _write(actor, stored, metadata)
 
 
 def store_bytes(actor: Actor, data: bytes, *, once: bool = False, **fields: Unpack[MetadataFields]) -> Artifact:
@@ -154,11 +154,11 @@ def store_text(actor: Actor, text: str, **fields: Unpack[MetadataFields]) -> Art
     except UnicodeEncodeError:
         message = _("The text contains half a surrogate pair, which cannot be encoded.")
         raise InvalidError([Problem("text", message, "type")]) from None
-    label = ArtifactMetadata(**fields)
-    check_label(label)
-    check_room(len(data), hashlib.sha256(data).hexdigest(), label.owner)
-    kept = byte_store().put((data,))
-    return _write(actor, kept, label, words=True)
+    metadata = ArtifactMetadata(**fields)
+    check_metadata(metadata)
+    check_room(len(data), hashlib.sha256(data).hexdigest(), metadata.owner)
+    stored = byte_store().put((data,))
+    return _write(actor, stored, metadata, is_text=True)
 
 
 def delete_artifacts(actor: Actor, ids: Iterable[str]) -> list[str]:
@@ -171,17 +171,17 @@ def restore_artifacts(actor: Actor, ids: Iterable[str]) -> list[str]:
     return _mark(actor, "artifact.restore", Artifact.objects.filter(pk__in=list(ids), deleted_at__isnull=False), None)
 
 
-def check_label(label: ArtifactMetadata) -> None:
+def check_metadata(metadata: ArtifactMetadata) -> None:
     """Raise `InvalidError` naming every invalid field."""
     problems = []
-    if label.visibility not in Artifact.Visibility.values:
+    if metadata.visibility not in Artifact.Visibility.values:
         problems.append(Problem("visibility", _("visibility must be shared or private."), "enum"))
-    if label.expires_in is not None and not 0 < label.expires_in <= MAX_LIFETIME:
+    if metadata.expires_in is not None and not 0 < metadata.expires_in <= MAX_LIFETIME:
         problems.append(Problem("expiresInSeconds", _("expiresInSeconds must be a number greater than 0."), "range"))
-    if len(label.type) > 100 or not is_name(label.type):
+    if len(metadata.type) > 100 or not is_name(metadata.type):
         problems.append(Problem("type", _("type can have at most 100 characters, on one line."), "range"))
-    problems += find_unstorable(label.metadata, lambda place: path_of(("metadata", *place)))
-    if not _fits(label.metadata):
+    problems += find_unstorable(metadata.metadata, lambda path: path_of(("metadata", *path)))
+    if not _fits(metadata.metadata):
         message = _("metadata must be a JSON object of at most %(limit)s bytes.")
         problems.append(Problem("metadata", message % {"limit": MAX_METADATA}, "range"))
     if problems:
@@ -227,47 +227,45 @@ def count_used_bytes(owner: str = "") -> int:
 
 
 def _mark(actor: Actor, action: str, rows: Any, moment: Any) -> list[str]:
-    found = list(rows.values_list("pk", flat=True))
-    if not found:
+    ids = list(rows.values_list("pk", flat=True))
+    if not ids:
         return []
-    act = AuditedAction(
-        action, "artifact", found[0] if len(found) == 1 else "", {"ids": found[:100], "count": len(found)}
-    )
-    with ports.audit(actor, act):
-        Artifact.objects.filter(pk__in=found).update(deleted_at=moment)
-    return found
+    event = AuditedAction(action, "artifact", ids[0] if len(ids) == 1 else "", {"ids": ids[:100], "count": len(ids)})
+    with ports.audit(actor, event):
+        Artifact.objects.filter(pk__in=ids).update(deleted_at=moment)
+    return ids
 
 
-def _write(actor: Actor, stored: Stored, label: ArtifactMetadata, *, words: bool = False) -> Artifact:
-    filename = clean_filename(label.filename)
-    found, facts = _look(stored, filename, label)
-    found = _as_words(found, filename) if words else found
+def _write(actor: Actor, stored: Stored, metadata: ArtifactMetadata, *, is_text: bool = False) -> Artifact:
+    filename = clean_filename(metadata.filename)
+    detection, measures = _detect(stored, filename, metadata)
+    detection = _as_text(detection, filename) if is_text else detection
     row = Artifact(
         filename=filename,
         sha256=stored.sha256,
         size=stored.size,
-        kind=found.kind.value,
-        mime_type=found.mime_type[:150],
-        declared_mime_type=label.declared.replace("\0", "")[:255],
-        detected_mime_type=(found.detected_mime_type or "")[:150],
-        is_binary=found.is_binary,
-        encoding=found.encoding or "",
-        encoding_certain=found.encoding_certain,
-        evidence=found.evidence_json(),
-        mismatch=found.mismatch,
-        type=label.type,
-        metadata=dict(label.metadata),
-        owner=label.owner,
-        uploaded_by=label.uploaded_by[:150],
-        visibility=label.visibility,
-        expires_at=_end(label.expires_in),
-        **({} if words else facts),
-        **({"id": label.artifact_id} if label.artifact_id else {}),
+        kind=detection.kind.value,
+        mime_type=detection.mime_type[:150],
+        declared_mime_type=metadata.declared.replace("\0", "")[:255],
+        detected_mime_type=(detection.detected_mime_type or "")[:150],
+        is_binary=detection.is_binary,
+        encoding=detection.encoding or "",
+        encoding_certain=detection.encoding_certain,
+        evidence=detection.evidence_json(),
+        mismatch=detection.mismatch,
+        type=metadata.type,
+        metadata=dict(metadata.metadata),
+        owner=metadata.owner,
+        uploaded_by=metadata.uploaded_by[:150],
+        visibility=metadata.visibility,
+        expires_at=_end(metadata.expires_in),
+        **({} if is_text else measures),
+        **({"id": metadata.artifact_id} if metadata.artifact_id else {}),
     )
-    act = AuditedAction(
+    event = AuditedAction(
         "artifact.store", "artifact", row.pk, {"size": stored.size, "kind": row.kind, "filename": filename}
     )
-    with ports.audit(actor, act):
+    with ports.audit(actor, event):
         row.save(force_insert=True)
     return row
 
@@ -279,21 +277,26 @@ def _end(expires_in: float | None) -> Any:
     return timezone.now() + timedelta(days=days) if days is not None else None
 
 
-def _look(stored: Stored, filename: str, label: ArtifactMetadata) -> tuple[Detection, dict[str, Any]]:
+def _detect(stored: Stored, filename: str, metadata: ArtifactMetadata) -> tuple[Detection, dict[str, Any]]:
     with byte_store().reader(stored.sha256) as read_at:
         head = read_at(0, HEAD)
-        found = detector().detect(head, stored.size, label.declared, filename, read_at=read_at, encoding=label.encoding)
-    return found, measure(stored.sha256, found.mime_type, found.kind)
+        detection = detector().detect(
+            head, stored.size, metadata.declared, filename, read_at=read_at, encoding=metadata.encoding
+        )
+    return detection, measure(stored.sha256, detection.mime_type, detection.kind)
 
 
-def _as_words(detection: Detection, filename: str) -> Detection:
+def _as_text(detection: Detection, filename: str) -> Detection:
     # A mark at the beginning belongs to the text that was stored, so it is not stripped as `utf-8-sig` would.
-    named = mime_of_filename(filename)
-    guessed = next((each for each in (detection.mime_type, named) if each and is_text_mime(each)), PLAIN_TEXT)
-    evidence = (*detection.evidence, Evidence("verdict", guessed, "kept"))
+    type_by_name = mime_of_filename(filename)
+    mime_type = next(
+        (candidate for candidate in (detection.mime_type, type_by_name) if candidate and is_text_mime(candidate)),
+        PLAIN_TEXT,
+    )
+    evidence = (*detection.evidence, Evidence("verdict", mime_type, "kept"))
     return replace(
         detection,
-        mime_type=guessed,
+        mime_type=mime_type,
         kind=Kind.TEXT,
         is_binary=False,
         encoding="utf-8",
@@ -314,7 +317,7 @@ class OwnFiles:
     has_more: bool
 
 
-def list_own_files(agent: str, *, most: int, after: Artifact | None, purpose: str, newest_first: bool) -> OwnFiles:
+def list_own_files(agent: str, *, limit: int, after: Artifact | None, purpose: str, newest_first: bool) -> OwnFiles:
     """Return what the agent stored itself, after `after` in the requested order; "" is any purpose."""
     rows = Artifact.objects.owned_by(agent)
     if purpose:
@@ -325,12 +328,12 @@ def list_own_files(agent: str, *, most: int, after: Artifact | None, purpose: st
             if newest_first
             else rows.filter(created_at__gt=after.created_at)
         )
-    found = list(rows.order_by(*(("-created_at", "-id") if newest_first else ("created_at", "id")))[: most + 1])
-    return OwnFiles(tuple(found[:most]), len(found) > most)
+    files = list(rows.order_by(*(("-created_at", "-id") if newest_first else ("created_at", "id")))[: limit + 1])
+    return OwnFiles(tuple(files[:limit]), len(files) > limit)
 
 
 def find_own_file(agent: str, ref: str, *, purpose: str = "") -> Artifact | None:
     """Return the living artifact that the agent stored itself, or None; "" is any purpose."""
-    bare = artifact_id(ref)
+    file_id = artifact_id(ref)
     rows = Artifact.objects.owned_by(agent)
-    return (rows.filter(metadata__purpose=purpose) if purpose else rows).filter(pk=bare).first() if bare else None
+    return (rows.filter(metadata__purpose=purpose) if purpose else rows).filter(pk=file_id).first() if file_id else None

@@ -55,12 +55,12 @@ class CallSlots:
     def acquire(self) -> bool:
         """Take a slot and return True, or return False if none becomes free in time."""
         with self._freed:
-            until = self._clock() + SLOT_SECONDS
+            deadline = self._clock() + SLOT_SECONDS
             while self._in_use >= (MAX_UNANSWERED if self._is_quiet() else MAX_CALLS):
-                left = until - self._clock()
-                if left <= 0 or self._is_quiet():
+                remaining = deadline - self._clock()
+                if remaining <= 0 or self._is_quiet():
                     return False
-                self._freed.wait(left)
+                self._freed.wait(remaining)
             # After an idle time, the silence is measured from this call on.
             self._answered_at = self._answered_at if self._in_use else self._clock()
             self._in_use += 1
@@ -80,7 +80,7 @@ PART = 5 * 1024 * 1024
 """Bytes of one part, the minimum of S3; two parts may be in flight."""
 LARGEST = 5 * 1024**3
 """Largest object that S3 copies in one call, in bytes."""
-TRY_AGAIN_SECONDS = 0.5
+RETRY_SECONDS = 0.5
 """Backoff after an unanswered call, before the next one may probe."""
 PROBE_SECONDS = 30.0
 """How long one call may probe before another one does."""
@@ -145,12 +145,12 @@ class BucketClient:
         """Why the service is unavailable, None while it answers; a long check counts before it ends."""
         since = self._checking_since
         if self._outage is None and since is not None and datetime.now(UTC) - since > UNANSWERED:
-            return StoreOutage(since, _silence(self._bucket).details)
+            return StoreOutage(since, _unresponsive_error(self._bucket).details)
         return self._outage
 
     def find(self, key: str) -> ObjectFacts | None:
         """Return the object, or None if it does not exist."""
-        with self.in_our_words():
+        with self.translate_errors():
             try:
                 return _facts_of(obstore.head(self._store, key))
             except FileNotFoundError:
@@ -166,7 +166,7 @@ class BucketClient:
         """
         options: Any = {"range": {"offset": start}} if start else {}
         options |= {"if_match": tag} if tag else {}
-        with self.in_our_words():
+        with self.translate_errors():
             try:
                 result = obstore.get(self._store, key, options=options)
             except PreconditionError:
@@ -175,28 +175,28 @@ class BucketClient:
 
     def read_range(self, key: str, start: int, stop: int) -> bytes:
         """Return the bytes from `start` to `stop`; raise `FileNotFoundError`."""
-        with self.in_our_words():
+        with self.translate_errors():
             return bytes(obstore.get_range(self._store, key, start=start, end=stop))
 
     def put(self, key: str, data: bytes | bytearray) -> str:
         """Store a whole object and return its tag."""
-        with self.in_our_words():
+        with self.translate_errors():
             return obstore.put(self._store, key, bytes(data), use_multipart=False)["e_tag"] or ""
 
-    def copy(self, key: str, to: str) -> None:
+    def copy(self, key: str, new_key: str) -> None:
         """Copy an object within the service; raise `FileNotFoundError`."""
-        with self.in_our_words():
-            obstore.copy(self._store, key, to)
+        with self.translate_errors():
+            obstore.copy(self._store, key, new_key)
 
     def delete(self, key: str) -> None:
         """Delete an object, which need not exist."""
-        with self.in_our_words():
+        with self.translate_errors():
             obstore.delete(self._store, key)
 
     def list(self, folder: str) -> Iterator[ObjectFacts]:
         pages = iter(obstore.list(self._store, folder, chunk_size=1000))
         while True:
-            with self.in_our_words():
+            with self.translate_errors():
                 page = next(pages, None)
             if page is None:
                 return
@@ -204,21 +204,21 @@ class BucketClient:
 
     def begin(self, key: str) -> ObjectWriter:
         """Begin an object that is written in parts and exists once it is closed."""
-        with self.in_our_words():
+        with self.translate_errors():
             return ObjectWriter(self, obstore.open_writer(self._store, key, buffer_size=PART, max_concurrency=2))
 
     def check(self) -> None:
         """Raise unless the bucket exists and may be listed."""
         self._checking_since = self._checking_since or datetime.now(UTC)
         try:
-            with self.in_our_words():
+            with self.translate_errors():
                 next(iter(obstore.list(self._store, "tmp", chunk_size=1)), None)
         finally:
             self._checking_since = None
 
     def _blocks(self, stream: Iterator[bytes]) -> Iterator[bytes]:
         while True:
-            with self.in_our_words():
+            with self.translate_errors():
                 block = next(stream, b"")
             if not block:
                 return
@@ -226,16 +226,16 @@ class BucketClient:
                 yield bytes(block[start : start + BLOCK])
 
     @contextmanager
-    def in_our_words(self) -> Iterator[None]:
+    def translate_errors(self) -> Iterator[None]:
         """Run one call in a slot, without a database connection, and translate its errors."""
         if self.is_silent:
             if time.monotonic() < self._next_try:
-                raise _silence(self._bucket)
+                raise _unresponsive_error(self._bucket)
             self._next_try = time.monotonic() + PROBE_SECONDS
         # The call may take minutes; a pooled connection must not wait with it.
         release_connections()
         if not self._slots.acquire():
-            raise self._note(_slowness(self._bucket))
+            raise self._note(_slow_error(self._bucket))
         try:
             with self._translated():
                 yield
@@ -266,17 +266,17 @@ class BucketClient:
 
     def _explain(self, error: BaseError) -> ArtifactError:
         # Only the error code is taken from the response.
-        words = str(error)
-        code = CODE.search(words)
+        message = str(error)
+        code = CODE.search(message)
         is_refused = isinstance(error, PermissionDeniedError | UnauthenticatedError)
         self.is_silent = False
         if (code and code[1] not in BUSY) or is_refused:
             return _error_of(code[1] if code else "AccessDenied", self._bucket)
-        if any(word in words for word in MACHINE_ROLE):
+        if any(phrase in message for phrase in MACHINE_ROLE):
             return _error_of(NO_CREDENTIALS, self._bucket)
         # No answer that we understand: stop calling until a probe succeeds.
-        self.is_silent, self._next_try = True, time.monotonic() + TRY_AGAIN_SECONDS
-        return _silence(self._bucket)
+        self.is_silent, self._next_try = True, time.monotonic() + RETRY_SECONDS
+        return _unresponsive_error(self._bucket)
 
 
 class ObjectWriter:
@@ -286,16 +286,16 @@ class ObjectWriter:
         self._client, self._file = client, file
 
     def write(self, data: bytes | bytearray) -> None:
-        with self._client.in_our_words():
+        with self._client.translate_errors():
             self._file.write(bytes(data))
 
     def close(self) -> None:
-        with self._client.in_our_words():
+        with self._client.translate_errors():
             self._file.close()
 
     def abort(self) -> None:
         """Discard the object, if the service can be reached."""
-        with suppress(ArtifactError, OSError), self._client.in_our_words():
+        with suppress(ArtifactError, OSError), self._client.translate_errors():
             self._file.__exit__(
                 InterruptedError, InterruptedError(), None
             )  # leaving it with an error discards its parts
@@ -306,7 +306,7 @@ def _facts_of(meta: Mapping[str, Any]) -> ObjectFacts:
     return ObjectFacts(meta["path"], meta["size"], modified, meta["e_tag"] or "")
 
 
-def _silence(bucket: Bucket) -> StoreAwayError:
+def _unresponsive_error(bucket: Bucket) -> StoreAwayError:
     return StoreAwayError(
         translatable(
             "The artifact store %(place)s is not responding. Check that it is running and reachable from this machine.",
@@ -315,7 +315,7 @@ def _silence(bucket: Bucket) -> StoreAwayError:
     )
 
 
-def _slowness(bucket: Bucket) -> StoreAwayError:
+def _slow_error(bucket: Bucket) -> StoreAwayError:
     details = translatable(
         "The artifact store %(place)s responds too slowly: calls that wait for it take up all slots of this process. "
         "Check its load, and the network between.",
@@ -325,32 +325,32 @@ def _slowness(bucket: Bucket) -> StoreAwayError:
 
 
 def _error_of(code: str, bucket: Bucket) -> ArtifactError:
-    place = str(bucket)
+    bucket_url = str(bucket)
     if code in FULL:
         return StorageFullError()
     if code == NO_BUCKET:
         text = translatable(
             "The bucket %(place)s does not exist. Create it, or correct ROUTING_ADMIN_ARTIFACTS_URL.",
-            place=place,
+            place=bucket_url,
         )
     elif code == NO_CREDENTIALS:
         text = translatable(
             "There are no credentials for the artifact store %(place)s. Set AWS_ACCESS_KEY_ID and "
             "AWS_SECRET_ACCESS_KEY, or give this machine a role.",
-            place=place,
+            place=bucket_url,
         )
     elif code in REFUSED:
         text = translatable(
             "The artifact store %(place)s rejects the credentials (%(code)s). Correct the AWS_… variables, or "
             "allow them to list, get, put and delete objects.",
-            place=place,
+            place=bucket_url,
             code=code,
         )
     else:
         text = translatable(
             "The artifact store %(place)s rejects requests (%(code)s). Check the bucket's region, this "
             "machine's clock and ROUTING_ADMIN_ARTIFACTS_URL.",
-            place=place,
+            place=bucket_url,
             code=code,
         )
     return StoreAwayError(text)

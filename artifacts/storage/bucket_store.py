@@ -116,12 +116,12 @@ class BucketUpload:
         self._writer = None
         try:
             self._store.client.copy(self._key, key_of(stored.sha256))
-            found = self._store.client.find(key_of(stored.sha256))
+            facts = self._store.client.find(key_of(stored.sha256))
         finally:
             with suppress(ArtifactError):  # a sweep removes it
                 self._store.client.delete(self._key)
-        if found is not None and found.size == stored.size:
-            self._store.remember(stored.sha256, found.tag, found.size)
+        if facts is not None and facts.size == stored.size:
+            self._store.remember(stored.sha256, facts.tag, facts.size)
 
 
 STALE_SECONDS = 24 * 3600
@@ -224,15 +224,15 @@ class BucketStore:
         return True
 
     def digests(self, before: float | None = None) -> Iterator[str]:
-        for each in self.client.list("obj"):
-            name = each.key.rpartition("/")[2]
-            if is_digest(name) and (before is None or each.modified < before):
+        for stored_object in self.client.list("obj"):
+            name = stored_object.key.rpartition("/")[2]
+            if is_digest(name) and (before is None or stored_object.modified < before):
                 yield name
 
     def sweep(self, now: float | None = None, older_than: float = STALE_SECONDS) -> int:
         """Remove objects in `tmp/` older than `older_than` seconds and return their number."""
         limit = (time.time() if now is None else now) - older_than
-        stale = [each.key for each in self.client.list("tmp") if each.modified < limit]
+        stale = [stored_object.key for stored_object in self.client.list("tmp") if stored_object.modified < limit]
         for key in stale:
             self.client.delete(key)
         return len(stale)
@@ -244,9 +244,9 @@ class BucketStore:
         """Return whether verified bytes were stored so recently that equal ones need not be stored again."""
         if sha256 not in self._healthy:
             return False
-        found = self.client.find(key_of(sha256))
-        is_healthy = found is not None and self._healthy[sha256] == _identity(found)
-        return is_healthy and found is not None and found.modified > time.time() - FRESH_SECONDS
+        facts = self.client.find(key_of(sha256))
+        is_healthy = facts is not None and self._healthy[sha256] == _identity(facts)
+        return is_healthy and facts is not None and facts.modified > time.time() - FRESH_SECONDS
 
     def remember(self, sha256: str, tag: str, size: int) -> None:
         """Record that the object with that tag has the bytes of its hash."""
@@ -260,7 +260,7 @@ class BucketStore:
         Raise `MissingError`, or `CorruptError` after the last byte.
         """
         try:
-            found, blocks = self.client.read(key_of(sha256))
+            facts, blocks = self.client.read(key_of(sha256))
         except FileNotFoundError:
             self._healthy.pop(sha256, None)
             raise MissingError(sha256) from None
@@ -270,7 +270,7 @@ class BucketStore:
             yield block
         if digest.hexdigest() != sha256:
             raise CorruptError(sha256)
-        self.remember(sha256, *_identity(found))
+        self.remember(sha256, *_identity(facts))
 
     def _check(self, sha256: str) -> _Identity:
         identity = _identity(self._find(sha256))
@@ -282,11 +282,11 @@ class BucketStore:
     def _find(self, sha256: str) -> ObjectFacts:
         # A name that is not a hash must never reach the service.
         check_digest(sha256)
-        found = self.client.find(key_of(sha256))
-        if found is None:
+        facts = self.client.find(key_of(sha256))
+        if facts is None:
             self._healthy.pop(sha256, None)
             raise MissingError(sha256)
-        return found
+        return facts
 
 
 class _Download:

@@ -71,8 +71,8 @@ class StoredContent:
 
     def text(self) -> Text | None:
         if self.encoding:
-            words = "".join(decode_blocks(self.store.open_blocks(self.sha256), self.encoding))
-            return Text(words, self.encoding)
+            text = "".join(decode_blocks(self.store.open_blocks(self.sha256), self.encoding))
+            return Text(text, self.encoding)
         return self._extract()
 
     def render(self) -> Text | None:
@@ -165,8 +165,8 @@ class RowStore:
         return part_of(row) if row is not None else None
 
     def _first(self, rows: ArtifactQuerySet, ref: str) -> Artifact | None:
-        bare = artifact_id(ref)
-        return rows.filter(pk=bare).first() if bare else None
+        file_id = artifact_id(ref)
+        return rows.filter(pk=file_id).first() if file_id else None
 
 
 # Byte ranges (RFC 9110 §14), so that a player can seek.
@@ -225,7 +225,7 @@ HEADERS = {
 }
 
 
-PLAYABLE = frozenset(each for each in SAFE_TYPES if each.startswith(("audio/", "video/")))
+PLAYABLE = frozenset(mime_type for mime_type in SAFE_TYPES if mime_type.startswith(("audio/", "video/")))
 """Audio and video offered to a browser's player."""
 
 
@@ -235,9 +235,9 @@ def download(request: HttpRequest, row: Artifact) -> HttpResponseBase:
     Raise `MissingError` or `CorruptError` before anything is sent.
     """
     tag = f'"{row.sha256}"'
-    wanted = request.headers.get("Range", "") if request.headers.get("If-Range", tag) == tag else ""
+    range_header = request.headers.get("Range", "") if request.headers.get("If-Range", tag) == tag else ""
     try:
-        part = parse_range(wanted, row.size)
+        part = parse_range(range_header, row.size)
     except UnsatisfiableRangeError:
         return HttpResponse(status=416, headers={**HEADERS, "Content-Range": f"bytes */{row.size}"})
     start, stop = part or (0, row.size)

@@ -54,7 +54,7 @@ class FileUpload:
         if self._limit is not None and self._size > self._limit:
             self.abort()
             raise TooLargeError(self._limit)
-        with self._told_when_full():
+        with self._storage_full_errors():
             view = memoryview(block)
             # os.write may write less than it is given.
             while view:
@@ -64,10 +64,10 @@ class FileUpload:
     def finish(self) -> Stored:
         if self._fd is None:
             raise ValueError("The upload is finished already.")
-        with self._told_when_full():
+        with self._storage_full_errors():
             os.fsync(self._fd)
         stored = Stored(self._hash.hexdigest(), self._size)
-        with self._told_when_full():
+        with self._storage_full_errors():
             self._store.adopt(self._path, stored.sha256)
         os.close(self._fd)
         self._fd = None
@@ -86,7 +86,7 @@ class FileUpload:
         self.abort()
 
     @contextmanager
-    def _told_when_full(self) -> Iterator[None]:
+    def _storage_full_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -185,13 +185,13 @@ class FileStore:
 
     def sweep(self, now: float | None = None, older_than: float = STALE_SECONDS) -> int:
         """Remove temporary files not written to for `older_than` seconds and return their number."""
-        limit, swept = (time.time() if now is None else now) - older_than, 0
+        limit, count = (time.time() if now is None else now) - older_than, 0
         for path in self.tmp.glob("*.part"):
             with suppress(FileNotFoundError):
                 if path.stat().st_mtime < limit:
                     path.unlink()
-                    swept += 1
-        return swept
+                    count += 1
+        return count
 
     def adopt(self, temporary: Path, sha256: str) -> None:
         """Move a synced temporary file to its hash, replacing damaged bytes, and make the name durable."""

@@ -28,17 +28,17 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 def can_have_thumbnail(row: Artifact) -> bool:
     """Return whether the artifact is an image that may be decodable."""
     is_image = row.kind == Kind.IMAGE and 0 < row.size <= MAX_SOURCE and row.mime_type != "image/svg+xml"
-    return is_image and bool(_DIGEST.fullmatch(row.sha256)) and not _is_undecodable(_place_of(row.sha256))
+    return is_image and bool(_DIGEST.fullmatch(row.sha256)) and not _is_undecodable(_path_of(row.sha256))
 
 
-def _is_undecodable(place: Path) -> bool:
+def _is_undecodable(path: Path) -> bool:
     try:
-        return place.stat().st_size == 0
+        return path.stat().st_size == 0
     except FileNotFoundError:
         return False
 
 
-def _place_of(sha256: str) -> Path:
+def _path_of(sha256: str) -> Path:
     return Path(settings.DATA_DIR) / "thumbnails" / sha256[:2] / f"{sha256}.png"
 
 
@@ -46,13 +46,13 @@ def thumbnail_of(row: Artifact) -> bytes | None:
     """Return the PNG of at most 256 pixels a side, or None if there is none."""
     if not can_have_thumbnail(row):
         return None
-    place = _place_of(row.sha256)
+    path = _path_of(row.sha256)
     try:
-        kept = place.read_bytes()
+        thumbnail = path.read_bytes()
     except FileNotFoundError:
-        kept = _make(row.sha256)
-        _keep(place, kept)
-    return kept or None
+        thumbnail = _make(row.sha256)
+        _write(path, thumbnail)
+    return thumbnail or None
 
 
 def _make(sha256: str) -> bytes:
@@ -63,13 +63,13 @@ def _make(sha256: str) -> bytes:
         return b""
 
 
-def _keep(place: Path, data: bytes) -> None:
+def _write(path: Path, data: bytes) -> None:
     # Two processes may write it at once, so rename a complete file.
-    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    part = place.with_name(f"{secrets.token_hex(8)}.part")
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    part = path.with_name(f"{secrets.token_hex(8)}.part")
     try:
         part.write_bytes(data)
     except OSError:  # the disk is full: it is made again next time
         part.unlink(missing_ok=True)
         return
-    os.replace(part, place)
+    os.replace(part, path)

@@ -95,9 +95,9 @@ class StoringUploadHandler(FileUploadHandler):
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
         with _UploadRefusal(self):
             self._upload.write(raw_data)
-        room = IN_MEMORY - len(self._beginning)
-        if room > 0:
-            self._beginning += raw_data[:room]
+        remaining = IN_MEMORY - len(self._beginning)
+        if remaining > 0:
+            self._beginning += raw_data[:remaining]
 
     def file_complete(self, file_size: int) -> ReceivedFile:
         about = {
@@ -232,8 +232,8 @@ def _sign(body: str) -> str:
 
 def _is_ours(body: str, signature: str) -> bool:
     # The secret may have been rotated by another process since ours read it.
-    made = [hmac.compare_digest(signature, _short(each)) for each in signatures(_message(body))]
-    return any(made) or (read_secrets_again() and _is_ours(body, signature))
+    matches = [hmac.compare_digest(signature, _short(signature_text)) for signature_text in signatures(_message(body))]
+    return any(matches) or (read_secrets_again() and _is_ours(body, signature))
 
 
 def _message(body: str) -> bytes:
@@ -255,28 +255,28 @@ def sweep_bytes(now: float) -> tuple[int, int]:
     """Remove bytes without an artifact for an hour; return (files, bytes)."""
     store, count, size = byte_store(), 0, 0
     digests = store.digests(before=now - GRACE_SECONDS)
-    while some := list(islice(digests, BATCH)):
-        for sha256 in set(some) - _digests_in_use(some):
+    while batch := list(islice(digests, BATCH)):
+        for sha256 in set(batch) - _digests_in_use(batch):
             with suppress(MissingError):  # outside a transaction, as the store may be slow
-                found = store.size(sha256)
+                freed = store.size(sha256)
                 if not _digests_in_use([sha256]):
-                    size, count = size + found, count + store.delete(sha256)
+                    size, count = size + freed, count + store.delete(sha256)
     return count, size
 
 
 def sweep_thumbnails() -> int:
     """Remove thumbnails of deleted bytes and unfinished ones; return their number."""
-    store, swept = byte_store(), 0
+    store, count = byte_store(), 0
     for path in (Path(settings.DATA_DIR) / "thumbnails").glob("??/*.part"):
         with suppress(FileNotFoundError):
             if path.stat().st_mtime < time.time() - GRACE_SECONDS:
                 path.unlink()
-                swept += 1
+                count += 1
     for path in _thumbnails():
         if not store.exists(path.stem):
             path.unlink(missing_ok=True)
-            swept += 1
-    return swept
+            count += 1
+    return count
 
 
 def _digests_in_use(digests: list[str]) -> set[str]:

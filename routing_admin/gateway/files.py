@@ -96,7 +96,7 @@ def list_files(request: HttpRequest) -> HttpResponse:
     if after and last is None:
         raise BadRequestError(translatable("after is not one of your files."), "after")
     most = limit_of(request.GET.get("limit"))
-    page = list_own_files(principal.agent, most=most, after=last, purpose=purpose, newest_first=newest_first)
+    page = list_own_files(principal.agent, limit=most, after=last, purpose=purpose, newest_first=newest_first)
     data = [file_json(row) for row in page.rows]
     edges = {"first_id": data[0]["id"], "last_id": data[-1]["id"]} if data else {"first_id": None, "last_id": None}
     return json_response({"object": "list", "data": data, "has_more": page.has_more, **edges})

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"], transaction=Tr
 def calls(settings: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Record for each call to the bucket whether its thread was in a transaction."""
     settings.ARTIFACTS_BUCKET, settings.DATA_DIR = s3_server().place(), tmp_path
-    found, call = list[bool](), BucketClient.in_our_words
+    found, call = list[bool](), BucketClient.translate_errors
 
     @contextmanager
     def noted(self: BucketClient) -> Iterator[None]:
@@ -38,7 +38,7 @@ def calls(settings: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> list
         with call(self):
             yield
 
-    monkeypatch.setattr(BucketClient, "in_our_words", noted)
+    monkeypatch.setattr(BucketClient, "translate_errors", noted)
     return found
 
 

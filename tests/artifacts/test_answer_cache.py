@@ -10,7 +10,7 @@ import pytest
 from samples import pdf, picture
 
 from artifacts import extract
-from artifacts.extract.answer_cache import BELIEVED_SECONDS, BUSY_SECONDS, OVERHEAD, AnswerCache
+from artifacts.extract.answer_cache import BUSY_SECONDS, FAILURE_SECONDS, OVERHEAD, AnswerCache
 from artifacts.extract.process import Result
 from capabilities.core.message import ConvertTo
 
@@ -50,7 +50,7 @@ def test_the_same_question_is_answered_from_memory() -> None:
 def test_never_more_is_kept_than_there_is_room_for() -> None:
     """The least recently used answer is evicted first; one larger than the cache is not stored."""
     big = Result({}, b"x" * 1000)
-    kept = AnswerCache(room=2 * (1000 + OVERHEAD))
+    kept = AnswerCache(max_bytes=2 * (1000 + OVERHEAD))
     for name in ("a", "b", "a", "c"):
         kept.answer((name,), Process([big]))
         assert kept.used <= 2 * (1000 + OVERHEAD)
@@ -66,13 +66,13 @@ def test_never_more_is_kept_than_there_is_room_for() -> None:
 
 def test_many_empty_answers_fill_the_room_too() -> None:
     """Each entry has an overhead, so many failures do not use unbounded memory."""
-    kept = AnswerCache(room=10 * OVERHEAD)
+    kept = AnswerCache(max_bytes=10 * OVERHEAD)
     for number in range(100):
         kept.answer((str(number),), Process([Result(reason="failed")]))
     assert kept.used == 10 * OVERHEAD
 
 
-@pytest.mark.parametrize(("reason", "seconds"), [("failed", BELIEVED_SECONDS), ("busy", BUSY_SECONDS)])
+@pytest.mark.parametrize(("reason", "seconds"), [("failed", FAILURE_SECONDS), ("busy", BUSY_SECONDS)])
 def test_a_failure_is_believed_for_a_while(reason: str, seconds: float) -> None:
     """A failure may be temporary and expires; a success does not."""
     clock = Clock()
@@ -82,7 +82,7 @@ def test_a_failure_is_believed_for_a_while(reason: str, seconds: float) -> None:
     assert kept.answer(("hash",), process).reason == reason
     clock.now = seconds
     assert kept.answer(("hash",), process) == GOOD
-    clock.now = 100 * BELIEVED_SECONDS
+    clock.now = 100 * FAILURE_SECONDS
     assert kept.answer(("hash",), process) == GOOD
     assert process.asked == 2
 

@@ -98,12 +98,14 @@ class ArtifactContentRouter:
         `offset` and `limit` select a page of text, in characters; `language` is that of descriptions and errors.
         Unreadable bytes give an error text and a warning instead of an exception.
         """
-        known, (capabilities, warnings) = self._complete_type(artifact), self._capabilities(service_id)
-        delivery = decide(known.part(), Reader(GET_ARTIFACT_SLOTS, capabilities))
+        typed_artifact, (capabilities, warnings) = self._complete_type(artifact), self._capabilities(service_id)
+        delivery = decide(typed_artifact.part(), Reader(GET_ARTIFACT_SLOTS, capabilities))
         try:
-            result = _ROUTES[delivery.outcome](known, delivery, _Ask(language, offset, limit, self.write))
+            result = _ROUTES[delivery.outcome](typed_artifact, delivery, _Options(language, offset, limit, self.write))
         except UnreadableError as error:
-            result = _describe_failure(known, replace(delivery, outcome=Outcome.DESCRIBED), language, error.reason)
+            result = _describe_failure(
+                typed_artifact, replace(delivery, outcome=Outcome.DESCRIBED), language, error.reason
+            )
         return replace(result, warnings=(*warnings, *result.warnings))
 
     def detect_binary_type(self, artifact: StoredArtifact) -> Kind:
@@ -145,15 +147,15 @@ class ArtifactContentRouter:
 
     def _capabilities(self, service_id: str) -> tuple[Capabilities, tuple[str, ...]]:
         try:
-            found = self.services.get_capabilities(service_id)
+            capabilities = self.services.get_capabilities(service_id)
         except Exception as error:  # ABR-8.4: a failing registry means text only
             log.warning("asking for a service's capabilities failed (%s): text only", type(error).__name__)
             return TEXT_ONLY, (CAPABILITIES_UNKNOWN,)
-        return (found, ()) if found is not None else (TEXT_ONLY, (UNKNOWN_SERVICE,))
+        return (capabilities, ()) if capabilities is not None else (TEXT_ONLY, (UNKNOWN_SERVICE,))
 
 
 @dataclass(frozen=True, slots=True)
-class _Ask:
+class _Options:
     language: str | None
     offset: int | None
     limit: int | None
@@ -170,48 +172,52 @@ def _content_type(artifact: StoredArtifact) -> str:
     return "image" if artifact.kind is Kind.IMAGE else "binary"
 
 
-def _native(artifact: StoredArtifact, delivery: Delivery, ask: _Ask) -> ContentRouteResult:
+def _native(artifact: StoredArtifact, delivery: Delivery, options: _Options) -> ContentRouteResult:
     assert artifact.content is not None  # noqa: S101 - `decide` gives native only to a file with content
     blob = artifact.content.blob()
     kind, slot = _content_type(artifact), delivery.slot.name if delivery.slot else "file"
     if slot == "image_url":
-        written = ask.write(blob, f"data:{_image_type(artifact)};base64,")
-        url = {"type": "image_url", "image_url": {"url": written}}
-        return ContentRouteResult(kind, slot, artifact.metadata(), delivery, image_url=url)
-    inner = {"filename": artifact.filename or artifact.id, "mimeType": artifact.mime_type, "data": ask.write(blob, "")}
+        data_url = options.write(blob, f"data:{_image_type(artifact)};base64,")
+        image_url = {"type": "image_url", "image_url": {"url": data_url}}
+        return ContentRouteResult(kind, slot, artifact.metadata(), delivery, image_url=image_url)
+    inner = {
+        "filename": artifact.filename or artifact.id,
+        "mimeType": artifact.mime_type,
+        "data": options.write(blob, ""),
+    }
     return ContentRouteResult(kind, slot, artifact.metadata(), delivery, file={"type": "file", "file": inner})
 
 
 def _image_type(artifact: StoredArtifact) -> str:
-    named = (artifact.mime_type, mime_of_filename(artifact.filename) or "")
+    candidates = (artifact.mime_type, mime_of_filename(artifact.filename) or "")
     # The kind may have another source, but a data URL of an image must name an image type.
-    return next((each for each in named if each.startswith("image/")), "image/png")
+    return next((mime_type for mime_type in candidates if mime_type.startswith("image/")), "image/png")
 
 
-def _text(artifact: StoredArtifact, delivery: Delivery, ask: _Ask) -> ContentRouteResult:
-    found = artifact.content.text() if artifact.content else None
-    if found is None:
+def _text(artifact: StoredArtifact, delivery: Delivery, options: _Options) -> ContentRouteResult:
+    text = artifact.content.text() if artifact.content else None
+    if text is None:
         reason = because(ReasonCode.NO_TEXT_FOUND, mime_type=artifact.mime_type)
         # Text by its type, but nothing decodes it: described like any other binary.
         binary = replace(artifact, is_binary=True, kind=Kind.OTHER)
-        return _describe(binary, Delivery(Outcome.DESCRIBED, reason), ask)
-    shown = _excerpt(found.text, ask)
-    total = {"totalChars": shown.total_chars} if shown.cut or ask.is_for_a_page else {}
+        return _describe(binary, Delivery(Outcome.DESCRIBED, reason), options)
+    excerpt = _excerpt(text.text, options)
+    total = {"totalChars": excerpt.total_chars} if excerpt.cut or options.is_for_a_page else {}
     metadata = MappingProxyType({**artifact.metadata(), **total})
-    return ContentRouteResult("text", "text", metadata, delivery, content=shown.text)
+    return ContentRouteResult("text", "text", metadata, delivery, content=excerpt.text)
 
 
-def _excerpt(text: str, ask: _Ask) -> Excerpt:
-    if not ask.is_for_a_page:
-        return head_and_tail(text, ask.language)
-    return page(text, ask.language, ask.offset or 0, HEAD_CHARS if ask.limit is None else ask.limit)
+def _excerpt(text: str, options: _Options) -> Excerpt:
+    if not options.is_for_a_page:
+        return head_and_tail(text, options.language)
+    return page(text, options.language, options.offset or 0, HEAD_CHARS if options.limit is None else options.limit)
 
 
-def _describe(artifact: StoredArtifact, delivery: Delivery, ask: _Ask) -> ContentRouteResult:
+def _describe(artifact: StoredArtifact, delivery: Delivery, options: _Options) -> ContentRouteResult:
     if delivery.reason.code is ReasonCode.UNREADABLE:
-        return _describe_failure(artifact, delivery, ask.language, str(delivery.reason.facts["problem"]))
-    words = _cannot_read(artifact, ask.language)
-    return ContentRouteResult(_content_type(artifact), "text", artifact.metadata(), delivery, content=words)
+        return _describe_failure(artifact, delivery, options.language, str(delivery.reason.facts["problem"]))
+    description = _cannot_read(artifact, options.language)
+    return ContentRouteResult(_content_type(artifact), "text", artifact.metadata(), delivery, content=description)
 
 
 def _cannot_read(artifact: StoredArtifact, language: str | None) -> str:
@@ -233,7 +239,7 @@ def _describe_failure(
     )
 
 
-_ROUTES: Mapping[Outcome, Callable[[StoredArtifact, Delivery, _Ask], ContentRouteResult]] = MappingProxyType(
+_ROUTES: Mapping[Outcome, Callable[[StoredArtifact, Delivery, _Options], ContentRouteResult]] = MappingProxyType(
     {Outcome.NATIVE: _native, Outcome.INLINED: _text, Outcome.DESCRIBED: _describe}
 )
 """Outcomes that get_artifact supports: it has no tool results, no conversion and no policy of its own."""

@@ -108,8 +108,8 @@ def read_tool_result(text: str, content_of: ContentOf = InMemory) -> FilePart | 
     result = _result(text)
     if result is None:
         return None
-    found = _image(result) if result["routing"] == "image_url" else _file(result)
-    filename, declared, data = found or (None, None, None)
+    file = _image(result) if result["routing"] == "image_url" else _file(result)
+    filename, declared, data = file or (None, None, None)
     return _part(result, filename, declared, data, content_of)
 
 
@@ -117,14 +117,14 @@ def _part(
     result: Mapping[str, Any], filename: str | None, declared: str | None, data: bytes | None, content_of: ContentOf
 ) -> FilePart | None:
     metadata = result["metadata"] if isinstance(result.get("metadata"), dict) else {}
-    known_id = artifact_id(_word(metadata, "id") or "")
+    known_id = artifact_id(_string(metadata, "id") or "")
     if data is None and known_id is None:
         return None
-    filename = filename or _word(metadata, "filename")
+    filename = filename or _string(metadata, "filename")
     mime_type = clean_mime(declared) or clean_mime(metadata.get("mimeType")) or mime_of_filename(filename)
-    named = kind_of(mime_type or OCTET_STREAM)
+    kind_of_type = kind_of(mime_type or OCTET_STREAM)
     # A drawing in words (SVG) is text to a model, whichever slot a tool put it in.
-    kind = Kind.IMAGE if result["routing"] == "image_url" and named is not Kind.TEXT else named
+    kind = Kind.IMAGE if result["routing"] == "image_url" and kind_of_type is not Kind.TEXT else kind_of_type
     size = _count(metadata.get("size")) if data is None else len(data)
     return FilePart(
         kind,
@@ -152,42 +152,42 @@ def _result(text: str) -> dict[str, Any] | None:
 MEDIA_ROUTES = (("image", "image_url"), ("image", "file"), ("binary", "file"))
 """contentType and routing of results that carry a file; with routing `text` the text is the result."""
 
-_Found = tuple[str | None, str | None, bytes]
+_DecodedFile = tuple[str | None, str | None, bytes]
 
 
-def _image(result: Mapping[str, Any]) -> _Found | None:
+def _image(result: Mapping[str, Any]) -> _DecodedFile | None:
     outer = result.get("imageUrl")
     inner = outer.get("image_url") if isinstance(outer, dict) else None
-    url = _word(inner, "url")
+    url = _string(inner, "url")
     match = _DATA_URL.match(url or "")
     return (None, match[1], _decode(url[match.end() :], "imageUrl.image_url.url")) if url and match else None
 
 
-def _file(result: Mapping[str, Any]) -> _Found | None:
+def _file(result: Mapping[str, Any]) -> _DecodedFile | None:
     outer = result.get("file")
     inner = outer.get("file") if isinstance(outer, dict) else None
-    data = _word(inner, "data")
+    data = _string(inner, "data")
     if data is None:
         return None
     match = _DATA_URL.match(data)
     return (
-        _word(inner, "filename"),
-        _word(inner, "mimeType"),
+        _string(inner, "filename"),
+        _string(inner, "mimeType"),
         _decode(data[match.end() if match else 0 :], "file.data"),
     )
 
 
-def _word(value: object, key: str) -> str | None:
-    found = value.get(key) if isinstance(value, Mapping) else None
-    return found if isinstance(found, str) else None
+def _string(value: object, key: str) -> str | None:
+    text = value.get(key) if isinstance(value, Mapping) else None
+    return text if isinstance(text, str) else None
 
 
 def _count(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def _decode(data: str, where: str) -> bytes:
+def _decode(data: str, param: str) -> bytes:
     try:
         return base64.b64decode("".join(data.split()), validate=True)
     except (binascii.Error, ValueError):
-        raise BadBase64Error(where) from None
+        raise BadBase64Error(param) from None

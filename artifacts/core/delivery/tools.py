@@ -95,14 +95,15 @@ REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 def tool_definitions(language: str | None = None) -> list[dict[str, Any]]:
     """Return the tools in OpenAI's function form, described in the nearest language."""
-    say = TEXTS[nearest(language)]
-    return [{"type": "function", "function": _function(name, say)} for name in PARAMETERS]
+    texts = TEXTS[nearest(language)]
+    return [{"type": "function", "function": _function(name, texts)} for name in PARAMETERS]
 
 
-def _function(name: str, say: Mapping[str, str]) -> dict[str, Any]:
+def _function(name: str, texts: Mapping[str, str]) -> dict[str, Any]:
     properties = {
-        key: {**schema, "description": say.get(f"{name}.{key}") or say[key]} for key, schema in PARAMETERS[name].items()
+        key: {**schema, "description": texts.get(f"{name}.{key}") or texts[key]}
+        for key, schema in PARAMETERS[name].items()
     }
     required = list(REQUIRED.get(name, ()))
     schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-    return {"name": name, "description": say[name], "parameters": schema}
+    return {"name": name, "description": texts[name], "parameters": schema}

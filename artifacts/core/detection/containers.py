@@ -164,8 +164,8 @@ def ole2_type(read_at: ReadAt, size: int) -> str | None:
             break
         directory += read_at((position + 1) * sector, sector)
         position = _next_sector(read_at, header, position, sector)
-    found = set(_names_at_the_top(directory)) or set(_ole2_names(directory))
-    return next((mime for stream, mime in OLE2_STREAMS if stream in found), None)
+    streams = set(_root_names(directory)) or set(_ole2_names(directory))
+    return next((mime for stream, mime in OLE2_STREAMS if stream in streams), None)
 
 
 def _ole2_names(directory: bytes) -> Iterator[str]:
@@ -177,18 +177,18 @@ def _ole2_names(directory: bytes) -> Iterator[str]:
 def _ole2_name(directory: bytes, index: int) -> str:
     entry = directory[128 * index : 128 * index + 128]
     length = min(le(entry, 64, 2), 64)
-    known = length >= 2 and entry[66:67] in (b"\1", b"\2", b"\5")
-    return entry[: length - 2].decode("utf-16-le", "replace") if known else ""
+    in_use = length >= 2 and entry[66:67] in (b"\1", b"\2", b"\5")
+    return entry[: length - 2].decode("utf-16-le", "replace") if in_use else ""
 
 
-def _names_at_the_top(directory: bytes) -> Iterator[str]:
+def _root_names(directory: bytes) -> Iterator[str]:
     # Only names directly under the root count, found by the tree of siblings (MS-CFB §2.6.4). Deeper ones belong to
     # embedded files, such as the workbook in a presentation or an attachment in a mail.
-    waiting, known = [le(directory, 76, 4)], {0}
+    waiting, seen = [le(directory, 76, 4)], {0}
     while waiting:
         index = waiting.pop()
-        if index not in known and index < len(directory) // 128:
-            known.add(index)
+        if index not in seen and index < len(directory) // 128:
+            seen.add(index)
             yield _ole2_name(directory, index)
             waiting += (le(directory, 128 * index + 68, 4), le(directory, 128 * index + 72, 4))
 
@@ -198,8 +198,8 @@ def _next_sector(read_at: ReadAt, header: bytes, position: int, sector: int) -> 
     # The header lists 109 sectors of the allocation table. Beyond them, return a number that no file reaches.
     if table >= 109:
         return 0xFFFFFFFE
-    where = (le(header, 76 + 4 * table, 4) + 1) * sector + 4 * index
-    entry = read_at(where, 4)
+    offset = (le(header, 76 + 4 * table, 4) + 1) * sector + 4 * index
+    entry = read_at(offset, 4)
     return le(entry, 0, 4) if len(entry) == 4 else 0xFFFFFFFE
 
 

@@ -32,20 +32,20 @@ def correct(detection: Detection, mime_type: str | None = None, encoding: str | 
     Raise `CorrectionError` for a malformed or meaningless type, an unknown encoding, or an encoding of something that
     is not text.
     """
-    mime = _read_word("type", mime_type, _type_of, _refuse_type)
-    name = _read_word("encoding", encoding, canonical, _refuse_encoding)
+    mime = _parse_or_refuse("type", mime_type, _type_of, _refuse_type)
+    name = _parse_or_refuse("encoding", encoding, canonical, _refuse_encoding)
     if name and mime is not None and kind_of(mime) is not Kind.TEXT:
         raise CorrectionError("encoding", _refuse_both(mime))
     if name and mime is None and detection.kind is not Kind.TEXT:
         # Naming an encoding says that the file is text.
         mime = "text/plain"
-    type_now = mime or detection.mime_type
-    kind = kind_of(type_now) if mime else detection.kind
+    new_type = mime or detection.mime_type
+    kind = kind_of(new_type) if mime else detection.kind
     is_text = kind is Kind.TEXT
-    read_as = (Evidence("text", name, "corrected"),) if name and is_text else ()
+    encoding_evidence = (Evidence("text", name, "corrected"),) if name and is_text else ()
     return replace(
         detection,
-        mime_type=type_now,
+        mime_type=new_type,
         kind=kind,
         is_binary=not is_text,
         # Text of unknown encoding is read as UTF-8, which counts as a guess.
@@ -54,7 +54,7 @@ def correct(detection: Detection, mime_type: str | None = None, encoding: str | 
         or name is not None
         or (detection.encoding is not None and detection.encoding_certain),
         mismatch=detection.mismatch if mime is None else False,
-        evidence=(*detection.evidence, *read_as, Evidence("verdict", type_now, "corrected")),
+        evidence=(*detection.evidence, *encoding_evidence, Evidence("verdict", new_type, "corrected")),
     )
 
 
@@ -64,24 +64,24 @@ def is_text_type(mime_type: str) -> bool:
     return mime is not None and kind_of(mime) is Kind.TEXT
 
 
-def _read_word(
-    field: str, word: str | None, read: Callable[[str], str | None], refuse: Callable[[str], Translatable]
+def _parse_or_refuse(
+    field: str, value: str | None, parse: Callable[[str], str | None], refuse: Callable[[str], Translatable]
 ) -> str | None:
-    name = None if word is None else read(word)
-    if word is not None and name is None:
-        raise CorrectionError(field, refuse(word.strip()))
+    name = None if value is None else parse(value)
+    if value is not None and name is None:
+        raise CorrectionError(field, refuse(value.strip()))
     return name
 
 
-def _type_of(word: str) -> str | None:
-    mime = clean_mime(word)
+def _type_of(value: str) -> str | None:
+    mime = clean_mime(value)
     return mime if mime and len(mime) <= MAX_TYPE else None
 
 
 def _refuse_type(word: str) -> Translatable:
     if word.lower() in UNDECLARED:
         return translatable("%(word)s is too general. Enter the file's actual type.", word=word)
-    if near := _near_type(word):
+    if near := _closest_type(word):
         return translatable("%(word)s is not a valid type. Did you mean %(near)s?", word=word[:MAX_WORD], near=near)
     return translatable(
         ("%(word)s is not a valid type. Enter one like %(example)s."), word=word[:MAX_WORD], example="image/png"
@@ -100,9 +100,9 @@ def _refuse_both(mime: str) -> Translatable:
     return translatable("%(mime)s is not text, so it has no encoding. Correct one of the two.", mime=mime)
 
 
-def _near_type(word: str) -> str | None:
+def _closest_type(value: str) -> str | None:
     # People enter an extension ("png") or misspell a type ("image/pgn").
-    by_extension = MIME_OF_EXTENSION.get(word.lower().lstrip("."))
+    by_extension = MIME_OF_EXTENSION.get(value.lower().lstrip("."))
     return by_extension or next(
-        iter(get_close_matches(word[:MAX_WORD].lower(), set(MIME_OF_EXTENSION.values()), 1)), None
+        iter(get_close_matches(value[:MAX_WORD].lower(), set(MIME_OF_EXTENSION.values()), 1)), None
     )

@@ -63,19 +63,19 @@ class BinaryDetector:
         Without `read_at`, a zip's directory and text behind the head are not examined. `encoding` is the one the
         uploader declared. Never raises: if the examination fails, the metadata alone decides (ABR-8.3).
         """
-        declared, named = clean_mime(declared_mime), named_type(filename)
+        declared, type_by_name = clean_mime(declared_mime), named_type(filename)
         size = max(size or 0, len(head))
         try:
-            looked = self._look(head, size, read_at, declared or named, encoding)
+            findings = self._inspect(head, size, read_at, declared or type_by_name, encoding)
         except OSError as error:
             log.warning("reading a file of %d bytes failed, so its type is as declared: %s", size, error)
-            looked = _FAILED
+            findings = _FAILED
         except Exception:  # a bug of ours must not stop an upload either (ABR-8.3)
             log.exception("detection failed on a file of %d bytes, so its type is as declared", size)
-            looked = _FAILED
-        said = Evidence("declared", declared or "", "declared" if declared else "undeclared")
-        by_name = (Evidence("extension", named, "extension"),) if named else ()
-        return _verdict(looked, declared, named, (said, *by_name, *looked.evidence))
+            findings = _FAILED
+        by_declaration = Evidence("declared", declared or "", "declared" if declared else "undeclared")
+        by_name = (Evidence("extension", type_by_name, "extension"),) if type_by_name else ()
+        return _verdict(findings, declared, type_by_name, (by_declaration, *by_name, *findings.evidence))
 
     def find_encoding(self, size: int, read_at: ReadAt) -> TextFound | None:
         """Return the encoding of a file known to be text, or None if none decodes all of it."""
@@ -86,7 +86,7 @@ class BinaryDetector:
         kind = self.detect(data, None, mime_type, filename).kind
         return Kind.OTHER if kind is Kind.TEXT else kind
 
-    def _look(
+    def _inspect(
         self, head: bytes, size: int, read_at: ReadAt | None, claimed: str | None, declared: str | None
     ) -> _ByteFindings:
         # `claimed` only chooses among types that have the same bytes.
@@ -98,38 +98,38 @@ class BinaryDetector:
         if match and not match.textual and _is_words(head, size):
             match = None
         if match:
-            match, notes = _look_inside(match, size, read_at or slices(head), claimed)
+            match, notes = _inspect_container(match, size, read_at or slices(head), claimed)
             if match.proves:
                 return _ByteFindings(match, evidence=notes)
         text = self._text(head, size, read_at, declared)
         # Almost any three bytes decode in some legacy encoding.
-        if text and (claimed or size >= SHORT or _reads(head, text)):
-            own = signatures.text_type(head)
-            by_words = (Evidence("markup", own, "markup"),) if own else ()
-            how = Evidence("text", text.encoding, "text" if text.certain else "text_guessed")
-            return _ByteFindings(match, text, evidence=(*notes, how, *by_words))
+        if text and (claimed or size >= SHORT or _is_readable(head, text)):
+            markup_type = signatures.text_type(head)
+            by_markup = (Evidence("markup", markup_type, "markup"),) if markup_type else ()
+            by_decoding = Evidence("text", text.encoding, "text" if text.certain else "text_guessed")
+            return _ByteFindings(match, text, evidence=(*notes, by_decoding, *by_markup))
         opinion = None if match else clean_mime(opinion_of(self.sniff, head[:HEAD]))
-        said = (Evidence("libmagic", opinion, "libmagic"),) if opinion else ()
-        return _ByteFindings(match, None, opinion, (*notes, Evidence("text", "", "no_text"), *said))
+        by_libmagic = (Evidence("libmagic", opinion, "libmagic"),) if opinion else ()
+        return _ByteFindings(match, None, opinion, (*notes, Evidence("text", "", "no_text"), *by_libmagic))
 
     def _text(self, head: bytes, size: int, read_at: ReadAt | None, declared: str | None) -> TextFound | None:
         # Without `read_at`, only the head can be examined.
         if read_at is None and size > len(head):
             return self._find(head[:HEAD], False, declared)
         read_at = read_at or slices(head)
-        found = self._find(head[:HEAD], size <= HEAD, declared)
-        if found is None or size <= HEAD or encodings.is_clean(blocks(read_at, size), found.encoding):
-            return found
+        text = self._find(head[:HEAD], size <= HEAD, declared)
+        if text is None or size <= HEAD or encodings.is_clean(blocks(read_at, size), text.encoding):
+            return text
         # Characters outside the narrower encoding may occur far behind the head.
-        for wider in encodings.widen(found):
-            if encodings.is_clean(blocks(read_at, size), wider.encoding):
-                return wider
-        if found.trial == "utf-8" and encodings.is_cut_off(blocks(read_at, size)):
-            return TextFound("utf-8", found.proof, "cut")
-        if found.trial != "utf-8" or not head[:HEAD].isascii():
+        for candidate in encodings.widen(text):
+            if encodings.is_clean(blocks(read_at, size), candidate.encoding):
+                return candidate
+        if text.trial == "utf-8" and encodings.is_cut_off(blocks(read_at, size)):
+            return TextFound("utf-8", text.proof, "cut")
+        if text.trial != "utf-8" or not head[:HEAD].isascii():
             return None
-        later = self._find(_first_foreign_line(read_at, size), False, declared)
-        return later if later and encodings.is_clean(blocks(read_at, size), later.encoding) else None
+        later_text = self._find(_first_foreign_line(read_at, size), False, declared)
+        return later_text if later_text and encodings.is_clean(blocks(read_at, size), later_text.encoding) else None
 
     def _find(self, sample: bytes, whole: bool, declared: str | None) -> TextFound | None:
         guess = partial(opinion_of, self.guess_encoding)
@@ -151,11 +151,13 @@ def _is_words(head: bytes, size: int) -> bool:
     return encodings.is_clean((head[:4096],), "utf-8", whole=size <= 4096)
 
 
-def _reads(head: bytes, text: TextFound) -> bool:
+def _is_readable(head: bytes, text: TextFound) -> bool:
     return text.proof is Proof.STRONG or reads_as_words("".join(encodings.decode_blocks((head,), text.encoding)))
 
 
-def _look_inside(match: Match, size: int, read_at: ReadAt, claimed: str | None) -> tuple[Match, tuple[Evidence, ...]]:
+def _inspect_container(
+    match: Match, size: int, read_at: ReadAt, claimed: str | None
+) -> tuple[Match, tuple[Evidence, ...]]:
     notes = (Evidence("signature", match.mime, "signature" if match.proves else "signature_hint"),)
     inner = INSPECT[match.family](read_at, size) if match.family else None
     if inner:
@@ -179,20 +181,22 @@ def _is_alike(claimed: str, inner: str) -> bool:
     return any(claimed.startswith(names) and inner.startswith(names) for names in OFFICE_PROGRAMS)
 
 
-def _lives_in(mime: str, match: Match) -> bool:
+def _shares_bytes_with(mime: str, match: Match) -> bool:
     # These types begin with the same bytes, so the bytes cannot distinguish them.
     return mime in match.also or mime.startswith(FAMILY_TYPES.get(match.family, ("\0",)))
 
 
-def _verdict(looked: _ByteFindings, declared: str | None, named: str | None, notes: tuple[Evidence, ...]) -> Detection:
-    claimed = declared or named
+def _verdict(
+    findings: _ByteFindings, declared: str | None, type_by_name: str | None, notes: tuple[Evidence, ...]
+) -> Detection:
+    claimed = declared or type_by_name
     # Three cases: the bytes prove a binary type, they are text, or they prove nothing.
-    if looked.match and looked.match.proves:
-        mime = claimed if claimed and _lives_in(claimed, looked.match) else looked.match.mime
-        return _trust_bytes(mime, claimed, declared, looked.match.mime, notes)
-    if looked.text and _text_stands(looked.text, claimed, looked.match):
-        return _text(looked, claimed, declared, named, notes)
-    return _trust_metadata(looked, claimed, declared, named, notes)
+    if findings.match and findings.match.proves:
+        mime = claimed if claimed and _shares_bytes_with(claimed, findings.match) else findings.match.mime
+        return _trust_bytes(mime, claimed, declared, findings.match.mime, notes)
+    if findings.text and _is_text_accepted(findings.text, claimed, findings.match):
+        return _text(findings, claimed, declared, type_by_name, notes)
+    return _trust_metadata(findings, claimed, declared, type_by_name, notes)
 
 
 def _trust_bytes(
@@ -212,13 +216,13 @@ def _trust_bytes(
     )
 
 
-def _same_media_container(named: str | None, mime: str) -> bool:
+def _same_media_container(claimed: str | None, mime: str) -> bool:
     # `.mp4` names the container correctly and says nothing about its contents: no mismatch.
     families = (FAMILY_TYPES[name] for name in ("mp4", "ebml", "ogg", "asf"))
-    return any((named or "").startswith(family) and mime.startswith(family) for family in families)
+    return any((claimed or "").startswith(family) and mime.startswith(family) for family in families)
 
 
-def _text_stands(text: TextFound, claimed: str | None, match: Match | None) -> bool:
+def _is_text_accepted(text: TextFound, claimed: str | None, match: Match | None) -> bool:
     # Strong proof overrules any claim, weak proof only fills a gap.
     if text.proof is Proof.STRONG:
         return True
@@ -226,15 +230,19 @@ def _text_stands(text: TextFound, claimed: str | None, match: Match | None) -> b
 
 
 def _text(
-    looked: _ByteFindings, claimed: str | None, declared: str | None, named: str | None, notes: tuple[Evidence, ...]
+    findings: _ByteFindings,
+    claimed: str | None,
+    declared: str | None,
+    type_by_name: str | None,
+    notes: tuple[Evidence, ...],
 ) -> Detection:
     # The claimed type is kept unless files of that type are never text.
-    encoding, certain = (looked.text.encoding, looked.text.certain) if looked.text else ("utf-8", True)
-    wrong = claimed is not None and is_binary_mime(claimed)
-    own = next((item.says for item in looked.evidence if item.step == "markup"), None)
-    by_name = named if named and is_text_mime(named) else None
-    mime = (by_name or own or PLAIN_TEXT) if wrong or claimed is None else claimed
-    reason = "overruled" if wrong else "bytes" if claimed is None else "kept"
+    encoding, certain = (findings.text.encoding, findings.text.certain) if findings.text else ("utf-8", True)
+    is_overruled = claimed is not None and is_binary_mime(claimed)
+    markup_type = next((item.says for item in findings.evidence if item.step == "markup"), None)
+    text_type_by_name = type_by_name if type_by_name and is_text_mime(type_by_name) else None
+    mime = (text_type_by_name or markup_type or PLAIN_TEXT) if is_overruled or claimed is None else claimed
+    reason = "overruled" if is_overruled else "bytes" if claimed is None else "kept"
     final = Evidence("verdict", mime, reason)
     return Detection(
         mime_type=mime,
@@ -242,20 +250,24 @@ def _text(
         is_binary=False,
         encoding=encoding,
         declared_mime_type=declared,
-        detected_mime_type=own or PLAIN_TEXT,
-        mismatch=wrong,
+        detected_mime_type=markup_type or PLAIN_TEXT,
+        mismatch=is_overruled,
         evidence=(*notes, final),
         encoding_certain=certain,
     )
 
 
 def _trust_metadata(
-    looked: _ByteFindings, claimed: str | None, declared: str | None, named: str | None, notes: tuple[Evidence, ...]
+    findings: _ByteFindings,
+    claimed: str | None,
+    declared: str | None,
+    type_by_name: str | None,
+    notes: tuple[Evidence, ...],
 ) -> Detection:
     # The bytes prove nothing, so the metadata decides, unless it claims text for bytes that are not.
-    hint = looked.match.mime if looked.match else looked.opinion
+    hint = findings.match.mime if findings.match else findings.opinion
     hint = None if hint and is_text_mime(hint) else hint
-    reasons = {item.reason for item in looked.evidence}
+    reasons = {item.reason for item in findings.evidence}
     if "empty" in reasons and (claimed is None or is_text_mime(claimed)):
         mime = claimed or PLAIN_TEXT
         final = Evidence("verdict", mime, "kept" if claimed else "unknown")
@@ -279,8 +291,8 @@ def _trust_metadata(
             detected_mime_type=hint,
             evidence=(*notes, final),
         )
-    by_name = named if named and not is_text_mime(named) else None
-    mime = by_name or hint or OCTET_STREAM
+    binary_type_by_name = type_by_name if type_by_name and not is_text_mime(type_by_name) else None
+    mime = binary_type_by_name or hint or OCTET_STREAM
     reason = "overruled" if claimed else "bytes" if hint else "unknown"
     final = Evidence("verdict", mime, reason)
     return Detection(

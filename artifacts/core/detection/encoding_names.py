@@ -56,7 +56,7 @@ def canonical(name: str | None) -> str | None:
 
 # Encodings declared inside a text, for formats that have a place for it.
 
-FAR = 4096
+DECLARATION_BYTES = 4096
 """Bytes searched for a declaration; browsers search the first 1024."""
 
 _NAME = rb"[\"']?[ \t]*+([A-Za-z0-9][A-Za-z0-9._:-]{0,39})"
@@ -76,8 +76,8 @@ _LINE_ENDS = re.compile(r"-(?:unix|dos|mac)$")
 def declared_in(head: bytes) -> str | None:
     """Return our name of the encoding that an ASCII-compatible head declares, or None."""
     for pattern in DECLARATIONS:
-        if found := pattern.search(head[:FAR]):
-            name = canonical(_LINE_ENDS.sub("", found[1].decode("ascii").lower()))
+        if match := pattern.search(head[:DECLARATION_BYTES]):
+            name = canonical(_LINE_ENDS.sub("", match[1].decode("ascii").lower()))
             # The declaration was readable as ASCII, so the text cannot be UTF-16 or UTF-32.
             if name and not name.startswith(("utf-16", "utf-32")):
                 return name

@@ -31,10 +31,10 @@ MARKS = (
 """Byte order mark → encoding, whose decoder removes the mark."""
 MAX_MARK = max(len(mark) for mark, _ in MARKS)
 
-RARE = 200
+CHARS_PER_CONTROL = 200
 """At most one character in so many may be a control character (0.5 %)."""
 
-ENOUGH = 4
+MIN_PROOF_CHARS = 4
 """Characters from which on a likely East Asian reading is proof."""
 
 GUESSES = frozenset(
@@ -85,19 +85,19 @@ def decode_blocks(blocks: Iterable[bytes], encoding: str | None) -> Iterator[str
         blocks, name = _settle_order(iter(blocks), name)
     decoder = codecs.getincrementaldecoder(name)("replace")
     for block in blocks:
-        if words := decoder.decode(block):
-            yield words
-    if words := decoder.decode(b"", True):
-        yield words
+        if text := decoder.decode(block):
+            yield text
+    if text := decoder.decode(b"", True):
+        yield text
 
 
 def _settle_order(blocks: Iterator[bytes], name: str) -> tuple[Iterator[bytes], str]:
-    begun = b""
+    beginning = b""
     for block in blocks:
-        begun += block
-        if len(begun) >= MAX_MARK:
+        beginning += block
+        if len(beginning) >= MAX_MARK:
             break
-    return chain((begun,), blocks), name if is_marked(begun, name) else f"{name}-le"
+    return chain((beginning,), blocks), name if is_marked(beginning, name) else f"{name}-le"
 
 
 def is_marked(head: bytes, name: str) -> bool:
@@ -115,23 +115,23 @@ def is_clean(blocks: Iterable[bytes], encoding: str, *, whole: bool = True) -> b
     length = controls = 0
     try:
         for block in blocks:
-            words = decoder.decode(block)
-            if "\0" in words:
+            text = decoder.decode(block)
+            if "\0" in text:
                 return False
-            length += len(words)
-            controls += _controls(block, words, single)
-        words = decoder.decode(b"", whole)
+            length += len(text)
+            controls += _controls(block, text, single)
+        text = decoder.decode(b"", whole)
     except (UnicodeError, ValueError):
         return False
-    return "\0" not in words and controls * RARE <= length + len(words)
+    return "\0" not in text and controls * CHARS_PER_CONTROL <= length + len(text)
 
 
-def _controls(block: bytes, words: str, single: bool) -> int:
+def _controls(block: bytes, text: str, single: bool) -> int:
     # Counting in the bytes is faster, where an ASCII byte always means itself.
     if not single:
-        return len(_CONTROL_CHARS.findall(words))
+        return len(_CONTROL_CHARS.findall(text))
     ascii_controls = len(block) - len(block.translate(None, _CONTROLS))
-    return ascii_controls + (0 if words.isascii() else len(_C1.findall(words)))
+    return ascii_controls + (0 if text.isascii() else len(_C1.findall(text)))
 
 
 def find_text(
@@ -142,10 +142,10 @@ def find_text(
     `whole` says that the head is the whole file, `declared` is the uploader's encoding, `prefer` the language that wins
     where bytes fit several encodings.
     """
-    for found in _trials(head, canonical(declared), prefer, guess):
-        if is_clean((head,), found.encoding, whole=whole):
-            return found
-        if found.trial == "utf-8" and is_cut_off((head,)):
+    for candidate in _trials(head, canonical(declared), prefer, guess):
+        if is_clean((head,), candidate.encoding, whole=whole):
+            return candidate
+        if candidate.trial == "utf-8" and is_cut_off((head,)):
             return TextFound("utf-8", Proof.STRONG, "cut")
     return None
 
@@ -158,16 +158,16 @@ def widen(text: TextFound) -> Iterator[TextFound]:
 
 def is_cut_off(blocks: Iterable[bytes]) -> bool:
     """Return whether a stream is UTF-8 whose last character was cut in two, as `head -c` does."""
-    wide = 0
+    lead_bytes = 0
 
-    def counted() -> Iterator[bytes]:
-        nonlocal wide
+    def count_lead_bytes() -> Iterator[bytes]:
+        nonlocal lead_bytes
         for block in blocks:
-            wide += len(block) - len(block.translate(None, _LEADS))
+            lead_bytes += len(block) - len(block.translate(None, _LEADS))
             yield block
 
     # A lone byte at the end of plain words is some other encoding, so require four whole characters before it.
-    return is_clean(counted(), "utf-8", whole=False) and wide > 4
+    return is_clean(count_lead_bytes(), "utf-8", whole=False) and lead_bytes > 4
 
 
 def _trials(head: bytes, declared: str | None, prefer: str, guess: Opinion | None) -> Iterator[TextFound]:
@@ -178,25 +178,25 @@ def _trials(head: bytes, declared: str | None, prefer: str, guess: Opinion | Non
     if escaped := by_escapes(head):
         yield TextFound(escaped, Proof.STRONG, "escapes")
     yield TextFound("utf-8", Proof.STRONG, "utf-8")
-    if four := utf32_by_nuls(head):
-        yield TextFound(four, Proof.STRONG, "utf-32")
-    if two := utf16_by_nuls(head):
-        yield _judge_utf16(head, two)
+    if utf32 := utf32_by_nuls(head):
+        yield TextFound(utf32, Proof.STRONG, "utf-32")
+    if utf16 := utf16_by_nuls(head):
+        yield _judge_utf16(head, utf16)
     if b"\0" in head:
         return
     if declared:
         yield TextFound(declared, Proof.STRONG, "uploader")
-    if own := declared_in(head):
-        yield TextFound(own, Proof.STRONG, "itself")
-    yield from _old_encodings(head, prefer, canonical(guess(head)) if guess else None)
+    if declared_inside := declared_in(head):
+        yield TextFound(declared_inside, Proof.STRONG, "itself")
+    yield from _legacy_encodings(head, prefer, canonical(guess(head)) if guess else None)
 
 
-def _old_encodings(head: bytes, prefer: str, guessed: str | None) -> Iterator[TextFound]:
-    found = readings(head, guessed, prefer)
-    certain = bool(found) and is_clear(found)
-    for place, reading in enumerate(found):
-        likely = TextFound(reading.encoding, _proof_of(reading), "looks", certain and not place)
-        yield from (likely, *widen(likely))
+def _legacy_encodings(head: bytes, prefer: str, guessed: str | None) -> Iterator[TextFound]:
+    candidates = readings(head, guessed, prefer)
+    certain = bool(candidates) and is_clear(candidates)
+    for index, reading in enumerate(candidates):
+        text_found = TextFound(reading.encoding, _proof_of(reading), "looks", certain and not index)
+        yield from (text_found, *widen(text_found))
     if not _latin_word(head) and (chinese := all_chinese_utf16(head)):
         yield _judge_utf16(head, chinese)
     if _latin_letters(head):
@@ -209,15 +209,17 @@ def _old_encodings(head: bytes, prefer: str, guessed: str | None) -> Iterator[Te
 
 def _judge_utf16(head: bytes, encoding: str) -> TextFound:
     # A few bytes are no proof.
-    enough = len(head) >= 16
-    return TextFound(encoding, Proof.STRONG if enough else Proof.WEAK, "utf-16", enough)
+    is_long_enough = len(head) >= 16
+    return TextFound(encoding, Proof.STRONG if is_long_enough else Proof.WEAK, "utf-16", is_long_enough)
 
 
 def _proof_of(reading: LikelyText) -> Proof:
     # Four or more frequent East Asian characters are proof. In single-byte encodings any byte is a letter, so chance
     # suffices.
     is_proof = (
-        reading.is_east_asian and reading.wide * 2 >= ENOUGH and reading.beyond_ascii >= FREQUENT_NATS * reading.wide
+        reading.is_east_asian
+        and reading.non_ascii_chars * 2 >= MIN_PROOF_CHARS
+        and reading.non_ascii_nats >= FREQUENT_NATS * reading.non_ascii_chars
     )
     return Proof.STRONG if is_proof else Proof.WEAK
 

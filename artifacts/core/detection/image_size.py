@@ -72,13 +72,13 @@ def _tiff(read_at: ReadAt, head: bytes) -> Size | None:
     # Tags 256 and 257 of the first directory are width and height.
     number = le if head[:2] == b"II" else be
     start = number(head, 4, 4)
-    found: dict[int, int] = {}
+    values: dict[int, int] = {}
     entries = read_at(start + 2, 12 * min(number(read_at(start, 2), 0, 2), 100))
     for offset in range(0, len(entries) - 11, 12):
         tag, kind = number(entries, offset, 2), number(entries, offset + 2, 2)
         if tag in (256, 257):
-            found[tag] = number(entries, offset + 8, 2 if kind == 3 else 4)
-    return (found[256], found[257]) if len(found) == 2 else None
+            values[tag] = number(entries, offset + 8, 2 if kind == 3 else 4)
+    return (values[256], values[257]) if len(values) == 2 else None
 
 
 def _heif(_: ReadAt, head: bytes) -> Size | None:

@@ -38,21 +38,21 @@ WIDER: Mapping[str, tuple[str, ...]] = {
 }
 """Encoding → its supersets, for files that need their characters."""
 
-LEAST, LEAST_EAST_ASIAN = -6.0, -10.0
+MIN_NATS, MIN_NATS_EAST_ASIAN = -6.0, -10.0
 """Nats per character beyond ASCII; below, the characters are too rare for any language."""
 
 FREQUENT_NATS = -8.5
 """Nats per character that running Chinese, Japanese and Korean exceed."""
 
-CLEAR = 6.0
+CERTAIN_LEAD = 6.0
 """Lead in nats with which the likeliest reading is certain: 400 to 1."""
 
-FEW = 4
+MIN_CERTAIN_CHARS = 4
 """Minimum of characters beyond ASCII for a certain reading."""
 
-GUESSED = 3.0
-PREFERRED = 2.5
-USUAL = {"cp1252": 1.0, "cp1251": 0.5}
+GUESS_BONUS = 3.0
+LANGUAGE_BONUS = 2.5
+ENCODING_BONUS = {"cp1252": 1.0, "cp1251": 0.5}
 """Nats that break ties: the guesser's answer, the reader's language, the usual encoding of a script."""
 
 _ASCII = -3.0
@@ -67,54 +67,59 @@ class LikelyText:
     """One reading of the bytes: the encoding, the text, and the nats of its characters beyond ASCII."""
 
     encoding: str
-    words: str
-    beyond_ascii: float
+    text: str
+    non_ascii_nats: float
     extra: float = 0.0
     is_east_asian: bool = False
 
     @property
-    def wide(self) -> int:
+    def non_ascii_chars(self) -> int:
         """The number of characters beyond ASCII."""
-        return len(self.words) - len(self.words.encode("ascii", "ignore"))
+        return len(self.text) - len(self.text.encode("ascii", "ignore"))
 
     @property
     def nats(self) -> float:
         """The logarithm of the reading's likelihood, including the bonus in `extra`."""
-        return self.beyond_ascii + self.extra + _ASCII * (len(self.words) - self.wide)
+        return self.non_ascii_nats + self.extra + _ASCII * (len(self.text) - self.non_ascii_chars)
 
     @property
     def is_likely(self) -> bool:
-        return self.beyond_ascii >= (LEAST_EAST_ASIAN if self.is_east_asian else LEAST) * self.wide
+        return self.non_ascii_nats >= (MIN_NATS_EAST_ASIAN if self.is_east_asian else MIN_NATS) * self.non_ascii_chars
 
 
 def readings(head: bytes, guessed: str | None = None, prefer: str = "zh") -> list[LikelyText]:
     """Return the readings of a head that are likely in some language, the likeliest first."""
     sample = head[:SAMPLE]
-    found = [
-        replace(each, extra=_extra(each.encoding, guessed, prefer))
-        for each in (*_east_asian(sample), *_alphabetic(sample))
-        if each.is_likely
+    candidates = [
+        replace(candidate, extra=_extra(candidate.encoding, guessed, prefer))
+        for candidate in (*_east_asian(sample), *_alphabetic(sample))
+        if candidate.is_likely
     ]
-    return sorted(found, key=lambda each: -each.nats)
+    return sorted(candidates, key=lambda reading: -reading.nats)
 
 
-def is_clear(texts: list[LikelyText]) -> bool:
-    """Return whether the likeliest reading has at least `FEW` characters and a clear lead over different ones."""
-    others = [each for each in texts[1:] if each.words != texts[0].words]
-    return texts[0].wide >= FEW and (not others or texts[0].nats - others[0].nats >= CLEAR)
+def is_clear(candidates: list[LikelyText]) -> bool:
+    """Return whether the likeliest reading is long enough and has a clear lead over different ones."""
+    different = [candidate for candidate in candidates[1:] if candidate.text != candidates[0].text]
+    return candidates[0].non_ascii_chars >= MIN_CERTAIN_CHARS and (
+        not different or candidates[0].nats - different[0].nats >= CERTAIN_LEAD
+    )
 
 
-def reads_as_east_asian(words: str) -> bool:
+def reads_as_east_asian(text: str) -> bool:
     """Return whether text is running Chinese, Japanese or Korean, not an arbitrary mix of their characters."""
     tables = (_characters(language, encoding, leads) for language, encoding, _, leads in EAST_ASIAN)
-    found = (LikelyText("", words, _sum_nats(words, table)) for table in tables)
-    return any(each.wide and each.beyond_ascii >= FREQUENT_NATS * each.wide for each in found)
+    candidates = (LikelyText("", text, _sum_nats(text, table)) for table in tables)
+    return any(
+        candidate.non_ascii_chars and candidate.non_ascii_nats >= FREQUENT_NATS * candidate.non_ascii_chars
+        for candidate in candidates
+    )
 
 
 def _extra(encoding: str, guessed: str | None, prefer: str) -> float:
-    by_guess = GUESSED if guessed in (encoding, *WIDER.get(encoding, ())) else 0.0
-    by_reader = PREFERRED if any(row[:2] == (prefer, encoding) for row in EAST_ASIAN) else 0.0
-    return by_guess + by_reader + USUAL.get(encoding, 0.0)
+    guess_bonus = GUESS_BONUS if guessed in (encoding, *WIDER.get(encoding, ())) else 0.0
+    language_bonus = LANGUAGE_BONUS if any(row[:2] == (prefer, encoding) for row in EAST_ASIAN) else 0.0
+    return guess_bonus + language_bonus + ENCODING_BONUS.get(encoding, 0.0)
 
 
 def _decode(sample: bytes, encoding: str) -> str | None:
@@ -125,16 +130,16 @@ def _decode(sample: bytes, encoding: str) -> str | None:
         return None
 
 
-def _sum_nats(words: str, table: Mapping[str, float]) -> float:
-    return sum(n * table.get(char, _RARE) for char, n in Counter(words).items() if char > "\x7f")
+def _sum_nats(text: str, table: Mapping[str, float]) -> float:
+    return sum(n * table.get(char, _RARE) for char, n in Counter(text).items() if char > "\x7f")
 
 
 def _east_asian(sample: bytes) -> Iterator[LikelyText]:
     for language, encoding, forms, leads in EAST_ASIAN:
-        words = next((text for form in forms if (text := _decode(sample, form)) is not None), None)
-        if words:
-            nats = _sum_nats(words, _characters(language, encoding, leads))
-            yield LikelyText(encoding, words, nats, is_east_asian=True)
+        decoded = next((text for form in forms if (text := _decode(sample, form)) is not None), None)
+        if decoded:
+            nats = _sum_nats(decoded, _characters(language, encoding, leads))
+            yield LikelyText(encoding, decoded, nats, is_east_asian=True)
 
 
 @cache
@@ -163,13 +168,13 @@ def _alphabetic(sample: bytes) -> Iterator[LikelyText]:
     decoded = {encoding: _decode(sample, encoding) for language in ALPHABETS for encoding in language.encodings}
     for language in ALPHABETS:
         for encoding in language.encodings:
-            if words := decoded[encoding]:
-                yield LikelyText(encoding, words, _alphabet_nats(words, language))
+            if text := decoded[encoding]:
+                yield LikelyText(encoding, text, _alphabet_nats(text, language))
 
 
-def _alphabet_nats(words: str, language: Alphabet) -> float:
-    odd = sum(cost * len(pattern.findall(words)) for pattern, cost in _oddities(language))
-    return _sum_nats(words, _letters(language)) + odd
+def _alphabet_nats(text: str, language: Alphabet) -> float:
+    penalty = sum(cost * len(pattern.findall(text)) for pattern, cost in _unusual_patterns(language))
+    return _sum_nats(text, _letters(language)) + penalty
 
 
 @cache
@@ -181,15 +186,15 @@ def _letters(language: Alphabet) -> dict[str, float]:
 
 
 @cache
-def _oddities(language: Alphabet) -> tuple[tuple[re.Pattern[str], float], ...]:
+def _unusual_patterns(language: Alphabet) -> tuple[tuple[re.Pattern[str], float], ...]:
     # Patterns that words of the language hardly ever contain, each with its cost in nats.
     small = re.escape(language.letters)
     capitals = re.escape("".join(letter.upper() for letter in language.letters if len(letter.upper()) == 1))
-    own = f"{small}{capitals}" if language.cased else small
-    found = [(re.compile(f"[a-z{small}](?=[{capitals}])"), _CAPITAL_INSIDE)] if language.cased else []
+    letters = f"{small}{capitals}" if language.cased else small
+    patterns = [(re.compile(f"[a-z{small}](?=[{capitals}])"), _CAPITAL_INSIDE)] if language.cased else []
     if language.beside_latin:
-        return (*found, (re.compile(f"[{own}](?=[{own}])"), _TWO_ACCENTS))
-    return (*found, (re.compile(f"[A-Za-z](?=[{own}])|[{own}](?=[A-Za-z])"), _TWO_ALPHABETS))
+        return (*patterns, (re.compile(f"[{letters}](?=[{letters}])"), _TWO_ACCENTS))
+    return (*patterns, (re.compile(f"[A-Za-z](?=[{letters}])|[{letters}](?=[A-Za-z])"), _TWO_ALPHABETS))
 
 
 # Whether a few bytes read as words, asked only if no type was declared. Any two or three bytes can be letters by

@@ -63,9 +63,9 @@ def _boxes(read_at: ReadAt, start: int, end: int) -> Iterator[tuple[bytes, int, 
 def _track_kinds(read_at: ReadAt, size: int) -> Iterator[bytes]:
     level = [(start, end) for name, start, end in _boxes(read_at, 0, size) if name == b"moov"][:1]
     # The handler at the end of moov/trak/mdia/hdlr is `soun` or `vide`.
-    for wanted in (b"trak", b"mdia", b"hdlr"):
+    for box_name in (b"trak", b"mdia", b"hdlr"):
         inner = [box for start, end in level for box in _boxes(read_at, start, end)]
-        level = [(start, end) for name, start, end in inner if name == wanted][:64]
+        level = [(start, end) for name, start, end in inner if name == box_name][:64]
     for start, _ in level:
         kind = read_at(start, 12)[8:12]
         if kind in (b"soun", b"vide"):
@@ -78,11 +78,11 @@ def id3_type(read_at: ReadAt, size: int) -> str | None:
     # The size has seven bits in each byte; a footer, if flagged, adds ten bytes.
     length = sum((byte & 0x7F) << shift for byte, shift in zip(head[6:10], (21, 14, 7, 0), strict=False))
     start = 10 + length + (10 if head[5:6] and head[5] & 0x10 else 0)
-    behind = read_at(start, 16 * 1024).lstrip(b"\0")
+    audio = read_at(start, 16 * 1024).lstrip(b"\0")
     for mark, mime in ((b"fLaC", "audio/flac"), (b"MAC ", "audio/x-ape"), (b"wvpk", "audio/x-wavpack")):
-        if behind.startswith(mark):
+        if audio.startswith(mark):
             return mime
-    return "audio/aac" if aac_frames(behind) else "audio/mpeg" if mp3_frames(behind) else None
+    return "audio/aac" if aac_frames(audio) else "audio/mpeg" if mp3_frames(audio) else None
 
 
 def ebml_type(read_at: ReadAt, size: int) -> str | None:

@@ -282,7 +282,7 @@ MARKUP = (
 """Markup at the beginning of a text that names its type; more specific ones first."""
 
 
-TELLING = 3
+MIN_HINT_BYTES = 3
 """Bytes other than NUL that an unproved signature needs: several formats begin with NUL, NUL, 2, NUL."""
 
 BEFORE_WORDS = b"\xef\xbb\xbf\t\r\n\f "
@@ -293,15 +293,15 @@ WORDS_BEFORE = 1024
 def match(head: bytes) -> Match | None:
     """Return the first row that proves a type, else the first hint, else None."""
     hint: Match | None = None
-    words = head[:WORDS_BEFORE].lstrip(BEFORE_WORDS) + head[WORDS_BEFORE:]
+    text_start = head[:WORDS_BEFORE].lstrip(BEFORE_WORDS) + head[WORDS_BEFORE:]
     for row in SIGNATURES:
-        start = words if row.textual else head
+        start = text_start if row.textual else head
         if not start.startswith(row.fixed, row.offset) or not _has_brand(row, head):
             continue
         if row.structure is not None and row.structure(start):
             return Match(mime=row.mime, proves=True, family=row.family, also=row.also, textual=row.textual)
         # Too short a signature occurs by chance.
-        if hint is None and len(row.fixed.replace(b"\0", b"")) >= TELLING:
+        if hint is None and len(row.fixed.replace(b"\0", b"")) >= MIN_HINT_BYTES:
             hint = Match(mime=row.mime, proves=False, family=row.family, also=row.also, textual=row.textual)
     return hint
 
@@ -335,8 +335,8 @@ def _root_element(start: bytes) -> bytes:
             break
         end = b"-->" if start.startswith(b"<!--") else b">"
         start = start.partition(end)[2]
-    found = ROOT.match(start)
-    return found[1] if found else b""
+    match = ROOT.match(start)
+    return match[1] if match else b""
 
 
 def _has_brand(row: Signature, head: bytes) -> bool:

@@ -39,8 +39,8 @@ def jpeg(data: bytes) -> bool:
     marker, length = be(data, 3, 1), be(data, 4, 2)
     if not 0xC0 <= marker <= 0xFE or length < 2:
         return False
-    after = data[4 + length : 6 + length]
-    return len(after) == 2 and after[0] == 0xFF and after[1] >= 0xC0
+    next_marker = data[4 + length : 6 + length]
+    return len(next_marker) == 2 and next_marker[0] == 0xFF and next_marker[1] >= 0xC0
 
 
 def gif(data: bytes) -> bool:
@@ -138,10 +138,10 @@ def mp3_frame(data: bytes, offset: int = 0) -> int:
 def mp3_frames(data: bytes) -> bool:
     # A second header where the first frame ends, with the same version, layer and sample rate.
     length = mp3_frame(data)
-    same = (
+    is_same_format = (
         be(data, 0, 2) & 0xFFFE == be(data, length, 2) & 0xFFFE and be(data, 2, 1) & 12 == be(data, length + 2, 1) & 12
     )
-    return length > 0 and same and mp3_frame(data, length) > 0
+    return length > 0 and is_same_format and mp3_frame(data, length) > 0
 
 
 def aac_frames(data: bytes) -> bool:

@@ -34,8 +34,8 @@ def utf16_by_nuls(head: bytes) -> str | None:
         return None
     shares = {name: _common_wide(head, name) for name in ("utf-16-le", "utf-16-be")}
     best = max(shares, key=lambda name: shares[name])
-    common, plain = shares[best]
-    if common >= COMMON_WIDE and (plain or is_east_asian(head, best)) and not _ascii_with_nuls(head, best):
+    common, plain_share = shares[best]
+    if common >= COMMON_WIDE and (plain_share or is_east_asian(head, best)) and not _ascii_with_nuls(head, best):
         return best
     return None
 
@@ -48,8 +48,8 @@ def utf32_by_nuls(head: bytes) -> str | None:
     # The highest byte is always NUL, as Unicode ends at U+10FFFF.
     for name, high in (("utf-32-le", whole[3::4]), ("utf-32-be", whole[::4])):
         if not high.strip(b"\0"):
-            words = _decode(whole, name)
-            if words and len(_COMMON_WIDE.findall(words)) >= COMMON_WIDE * len(words):
+            text = _decode(whole, name)
+            if text and len(_COMMON_WIDE.findall(text)) >= COMMON_WIDE * len(text):
                 return name
     return None
 
@@ -69,13 +69,13 @@ def is_east_asian(head: bytes, encoding: str) -> bool:
 def by_escapes(head: bytes) -> str | None:
     """Return the encoding whose escape sequences, or HZ's braces, make East Asian text of ASCII, else None."""
     if ESCAPES.search(head):
-        found = ((name, _decode(head, name)) for name in ESCAPED)
-        return next((name for name, words in found if words and not words.isascii()), None)
+        decodings = ((name, _decode(head, name)) for name in ESCAPED)
+        return next((name for name, text in decodings if text and not text.isascii()), None)
     # Braces with letters between them occur in source code, too, so require six characters that read as Chinese.
     pairs = b"".join(_HZ.findall(head[: 64 * 1024]))
     if len(pairs) >= 12:
-        words = _decode(pairs, "hz")
-        return "hz" if words and reads_as_east_asian(words) else None
+        text = _decode(pairs, "hz")
+        return "hz" if text and reads_as_east_asian(text) else None
     return None
 
 
@@ -87,10 +87,10 @@ def _decode(data: bytes, encoding: str) -> str | None:
 
 
 def _common_wide(head: bytes, encoding: str) -> tuple[float, float]:
-    words = head[: len(head) & ~1].decode(encoding, "replace")[:8192]
-    if not words:
+    text = head[: len(head) & ~1].decode(encoding, "replace")[:8192]
+    if not text:
         return 0.0, 0.0
-    return len(_COMMON_WIDE.findall(words)) / len(words), len(_PLAIN.findall(words)) / len(words)
+    return len(_COMMON_WIDE.findall(text)) / len(text), len(_PLAIN.findall(text)) / len(text)
 
 
 def _ascii_with_nuls(head: bytes, encoding: str) -> bool:
@@ -98,5 +98,5 @@ def _ascii_with_nuls(head: bytes, encoding: str) -> bool:
     # bytes, and a real text would contain frequent ones.
     if head.translate(None, _ASCII_WORDS):
         return False
-    words = _PLAIN.sub("", head[: len(head) & ~1].decode(encoding, "replace"))
-    return bool(words) and not reads_as_east_asian(words)
+    text = _PLAIN.sub("", head[: len(head) & ~1].decode(encoding, "replace"))
+    return bool(text) and not reads_as_east_asian(text)
