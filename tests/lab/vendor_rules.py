@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from capabilities.core.protocols.dialects import CLAUDE, GEMINI, OPENAI, Dialect
-from capabilities.core.protocols.schema_fit import NAMED, ONE, SEVERAL
+from capabilities.core.protocols.schema_fit import SCHEMA_LISTS, SCHEMA_MAPS, SINGLE_SCHEMAS
 from tests.lab.vendor_types import misfit_of
 
 Body = dict[str, Any]
@@ -170,7 +170,7 @@ def _schemas_in(schema: Any) -> Iterator[Body]:
     elif isinstance(schema, dict):
         yield schema
         for key, value in schema.items():
-            if key in NAMED and isinstance(value, dict):
+            if key in SCHEMA_MAPS and isinstance(value, dict):
                 yield from _schemas_in(list(value.values()))
-            elif key in ONE or key in SEVERAL:
+            elif key in SINGLE_SCHEMAS or key in SCHEMA_LISTS:
                 yield from _schemas_in(value)

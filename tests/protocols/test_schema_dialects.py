@@ -24,7 +24,14 @@ from capabilities.core.protocols.dialects import (
     OPENAI_STRICT,
     Dialect,
 )
-from capabilities.core.protocols.schema_fit import NAMED, ONE, SEVERAL, UnfitSchemaError, fit_schema, phrase
+from capabilities.core.protocols.schema_fit import (
+    SCHEMA_LISTS,
+    SCHEMA_MAPS,
+    SINGLE_SCHEMAS,
+    UnfitSchemaError,
+    fit_schema,
+    phrase,
+)
 from capabilities.core.wire import Target, UpstreamRequest
 
 ALL = {
@@ -234,10 +241,10 @@ def schemas_in(schema: Any) -> Iterator[Mapping[str, Any]]:
         return
     yield schema
     for key, value in schema.items():
-        if key in NAMED and isinstance(value, dict):
+        if key in SCHEMA_MAPS and isinstance(value, dict):
             for item in value.values():
                 yield from schemas_in(item)
-        elif key in ONE or key in SEVERAL:
+        elif key in SINGLE_SCHEMAS or key in SCHEMA_LISTS:
             yield from schemas_in(value)
 
 

@@ -13,5 +13,5 @@ from capabilities.core.protocols.openai_responses.requests import OpenAIResponse
 from capabilities.core.wire import WireProtocol
 
 PROTOCOLS: Mapping[str, WireProtocol] = MappingProxyType(
-    {each.name: each for each in (OpenAI(), OpenAIResponses(), Anthropic(), Gemini(), Echo())}
+    {protocol.name: protocol for protocol in (OpenAI(), OpenAIResponses(), Anthropic(), Gemini(), Echo())}
 )

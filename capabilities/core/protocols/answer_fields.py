@@ -43,8 +43,8 @@ def filled(value: Any) -> str | None:
 
 def total_of(*numbers: int | None) -> int | None:
     """Return the sum of the known counts, cut to `MAX_COUNT`; None if none is known."""
-    known = [number for number in numbers if number is not None]
-    return min(sum(known), MAX_COUNT) if known else None
+    values = [number for number in numbers if number is not None]
+    return min(sum(values), MAX_COUNT) if values else None
 
 
 URL_CITATION, FILE_CITATION = "url_citation", "file_citation"
@@ -52,9 +52,9 @@ URL_CITATION, FILE_CITATION = "url_citation", "file_citation"
 SERVICE_TIERS = frozenset({"auto", "default", "flex", "scale", "priority", "fast"})
 
 
-def annotations_of(listed: Any) -> tuple[Annotation, ...]:
+def annotations_of(items: Any) -> tuple[Annotation, ...]:
     """Return the annotations of a message or a delta; a cited page has its address, title and position."""
-    return tuple(filter(None, map(annotation_of, listed))) if isinstance(listed, list) else ()
+    return tuple(filter(None, map(annotation_of, items))) if isinstance(items, list) else ()
 
 
 def annotation_of(value: Any) -> Annotation | None:
@@ -65,8 +65,8 @@ def annotation_of(value: Any) -> Annotation | None:
     page = value.get(kind)
     if not (isinstance(page, Mapping) and filled(page.get("url"))):
         return None
-    place = {name: count(page, name) or 0 for name in ("start_index", "end_index")}
-    return {"type": kind, kind: {**page, "title": filled(page.get("title")) or "", **place}}
+    positions = {name: count(page, name) or 0 for name in ("start_index", "end_index")}
+    return {"type": kind, kind: {**page, "title": filled(page.get("title")) or "", **positions}}
 
 
 def logprobs_of(value: Any) -> Mapping[str, Any] | None:
@@ -77,17 +77,17 @@ def logprobs_of(value: Any) -> Mapping[str, Any] | None:
     return lists if any(lists.values()) else None
 
 
-def list_tokens(listed: Any) -> list[dict[str, Any]]:
+def list_tokens(value: Any) -> list[dict[str, Any]]:
     """Return the tokens of a list, each with its bytes and its alternatives."""
-    items = listed if isinstance(listed, list) else []
-    tokens = ((each, _token(each)) for each in items)
-    return [{**token, "top_logprobs": _alternatives(each)} for each, token in tokens if token is not None]
+    items = value if isinstance(value, list) else []
+    tokens = ((item, _token(item)) for item in items)
+    return [{**token, "top_logprobs": _alternatives(item)} for item, token in tokens if token is not None]
 
 
 def _alternatives(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    listed = value.get("top_logprobs")
-    found: Iterable[Any] = map(_token, listed) if isinstance(listed, list) else ()
-    return [each for each in found if each is not None]
+    alternatives = value.get("top_logprobs")
+    tokens: Iterable[Any] = map(_token, alternatives) if isinstance(alternatives, list) else ()
+    return [token for token in tokens if token is not None]
 
 
 def _token(value: Any) -> dict[str, Any] | None:
@@ -96,7 +96,7 @@ def _token(value: Any) -> dict[str, Any] | None:
     token, logprob, data = value.get("token"), value.get("logprob"), value.get("bytes")
     if not (isinstance(token, str) and isinstance(logprob, int | float) and math.isfinite(logprob)):
         return None
-    if not (isinstance(data, list) and all(type(each) is int for each in data)):
+    if not (isinstance(data, list) and all(type(byte) is int for byte in data)):
         data = list(token.encode("utf-8", "replace"))
     return {"token": token, "bytes": data, "logprob": logprob}
 
@@ -112,7 +112,7 @@ def _token(value: Any) -> dict[str, Any] | None:
 class Ending(NamedTuple):
     """OpenAI's finish reason, and whether it explains an answer without text."""
 
-    word: str
+    finish_reason: str
     explains_silence: bool = False
 
 
@@ -134,9 +134,9 @@ def ending_of(endings: Mapping[str, Ending], reason: Any, *, has_calls: bool) ->
     return CALLS if has_calls and ending is WHOLE else ending
 
 
-def own_word(reason: Any, ending: Ending) -> str | None:
+def own_reason(reason: Any, ending: Ending) -> str | None:
     """Return the vendor's finish reason if it differs from OpenAI's, else None."""
-    if not reason or not isinstance(reason, str) or reason.lower() == ending.word:
+    if not reason or not isinstance(reason, str) or reason.lower() == ending.finish_reason:
         return None
     return reason[:WORD_CHARS]
 
@@ -148,15 +148,15 @@ WORD_CHARS = 100
 # Token counts: each protocol has a table from its vendor's names to ours.
 
 
-def read_counts(value: Any, names: Mapping[str, str], into: dict[str, int]) -> None:
-    """Add the counts of an object to `into` under our names; names outside the table and other values are ignored."""
+def read_counts(value: Any, names: Mapping[str, str], counts: dict[str, int]) -> None:
+    """Add the counts of an object to `counts` under our names; names outside the table and other values are ignored."""
     if not isinstance(value, dict):
         return
     for name, number in value.items():
         ours = names.get(name)
-        counted = count_of(number) if ours is not None else None
-        if ours is not None and counted is not None:
-            into[ours] = counted
+        parsed = count_of(number) if ours is not None else None
+        if ours is not None and parsed is not None:
+            counts[ours] = parsed
 
 
 # The last steps of every encoder: drop parameters, merge the provider's own fields, add headers.
@@ -169,8 +169,10 @@ def merge(payload: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any
     """Return the payload with a provider's own fields; objects are merged, everything else is replaced."""
     out = dict(payload)
     for name, value in extra.items():
-        own = out.get(name)
-        out[name] = merge(own, value) if isinstance(own, dict) and isinstance(value, Mapping) else plain(value)
+        existing = out.get(name)
+        out[name] = (
+            merge(existing, value) if isinstance(existing, dict) and isinstance(value, Mapping) else plain(value)
+        )
     return out
 
 
@@ -183,8 +185,8 @@ def plain(value: Any) -> Any:
 
 def split_params(values: Mapping[str, Any], names: Collection[str]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the values without those names, and the names that were among them."""
-    kept = {name: value for name, value in values.items() if name not in names}
-    return kept, tuple(name for name in values if name in names)
+    remaining = {name: value for name, value in values.items() if name not in names}
+    return remaining, tuple(name for name in values if name in names)
 
 
 def headers_for(target: Target, key_header: str, *, stream: bool, **fixed: str) -> dict[str, str]:

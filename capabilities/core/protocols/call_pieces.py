@@ -36,13 +36,13 @@ def arguments_of(call: ToolCall) -> dict[str, Any]:
     return {"input": call.arguments} if call.custom else object_of(call.arguments)
 
 
-def called_in(item: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any, bool]:
+def call_in(item: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any, bool]:
     """Return the object that names the tool, its arguments or free text, and whether it is a custom tool."""
-    called = item.get("function")
-    if isinstance(called, dict):
-        return called, called.get("arguments"), False
-    called = item.get("custom")
-    return (called, called.get("input"), True) if isinstance(called, dict) else ({}, None, False)
+    call = item.get("function")
+    if isinstance(call, dict):
+        return call, call.get("arguments"), False
+    call = item.get("custom")
+    return (call, call.get("input"), True) if isinstance(call, dict) else ({}, None, False)
 
 
 def text_of(arguments: Any) -> str:
@@ -64,38 +64,40 @@ class CallPieces:
     def any(self) -> bool:
         return bool(self._ids)
 
-    def read(self, item: Mapping[str, Any]) -> ToolCallDelta:
+    def read(self, piece: Mapping[str, Any]) -> ToolCallDelta:
         """Return the piece, with id and name only once for each call."""
-        called, text, custom = called_in(item)
-        identity, name = filled(item.get("id")), filled(called.get("name"))
-        index = item.get("index")
-        place = self._place(index if isinstance(index, int) else None, identity, name)
-        if place is None:
-            begun = self._begin(index, identity, name, text_of(text), custom=custom)
-            signature = signature_of(item)
-            return replace(begun, signature=signature) if signature else begun
-        late = name if name and not self._named[place] else None
-        self._named[place] = self._named[place] or late is not None
-        return ToolCallDelta(place, None, late, text_of(text), signature_of(item), custom)
+        call, text, custom = call_in(piece)
+        identity, name = filled(piece.get("id")), filled(call.get("name"))
+        index = piece.get("index")
+        position = self._position_of(index if isinstance(index, int) else None, identity, name)
+        if position is None:
+            delta = self._begin(index, identity, name, text_of(text), custom=custom)
+            signature = signature_of(piece)
+            return replace(delta, signature=signature) if signature else delta
+        late = name if name and not self._named[position] else None
+        self._named[position] = self._named[position] or late is not None
+        return ToolCallDelta(position, None, late, text_of(text), signature_of(piece), custom)
 
-    def _place(self, index: int | None, identity: str | None, name: str | None) -> int | None:
+    def _position_of(self, index: int | None, identity: str | None, name: str | None) -> int | None:
         # Some hosts leave the index out. A piece without id and name then continues the last call.
         if index is None:
             return len(self._ids) - 1 if self._ids and not (identity or name) else None
-        place = self._places.get(index)
+        position = self._places.get(index)
         # Some hosts give every call the index 0. A name with another id then begins a new call.
-        other = place is not None and identity is not None and name is not None and identity != self._ids[place]
-        return None if other and place is not None and self._named[place] else place
+        is_other_call = (
+            position is not None and identity is not None and name is not None and identity != self._ids[position]
+        )
+        return None if is_other_call and position is not None and self._named[position] else position
 
     def _begin(
         self, index: Any, identity: str | None, name: str | None, arguments: str, *, custom: bool
     ) -> ToolCallDelta:
-        place = len(self._ids)
+        position = len(self._ids)
         if isinstance(index, int):
-            self._places[index] = place
-        self._ids.append(identity or f"call_{place}")
+            self._places[index] = position
+        self._ids.append(identity or f"call_{position}")
         self._named.append(name is not None)
-        return ToolCallDelta(place, self._ids[place], name or "", arguments, custom=custom)
+        return ToolCallDelta(position, self._ids[position], name or "", arguments, custom=custom)
 
 
 # Ids of tool calls for hosts that accept only their own format. A call and its result must get the same id.

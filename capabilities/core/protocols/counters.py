@@ -38,7 +38,7 @@ class Counter:
         return replace(call, url=url, payload=self.body(call.payload, parts.path))
 
 
-def _some(fields: tuple[str, ...]) -> Callable[[Mapping[str, Any], str], dict[str, Any]]:
+def _select(fields: tuple[str, ...]) -> Callable[[Mapping[str, Any], str], dict[str, Any]]:
     return lambda payload, _: {key: payload[key] for key in fields if key in payload}
 
 
@@ -50,8 +50,8 @@ def _gemini_body(payload: Mapping[str, Any], path: str) -> dict[str, Any]:
 # By protocol; the other vendors have no counter.
 COUNTERS: Mapping[str, Counter] = MappingProxyType(
     {
-        "openai-responses": Counter(lambda path: f"{path}/input_tokens", _some(RESPONSES), "input_tokens"),
-        "anthropic": Counter(lambda path: f"{path}/count_tokens", _some(MESSAGES), "input_tokens"),
+        "openai-responses": Counter(lambda path: f"{path}/input_tokens", _select(RESPONSES), "input_tokens"),
+        "anthropic": Counter(lambda path: f"{path}/count_tokens", _select(MESSAGES), "input_tokens"),
         "gemini": Counter(lambda path: path.removesuffix(GENERATE) + COUNT, _gemini_body, "totalTokens"),
     }
 )
@@ -74,9 +74,9 @@ class Count:
             value = read_mended_json(body)
         except (ValueError, RecursionError):
             value = None
-        found = value.get(self.field) if isinstance(value, dict) else None
-        if isinstance(found, int) and not isinstance(found, bool) and found >= 0:
-            return Answer(str(found))
+        tokens = value.get(self.field) if isinstance(value, dict) else None
+        if isinstance(tokens, int) and not isinstance(tokens, bool) and tokens >= 0:
+            return Answer(str(tokens))
         return bad_shape(translatable("expected a number of tokens"))
 
     def decoder(self) -> StreamDecoder:

@@ -32,9 +32,9 @@ def as_function(tool: Tool) -> Tool:
         return tool
     shape = tool.custom.get("grammar") or {}
     rule = GRAMMAR % (shape.get("syntax", ""), shape["definition"]) if shape.get("definition") else ""
-    words = "\n\n".join(filter(None, (tool.description, HOW, rule)))
+    description = "\n\n".join(filter(None, (tool.description, HOW, rule)))
     schema = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
-    return replace(tool, description=words, parameters=schema, custom=None)
+    return replace(tool, description=description, parameters=schema, custom=None)
 
 
 def free_text_of(arguments: str) -> str:
@@ -73,8 +73,8 @@ class _Text:
             self.is_open, self.waiting = True, self.waiting[opening.end() :]
         if self.is_closed:
             return ""
-        found = _CHARACTERS.match(self.waiting)
-        end = found.end() if found else 0
+        match = _CHARACTERS.match(self.waiting)
+        end = match.end() if match else 0
         text, self.waiting = self.waiting[:end], self.waiting[end:]
         self.is_closed = self.waiting.startswith('"')
         return mend_text(json.loads(f'"{text}"', strict=False)) if text else ""
@@ -99,7 +99,9 @@ class CustomCalls:
                 out.append(event._replace(tool_calls=tuple(map(self._restore, event.tool_calls))))
                 continue
             # At the end, calls whose arguments never had the expected form get their text.
-            rests = {} if isinstance(event, Supplement) else {at: each.rest() for at, each in self.texts.items()}
+            rests = (
+                {} if isinstance(event, Supplement) else {at: call_text.rest() for at, call_text in self.texts.items()}
+            )
             calls = tuple(ToolCallDelta(at, arguments=text, custom=True) for at, text in rests.items() if text)
             out += [Delta(tool_calls=calls), event] if calls else [event]
         return out

@@ -26,23 +26,25 @@ def retry_after(headers: Mapping[str, str], now: float | None = None) -> float |
     `retry-after-ms` is preferred to `Retry-After`, in seconds or as an HTTP date. A date is compared with the
     response's own `Date`, since clocks differ, and only without one with `now` (seconds since the epoch).
     """
-    named = {name.lower(): value for name, value in headers.items()}
-    exact = seconds(named.get("retry-after-ms"))
+    lower_headers = {name.lower(): value for name, value in headers.items()}
+    exact = seconds(lower_headers.get("retry-after-ms"))
     if exact is not None:
         return check_wait(exact / 1000)
-    value = named.get("retry-after")
-    plain = seconds(value)
-    if plain is not None:
-        return check_wait(plain)
-    until, since = http_date(value), http_date(named.get("date"))
+    value = lower_headers.get("retry-after")
+    seconds_to_wait = seconds(value)
+    if seconds_to_wait is not None:
+        return check_wait(seconds_to_wait)
+    retry_at, since = http_date(value), http_date(lower_headers.get("date"))
     since = now if since is None else since
-    return None if until is None or since is None or until <= since else check_wait(until - since)
+    return None if retry_at is None or since is None or retry_at <= since else check_wait(retry_at - since)
 
 
-def names_nonsense(headers: Mapping[str, str], now: float | None = None) -> bool:
+def has_invalid_retry_after(headers: Mapping[str, str], now: float | None = None) -> bool:
     """Return whether the headers name a wait that `retry_after` cannot read."""
-    named = any(name.lower() in ("retry-after", "retry-after-ms") and value.strip() for name, value in headers.items())
-    return named and retry_after(headers, now) is None
+    has_value = any(
+        name.lower() in ("retry-after", "retry-after-ms") and value.strip() for name, value in headers.items()
+    )
+    return has_value and retry_after(headers, now) is None
 
 
 def seconds(value: str | None) -> float | None:
@@ -89,10 +91,10 @@ class ErrorBody:
     retry_after: float | None = None
 
     @property
-    def words(self) -> str:
+    def search_text(self) -> str:
         # One per line, since some patterns match a whole line; each is cut to what is searched.
-        words = (self.code, self.kind, *self.reasons[:MAX_REASONS], self.message)
-        return "\n".join(word[:READ_CHARACTERS] for word in words if word)
+        texts = (self.code, self.kind, *self.reasons[:MAX_REASONS], self.message)
+        return "\n".join(text[:READ_CHARACTERS] for text in texts if text)
 
 
 def parse_error(body: bytes) -> ErrorBody:
@@ -131,23 +133,23 @@ def _openai_like(error: Mapping[str, Any]) -> ErrorBody:
     raw = _text(extra.get("raw")) if isinstance(extra, Mapping) else ""
     message = _text(error.get("message")) or _text(error.get("msg")) or _text(error.get("error_msg"))
     inner = error.get("details")
-    words = (_text(inner.get("error_code")),) if isinstance(inner, Mapping) else tuple(_reasons(details))
+    reasons = (_text(inner.get("error_code")),) if isinstance(inner, Mapping) else tuple(_reasons(details))
     return ErrorBody(
         message=f"{message}: {raw}" if raw and raw not in message else message,
         code=str(code) if isinstance(code, str | int) else None,
         kind=_text(error.get("type")) or _text(error.get("status")) or None,
         param=_text(error.get("param")) or None,
         status=_status(code),
-        reasons=tuple(word for word in words if word),
+        reasons=tuple(reason for reason in reasons if reason),
         retry_after=_delay(details),
     )
 
 
 def _minimax(base: Mapping[str, Any]) -> ErrorBody:
     code = base.get("status_code")
-    known = {1000: 500, 1001: 504, 1002: 429, 1004: 401, 1008: 402, 1013: 500, 2013: 400}
+    statuses = {1000: 500, 1001: 504, 1002: 429, 1004: 401, 1008: 402, 1013: 500, 2013: 400}
     kinds = {1026: "content_filter", 1027: "content_filter", 1039: "context_length_exceeded"}
-    status = known.get(code, 400 if code in kinds else 500) if isinstance(code, int) else 500
+    status = statuses.get(code, 400 if code in kinds else 500) if isinstance(code, int) else 500
     return ErrorBody(
         message=_text(base.get("status_msg")),
         code=str(code),
@@ -163,10 +165,10 @@ def _fastapi(detail: Any) -> ErrorBody:
         return _openai_like(detail)
     items = [item for item in _list(detail) if isinstance(item, Mapping)]
     first = next((item for item in items if item.get("type") == "extra_forbidden"), items[0] if items else {})
-    place = [str(step) for step in _list(first.get("loc")) if step != "body"]
-    message = f"{'.'.join(place)}: {_text(first.get('msg'))}" if place else _text(first.get("msg"))
+    location = [str(step) for step in _list(first.get("loc")) if step != "body"]
+    message = f"{'.'.join(location)}: {_text(first.get('msg'))}" if location else _text(first.get("msg"))
     return ErrorBody(
-        message=message, kind=_text(first.get("type")) or None, param=place[0] if len(place) == 1 else None
+        message=message, kind=_text(first.get("type")) or None, param=location[0] if len(location) == 1 else None
     )
 
 
@@ -182,9 +184,9 @@ def _reasons(details: list[Mapping[str, Any]]) -> Iterator[str]:
 def _delay(details: list[Mapping[str, Any]]) -> float | None:
     for item in details:
         # Gemini's RetryInfo, such as "34s".
-        found = _DELAY.match(_text(item.get("retryDelay")))
-        if found:
-            return check_wait(float(found[1]))
+        match = _DELAY.match(_text(item.get("retryDelay")))
+        if match:
+            return check_wait(float(match[1]))
     return None
 
 

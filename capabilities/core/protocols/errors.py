@@ -10,7 +10,14 @@ from types import MappingProxyType
 from typing import Any
 
 from capabilities.core.json_codec import MAX_ANSWER_VALUES, TooManyValuesError, read_json
-from capabilities.core.protocols.error_body import PARAM, ErrorBody, error_of, names_nonsense, parse_error, retry_after
+from capabilities.core.protocols.error_body import (
+    PARAM,
+    ErrorBody,
+    error_of,
+    has_invalid_retry_after,
+    parse_error,
+    retry_after,
+)
 from capabilities.core.providers.redaction import READ_CHARACTERS, brief
 from capabilities.core.translatable import Translatable, translatable
 from capabilities.core.wire import Failure, Fault
@@ -20,14 +27,14 @@ WEB_PAGE = translatable("got a web page: %(said)s")
 SHORT_WAIT_SECONDS = 5.0
 
 
-def _words(*alternatives: str) -> re.Pattern[str]:
+def _pattern_of(*alternatives: str) -> re.Pattern[str]:
     return re.compile("|".join(alternatives), re.IGNORECASE)
 
 
 # The type in such a message is the file's. The part that held the file may be of another kind, so no capability is
 # derived from it.
 UNSUPPORTED_TYPE = "unsupported mime type"
-CAPABILITY = _words(
+CAPABILITY = _pattern_of(
     r"does not support (image|vision|audio|video|pdf|file)",
     r"(image|audio|video|file|pdf|document)s? (input|content)s? (is|are) not (supported|enabled)",
     r"no endpoints found that support",
@@ -41,12 +48,12 @@ CAPABILITY = _words(
     r"at most 0 (image|audio|video)",
     UNSUPPORTED_TYPE,
 )
-TOO_MANY_TOOLS = _words(
+TOO_MANY_TOOLS = _pattern_of(
     r"invalid 'tools': array too long",
     r"too many (tools|functions|function declarations)",
     r"(tools|functions|function_declarations).{0,40}(at most|maximum|no more than|limit of) \d+",
 )
-POLICY = _words(
+POLICY = _pattern_of(
     r"^(bio_policy|misalignment_policy_violation|image_content_policy_violation)$",
     r"^(content_filter|content_policy_violation|content_policy|data_inspection_failed|ResponsibleAIPolicyViolation)$",
     r"SensitiveContentDetected",
@@ -55,8 +62,8 @@ POLICY = _words(
     r"blocked by (our )?(content|safety|usage) (policy|filter|policies)",
     r"不安全或敏感|敏感内容|内容安全",
 )
-BAD_KEY = _words(r"^API_KEY_(INVALID|EXPIRED)$", r"api key not valid")
-QUOTA = _words(
+BAD_KEY = _pattern_of(r"^API_KEY_(INVALID|EXPIRED)$", r"api key not valid")
+QUOTA = _pattern_of(
     r"^(insufficient_quota|credit_balance_exhausted|billing_hard_limit_reached|exceeded_current_quota_error)$",
     r"^(organization|project)_(spend|usage)_limit_exceeded$",
     r"^(Arrearage|AccountOverdueError|InsufficientBalance)$",
@@ -65,7 +72,7 @@ QUOTA = _words(
     r"^(?=\w*PerDay)[\w-]+$",
     r"余额不足|欠费",
 )
-CONTEXT = _words(
+CONTEXT = _pattern_of(
     r"context_length_exceeded|exceed_context_size|context_window_exceeded",
     r"maximum context length",
     r"prompt is too long",
@@ -74,7 +81,7 @@ CONTEXT = _words(
     r"input token count",
     r"range of input length should be",
 )
-PARAMETER = _words(
+PARAMETER = _pattern_of(
     r"unsupported_parameter|unsupported_value|unknown_parameter|extra_forbidden",
     r"extra inputs are not permitted",
     r"unsupported parameter",
@@ -167,13 +174,15 @@ STATUS_OF_WORD: Mapping[str, int] = MappingProxyType(
 def failure_of(status: int, headers: Mapping[str, str], body: bytes, now: float | None = None) -> Failure:
     """Return the failure of a response that is not 2xx; `now` is as in `retry_after`."""
     if 300 <= status < 400:
-        place = next((value for name, value in headers.items() if name.lower() == "location"), "")
-        sentence = translatable("redirected to %(place)s", place=brief(place)) if place else translatable("redirected")
+        location = next((value for name, value in headers.items() if name.lower() == "location"), "")
+        sentence = (
+            translatable("redirected to %(place)s", place=brief(location)) if location else translatable("redirected")
+        )
         return Failure(Fault.REDIRECT, sentence, status)
     error = parse_error(body)
     waits = retry_after(headers, now)
     failure = classify(error, status, waits if waits is not None else error.retry_after)
-    if failure.fault is Fault.HTTP_429 and failure.retry_after is None and names_nonsense(headers, now):
+    if failure.fault is Fault.HTTP_429 and failure.retry_after is None and has_invalid_retry_after(headers, now):
         return replace(failure, fault=Fault.HTTP_429_BAD_HEADER)
     return failure
 
@@ -184,15 +193,15 @@ def failure_inside(value: Any, status: int = 200) -> Failure:
     An error that names no status counts as the provider's own (500).
     """
     error = error_of(value)
-    words = [word.lower() for word in (error.code, error.kind) if word]
-    named = error.status or next((STATUS_OF_WORD[word] for word in words if word in STATUS_OF_WORD), None)
-    failure = classify(error, named or 500, error.retry_after)
-    return failure if named else replace(failure, status=status)
+    codes = [code.lower() for code in (error.code, error.kind) if code]
+    stated = error.status or next((STATUS_OF_WORD[code] for code in codes if code in STATUS_OF_WORD), None)
+    failure = classify(error, stated or 500, error.retry_after)
+    return failure if stated else replace(failure, status=status)
 
 
 def classify(error: ErrorBody, status: int, waits: float | None) -> Failure:
     """Return the failure for an error body, its status and the seconds it asks to wait."""
-    fault = _classify_words(error, status) or classify_status(status)
+    fault = _classify_text(error, status) or classify_status(status)
     param = _param(error, fault)
     if fault is Fault.UNSUPPORTED_PARAMETER and param is None:
         fault = classify_status(status)  # no parameter that a retry could leave out
@@ -213,10 +222,10 @@ def classify_status(status: int) -> Fault:
     return {4: Fault.HTTP_4XX, 5: Fault.HTTP_5XX}.get(status // 100, Fault.HTTP_OTHER)
 
 
-def _classify_words(error: ErrorBody, status: int) -> Fault | None:
-    lines = error.words.splitlines()
+def _classify_text(error: ErrorBody, status: int) -> Fault | None:
+    lines = error.search_text.splitlines()
     for pattern, statuses, fault in RULES:
-        if (statuses is None or status in statuses) and any(pattern.search(line) for line in lines):
+        if (statuses is None or status in statuses) and any(pattern.search(text) for text in lines):
             return fault
     return None
 
@@ -224,27 +233,27 @@ def _classify_words(error: ErrorBody, status: int) -> Fault | None:
 def _param(error: ErrorBody, fault: Fault) -> str | None:
     # For a refused kind of content `param` is the capability, for a refused parameter its name.
     if fault is Fault.CAPABILITY_MISMATCH:
-        if TOO_MANY_TOOLS.search(error.words):
+        if TOO_MANY_TOOLS.search(error.search_text):
             return "tools"
-        if UNSUPPORTED_TYPE in error.words.lower():
+        if UNSUPPORTED_TYPE in error.search_text.lower():
             return None
-        return next((name for name, words in _KINDS if re.search(words, error.words, re.IGNORECASE)), None)
+        return next((name for name, pattern in _KINDS if re.search(pattern, error.search_text, re.IGNORECASE)), None)
     if fault is not Fault.UNSUPPORTED_PARAMETER:
         return brief(error.param, limit=200) if error.param else None
     blamed = (error.param or "").removeprefix("body.")
     if PARAM.match(blamed):
         return blamed if blamed not in NEEDED else None
-    found = _NAMED.search(error.message[:READ_CHARACTERS])
-    name = next((name for name in found.groups() if name), None) if found else None
+    match = _NAMED.search(error.message[:READ_CHARACTERS])
+    name = next((name for name in match.groups() if name), None) if match else None
     return name if name not in NEEDED else None
 
 
 def _list_further(error: ErrorBody, first: str | None) -> tuple[str, ...]:
     text = error.message[:READ_CHARACTERS]
     # OpenAI lists all refused parameters in one sentence, pydantic has a sentence for each.
-    listed = _LISTED.search(text)
-    names = re.findall(r"\w+", listed[1]) if listed else []
-    names += [name for found in _NAMED.finditer(text) for name in found.groups() if name]
+    match = _LISTED.search(text)
+    names = re.findall(r"\w+", match[1]) if match else []
+    names += [name for each_match in _NAMED.finditer(text) for name in each_match.groups() if name]
     return tuple(name for name in dict.fromkeys(names) if name != first and name not in NEEDED)[:MAX_FURTHER]
 
 
@@ -265,8 +274,8 @@ def json_of(headers: Mapping[str, str], body: bytes) -> Any | Failure:
     except (ValueError, RecursionError) as error:
         kind = next((value for name, value in headers.items() if name.lower() == "content-type"), "")
         if "json" not in kind.lower() and start and start not in b'{["-0123456789tfn':
-            other = translatable("expected JSON, got %(type)s", type=brief(kind or "plain text"))
-            return Failure(Fault.BAD_CONTENT_TYPE, other, 200)
+            message = translatable("expected JSON, got %(type)s", type=brief(kind or "plain text"))
+            return Failure(Fault.BAD_CONTENT_TYPE, message, 200)
         reason = Translatable(error.msg) if isinstance(error, json.JSONDecodeError) else type(error).__name__
         return Failure(Fault.BAD_JSON, translatable("the body is not JSON: %(reason)s", reason=reason), 200)
 
@@ -293,6 +302,6 @@ def object_of(
     return bad_shape(translatable("expected a JSON object, got %(type)s", type=type(value).__name__))
 
 
-def bad_shape(why: Translatable) -> Failure:
+def bad_shape(message: Translatable) -> Failure:
     """Return the failure of a 200 response whose JSON is not an answer of its protocol."""
-    return Failure(Fault.BAD_SHAPE, why, 200)
+    return Failure(Fault.BAD_SHAPE, message, 200)

@@ -43,11 +43,11 @@ def placeholder(part: NativePart) -> str:
     """Return a line in place of a file that the protocol has no field for."""
     # Delivery has normally described such a file before it gets here.
     name = f" {part.filename}" if part.filename else ""
-    where = f": {part.url}" if part.url else ""
-    return f"[{part.kind.value}{name} ({part.mime_type}) cannot be sent here{where}]"
+    address_part = f": {part.url}" if part.url else ""
+    return f"[{part.kind.value}{name} ({part.mime_type}) cannot be sent here{address_part}]"
 
 
-def words_of(parts: Iterable[Part]) -> str:
+def text_of_parts(parts: Iterable[Part]) -> str:
     return "\n".join(part.text for part in parts if isinstance(part, TextPart))
 
 
@@ -69,10 +69,10 @@ def natives_of(message: Message) -> list[NativePart]:
 
 def mark_of(parts: Iterable[Part]) -> CacheMark | None:
     """Return the last cache mark among these parts, that of the longest prefix."""
-    found = None
+    mark = None
     for part in parts:
-        found = part.cache or found
-    return found
+        mark = part.cache or mark
+    return mark
 
 
 # Media that a model returns, in the forms that vendors send.
@@ -88,8 +88,8 @@ RAW_SOUND = "audio/L16"
 def media_of_base64(mime_type: Any, data: Any, otherwise: str = "") -> Media | None:
     """Return media sent as base64, of the named type or `otherwise`; None if there is none."""
     kind = (filled(mime_type) or otherwise)[:TYPE_CHARS]
-    found = filled(data)
-    return Media(_kind_of(kind), kind, found) if found else None
+    content = filled(data)
+    return Media(_kind_of(kind), kind, content) if content else None
 
 
 def media_of_url(url: Any, otherwise: str = "") -> Media | None:

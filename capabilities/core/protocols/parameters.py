@@ -207,12 +207,12 @@ DEFAULTS: Mapping[str, Any] = MappingProxyType(
 )
 
 
-def unsaid(chat: ChatRequest, speakable: Collection[str]) -> tuple[str, ...]:
-    """Return the further parameters of a request that are neither `speakable` nor at their defaults."""
+def unsent(chat: ChatRequest, sent: Collection[str]) -> tuple[str, ...]:
+    """Return the further parameters of a request that are neither `sent` nor at their defaults."""
     return tuple(
         name
         for name, value in chat.extra.items()
-        if name not in speakable and value is not None and DEFAULTS.get(name, ...) != value
+        if name not in sent and value is not None and DEFAULTS.get(name, ...) != value
     )
 
 
@@ -221,15 +221,15 @@ def place_of(path: str) -> str:
     return _INDEX.sub("[]", path)
 
 
-def dropped_fields(chat: ChatRequest, protocol: str, unspoken: Collection[str] = ()) -> tuple[str, ...]:
-    """Return the places below the top of a request that are dropped; `unspoken` are rows that this host lacks."""
+def dropped_fields(chat: ChatRequest, protocol: str, unsupported: Collection[str] = ()) -> tuple[str, ...]:
+    """Return the places below the top of a request that are dropped; `unsupported` are rows that this host lacks."""
     if not chat.inner:
         return ()
-    return tuple(path for path in chat.inner if _is_dropped(place_of(path), protocol, unspoken))
+    return tuple(path for path in chat.inner if _is_dropped(place_of(path), protocol, unsupported))
 
 
-def _is_dropped(place: str, protocol: str, unspoken: Collection[str]) -> bool:
-    return place in unspoken or PARAMETERS.get(place, OTHER_FIELD).by(protocol) is Treatment.DROPPED
+def _is_dropped(name: str, protocol: str, unsupported: Collection[str]) -> bool:
+    return name in unsupported or PARAMETERS.get(name, OTHER_FIELD).by(protocol) is Treatment.DROPPED
 
 
 def places_where(condition: Callable[[str], bool]) -> frozenset[str]:
@@ -242,14 +242,18 @@ CACHE_PLACES = places_where(lambda name: name.endswith((".cache_control", ".prom
 
 def brief_names(names: Iterable[str]) -> tuple[str, ...]:
     """Return names for people and headers: each once, plain ASCII, cut, and only counted beyond the limits above."""
-    plain = [name.encode("ascii", "backslashreplace").decode()[:NAME_CHARS] for name in dict.fromkeys(names)]
-    room, kept = ALL_CHARS, 0
-    for name in plain[:MAX_NAMES]:
-        room -= len(name) + 2
-        if room < 0:
+    ascii_names = [name.encode("ascii", "backslashreplace").decode()[:NAME_CHARS] for name in dict.fromkeys(names)]
+    remaining, count = ALL_CHARS, 0
+    for name in ascii_names[:MAX_NAMES]:
+        remaining -= len(name) + 2
+        if remaining < 0:
             break
-        kept += 1
-    return (*plain[:kept], f"... and {len(plain) - kept} more") if kept < len(plain) else tuple(plain)
+        count += 1
+    return (
+        (*ascii_names[:count], f"... and {len(ascii_names) - count} more")
+        if count < len(ascii_names)
+        else tuple(ascii_names)
+    )
 
 
 # Prefill: a request ends in the assistant's words. Some models continue them, the others need a user's message.
@@ -321,13 +325,13 @@ def with_table(text: str) -> str:
     return put_between(text, BEGIN, END, table())
 
 
-def put_between(text: str, begin: str, end: str, words: str) -> str:
+def put_between(text: str, begin: str, end: str, table: str) -> str:
     """Return the text with these words between two marks; raise `ValueError` if a mark is missing."""
-    before, _, rest = text.partition(begin)
-    _, mark, after = rest.partition(end)
+    head, _, rest = text.partition(begin)
+    _, mark, tail = rest.partition(end)
     if not mark:
         raise ValueError("the document has no place for the table")
-    return f"{before}{begin}\n{words}\n{end}{after}"
+    return f"{head}{begin}\n{table}\n{end}{tail}"
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import Any
 
 from capabilities.core.message import ChatRequest, Tool
 from capabilities.core.protocols.dialects import Dialect, Dialects
-from capabilities.core.protocols.schema_fit import Lost, Schema, UnfitSchemaError, fit_schema
+from capabilities.core.protocols.schema_fit import Dropped, Schema, UnfitSchemaError, fit_schema
 
 # The option of hosts that get schemas in words, used here for one schema that the dialect cannot express.
 IN_WORDS = {"structured": "json_object"}
@@ -37,62 +37,65 @@ def instruction(response_format: Mapping[str, Any] | None) -> str:
     return f"{JSON_ONLY} It must satisfy this JSON Schema:\n{json.dumps(schema, ensure_ascii=False)}"
 
 
-def fit_request(chat: ChatRequest, dialects: Dialects, *, has_field: bool) -> tuple[ChatRequest, Lost, bool]:
+def fit_request(chat: ChatRequest, dialects: Dialects, *, has_field: bool) -> tuple[ChatRequest, Dropped, bool]:
     """Return the request in a vendor's dialects, the places moved into words, and whether the answer's schema fits.
 
     `has_field` means that the answer's schema goes into a field; in words it stays whole.
     """
     if not chat.tools and chat.response_format is None:
         return chat, (), True
-    lost: list[str] = []
-    tools = tuple(_fit_tool(tool, f"tools[{at}].function", dialects, lost) for at, tool in enumerate(chat.tools))
-    shape, fits = _fit_answer(chat.response_format, dialects, lost) if has_field else (chat.response_format, True)
-    if any(new is not old for new, old in zip(tools, chat.tools, strict=True)) or shape is not chat.response_format:
+    dropped: list[str] = []
+    tools = tuple(_fit_tool(tool, f"tools[{at}].function", dialects, dropped) for at, tool in enumerate(chat.tools))
+    shape, fits = _fit_answer(chat.response_format, dialects, dropped) if has_field else (chat.response_format, True)
+    if (
+        any(fitted is not original for fitted, original in zip(tools, chat.tools, strict=True))
+        or shape is not chat.response_format
+    ):
         chat = replace(chat, tools=tools, response_format=shape)
-    return chat, tuple(lost), fits
+    return chat, tuple(dropped), fits
 
 
-def _fit_tool(tool: Tool, place: str, dialects: Dialects, lost: list[str]) -> Tool:
+def _fit_tool(tool: Tool, path: str, dialects: Dialects, dropped: list[str]) -> Tool:
     if tool.custom is not None or not tool.parameters:
         return tool
     strict = tool.strict
     if strict and dialects.strict:
         try:
-            fitted, places = fit_schema(tool.parameters, dialects.strict, f"{place}.parameters")
+            fitted, dropped_paths = fit_schema(tool.parameters, dialects.strict, f"{path}.parameters")
         except UnfitSchemaError:
-            lost.append(f"{place}.strict")
+            dropped.append(f"{path}.strict")
             strict = False
     if not (strict and dialects.strict):
-        fitted, places = _fit_loosely(tool.parameters, dialects.tool, f"{place}.parameters")
-    lost += places
-    changed = fitted is not tool.parameters or strict is not tool.strict
-    return replace(tool, parameters=fitted, strict=strict) if changed else tool
+        fitted, dropped_paths = _fit_loosely(tool.parameters, dialects.tool, f"{path}.parameters")
+    dropped += dropped_paths
+    is_changed = fitted is not tool.parameters or strict is not tool.strict
+    return replace(tool, parameters=fitted, strict=strict) if is_changed else tool
 
 
-def _fit_loosely(schema: Schema, dialect: Dialect, place: str) -> tuple[Schema, Lost]:
+def _fit_loosely(schema: Schema, dialect: Dialect, path: str) -> tuple[Schema, Dropped]:
     try:
-        return fit_schema(schema, dialect, place)
+        return fit_schema(schema, dialect, path)
     except UnfitSchemaError:
         # It is sent as it came, for the host to judge.
         return schema, ()
 
 
-def _fit_answer(shape: Schema | None, dialects: Dialects, lost: list[str]) -> tuple[Schema | None, bool]:
+def _fit_answer(shape: Schema | None, dialects: Dialects, dropped: list[str]) -> tuple[Schema | None, bool]:
     inner = shape.get("json_schema") if shape and shape.get("type") == "json_schema" else None
     schema = inner.get("schema") if isinstance(inner, Mapping) else None
     if shape is None or not isinstance(inner, Mapping) or not isinstance(schema, Mapping) or not schema:
         return shape, True
-    place, strict = "response_format.json_schema", inner.get("strict")
+    path, strict = "response_format.json_schema", inner.get("strict")
     try:
         dialect = dialects.answer if strict or not dialects.by_strict else dialects.tool
-        fitted, places = fit_schema(schema, dialect, f"{place}.schema")
+        fitted, dropped_paths = fit_schema(schema, dialect, f"{path}.schema")
     except UnfitSchemaError:
-        lost.append(f"{place}.strict")
+        dropped.append(f"{path}.strict")
         if not dialects.by_strict:
             return shape, False
         strict = False
-        fitted, places = _fit_loosely(schema, dialects.tool, f"{place}.schema")
-    lost += places
+        fitted, dropped_paths = _fit_loosely(schema, dialects.tool, f"{path}.schema")
+    dropped += dropped_paths
     if fitted is schema and strict is inner.get("strict"):
         return shape, True
     return {**shape, "json_schema": {**inner, "schema": fitted, **({"strict": False} if strict is False else {})}}, True

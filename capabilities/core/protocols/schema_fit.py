@@ -17,9 +17,9 @@ from capabilities.core.protocols.dialects import HARD_PATTERN, MEANINGLESS, PHRA
 # Of schemas within schemas, and of references that lead to references.
 MAX_DEPTH = 100
 # Keywords whose value has a schema under each name.
-NAMED = frozenset({"properties", "$defs", "definitions", "patternProperties", "dependentSchemas"})
-SEVERAL = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
-ONE = frozenset(
+SCHEMA_MAPS = frozenset({"properties", "$defs", "definitions", "patternProperties", "dependentSchemas"})
+SCHEMA_LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
+SINGLE_SCHEMAS = frozenset(
     [
         *("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames"),
         *("additionalItems", "unevaluatedProperties", "unevaluatedItems"),
@@ -50,12 +50,12 @@ class SchemaReferences:
 
     def resolve(self, schema: Schema) -> Schema:
         """Return a schema with its reference replaced by what it names, or raise `UnfitSchemaError`."""
-        seen: set[str] = set()
+        followed: set[str] = set()
         while isinstance(reference := schema.get("$ref"), str):
             target = self.find(reference)
-            if reference in seen or target is None:
+            if reference in followed or target is None:
                 raise UnfitSchemaError
-            seen.add(reference)
+            followed.add(reference)
             schema = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
         return schema
 
@@ -71,19 +71,19 @@ class SchemaReferences:
 
     def refuse_cycles(self, *, only_required: bool) -> None:
         """Raise `UnfitSchemaError` for external references and cycles; `only_required` ignores optional properties."""
-        done: set[str] = set()
-        open_: dict[str, None] = {}
+        checked: set[str] = set()
+        in_progress: dict[str, None] = {}
 
         def visit(schema: Any) -> None:
             for reference in _references(schema, only_required=only_required):
                 target = self.find(reference)
-                if target is None or reference in open_ or len(open_) > MAX_DEPTH:
+                if target is None or reference in in_progress or len(in_progress) > MAX_DEPTH:
                     raise UnfitSchemaError
-                if reference not in done:
-                    open_[reference] = None
+                if reference not in checked:
+                    in_progress[reference] = None
                     visit(target)
-                    del open_[reference]
-                    done.add(reference)
+                    del in_progress[reference]
+                    checked.add(reference)
 
         visit({key: value for key, value in self._root.items() if key not in DEFINITIONS})
         for name in (name for name in DEFINITIONS if isinstance(self._root.get(name), Mapping)):
@@ -93,19 +93,19 @@ class SchemaReferences:
 def _references(schema: Any, *, only_required: bool) -> Iterator[str]:
     waiting = [schema]
     while waiting:
-        at = waiting.pop()
-        if isinstance(at, list | tuple):
-            waiting += at
-        if not isinstance(at, Mapping):
+        item = waiting.pop()
+        if isinstance(item, list | tuple):
+            waiting += item
+        if not isinstance(item, Mapping):
             continue
-        if isinstance(at.get("$ref"), str):
-            yield at["$ref"]
-        for key, value in at.items():
+        if isinstance(item.get("$ref"), str):
+            yield item["$ref"]
+        for key, value in item.items():
             # Definitions are followed only through the references that name them.
-            if key in NAMED and key not in DEFINITIONS and isinstance(value, Mapping):
-                needed = names_in(at.get("required"))
-                waiting += [item for name, item in value.items() if not only_required or name in needed]
-            elif key in SEVERAL or key in ONE:
+            if key in SCHEMA_MAPS and key not in DEFINITIONS and isinstance(value, Mapping):
+                required_names = names_in(item.get("required"))
+                waiting += [member for name, member in value.items() if not only_required or name in required_names]
+            elif key in SCHEMA_LISTS or key in SINGLE_SCHEMAS:
                 waiting.append(value)
 
 
@@ -114,37 +114,37 @@ MAX_NODES, MAX_REPLACED = 5000, 100
 ALTERNATIVES = ("anyOf", "oneOf", "allOf")
 # Keywords that a root object must not have where `object_root` holds.
 NO_ROOT = (*ALTERNATIVES, "enum", "not")
-Lost = tuple[str, ...]
+Dropped = tuple[str, ...]
 
 
-def fit_schema(schema: Schema, dialect: Dialect, place: str = "schema") -> tuple[Schema, Lost]:
+def fit_schema(schema: Schema, dialect: Dialect, path: str = "schema") -> tuple[Schema, Dropped]:
     """Return the schema in a dialect and the places moved into words, or raise `UnfitSchemaError`."""
     if not dialect.object_root or not ("$ref" in schema or any(key in schema for key in NO_ROOT)):
-        return _fit_all(schema, dialect, place)
+        return _fit_all(schema, dialect, path)
     root, keys = _with_object_root(schema, dialect)
-    fitted, lost = _fit_all(root, dialect, place)
-    return fitted, (*(f"{place}.{key}" for key in keys), *lost)
+    fitted, dropped = _fit_all(root, dialect, path)
+    return fitted, (*(f"{path}.{key}" for key in keys), *dropped)
 
 
-def _fit_all(schema: Schema, dialect: Dialect, place: str) -> tuple[Schema, Lost]:
+def _fit_all(schema: Schema, dialect: Dialect, path: str) -> tuple[Schema, Dropped]:
     if dialect.keywords is None and not (dialect.lone_ref and any(name in schema for name in DEFINITIONS)):
         return schema, ()
-    walk = _SchemaFitter(SchemaReferences(schema), dialect)
+    fitter = _SchemaFitter(SchemaReferences(schema), dialect)
     if dialect.keywords is not None and dialect.cycles != "all":
-        walk.references.refuse_cycles(only_required=dialect.cycles == "optional")
-    fitted = walk.fit(schema, place)
-    return (schema if fitted == schema else fitted), tuple(walk.lost)
+        fitter.references.refuse_cycles(only_required=dialect.cycles == "optional")
+    fitted = fitter.fit(schema, path)
+    return (schema if fitted == schema else fitted), tuple(fitter.dropped)
 
 
 def _with_object_root(schema: Schema, dialect: Dialect) -> tuple[Schema, list[str]]:
     # Joined alternatives have optional properties, which strict dialects cannot express.
     if dialect.all_required and ("anyOf" in schema or "oneOf" in schema):
         raise UnfitSchemaError
-    walk = _SchemaFitter(SchemaReferences(schema), dialect)
-    root = walk.references.resolve(schema)
+    fitter = _SchemaFitter(SchemaReferences(schema), dialect)
+    root = fitter.references.resolve(schema)
     keys = [key for key in NO_ROOT if key in root]
     for key in keys:
-        root = walk.without(root, key)
+        root = fitter.without(root, key)
     if "$ref" in root or any(key in root for key in NO_ROOT):
         raise UnfitSchemaError
     return root, keys
@@ -156,13 +156,13 @@ class _SchemaFitter:
 
     references: SchemaReferences
     dialect: Dialect
-    lost: list[str] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)
     nodes: int = 0
     replaced: int = 0
     depth: int = 0
-    inside: list[Any] = field(default_factory=list)
+    ancestors: list[Any] = field(default_factory=list)
 
-    def fit(self, schema: Any, place: str) -> Any:
+    def fit(self, schema: Any, path: str) -> Any:
         if not isinstance(schema, Mapping):
             return schema
         self.nodes += 1
@@ -173,35 +173,35 @@ class _SchemaFitter:
         if self.dialect.lone_ref and isinstance(reference, str) and any(not key.startswith("$") for key in schema):
             schema = self._replace_reference(schema, reference)
         if self.dialect.keywords is not None:
-            schema = self._say_otherwise(schema)
-        self.inside.append(reference)
-        out = self._keep_taken(schema, place)
-        self.inside.pop()
+            schema = self._rewrite(schema)
+        self.ancestors.append(reference)
+        out = self._keep_supported(schema, path)
+        self.ancestors.pop()
         self.depth -= 1
         return out
 
     def _replace_reference(self, schema: Schema, reference: str) -> Schema:
         self.replaced += 1
-        if self.replaced > MAX_REPLACED or (reference in self.inside and "anyOf" in schema):
+        if self.replaced > MAX_REPLACED or (reference in self.ancestors and "anyOf" in schema):
             raise UnfitSchemaError
-        if reference not in self.inside:
+        if reference not in self.ancestors:
             return self.references.resolve(schema)
         # Within a cycle the reference stays, as an alternative of its own.
         return {"anyOf": [{"$ref": reference}], **{key: value for key, value in schema.items() if key != "$ref"}}
 
-    def _keep_taken(self, schema: Schema, place: str) -> dict[str, Any]:
+    def _keep_supported(self, schema: Schema, path: str) -> dict[str, Any]:
         out: dict[str, Any] = {}
-        words: list[str] = []
+        phrases: list[str] = []
         for key, value in schema.items():
-            if self._takes(key, value):
-                out[key] = self._under(key, value, f"{place}.{key}")
+            if self._supports(key, value):
+                out[key] = self._fit_value(key, value, f"{path}.{key}")
             elif key not in MEANINGLESS:
-                words.append(phrase(key, value))
-                self.lost.append(f"{place}.{key}")
-        self._close(out, place)
-        return with_words(out, words) if words else out
+                phrases.append(phrase(key, value))
+                self.dropped.append(f"{path}.{key}")
+        self._close(out, path)
+        return with_description(out, phrases) if phrases else out
 
-    def _takes(self, key: str, value: Any) -> bool:
+    def _supports(self, key: str, value: Any) -> bool:
         dialect = self.dialect
         if dialect.keywords is None:
             return True
@@ -215,16 +215,16 @@ class _SchemaFitter:
             return not any(isinstance(item, Mapping | list | tuple) for item in value)
         return key != "pattern" or not isinstance(value, str) or HARD_PATTERN.search(value) is None
 
-    def _under(self, key: str, value: Any, place: str) -> Any:
-        if key in NAMED and isinstance(value, Mapping):
-            return {name: self.fit(item, f"{place}.{name}") for name, item in value.items()}
-        if (key in SEVERAL or key == "items") and isinstance(value, list | tuple):
-            return [self.fit(item, f"{place}[{at}]") for at, item in enumerate(value)]
+    def _fit_value(self, key: str, value: Any, path: str) -> Any:
+        if key in SCHEMA_MAPS and isinstance(value, Mapping):
+            return {name: self.fit(item, f"{path}.{name}") for name, item in value.items()}
+        if (key in SCHEMA_LISTS or key == "items") and isinstance(value, list | tuple):
+            return [self.fit(item, f"{path}[{at}]") for at, item in enumerate(value)]
         # Everything else is data, not a schema.
-        return self.fit(value, place) if key in ONE else value
+        return self.fit(value, path) if key in SINGLE_SCHEMAS else value
 
-    def _say_otherwise(self, schema: Schema) -> Schema:
-        # Rewrite only what loses nothing. Whatever the dialect still lacks, `_keep_taken` moves into words.
+    def _rewrite(self, schema: Schema) -> Schema:
+        # Rewrite only what loses nothing. Whatever the dialect still lacks, `_keep_supported` moves into words.
         keywords = self.dialect.keywords or frozenset()
         if "allOf" in schema and ("allOf" not in keywords or _has_reference(schema["allOf"])):
             schema = self._join_all(schema)
@@ -240,39 +240,39 @@ class _SchemaFitter:
             schema = {**schema, "$ref": reference.replace("#/definitions/", "#/$defs/", 1)}
         return schema
 
-    def _close(self, out: dict[str, Any], place: str) -> None:
+    def _close(self, out: dict[str, Any], path: str) -> None:
         if self.dialect.all_required and not any(key in out for key in ("type", "enum", "const", "anyOf", "$ref")):
             raise UnfitSchemaError
         if not self.dialect.closed or not is_object(out):
             return
-        further = out.get("additionalProperties", False)
+        additional = out.get("additionalProperties", False)
         # A map from arbitrary names cannot be closed.
-        if isinstance(further, Mapping) or (further is not False and not out.get("properties")):
+        if isinstance(additional, Mapping) or (additional is not False and not out.get("properties")):
             raise UnfitSchemaError
         if self.dialect.all_required and (
-            further is not False or not properties_of(out).keys() <= set(names_in(out.get("required")))
+            additional is not False or not properties_of(out).keys() <= set(names_in(out.get("required")))
         ):
             raise UnfitSchemaError
-        if further is not False:
-            self.lost.append(f"{place}.additionalProperties")
+        if additional is not False:
+            self.dropped.append(f"{path}.additionalProperties")
         out["additionalProperties"] = False
 
     def _join_all(self, schema: Schema) -> Schema:
         value = schema["allOf"]
-        if not isinstance(value, list | tuple) or not all(isinstance(each, Mapping) for each in value):
+        if not isinstance(value, list | tuple) or not all(isinstance(member, Mapping) for member in value):
             return schema
-        each = [self.references.resolve(item) for item in value]
+        members = [self.references.resolve(item) for item in value]
         rest = {name: item for name, item in schema.items() if name != "allOf"}
-        said: dict[str, Any] = {}
-        for one in (*each, rest):
-            for key, item in (*_places(one), *properties_of(one).items()):
+        values: dict[str, Any] = {}
+        for member in (*members, rest):
+            for key, item in (*_places(member), *properties_of(member).items()):
                 # Two of them disagree about the same keyword or property.
-                if key in said and said[key] != item:
-                    return self._leave_all(schema)
-                said[key] = item
-        return join(rest, each, all_hold=True)
+                if key in values and values[key] != item:
+                    return self._leave_unmerged(schema)
+                values[key] = item
+        return join(rest, members, all_hold=True)
 
-    def _leave_all(self, schema: Schema) -> Schema:
+    def _leave_unmerged(self, schema: Schema) -> Schema:
         # Without `allOf` in the dialect it goes into words. With it, but not for references, it cannot be expressed.
         if "allOf" in (self.dialect.keywords or ()):
             raise UnfitSchemaError
@@ -283,16 +283,18 @@ class _SchemaFitter:
         rest = {name: value for name, value in schema.items() if name != key}
         value = schema[key]
         if key not in ALTERNATIVES or not isinstance(value, list | tuple):
-            return with_words({"type": "object", **rest}, [phrase(key, value)])
-        each = [self.references.resolve(item) for item in value if isinstance(item, Mapping)]
-        if not all(is_object(item) or "required" in item for item in each):
+            return with_description({"type": "object", **rest}, [phrase(key, value)])
+        members = [self.references.resolve(item) for item in value if isinstance(item, Mapping)]
+        if not all(is_object(item) or "required" in item for item in members):
             raise UnfitSchemaError
-        joined = join(rest, each, all_hold=key == "allOf")
-        return joined if key == "allOf" else with_words(joined, [_alternatives(each)])
+        merged = join(rest, members, all_hold=key == "allOf")
+        return merged if key == "allOf" else with_description(merged, [_alternatives(members)])
 
 
 def _has_reference(entries: Any) -> bool:
-    return isinstance(entries, list | tuple) and any(isinstance(each, Mapping) and "$ref" in each for each in entries)
+    return isinstance(entries, list | tuple) and any(
+        isinstance(entry, Mapping) and "$ref" in entry for entry in entries
+    )
 
 
 def _places(schema: Schema) -> Iterator[tuple[str, Any]]:
@@ -306,34 +308,34 @@ def is_object(schema: Schema) -> bool:
     return kind == "object" or (isinstance(kind, list | tuple) and "object" in kind) or "properties" in schema
 
 
-def join(base: Schema, each: list[Schema], *, all_hold: bool) -> dict[str, Any]:
+def join(base: Schema, schemas: list[Schema], *, all_hold: bool) -> dict[str, Any]:
     """Return one schema with the properties of several, requiring what all of them do, or any if `all_hold`."""
     properties = dict(properties_of(base))
-    for schema in each:
+    for schema in schemas:
         for name, value in properties_of(schema).items():
-            old = properties.get(name, value)
-            properties[name] = value if old == value else {"anyOf": [old, value]}
-    lists = [names_in(schema.get("required")) for schema in each]
-    found = dict.fromkeys(name for names in lists for name in names)
-    common = [name for name in found if all_hold or all(name in names for names in lists)]
+            existing = properties.get(name, value)
+            properties[name] = value if existing == value else {"anyOf": [existing, value]}
+    lists = [names_in(schema.get("required")) for schema in schemas]
+    names_found = dict.fromkeys(name for names in lists for name in names)
+    common = [name for name in names_found if all_hold or all(name in names for names in lists)]
     required = list(dict.fromkeys([*names_in(base.get("required")), *common]))
-    out = {key: value for schema in each for key, value in schema.items()} if all_hold else {"type": "object"}
+    out = {key: value for schema in schemas for key, value in schema.items()} if all_hold else {"type": "object"}
     out |= {**base, **({"properties": properties} if properties or not all_hold else {})}
     return {**out, **({"required": required} if required else {})}
 
 
-def _alternatives(each: list[Schema]) -> str:
-    forms = [", ".join(names_in(one.get("required")) or properties_of(one) or ["none"]) for one in each]
+def _alternatives(schemas: list[Schema]) -> str:
+    forms = [", ".join(names_in(schema.get("required")) or properties_of(schema) or ["none"]) for schema in schemas]
     return f"one of these sets of properties: {' | '.join(dict.fromkeys(forms))}"
 
 
 def phrase(key: str, value: Any) -> str:
-    said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return PHRASES.get(key, key + ": {}").replace("{}", said)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return PHRASES.get(key, key + ": {}").replace("{}", text)
 
 
-def with_words(schema: Schema, words: list[str]) -> dict[str, Any]:
+def with_description(schema: Schema, phrases: list[str]) -> dict[str, Any]:
     """Return the schema with constraints appended to its description."""
-    said = schema.get("description")
-    lead = f"{said}\n\n" if isinstance(said, str) and said else ""
-    return {**schema, "description": f"{lead}({'; '.join(words)})"}
+    description = schema.get("description")
+    lead = f"{description}\n\n" if isinstance(description, str) and description else ""
+    return {**schema, "description": f"{lead}({'; '.join(phrases)})"}

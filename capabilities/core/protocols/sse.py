@@ -105,10 +105,10 @@ def _plain_events(block: bytes) -> tuple[list[SseEvent], bytes]:
         return [], block
     whole, end, rest = block.rpartition(b"\n\n")
     text = whole[6:].decode("utf-8", "replace")
-    found = text.split("\n\ndata: ")
-    if not end or text.count("\n") != 2 * (len(found) - 1):
+    data_texts = text.split("\n\ndata: ")
+    if not end or text.count("\n") != 2 * (len(data_texts) - 1):
         return [], block
-    return list(map(SseEvent, found)), rest
+    return list(map(SseEvent, data_texts)), rest
 
 
 def begins_like_a_stream(data: bytes) -> bool:
@@ -138,14 +138,14 @@ class TextFrame:
 
     def words_in(self, data: str) -> str:
         """Return the text of an event that fits the frame, else an empty string."""
-        before, after = self._before, self._after
-        if not (before and data.startswith(before) and data.endswith(after)) or len(data) <= self._around:
+        prefix, suffix = self._before, self._after
+        if not (prefix and data.startswith(prefix) and data.endswith(suffix)) or len(data) <= self._around:
             return ""
         try:
-            words: str = read_json(data[len(before) - 1 : 1 - len(after)])
+            text: str = read_json(data[len(prefix) - 1 : 1 - len(suffix)])
         except (ValueError, RecursionError):
             return ""
-        return words
+        return text
 
     def learn(self, data: str, value: dict[str, Any], holder: dict[str, Any], name: str) -> None:
         """Learn the frame of an event, parsed as `value`, whose text is `holder[name]`.
@@ -155,12 +155,12 @@ class TextFrame:
         if not (self._tries and holder[name]):
             return
         self._tries -= 1
-        before, mark, rest = data.partition(f'"{holder[name]}"')
+        prefix, mark, rest = data.partition(f'"{holder[name]}"')
         holder[name] = PROBE
         try:
-            same = bool(mark) and read_json(f'{before}"{PROBE}"{rest}') == value
+            is_same = bool(mark) and read_json(f'{prefix}"{PROBE}"{rest}') == value
         except (ValueError, RecursionError):
-            same = False
-        if same:
-            self._before, self._after = f'{before}"', f'"{rest}'
+            is_same = False
+        if is_same:
+            self._before, self._after = f'{prefix}"', f'"{rest}'
             self._around = len(self._before) + len(self._after)

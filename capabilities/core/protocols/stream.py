@@ -116,26 +116,26 @@ class EventStream:
 
     def _join(self, pieces: list[Delta | Supplement | Failure]) -> list[Delta | Supplement | Failure]:
         halves = self._halves = self._halves or HalfJoiner()
-        joined: list[Delta | Supplement | Failure] = []
+        whole_pieces: list[Delta | Supplement | Failure] = []
         for piece in pieces:
             if isinstance(piece, Delta):
                 # Half of a surrogate pair at the end of a text waits for the next piece.
-                words: dict[str, Any] = {name: halves.join(name, getattr(piece, name)) for name in WORDS}
-                arguments = [halves.join(each.index, each.arguments) for each in piece.tool_calls]
-                whole = mend(piece)._replace(**words)
+                texts: dict[str, Any] = {name: halves.join(name, getattr(piece, name)) for name in WORDS}
+                arguments = [halves.join(call.index, call.arguments) for call in piece.tool_calls]
+                whole = mend(piece)._replace(**texts)
                 calls = zip(whole.tool_calls, arguments, strict=True)
-                piece = whole._replace(tool_calls=tuple(replace(call, arguments=said) for call, said in calls))
+                piece = whole._replace(tool_calls=tuple(replace(call, arguments=text) for call, text in calls))
             else:
                 piece = mend(piece)
-            joined += [piece] if isinstance(piece, Failure) or any(piece) else []
-        return joined
+            whole_pieces += [piece] if isinstance(piece, Failure) or any(piece) else []
+        return whole_pieces
 
     def _rest(self) -> list[Delta]:
         # Halves whose other half never arrived.
         rest = self._halves.rest() if self._halves is not None else {}
-        words: dict[str, Any] = {name: half for name, half in rest.items() if name in WORDS}
+        texts: dict[str, Any] = {name: half for name, half in rest.items() if name in WORDS}
         calls = tuple(ToolCallDelta(index, arguments=half) for index, half in rest.items() if index not in WORDS)
-        return [Delta(**words, tool_calls=calls)] if rest else []
+        return [Delta(**texts, tool_calls=calls)] if rest else []
 
     def _note(self, piece: Delta | Supplement) -> None:
         self._has_content = self._has_content or is_content(piece)
@@ -197,8 +197,8 @@ def _malformed(count: int, reason: str) -> Failure:
 def is_content(event: StreamEvent) -> bool:
     """Return whether an event is part of the answer itself; reasoning and citations alone are not."""
     if isinstance(event, Delta):
-        own = any(item.name != METADATA for item in event.vendor)
-        return bool(event.text or event.tool_calls or event.refusal or own)
+        has_vendor_content = any(item.name != METADATA for item in event.vendor)
+        return bool(event.text or event.tool_calls or event.refusal or has_vendor_content)
     return isinstance(event, Supplement) and bool(event.media)
 
 
@@ -209,9 +209,9 @@ def events_of(answer: Answer) -> list[StreamEvent]:
         for index, call in enumerate(answer.tool_calls)
     )
     delta = Delta(answer.text, answer.reasoning or "", answer.refusal or "", calls, answer.thoughts, answer.logprobs)
-    before = Delta(vendor=tuple(each for each in answer.vendor if not each.covered))
-    beside = Supplement(answer.media, answer.annotations)
-    return [*(each for each in (before, delta, beside) if any(each)), finish_of(answer)]
+    leading = Delta(vendor=tuple(item for item in answer.vendor if not item.covered))
+    supplement = Supplement(answer.media, answer.annotations)
+    return [*(event for event in (leading, delta, supplement) if any(event)), finish_of(answer)]
 
 
 def finish_of(answer: Answer) -> Finish:

@@ -40,9 +40,9 @@ def own_thought(message: Mapping[str, Any]) -> tuple[ReasoningBlock, ...]:
 
 def message_fields(thoughts: Sequence[ReasoningBlock], first: int = 0) -> dict[str, Any]:
     """Return the reasoning as fields of an assistant's message; `first` is the index of the first block."""
-    listed = [thought for thought in thoughts if thought.dialect != GOOGLE]
+    detailed = [thought for thought in thoughts if thought.dialect != GOOGLE]
     signature = next((thought.proof for thought in thoughts if thought.dialect == GOOGLE), None)
-    return ({DETAILS: details_of(listed, first)} if listed else {}) | signature_field(signature)
+    return ({DETAILS: details_of(detailed, first)} if detailed else {}) | signature_field(signature)
 
 
 def details_of(thoughts: Iterable[ReasoningBlock], first: int = 0) -> list[dict[str, Any]]:
@@ -81,26 +81,26 @@ def _thought(item: Mapping[str, Any]) -> ReasoningBlock | None:
     form = FORMS.get(str(item.get("type")))
     if form is None:
         return None
-    words, encrypted = filled(item.get(TYPES[form][1])), form is ThoughtForm.ENCRYPTED
-    proof = words if encrypted else filled(item.get("signature"))
-    if not (words or proof):
+    text, encrypted = filled(item.get(TYPES[form][1])), form is ThoughtForm.ENCRYPTED
+    proof = text if encrypted else filled(item.get("signature"))
+    if not (text or proof):
         return None
     return ReasoningBlock(
-        form, "" if encrypted else words or "", proof, id=filled(item.get("id")), dialect=filled(item.get("format"))
+        form, "" if encrypted else text or "", proof, id=filled(item.get("id")), dialect=filled(item.get("format"))
     )
 
 
-def join(first: ReasoningBlock, more: ReasoningBlock) -> ReasoningBlock:
+def join(first: ReasoningBlock, second: ReasoningBlock) -> ReasoningBlock:
     encrypted = first.form is ThoughtForm.ENCRYPTED
-    proof = (first.proof or "") + (more.proof or "") if encrypted else more.proof or first.proof
+    proof = (first.proof or "") + (second.proof or "") if encrypted else second.proof or first.proof
     return ReasoningBlock(
         first.form,
-        first.text + more.text,
+        first.text + second.text,
         proof,
         first.offset,
         first.calls,
-        first.id or more.id,
-        first.dialect or more.dialect,
+        first.id or second.id,
+        first.dialect or second.dialect,
         first.origin,
     )
 

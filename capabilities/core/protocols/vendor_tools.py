@@ -123,21 +123,21 @@ def word_of_block(block: Mapping[str, Any]) -> str:
     return word_of(str(block.get("name") if kind == "server_tool_use" else kind))
 
 
-def words_at(protocol: str, endpoint: str, own: Collection[str] | None) -> frozenset[str]:
+def words_at(protocol: str, endpoint: str, configured: Collection[str] | None) -> frozenset[str]:
     """Return the words that are allowed at a provider: its own list, or the default of its protocol and host."""
     if protocol not in FIELDS:
         return frozenset()
-    if own is not None:
-        return frozenset(own)
+    if configured is not None:
+        return frozenset(configured)
     preset = preset_for_url_host(endpoint)
     return DEFAULT_WORDS if preset is None or preset.name in VENDORS else frozenset()
 
 
-def own_fields(protocol: str, function: Mapping[str, Any], name: str, place: str) -> list[VendorItem]:
+def own_fields(protocol: str, function: Mapping[str, Any], name: str, path: str) -> list[VendorItem]:
     """Return the fields of a function that only this protocol has; `name` is the function's name in the request."""
     return [
-        VendorItem(protocol, word, {"name": name, key: function[key]}, f"{place}.{key}")
-        for key, word in FUNCTION_FIELDS[protocol].items()
+        VendorItem(protocol, tool_word, {"name": name, key: function[key]}, f"{path}.{key}")
+        for key, tool_word in FUNCTION_FIELDS[protocol].items()
         if function.get(key) is not None
     ]
 
@@ -146,12 +146,12 @@ def add_tools(functions: Sequence[dict[str, Any]], items: Iterable[VendorItem]) 
     """Return the functions with the vendor's tools at the positions the caller gave them, and their own fields."""
     tools = list(functions)
     for item in items:
-        place = re.search(r"tools\[(\d+)\](\.)?", item.path)
-        if place is None:
+        match = re.search(r"tools\[(\d+)\](\.)?", item.path)
+        if match is None:
             continue
-        if not place[2]:
-            tools.insert(int(place[1]), item.value)
-        for tool in tools if place[2] else ():
+        if not match[2]:
+            tools.insert(int(match[1]), item.value)
+        for tool in tools if match[2] else ():
             if tool.get("name") == item.value["name"]:
                 tool |= item.value
     return tools

@@ -11,7 +11,7 @@ from capabilities.core.message import CacheMark, ChatRequest, Tool
 from capabilities.core.protocols.answer_fields import split_params
 from capabilities.core.protocols.anthropic.thinking import Thinking, thinking_of
 from capabilities.core.protocols.custom_tools import as_function
-from capabilities.core.protocols.parameters import dropped_fields, unsaid
+from capabilities.core.protocols.parameters import dropped_fields, unsent
 from capabilities.core.protocols.schema import schema_of
 from capabilities.core.protocols.vendor_tools import add_tools, fields_among
 from capabilities.core.providers.quirks import quirk, unwanted_params
@@ -32,30 +32,30 @@ def parameters_of(
     thinking = thinking_of(chat, target, refused)
     # Sampling parameters do not go with thinking.
     sampling = quirk(quirks, "sampling", "anthropic") and not thinking.is_on
-    given, lost = split_params(_options(chat, quirks, refused, thinking, sampling=sampling), refused)
-    given["max_tokens"] = chat.max_tokens or target.max_output_tokens or MAX_TOKENS
+    fields, dropped = split_params(_options(chat, quirks, refused, thinking, sampling=sampling), refused)
+    fields["max_tokens"] = chat.max_tokens or target.max_output_tokens or MAX_TOKENS
     # Thinking counts against the limit, which has to lie above it.
-    if thinking.budget >= given["max_tokens"] and chat.max_tokens is None:
-        given["max_tokens"] = thinking.budget + MAX_TOKENS
+    if thinking.budget >= fields["max_tokens"] and chat.max_tokens is None:
+        fields["max_tokens"] = thinking.budget + MAX_TOKENS
     left_out = _list_left_out(chat, refused, thinking, sampling=sampling)
-    return given, (*lost, *left_out, *dropped_fields(chat, "anthropic"))
+    return fields, (*dropped, *left_out, *dropped_fields(chat, "anthropic"))
 
 
 def _options(
     chat: ChatRequest, quirks: Mapping[str, Any], refused: set[str], thinking: Thinking, *, sampling: bool
 ) -> dict[str, Any]:
-    stops = [word for word in chat.stop if word.strip()]
-    given: dict[str, Any] = {"stop_sequences": stops} if stops and "stop" not in refused else {}
+    stops = [stop for stop in chat.stop if stop.strip()]
+    fields: dict[str, Any] = {"stop_sequences": stops} if stops and "stop" not in refused else {}
     if sampling:
-        given |= _sampling(chat)
+        fields |= _sampling(chat)
     tools = add_tools([_tool(tool) for tool in _sent_tools(chat)], chat.vendor)
     if tools:
-        given |= {"tools": tools, "tool_choice": _choice(chat, [tool.get("name") for tool in tools])}
+        fields |= {"tools": tools, "tool_choice": _choice(chat, [tool.get("name") for tool in tools])}
     if chat.extra:
-        given |= {name: value(chat.extra[name]) for name, value in EXTRAS.items() if name in chat.extra}
+        fields |= {name: value(chat.extra[name]) for name, value in EXTRAS.items() if name in chat.extra}
     output = _output(chat, quirks, thinking)
-    given |= {**thinking.fields, "output_config": output or None, **fields_among(chat.vendor)}
-    return {name: value for name, value in given.items() if value is not None}
+    fields |= {**thinking.fields, "output_config": output or None, **fields_among(chat.vendor)}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _sampling(chat: ChatRequest) -> dict[str, Any]:
@@ -88,22 +88,22 @@ def takes_schema(quirks: Mapping[str, Any]) -> bool:
 
 
 def _list_left_out(chat: ChatRequest, refused: set[str], thinking: Thinking, *, sampling: bool) -> tuple[str, ...]:
-    lost: list[str] = []
+    left_out: list[str] = []
     if chat.temperature is not None and not sampling:
-        lost.append("temperature")
+        left_out.append("temperature")
     if chat.top_p is not None and (not sampling or chat.temperature is not None):
-        lost.append("top_p")
-    if chat.stop and ("stop" in refused or any(not word.strip() for word in chat.stop)):
-        lost.append("stop")
+        left_out.append("top_p")
+    if chat.stop and ("stop" in refused or any(not stop.strip() for stop in chat.stop)):
+        left_out.append("stop")
     if not chat.extra:
-        return tuple(lost)
-    said = {
+        return tuple(left_out)
+    expressed = {
         "reasoning_effort": not thinking.dropped,
         "top_k": sampling and chat.temperature is None,
         **{name: name in refused or write(chat.extra.get(name)) is not None for name, write in EXTRAS.items()},
-        "thinking": thinking.says_own,
+        "thinking": thinking.uses_own,
     }
-    return (*lost, *unsaid(chat, {name for name, is_said in said.items() if is_said}))
+    return (*left_out, *unsent(chat, {name for name, is_expressed in expressed.items() if is_expressed}))
 
 
 def _tier(value: Any) -> str | None:
@@ -127,24 +127,27 @@ EXTRAS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
 
 
 def _sent_tools(chat: ChatRequest) -> list[Tool]:
-    named = chat.allowed_tools
-    return [as_function(tool) for tool in chat.tools if not named or tool.name in named]
+    allowed = chat.allowed_tools
+    return [as_function(tool) for tool in chat.tools if not allowed or tool.name in allowed]
 
 
 def keep_last_marks(chat: ChatRequest) -> tuple[ChatRequest, tuple[str, ...]]:
     """Return the request with as many of the last cache marks as are taken, and the places of the others."""
-    marks = [tool.cache for tool in chat.tools] + [part.cache for each in chat.messages for part in each.parts]
-    marked = [mark for mark in marks if mark]
-    room = MAX_MARKS - ("cache_control" in chat.extra)
-    if len(marked) <= room:
+    marks = [tool.cache for tool in chat.tools] + [part.cache for message in chat.messages for part in message.parts]
+    set_marks = [mark for mark in marks if mark]
+    max_marks = MAX_MARKS - ("cache_control" in chat.extra)
+    if len(set_marks) <= max_marks:
         return chat, ()
-    lost = {id(mark) for mark in marked[:-room]}
-    tools = tuple(replace(tool, cache=None) if id(tool.cache) in lost else tool for tool in chat.tools)
+    dropped_ids = {id(mark) for mark in set_marks[:-max_marks]}
+    tools = tuple(replace(tool, cache=None) if id(tool.cache) in dropped_ids else tool for tool in chat.tools)
     messages = tuple(
-        replace(each, parts=tuple(replace(part, cache=None) if id(part.cache) in lost else part for part in each.parts))
-        for each in chat.messages
+        replace(
+            message,
+            parts=tuple(replace(part, cache=None) if id(part.cache) in dropped_ids else part for part in message.parts),
+        )
+        for message in chat.messages
     )
-    return replace(chat, tools=tools, messages=messages), tuple(mark.path for mark in marked[:-room])
+    return replace(chat, tools=tools, messages=messages), tuple(mark.path for mark in set_marks[:-max_marks])
 
 
 def cache_control(mark: CacheMark | None) -> dict[str, Any]:

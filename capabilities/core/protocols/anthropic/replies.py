@@ -16,7 +16,7 @@ from capabilities.core.protocols.answer_fields import (
     Ending,
     ending_of,
     filled,
-    own_word,
+    own_reason,
     read_counts,
     total_of,
 )
@@ -31,31 +31,34 @@ from capabilities.core.wire import Answer, AnswerDetails, Failure, Fault, Usage
 
 def annotations_of(citations: Iterable[Any], start: int, end: int) -> tuple[Mapping[str, Any], ...]:
     """Return the citations of a block at these characters of the answer, in OpenAI's form."""
-    return tuple(_annotation(each, start, end) for each in citations if isinstance(each, Mapping))
+    return tuple(_annotation(citation, start, end) for citation in citations if isinstance(citation, Mapping))
 
 
 def _annotation(citation: Mapping[str, Any], start: int, end: int) -> Mapping[str, Any]:
     url = filled(citation.get("url")) or filled(citation.get("source"))
     title = filled(citation.get("title")) or filled(citation.get("document_title")) or ""
-    place = {"start_index": start, "end_index": end, "title": title}
+    position = {"start_index": start, "end_index": end, "title": title}
     if url:
         quote = filled(citation.get("cited_text"))
-        return {"type": "url_citation", "url_citation": {"url": url, **place, **({"content": quote} if quote else {})}}
+        return {
+            "type": "url_citation",
+            "url_citation": {"url": url, **position, **({"content": quote} if quote else {})},
+        }
     # A citation without an address is of a file in the request; everything that the vendor says of it is kept.
-    return {"type": "file_citation", "file_citation": {**citation, **place}}
+    return {"type": "file_citation", "file_citation": {**citation, **position}}
 
 
 def annotations_of_blocks(blocks: Iterable[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
-    found: list[Mapping[str, Any]] = []
+    annotations: list[Mapping[str, Any]] = []
     at = 0
     for block in blocks:
         text = block.get("text")
         if block.get("type") != "text" or not isinstance(text, str):
             continue
         if isinstance(block.get("citations"), list):
-            found += annotations_of(block["citations"], at, at + len(text))
+            annotations += annotations_of(block["citations"], at, at + len(text))
         at += len(text)
-    return tuple(found)
+    return tuple(annotations)
 
 
 # Anthropic's reasons to stop.
@@ -101,20 +104,20 @@ UNREAD: Mapping[str, str] = {
 
 def usage_of(value: Any) -> Usage:
     """Return the token counts, with cached tokens as part of the prompt, as in the other protocols."""
-    found: dict[str, int] = {}
-    read_counts(value, TOTALS, found)
+    counts: dict[str, int] = {}
+    read_counts(value, TOTALS, counts)
     for name, names in DETAILS.items():
-        read_counts(value.get(name) if found else None, names, found)
-    written = total_of(found.get("cache_write_5m_tokens"), found.get("cache_write_1h_tokens"))
-    if written is not None:
-        found.setdefault("cache_write_tokens", written)
-    if "prompt_tokens" in found:
-        read = (found["prompt_tokens"], found.get("cached_tokens"), found.get("cache_write_tokens"))
+        read_counts(value.get(name) if counts else None, names, counts)
+    cache_writes = total_of(counts.get("cache_write_5m_tokens"), counts.get("cache_write_1h_tokens"))
+    if cache_writes is not None:
+        counts.setdefault("cache_write_tokens", cache_writes)
+    if "prompt_tokens" in counts:
+        read = (counts["prompt_tokens"], counts.get("cached_tokens"), counts.get("cache_write_tokens"))
         prompt = total_of(*read)
         return Usage(
-            **found | {"prompt_tokens": prompt, "total_tokens": total_of(prompt, found.get("completion_tokens"))}
+            **counts | {"prompt_tokens": prompt, "total_tokens": total_of(prompt, counts.get("completion_tokens"))}
         )
-    return Usage(**found)
+    return Usage(**counts)
 
 
 # OpenRouter's name for reasoning in this form.
@@ -134,18 +137,28 @@ def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | No
 
 
 def _answer(value: dict[str, Any], blocks: list[dict[str, Any]]) -> Answer | Failure:
-    text = "".join(words_of(block, "text", "text") for block in blocks)
-    reasoning = "".join(words_of(block, "thinking", "thinking") for block in blocks)
+    text = "".join(block_text(block, "text", "text") for block in blocks)
+    reasoning = "".join(block_text(block, "thinking", "thinking") for block in blocks)
     calls, thoughts, vendor = _calls(blocks), tuple(_thoughts(blocks)), tuple(_vendor_items(blocks))
     ending = ending_of(ENDINGS, value.get("stop_reason"), has_calls=bool(calls))
     if not (text or reasoning or thoughts or calls or vendor or ending.explains_silence):
         reason = filled(value.get("stop_reason"))
-        nothing = Failure(Fault.EMPTY_CONTENT, translatable("the model returned nothing"), 200, reason)
-        return nothing.counted(usage_of(value.get("usage")))
+        failure = Failure(Fault.EMPTY_CONTENT, translatable("the model returned nothing"), 200, reason)
+        return failure.counted(usage_of(value.get("usage")))
     usage, details = usage_of(value.get("usage")), details_of(value, value.get("usage"), ending)
     refusal, model, identity = refusal_of(details), filled(value.get("model")), filled(value.get("id"))
-    said, cited = (text, calls, reasoning or None, refusal), annotations_of_blocks(blocks)
-    return Answer(*said, ending.word, usage, model, identity, details, thoughts, annotations=cited, vendor=vendor)
+    answer_fields, annotations = (text, calls, reasoning or None, refusal), annotations_of_blocks(blocks)
+    return Answer(
+        *answer_fields,
+        ending.finish_reason,
+        usage,
+        model,
+        identity,
+        details,
+        thoughts,
+        annotations=annotations,
+        vendor=vendor,
+    )
 
 
 # Service tiers that OpenAI names differently.
@@ -157,14 +170,14 @@ def details_of(message: Mapping[str, Any], usage: Any, ending: Ending) -> Answer
     """Return the details of a message, or of the end of a streamed one."""
     stop = message.get("stop_details")
     tier = filled(usage.get("service_tier")) if isinstance(usage, Mapping) else None
-    known = (
+    stop_details = (
         {name: text[:EXPLANATION_CHARS] for name in STOP_DETAILS if (text := filled(stop.get(name)))}
         if isinstance(stop, Mapping)
         else {}
     )
     return AnswerDetails(
-        own_word(message.get("stop_reason"), ending),
-        known or None,
+        own_reason(message.get("stop_reason"), ending),
+        stop_details or None,
         TIERS.get(tier or "", tier),
         stop_sequence=filled(message.get("stop_sequence")),
         vendor={name: message[name] for name in BESIDE if message.get(name)} or None,
@@ -178,21 +191,21 @@ STOP_DETAILS = ("type", "category", "explanation")
 
 def refusal_of(details: AnswerDetails) -> str | None:
     """Return the provider's explanation of a refusal, else its category; None without both."""
-    said = details.stop_details or {}
-    return said.get("explanation") or said.get("category")
+    details_of_stop = details.stop_details or {}
+    return details_of_stop.get("explanation") or details_of_stop.get("category")
 
 
-def words_of(block: Mapping[str, Any], kind: str, name: str) -> str:
-    words = block.get(name)
-    return words if block.get("type") == kind and isinstance(words, str) else ""
+def block_text(block: Mapping[str, Any], kind: str, name: str) -> str:
+    text = block.get(name)
+    return text if block.get("type") == kind and isinstance(text, str) else ""
 
 
 def thought_of(block: Mapping[str, Any], offset: int, calls: int) -> ReasoningBlock | None:
     """Return the reasoning of a block, which the model expects back; None if there is none or it is not signed."""
     kind = block.get("type")
     if kind == "thinking" and (signature := filled(block.get("signature"))):
-        words = words_of(block, "thinking", "thinking")
-        return ReasoningBlock(ThoughtForm.TEXT, words, signature, offset, calls, dialect=DIALECT)
+        text = block_text(block, "thinking", "thinking")
+        return ReasoningBlock(ThoughtForm.TEXT, text, signature, offset, calls, dialect=DIALECT)
     if kind == "redacted_thinking" and (data := filled(block.get("data"))):
         return ReasoningBlock(ThoughtForm.ENCRYPTED, "", data, offset, calls, dialect=DIALECT)
     return None
@@ -202,15 +215,15 @@ def thought_of(block: Mapping[str, Any], offset: int, calls: int) -> ReasoningBl
 OURS = ("text", "thinking", "redacted_thinking", "tool_use")
 
 
-def vendor_item(block: dict[str, Any], value: Mapping[str, Any] | None = None, *place: int) -> VendorItem:
+def vendor_item(block: dict[str, Any], value: Mapping[str, Any] | None = None, *position: int) -> VendorItem:
     """Return a block of Anthropic's own tools, or an event of one, for a caller of the same API."""
-    return VendorItem("anthropic", word_of_block(block), block if value is None else value, "", *place)
+    return VendorItem("anthropic", word_of_block(block), block if value is None else value, "", *position)
 
 
 def _vendor_items(blocks: list[dict[str, Any]]) -> Iterator[VendorItem]:
     offset = calls = thoughts = 0
     for block in blocks:
-        text = words_of(block, "text", "text")
+        text = block_text(block, "text", "text")
         if (kind := filled(block.get("type"))) is not None and kind not in OURS:
             yield vendor_item(block, None, offset, calls, thoughts)
         # Anthropic expects cited text back with its sources as it wrote them.
@@ -226,7 +239,7 @@ def _thoughts(blocks: list[dict[str, Any]]) -> Iterator[ReasoningBlock]:
     for block in blocks:
         if thought := thought_of(block, offset, calls):
             yield thought
-        offset += len(words_of(block, "text", "text"))
+        offset += len(block_text(block, "text", "text"))
         calls += is_call(block)
 
 

@@ -32,7 +32,7 @@ from capabilities.core.protocols.anthropic.options import (
 from capabilities.core.protocols.anthropic.stream import BlockReader
 from capabilities.core.protocols.call_pieces import arguments_of
 from capabilities.core.protocols.dialects import CLAUDE
-from capabilities.core.protocols.media import bare_base64, mark_of, natives_of, placeholder, words_of
+from capabilities.core.protocols.media import bare_base64, mark_of, natives_of, placeholder, text_of_parts
 from capabilities.core.protocols.parameters import end_with_user
 from capabilities.core.protocols.schema import IN_WORDS, fit_request, instruction, schema_of, wants_json
 from capabilities.core.protocols.stream import EventStream
@@ -63,8 +63,8 @@ class Anthropic:
     def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
         quirks = quirks_for(target.endpoint, target.quirks)
         chat, unmarked = keep_last_marks(chat) if chat.inner else (chat, ())
-        chat, moved, fits = fit_request(chat, CLAUDE, has_field=takes_schema(quirks))
-        quirks = quirks if fits else {**quirks, **IN_WORDS}
+        chat, moved, fits_schema = fit_request(chat, CLAUDE, has_field=takes_schema(quirks))
+        quirks = quirks if fits_schema else {**quirks, **IN_WORDS}
         parameters, dropped = parameters_of(chat, target, quirks)
         chat, unended = end_with_user(chat, target, is_barred=rules_out_prefill(parameters))
         dropped += (*unmarked, *moved, *unended)
@@ -90,26 +90,28 @@ def _conversation(
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     texts, rest = leading_system(chat.messages)
     schema_sent = schema_of(chat.response_format) is not None and takes_schema(quirks)
-    asked = [instruction(chat.response_format)] if wants_json(chat.response_format) and not schema_sent else []
-    system = _system(chat.messages[: len(chat.messages) - len(rest)], [*texts, *asked], asked)
-    talk, ids = Conversation("user", "assistant"), _Ids()
+    instructions = [instruction(chat.response_format)] if wants_json(chat.response_format) and not schema_sent else []
+    system = _system(chat.messages[: len(chat.messages) - len(rest)], [*texts, *instructions], instructions)
+    conversation, ids = Conversation("user", "assistant"), _Ids()
     for message in rest:
         if message.role is Role.ASSISTANT:
-            talk.model(_assistant(message, ids, origin))
+            conversation.model(_assistant(message, ids, origin))
             # Files of a model's message go to the user's next turn.
-            talk.postpone([_native(part) for part in natives_of(message)])
+            conversation.postpone([_native(part) for part in natives_of(message)])
         else:
-            _add(message, talk, ids, quirks)
-    turns = [{"role": turn.speaker, "content": turn.content} for turn in talk.turns(OPENING)]
+            _add(message, conversation, ids, quirks)
+    turns = [{"role": turn.speaker, "content": turn.content} for turn in conversation.turns(OPENING)]
     return ({"system": system} if system else {}), turns
 
 
-def _system(led: tuple[Message, ...], texts: list[str], instructions: list[str]) -> str | list[dict[str, Any]]:
-    parts = [part for message in led for part in message.parts if isinstance(part, TextPart)]
+def _system(
+    system_messages: tuple[Message, ...], texts: list[str], instructions: list[str]
+) -> str | list[dict[str, Any]]:
+    parts = [part for message in system_messages for part in message.parts if isinstance(part, TextPart)]
     # Only cache marks need blocks; otherwise one text will do.
     if not any(part.cache for part in parts):
         return "\n\n".join(texts)
-    return [*_blocks(tuple(parts)), *({"type": "text", "text": words} for words in instructions)]
+    return [*_blocks(tuple(parts)), *({"type": "text", "text": instruction} for instruction in instructions)]
 
 
 class _Ids:
@@ -120,12 +122,12 @@ class _Ids:
 
     def of(self, original: str) -> str:
         if original not in self._sent:
-            plain = _BAD_ID.sub("_", original) or "call"
+            base = _BAD_ID.sub("_", original) or "call"
             used = set(self._sent.values())
             number = 2
-            name = plain
+            name = base
             while name in used:
-                name, number = f"{plain}_{number}", number + 1
+                name, number = f"{base}_{number}", number + 1
             self._sent[original] = name
         return self._sent[original]
 
@@ -133,31 +135,31 @@ class _Ids:
         return original in self._sent
 
 
-def _add(message: Message, talk: Conversation, ids: _Ids, quirks: Mapping[str, Any]) -> None:
+def _add(message: Message, conversation: Conversation, ids: _Ids, quirks: Mapping[str, Any]) -> None:
     if message.role is Role.TOOL and ids.knows(message.tool_call_id):
-        _result(message, talk, ids, quirks)
+        _result(message, conversation, ids, quirks)
     # The call is not among the messages, so its result is sent as the user's text.
     elif message.role is Role.TOOL:
         outcome = "error" if message.is_error else "result"
-        talk.user([{"type": "text", "text": f"Tool {outcome}: {message.text}"}, *_media(message)])
+        conversation.user([{"type": "text", "text": f"Tool {outcome}: {message.text}"}, *_media(message)])
     elif message.role is Role.SYSTEM:
-        talk.postpone(_blocks(message.parts))  # no system role mid-conversation: it leads the next user turn
+        conversation.postpone(_blocks(message.parts))  # no system role mid-conversation: it leads the next user turn
     else:
-        talk.user([*_blocks(message.parts), *(item.value for item in message.vendor)])
+        conversation.user([*_blocks(message.parts), *(item.value for item in message.vendor)])
 
 
 def _assistant(message: Message, ids: _Ids, origin: str) -> list[dict[str, Any]]:
     blocks: list[dict[str, Any]] = []
-    words, offset, called = words_of(message.parts).rstrip(), 0, 0
+    text, offset, sent_calls = text_of_parts(message.parts).rstrip(), 0, 0
     # Only this model's own reasoning is sent back, in its place: another model's would be refused.
-    for each in weave(message.thoughts, message.vendor, origin):
-        blocks += _text(words[offset : each.offset])
-        blocks += [_tool_use(call, ids) for call in message.tool_calls[called : each.calls]]
-        blocks.append(each.value if isinstance(each, VendorItem) else _thought(each))
-        covered = each.covered if isinstance(each, VendorItem) else 0
-        offset, called = max(offset, each.offset + covered), max(called, each.calls)
-    blocks += _text(words[offset:])
-    blocks += [_tool_use(call, ids) for call in message.tool_calls[called:]]
+    for item in weave(message.thoughts, message.vendor, origin):
+        blocks += _text(text[offset : item.offset])
+        blocks += [_tool_use(call, ids) for call in message.tool_calls[sent_calls : item.calls]]
+        blocks.append(item.value if isinstance(item, VendorItem) else _thought(item))
+        covered = item.covered if isinstance(item, VendorItem) else 0
+        offset, sent_calls = max(offset, item.offset + covered), max(sent_calls, item.calls)
+    blocks += _text(text[offset:])
+    blocks += [_tool_use(call, ids) for call in message.tool_calls[sent_calls:]]
     if (mark := mark_of(message.parts)) and blocks and blocks[-1]["type"] in MARKED:
         blocks[-1] |= cache_control(mark)
     return blocks
@@ -182,22 +184,22 @@ def _thought(thought: ReasoningBlock) -> dict[str, Any]:
     return {"type": "thinking", "thinking": thought.text, "signature": thought.proof}
 
 
-def _result(message: Message, talk: Conversation, ids: _Ids, quirks: Mapping[str, Any]) -> None:
-    way = quirk(quirks, "tool_media", "anthropic")
+def _result(message: Message, conversation: Conversation, ids: _Ids, quirks: Mapping[str, Any]) -> None:
+    tool_media = quirk(quirks, "tool_media", "anthropic")
     media = natives_of(message)
     block: dict[str, Any] = {"type": "tool_result", "tool_use_id": ids.of(message.tool_call_id or "")}
     if message.is_error:
         block["is_error"] = True
     if mark := mark_of(message.parts):  # the result as a whole can be marked, no block inside it
         block |= cache_control(mark)
-    if not media or way == "hoist":
-        talk.result({**block, "content": words_of(message.parts)})
-        talk.postpone([_native(part) for part in media])
-    elif way == "text":
-        lines = [words_of(message.parts), *(placeholder(part) for part in media)]
-        talk.result({**block, "content": "\n".join(line for line in lines if line)})
+    if not media or tool_media == "hoist":
+        conversation.result({**block, "content": text_of_parts(message.parts)})
+        conversation.postpone([_native(part) for part in media])
+    elif tool_media == "text":
+        lines = [text_of_parts(message.parts), *(placeholder(part) for part in media)]
+        conversation.result({**block, "content": "\n".join(text_line for text_line in lines if text_line)})
     else:
-        talk.result({**block, "content": _blocks(message.parts, marked=False)})
+        conversation.result({**block, "content": _blocks(message.parts, marked=False)})
 
 
 def _media(message: Message) -> list[dict[str, Any]]:

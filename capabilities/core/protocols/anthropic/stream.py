@@ -12,13 +12,13 @@ from capabilities.core.protocols.anthropic.replies import (
     ENDINGS,
     OURS,
     annotations_of,
+    block_text,
     caller_of,
     details_of,
     refusal_of,
     thought_of,
     usage_of,
     vendor_item,
-    words_of,
 )
 from capabilities.core.protocols.errors import failure_inside
 from capabilities.core.protocols.sse import SseEvent
@@ -60,88 +60,88 @@ class BlockReader:
         kind = value.get("type") or event.event
         if kind == "error" or (value.get("error") and kind != "message_start"):
             return [failure_inside(value)]
-        found: Delta | Supplement | None = None
+        event_out: Delta | Supplement | None = None
         if kind == "message_start":
             self._start(_part(value, "message"))
         elif kind == "content_block_start":
-            found = self._open(value, _part(value, "content_block"))
+            event_out = self._open(value, _part(value, "content_block"))
         elif kind == "content_block_delta":
-            found = self._delta(value, _part(value, "delta"))
+            event_out = self._delta(value, _part(value, "delta"))
         elif kind == "content_block_stop":
-            found = self._close(value)
+            event_out = self._close(value)
         elif kind == "message_delta":
-            found = self._ending(value, _part(value, "delta"))
+            event_out = self._ending(value, _part(value, "delta"))
         elif kind == "message_stop":
             self.finished = True
-        return [found] if found is not None and any(found) else []
+        return [event_out] if event_out is not None and any(event_out) else []
 
     def _start(self, message: Mapping[str, Any]) -> None:
         self._count(message.get("usage"))
         self._id, self._model = filled(message.get("id")), filled(message.get("model"))
 
     def _open(self, value: Mapping[str, Any], block: Mapping[str, Any]) -> Delta | None:
-        kind, before = filled(block.get("type")), self._last_kind
+        kind, previous_kind = filled(block.get("type")), self._last_kind
         self._last_kind, self._vendor = kind, None if kind is None or kind in OURS else dict(block)
         if self._vendor is not None:
             return self._pass(value)
         if kind in THOUGHTS:
-            self._thoughts[_place(value)] = dict(block)
+            self._thoughts[_block_index(value)] = dict(block)
         if kind != "tool_use":
-            cited = block.get("citations")
-            self._block_start, self._citations = self._offset, list(cited) if isinstance(cited, list) else []
-            begun = self._words(words_of(block, "text", "text"), words_of(block, "thinking", "thinking"))
+            citations = block.get("citations")
+            self._block_start, self._citations = self._offset, list(citations) if isinstance(citations, list) else []
+            delta = self._text_delta(block_text(block, "text", "text"), block_text(block, "thinking", "thinking"))
             # Text with other sources is a block of its own, which only Anthropic's callers see.
-            return begun._replace(vendor=(vendor_item({}, END_OF_BLOCK),)) if kind == before == "text" else begun
-        place = self._calls.setdefault(_index(value), len(self._calls))
+            return delta._replace(vendor=(vendor_item({}, END_OF_BLOCK),)) if kind == previous_kind == "text" else delta
+        index = self._calls.setdefault(_index(value), len(self._calls))
         whole = block.get("input")
-        self._inputs[place] = json.dumps(whole, ensure_ascii=False) if whole else "{}"
-        identity = filled(block.get("id")) or f"call_{place}"
+        self._inputs[index] = json.dumps(whole, ensure_ascii=False) if whole else "{}"
+        identity = filled(block.get("id")) or f"call_{index}"
         name = filled(block.get("name")) or ""
-        return Delta(tool_calls=(ToolCallDelta(place, identity, name, caller=caller_of(block)),))
+        return Delta(tool_calls=(ToolCallDelta(index, identity, name, caller=caller_of(block)),))
 
     def _delta(self, value: Mapping[str, Any], delta: Mapping[str, Any]) -> Delta | None:
         kind = filled(delta.get("type"))
         if kind == "text_delta":  # as nearly every delta is
-            return self._words(words_of(delta, "text_delta", "text"), "")
+            return self._text_delta(block_text(delta, "text_delta", "text"), "")
         if self._vendor is not None:
             return self._pass(value)
         if kind == "citations_delta":
             self._citations.append(delta.get("citation"))
             return Delta(vendor=(vendor_item({}, value),))
         if kind == "input_json_delta" and _index(value) in self._calls:
-            place, piece = self._calls[_index(value)], str(delta.get("partial_json") or "")
+            index, piece = self._calls[_index(value)], str(delta.get("partial_json") or "")
             if not piece:
                 return None
-            self._inputs.pop(place, None)
-            return Delta(tool_calls=(ToolCallDelta(place, arguments=piece),))
-        thought = self._thoughts.get(_place(value)) if kind in THOUGHT_PIECES else None
+            self._inputs.pop(index, None)
+            return Delta(tool_calls=(ToolCallDelta(index, arguments=piece),))
+        thought = self._thoughts.get(_block_index(value)) if kind in THOUGHT_PIECES else None
         if thought is not None:
             name = THOUGHT_PIECES[str(kind)]
             thought[name] = str(thought.get(name) or "") + str(delta.get(name) or "")
-        return self._words("", words_of(delta, "thinking_delta", "thinking"))
+        return self._text_delta("", block_text(delta, "thinking_delta", "thinking"))
 
     def _pass(self, value: Mapping[str, Any]) -> Delta:
         return Delta(vendor=(vendor_item(self._vendor or {}, value),))
 
-    def _words(self, text: str, thinking: str) -> Delta:
+    def _text_delta(self, text: str, thinking: str) -> Delta:
         self._offset += len(text)
         return Delta(text, thinking)
 
     def _close(self, value: Mapping[str, Any]) -> Delta | Supplement | None:
         if self._vendor is not None:
             return self._pass(value)
-        block = self._thoughts.pop(_place(value), None)
+        block = self._thoughts.pop(_block_index(value), None)
         # The reasoning is complete now, its signature included.
         if block is not None:
             thought = thought_of(block, self._offset, len(self._calls))
             return Delta(thoughts=(thought,)) if thought else None
         if self._citations:
-            cited, self._citations = self._citations, []
-            return Supplement(annotations=annotations_of(cited, self._block_start, self._offset))
+            citations, self._citations = self._citations, []
+            return Supplement(annotations=annotations_of(citations, self._block_start, self._offset))
         # A call whose arguments never arrived in pieces has those it was opened with.
-        place = self._calls.get(_index(value))
-        whole = self._inputs.pop(place, None) if place is not None else None
-        return Delta(tool_calls=(ToolCallDelta(place, arguments=whole),)) if place is not None and whole else None
+        index = self._calls.get(_index(value))
+        whole = self._inputs.pop(index, None) if index is not None else None
+        return Delta(tool_calls=(ToolCallDelta(index, arguments=whole),)) if index is not None and whole else None
 
     def _ending(self, value: Mapping[str, Any], delta: Mapping[str, Any]) -> Delta | None:
         self._count(value.get("usage"))
@@ -149,10 +149,10 @@ class BlockReader:
         if not reason:
             return None
         ending = ending_of(ENDINGS, reason, has_calls=bool(self._calls))
-        beside = {name: value[name] for name in BESIDE if value.get(name)}
-        details = details_of({**delta, **beside}, self._usage, ending)
+        vendor_fields = {name: value[name] for name in BESIDE if value.get(name)}
+        details = details_of({**delta, **vendor_fields}, self._usage, ending)
         usage = usage_of(self._usage)
-        self.finish = Finish(ending.word, usage, self._model, self._id, details, ending.explains_silence)
+        self.finish = Finish(ending.finish_reason, usage, self._model, self._id, details, ending.explains_silence)
         # The explanation of a refusal is part of the answer.
         return Delta(refusal=refusal_of(details) or "")
 
@@ -169,7 +169,7 @@ def _part(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return part
 
 
-def _place(value: Mapping[str, Any]) -> int | None:
+def _block_index(value: Mapping[str, Any]) -> int | None:
     index = value.get("index")
     return index if isinstance(index, int) else None
 

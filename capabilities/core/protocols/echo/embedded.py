@@ -19,9 +19,9 @@ def answer(chat: ChatRequest, model: str) -> Answer | Failure:
         sentence = translatable("echo-503 always fails, to demonstrate a fallback.")
         return Failure(Fault.HTTP_503, sentence, 503, "unavailable")
     text = "\n".join(_lines(chat, model))
-    asked = sum(len(message.text) for message in chat.messages)
-    prompt, said = _tokens(asked), _tokens(len(text))
-    return Answer(text, usage=Usage(prompt, said, prompt + said), model=model)
+    input_chars = sum(len(message.text) for message in chat.messages)
+    prompt, completion = _tokens(input_chars), _tokens(len(text))
+    return Answer(text, usage=Usage(prompt, completion, prompt + completion), model=model)
 
 
 def _tokens(characters: int) -> int:
@@ -39,23 +39,23 @@ def _lines(chat: ChatRequest, model: str) -> Iterator[str]:
     if chat.tools:
         yield f"Tools offered: {', '.join(tool.name for tool in chat.tools)}."
     settings = {"temperature": chat.temperature, "max_tokens": chat.max_tokens, "top_p": chat.top_p}
-    given = [f"{name} {value}" for name, value in settings.items() if value is not None]
-    if given:
-        yield f"Parameters: {', '.join(given)}."
+    parameters = [f"{name} {value}" for name, value in settings.items() if value is not None]
+    if parameters:
+        yield f"Parameters: {', '.join(parameters)}."
 
 
 def _headline(message: Message) -> str:
     files = sum(isinstance(part, NativePart) for part in message.parts)
     length = sum(len(part.text) for part in message.parts if isinstance(part, TextPart))
-    what = [count_of(length, "character") + " of text"] if length or not files else []
-    what += [count_of(files, "file")] if files else []
+    contents = [count_of(length, "character") + " of text"] if length or not files else []
+    contents += [count_of(files, "file")] if files else []
     answers = f" (answers {message.tool_call_id})" if message.tool_call_id else ""
-    return f"{message.role.value}{answers}: {', '.join(what)}"
+    return f"{message.role.value}{answers}: {', '.join(contents)}"
 
 
 def _part(part: Part) -> Iterator[str]:
     if isinstance(part, TextPart):
-        yield from (f"   > {line}" for line in part.text.splitlines())
+        yield from (f"   > {text_line}" for text_line in part.text.splitlines())
     elif isinstance(part, NativePart):
         size = f"{part.blob.size:,} bytes" if part.blob is not None else f"at {part.url}"
         name = f", {part.filename}" if part.filename else ""

@@ -26,7 +26,7 @@ def decode(status: int, body: bytes) -> Answer | Failure:
     if not isinstance(value, dict):
         return Failure(Fault.BAD_SHAPE, translatable("expected a JSON object"), status)
     if status != 200:
-        known = f"http_{status}"
-        fault = Fault(known) if known in set(Fault) else Fault.HTTP_OTHER
+        code = f"http_{status}"
+        fault = Fault(code) if code in set(Fault) else Fault.HTTP_OTHER
         return Failure(fault, str(value.get("error", "")), status, value.get("code"))
     return Answer(value["text"], usage=Usage(**value["usage"]), model=value["model"])

@@ -11,7 +11,7 @@ from capabilities.core.protocols.echo import replies
 from capabilities.core.protocols.echo.embedded import answer
 from capabilities.core.protocols.echo.stream import WholeAnswer
 from capabilities.core.protocols.media import bare_base64
-from capabilities.core.protocols.parameters import dropped_fields, unsaid
+from capabilities.core.protocols.parameters import dropped_fields, unsent
 from capabilities.core.providers.origins import EMBEDDED
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
 
@@ -28,8 +28,8 @@ class Echo:
     def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
         messages = [_message_json(message) for message in chat.messages]
         payload: dict[str, Any] = {"model": target.model, "messages": messages}
-        given = {"temperature": chat.temperature, "max_tokens": chat.max_tokens, "top_p": chat.top_p}
-        payload |= {name: value for name, value in given.items() if value is not None}
+        parameters = {"temperature": chat.temperature, "max_tokens": chat.max_tokens, "top_p": chat.top_p}
+        payload |= {name: value for name, value in parameters.items() if value is not None}
         if chat.tools:
             payload["tools"] = [tool.name for tool in chat.tools]
         if stream:
@@ -55,8 +55,8 @@ def _list_dropped(chat: ChatRequest) -> tuple[str, ...]:
         "tool_choice": bool(chat.tools and (chat.tool_choice or chat.tool_name)),
         "parallel_tool_calls": bool(chat.tools) and chat.parallel_tool_calls is False,
     }
-    names = tuple(name for name, there in unheard.items() if there)
-    return (*names, *unsaid(chat, ()), *dropped_fields(chat, "echo"))
+    names = tuple(name for name, is_set in unheard.items() if is_set)
+    return (*names, *unsent(chat, ()), *dropped_fields(chat, "echo"))
 
 
 def _message_json(message: Message) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def _call_json(call: ToolCall) -> dict[str, Any]:
 def _part_json(part: Part) -> dict[str, Any]:
     if isinstance(part, TextPart):
         return {"type": "text", "text": part.text}
-    named = {"filename": part.filename} if part.filename else {}
+    name_field = {"filename": part.filename} if part.filename else {}
     if isinstance(part, NativePart) and part.blob is not None:
-        return {"type": part.kind.value, "mimeType": part.mime_type, **named, "data": bare_base64(part)}
-    return {"type": part.kind.value, "mimeType": part.mime_type, **named, "url": part.url}
+        return {"type": part.kind.value, "mimeType": part.mime_type, **name_field, "data": bare_base64(part)}
+    return {"type": part.kind.value, "mimeType": part.mime_type, **name_field, "url": part.url}

@@ -15,7 +15,7 @@ from capabilities.core.protocols.answer_fields import (
     Ending,
     ending_of,
     filled,
-    own_word,
+    own_reason,
     read_counts,
     total_of,
 )
@@ -90,20 +90,20 @@ def usage_of(value: Any) -> Usage:
     """Return the token counts; reasoning is part of the completion, what tools found is part of the prompt."""
     if not isinstance(value, dict):
         return Usage()
-    found: dict[str, int] = {}
-    read_counts(value, TOTALS, found)
+    counts: dict[str, int] = {}
+    read_counts(value, TOTALS, counts)
     for name, names in DETAILS.items():
         if name in value:
-            read_counts(_by_modality(value[name]), names, found)
+            read_counts(_by_modality(value[name]), names, counts)
     for part, whole in (("reasoning_tokens", "completion_tokens"), ("tool_tokens", "prompt_tokens")):
-        if part in found:
-            found[whole] = total_of(found.get(whole), found[part]) or 0
-    return Usage(**found)
+        if part in counts:
+            counts[whole] = total_of(counts.get(whole), counts[part]) or 0
+    return Usage(**counts)
 
 
 def _by_modality(value: Any) -> dict[str, Any]:
-    each = [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-    return {filled(item.get("modality")) or "": item.get("tokenCount") for item in each}
+    items = [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    return {filled(item.get("modality")) or "": item.get("tokenCount") for item in items}
 
 
 # OpenRouter's name for reasoning in this form.
@@ -145,19 +145,31 @@ def _answer(value: dict[str, Any]) -> Answer | Failure:
     if failed := failed_generation(candidate):
         return failed
     parts = parts_of(candidate)
-    text, thoughts = words_of(parts, thought=False), words_of(parts, thought=True)
+    text, thoughts = text_in(parts, thought=False), text_in(parts, thought=True)
     calls = tuple(call_of(part, index, value) for index, part in enumerate(with_calls(parts)))
     ending = ending_of(ENDINGS, candidate.get("finishReason"), has_calls=bool(calls))
-    media, own = media_of(parts), tuple(own_parts(parts, 0, 0))
-    if not (text or thoughts or calls or media or own or ending.explains_silence):
+    media, vendor_parts = media_of(parts), tuple(own_parts(parts, 0, 0))
+    if not (text or thoughts or calls or media or vendor_parts or ending.explains_silence):
         return Failure(Fault.EMPTY_CONTENT, translatable("the model returned nothing"), 200)
     usage = usage_of(value.get("usageMetadata"))
     model, identity = filled(value.get("modelVersion")), filled(value.get("responseId"))
-    details = AnswerDetails(own_word(candidate.get("finishReason"), ending))
-    signed, _ = signed_words(parts, 0, 0)
-    said, cited = (text, calls, thoughts or None, None), annotations_of(candidate, text)
-    own += metadata_of(candidate)
-    return Answer(*said, ending.word, usage, model, identity, details, signed, None, media, cited, own)
+    details = AnswerDetails(own_reason(candidate.get("finishReason"), ending))
+    signed, _ = signatures_in(parts, 0, 0)
+    answer_fields, citations = (text, calls, thoughts or None, None), annotations_of(candidate, text)
+    vendor_parts += metadata_of(candidate)
+    return Answer(
+        *answer_fields,
+        ending.finish_reason,
+        usage,
+        model,
+        identity,
+        details,
+        signed,
+        None,
+        media,
+        citations,
+        vendor_parts,
+    )
 
 
 def blocked_prompt(value: Mapping[str, Any]) -> Failure | None:
@@ -180,9 +192,14 @@ def failed_generation(candidate: Mapping[str, Any]) -> Failure | None:
     fault = FAILURES.get(reason) if isinstance(reason, str) else None
     if fault is None:
         return None
-    why = candidate.get("finishMessage")
-    own = translatable("the model stopped with %(reason)s", reason=str(reason))
-    return Failure(fault, brief(why) if isinstance(why, str) and why else own, 200, str(reason))
+    finish_message = candidate.get("finishMessage")
+    default_message = translatable("the model stopped with %(reason)s", reason=str(reason))
+    return Failure(
+        fault,
+        brief(finish_message) if isinstance(finish_message, str) and finish_message else default_message,
+        200,
+        str(reason),
+    )
 
 
 def parts_of(candidate: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -191,7 +208,7 @@ def parts_of(candidate: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
 
 
-def words_of(parts: list[dict[str, Any]], *, thought: bool) -> str:
+def text_in(parts: list[dict[str, Any]], *, thought: bool) -> str:
     """Return the text of the parts that are reasoning, or of those that are not."""
     texts = (part.get("text") for part in parts if bool(part.get("thought")) is thought)
     return "".join(text for text in texts if isinstance(text, str))
@@ -218,7 +235,7 @@ def own_parts(parts: list[dict[str, Any]], offset: int, calls: int) -> Iterator[
         elif part.get("functionCall"):
             calls += 1
         else:
-            offset += len(words_of([part], thought=False))
+            offset += len(text_in([part], thought=False))
             thoughts += filled(part.get("thoughtSignature")) is not None
 
 
@@ -229,13 +246,13 @@ def _own_fields(part: Mapping[str, Any], kind: str) -> dict[str, Any]:
 
 def metadata_of(candidate: Mapping[str, Any]) -> tuple[VendorItem, ...]:
     """Return what a candidate says about its sources, for callers of the same API."""
-    found = keep_readable({name: candidate[name] for name in BESIDE if candidate.get(name)})
-    return (VendorItem(PROTOCOL, METADATA, found),) if found else ()
+    metadata = keep_readable({name: candidate[name] for name in BESIDE if candidate.get(name)})
+    return (VendorItem(PROTOCOL, METADATA, metadata),) if metadata else ()
 
 
-def signed_words(parts: list[dict[str, Any]], offset: int, calls: int) -> tuple[tuple[ReasoningBlock, ...], int]:
+def signatures_in(parts: list[dict[str, Any]], offset: int, calls: int) -> tuple[tuple[ReasoningBlock, ...], int]:
     """Return the signatures of parts other than calls, each with its position, and the text's new length."""
-    found: list[ReasoningBlock] = []
+    blocks: list[ReasoningBlock] = []
     for part in parts:
         if own_kind(part):
             continue
@@ -246,8 +263,8 @@ def signed_words(parts: list[dict[str, Any]], offset: int, calls: int) -> tuple[
             offset += len(part["text"])
         # A streamed answer may send the last signature in a part of its own, without text.
         if proof := filled(part.get("thoughtSignature")):
-            found.append(ReasoningBlock(ThoughtForm.ENCRYPTED, "", proof, offset, calls, dialect=DIALECT))
-    return tuple(found), offset
+            blocks.append(ReasoningBlock(ThoughtForm.ENCRYPTED, "", proof, offset, calls, dialect=DIALECT))
+    return tuple(blocks), offset
 
 
 def with_calls(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -27,7 +27,7 @@ from capabilities.core.protocols.dialects import GEMINI
 from capabilities.core.protocols.gemini import replies
 from capabilities.core.protocols.gemini.stream import PartReader
 from capabilities.core.protocols.gemini.thinking import thinking_config
-from capabilities.core.protocols.media import bare_base64, natives_of, placeholder, words_of
+from capabilities.core.protocols.media import bare_base64, natives_of, placeholder, text_of_parts
 from capabilities.core.protocols.parameters import (
     CALLING_MODE,
     GEMINI_FIELDS,
@@ -35,7 +35,7 @@ from capabilities.core.protocols.parameters import (
     VALIDATED,
     dropped_fields,
     end_with_user,
-    unsaid,
+    unsent,
 )
 from capabilities.core.protocols.schema import IN_WORDS, fit_request, instruction, schema_of, wants_json
 from capabilities.core.protocols.stream import EventStream
@@ -73,8 +73,8 @@ class Gemini:
     def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
         quirks = quirks_for(target.endpoint, target.quirks)
         has_field = _native_shape(chat, quirks) and quirk(quirks, "structured", "gemini") == "json_schema"
-        chat, moved, fits = fit_request(chat, GEMINI, has_field=has_field)
-        quirks = quirks if fits else {**quirks, **IN_WORDS}
+        chat, moved, fits_schema = fit_request(chat, GEMINI, has_field=has_field)
+        quirks = quirks if fits_schema else {**quirks, **IN_WORDS}
         if any(item.name == COMPUTER for item in chat.vendor):
             quirks = {**quirks, AS_OBJECTS: True}
         options, dropped = _options(chat, target.model, quirks)
@@ -101,16 +101,16 @@ def _url(target: Target, *, stream: bool) -> str:
     verb = "streamGenerateContent" if stream else "generateContent"
     parts = urlsplit(target.endpoint.strip())
     path = parts.path.rstrip("/")
-    call, _, named = path.rpartition(":")
+    call, _, verb_in_path = path.rpartition(":")
     # The endpoint is already a model's call: its model and verb are replaced.
-    if named in {"generateContent", "streamGenerateContent"}:
-        path, known, _ = call.rpartition("/models/")
-        place = f"{path}/models/{_model_part(target)}" if known else call  # a tuned model has a path of its own
+    if verb_in_path in {"generateContent", "streamGenerateContent"}:
+        path, has_model, _ = call.rpartition("/models/")
+        call_path = f"{path}/models/{_model_part(target)}" if has_model else call  # a tuned model has a path of its own
     else:
-        place = f"{path}/models/{_model_part(target)}"
+        call_path = f"{path}/models/{_model_part(target)}"
     query = "&".join(item for item in parts.query.split("&") if item and item != "alt=sse")
     query = "&".join(item for item in (query, "alt=sse" if stream else "") if item)
-    return urlunsplit(parts._replace(path=f"{place}:{verb}", query=query, fragment=""))
+    return urlunsplit(parts._replace(path=f"{call_path}:{verb}", query=query, fragment=""))
 
 
 def _model_part(target: Target) -> str:
@@ -118,7 +118,7 @@ def _model_part(target: Target) -> str:
 
 
 def _options(chat: ChatRequest, model: str, quirks: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    given: dict[str, tuple[str, Any]] = {
+    fields: dict[str, tuple[str, Any]] = {
         "temperature": ("temperature", chat.temperature),
         "top_p": ("topP", chat.top_p),
         "max_tokens": ("maxOutputTokens", chat.max_tokens),
@@ -129,46 +129,46 @@ def _options(chat: ChatRequest, model: str, quirks: Mapping[str, Any]) -> tuple[
     refused = unwanted_params(quirks, "gemini")
     if not quirk(quirks, "sampling", "gemini"):
         refused |= {"temperature", "top_p", "top_k"}
-    there = {name: pair for name, pair in given.items() if pair[1] is not None}
-    by_alias = {name for name, (alias, _) in there.items() if alias in refused}
-    kept, lost = split_params(there, refused | by_alias)
-    kept.pop(SAFETY, None)  # a field beside generationConfig
-    options = {name: value for name, value in kept.values() if value != {}}
-    left_out = _list_left_out(chat, there)
-    return {**options, **_shape(chat, quirks)}, (*lost, *left_out, *dropped_fields(chat, "gemini"))
+    set_fields = {name: pair for name, pair in fields.items() if pair[1] is not None}
+    by_alias = {name for name, (alias, _) in set_fields.items() if alias in refused}
+    remaining, dropped = split_params(set_fields, refused | by_alias)
+    remaining.pop(SAFETY, None)  # a field beside generationConfig
+    options = {name: value for name, value in remaining.values() if value != {}}
+    left_out = _list_left_out(chat, set_fields)
+    return {**options, **_shape(chat, quirks)}, (*dropped, *left_out, *dropped_fields(chat, "gemini"))
 
 
 def _translated(chat: ChatRequest, model: str) -> dict[str, tuple[str, Any]]:
     if not chat.extra:
         return {}
     kinds = chat.extra.get("modalities")
-    known = isinstance(kinds, list) and bool(kinds) and all(kind in MODALITIES for kind in map(str, kinds))
-    own = {name: (name.rpartition(".")[2], chat.extra.get(name)) for name in GEMINI_FIELDS}
+    are_modalities = isinstance(kinds, list) and bool(kinds) and all(kind in MODALITIES for kind in map(str, kinds))
+    gemini_fields = {name: (name.rpartition(".")[2], chat.extra.get(name)) for name in GEMINI_FIELDS}
     return {
-        **own,
+        **gemini_fields,
         **_thinking(chat, model),
-        "modalities": ("responseModalities", [kind.upper() for kind in kinds or ()] if known else None),
+        "modalities": ("responseModalities", [kind.upper() for kind in kinds or ()] if are_modalities else None),
     }
 
 
 def _thinking(chat: ChatRequest, model: str) -> dict[str, tuple[str, Any]]:
-    budget, known = chat.extra.get(THINKING_BUDGET), thinking_config(model, "low") or {}
+    budget, thinking_support = chat.extra.get(THINKING_BUDGET), thinking_config(model, "low") or {}
     config = thinking_config(model, chat.extra.get("reasoning_effort"))
     # One object, under each parameter that asks for it, so that none of them counts as dropped.
-    said = {"reasoning_effort": ("thinkingConfig", config)}
-    if isinstance(budget, int) and known:
+    fields = {"reasoning_effort": ("thinkingConfig", config)}
+    if isinstance(budget, int) and thinking_support:
         config = {"thinkingBudget": budget}
-        said[THINKING_BUDGET] = ("thinkingConfig", config)
-    if chat.extra.get("reasoning_summary") is not None and known:
-        said["reasoning_summary"] = ("thinkingConfig", {**(config or {}), "includeThoughts": True})
-    return said
+        fields[THINKING_BUDGET] = ("thinkingConfig", config)
+    if chat.extra.get("reasoning_summary") is not None and thinking_support:
+        fields["reasoning_summary"] = ("thinkingConfig", {**(config or {}), "includeThoughts": True})
+    return fields
 
 
 def _list_left_out(chat: ChatRequest, fields: Mapping[str, Any]) -> tuple[str, ...]:
-    lost = ["parallel_tool_calls"] if chat.parallel_tool_calls is False and chat.tools else []
+    left_out = ["parallel_tool_calls"] if chat.parallel_tool_calls is False and chat.tools else []
     if "stop" in fields and len(chat.stop) > MAX_STOPS:
-        lost.append("stop")
-    return (*lost, *unsaid(chat, {*fields, CALLING_MODE} if chat.tools and _is_validated(chat) else fields))
+        left_out.append("stop")
+    return (*left_out, *unsent(chat, {*fields, CALLING_MODE} if chat.tools and _is_validated(chat) else fields))
 
 
 def _native_shape(chat: ChatRequest, quirks: Mapping[str, Any]) -> bool:
@@ -182,13 +182,13 @@ def _shape(chat: ChatRequest, quirks: Mapping[str, Any]) -> dict[str, Any]:
     if not wants_json(chat.response_format) or not _native_shape(chat, quirks):
         return {}
     schema = schema_of(chat.response_format)
-    plain = {"responseMimeType": "application/json"}
+    json_field = {"responseMimeType": "application/json"}
     if not schema or quirk(quirks, "structured", "gemini") == "json_object":
-        return plain
-    return {**plain, "responseJsonSchema": {name: value for name, value in schema.items() if name != "$schema"}}
+        return json_field
+    return {**json_field, "responseJsonSchema": {name: value for name, value in schema.items() if name != "$schema"}}
 
 
-def _json_words(chat: ChatRequest, quirks: Mapping[str, Any]) -> list[str]:
+def _json_instruction(chat: ChatRequest, quirks: Mapping[str, Any]) -> list[str]:
     if not wants_json(chat.response_format):
         return []
     by_field = _native_shape(chat, quirks)
@@ -199,11 +199,11 @@ def _json_words(chat: ChatRequest, quirks: Mapping[str, Any]) -> list[str]:
 def _tools(chat: ChatRequest) -> dict[str, Any]:
     tools = [as_function(tool) for tool in chat.tools]
     declared = [{"functionDeclarations": [_declare(tool) for tool in tools]}] if tools else []
-    listed = [*declared, *(item.value for item in chat.vendor if item.path.startswith("tools["))]
+    all_tools = [*declared, *(item.value for item in chat.vendor if item.path.startswith("tools["))]
     config = {item.path.removeprefix(CONFIG): item.value for item in chat.vendor if item.path.startswith(CONFIG)}
     if calling := _calling(chat, tools):
         config["functionCallingConfig"] = calling
-    return {**({"tools": listed} if listed else {}), **({"toolConfig": config} if config else {})}
+    return {**({"tools": all_tools} if all_tools else {}), **({"toolConfig": config} if config else {})}
 
 
 def _calling(chat: ChatRequest, tools: list[Tool]) -> dict[str, Any]:
@@ -212,11 +212,11 @@ def _calling(chat: ChatRequest, tools: list[Tool]) -> dict[str, Any]:
     free = VALIDATED if _is_validated(chat) else "AUTO" if chat.tool_choice else None
     mode = {"none": "NONE", "required": "ANY"}.get(chat.tool_choice or "", free)
     calling: dict[str, Any] = {"mode": mode} if mode else {}
-    wanted = (chat.tool_name,) if chat.tool_name else chat.allowed_tools
-    named = [tool.name for tool in tools if tool.name in wanted]
-    if named:  # names go with ANY, or with VALIDATED, where the model may also answer in text
+    wanted_names = (chat.tool_name,) if chat.tool_name else chat.allowed_tools
+    allowed_names = [tool.name for tool in tools if tool.name in wanted_names]
+    if allowed_names:  # names go with ANY, or with VALIDATED, where the model may also answer in text
         mode = "ANY" if chat.tool_name or chat.tool_choice == "required" else VALIDATED
-        calling = {"mode": mode, "allowedFunctionNames": named}
+        calling = {"mode": mode, "allowedFunctionNames": allowed_names}
     return calling
 
 
@@ -235,50 +235,50 @@ def _conversation(
     chat: ChatRequest, quirks: Mapping[str, Any], origin: str
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     texts, rest = leading_system(chat.messages)
-    texts = [*texts, *_json_words(chat, quirks)]
-    talk = Conversation("user", "model")
+    texts = [*texts, *_json_instruction(chat, quirks)]
+    conversation = Conversation("user", "model")
     names: dict[str, str] = {}
     for message in rest:
         names |= {call.id: call.name for call in message.tool_calls}
         if message.role is Role.ASSISTANT:
-            talk.model(_model(message, origin))
+            conversation.model(_model(message, origin))
             # Files of a model's message go to the user's next turn.
-            talk.postpone([_native(part) for part in natives_of(message)])
+            conversation.postpone([_native(part) for part in natives_of(message)])
         else:
-            _add(message, talk, names, quirks, origin)
-    contents = [{"role": turn.speaker, "parts": turn.content} for turn in talk.turns(OPENING)]
+            _add(message, conversation, names, quirks, origin)
+    contents = [{"role": turn.speaker, "parts": turn.content} for turn in conversation.turns(OPENING)]
     return ({"systemInstruction": {"parts": [{"text": text} for text in texts]}} if texts else {}), contents
 
 
 def _add(
-    message: Message, talk: Conversation, names: Mapping[str, str], quirks: Mapping[str, Any], origin: str
+    message: Message, conversation: Conversation, names: Mapping[str, str], quirks: Mapping[str, Any], origin: str
 ) -> None:
     if message.role is Role.TOOL:
-        _result(message, talk, names, quirks)
+        _result(message, conversation, names, quirks)
     elif message.role is Role.SYSTEM:
-        talk.postpone(_parts(message.parts))
+        conversation.postpone(_parts(message.parts))
     else:
-        talk.user([*_parts(message.parts), *(_own(item, origin) for item in message.vendor)])
+        conversation.user([*_parts(message.parts), *(_own(item, origin) for item in message.vendor)])
 
 
 def _model(message: Message, origin: str) -> list[dict[str, Any]]:
     parts: list[dict[str, Any]] = []
-    words, offset, called = words_of(message.parts), 0, 0
+    text, offset, sent_calls = text_of_parts(message.parts), 0, 0
     calls = _calls(message.tool_calls, origin)
-    for each in weave(message.thoughts, message.vendor):
-        if isinstance(each, VendorItem):
-            parts += [*_text(words[offset : each.offset]), *calls[called : each.calls], _own(each, origin)]
-            called = max(called, each.calls)
-        elif each.origin == origin:
-            parts.append({"text": words[offset : each.offset], "thoughtSignature": each.proof})
+    for item in weave(message.thoughts, message.vendor):
+        if isinstance(item, VendorItem):
+            parts += [*_text(text[offset : item.offset]), *calls[sent_calls : item.calls], _own(item, origin)]
+            sent_calls = max(sent_calls, item.calls)
+        elif item.origin == origin:
+            parts.append({"text": text[offset : item.offset], "thoughtSignature": item.proof})
         else:
             continue
-        offset = max(offset, each.offset)
-    return [*parts, *_text(words[offset:]), *calls[called:]]
+        offset = max(offset, item.offset)
+    return [*parts, *_text(text[offset:]), *calls[sent_calls:]]
 
 
-def _text(words: str) -> list[dict[str, Any]]:
-    return [{"text": words}] if words else []
+def _text(text: str) -> list[dict[str, Any]]:
+    return [{"text": text}] if text else []
 
 
 def _own(item: VendorItem, origin: str) -> dict[str, Any]:
@@ -298,24 +298,29 @@ def _calls(calls: Sequence[ToolCall], origin: str) -> list[dict[str, Any]]:
     return parts
 
 
-def _result(message: Message, talk: Conversation, names: Mapping[str, str], quirks: Mapping[str, Any]) -> None:
+def _result(message: Message, conversation: Conversation, names: Mapping[str, str], quirks: Mapping[str, Any]) -> None:
     media = natives_of(message)
-    way = quirk(quirks, "tool_media", "gemini")
-    inside = [part for part in media if way == "native" and part.blob is not None and part.mime_type in IN_RESULTS]
-    text = words_of(message.parts)
-    if way == "text":
+    tool_media = quirk(quirks, "tool_media", "gemini")
+    inline_parts = [
+        part for part in media if tool_media == "native" and part.blob is not None and part.mime_type in IN_RESULTS
+    ]
+    text = text_of_parts(message.parts)
+    if tool_media == "text":
         text, media = "\n".join([text, *(placeholder(part) for part in media)]).strip(), []
     name = names.get(message.tool_call_id or "") or message.name or "tool"
     is_object = quirks.get(AS_OBJECTS) and text[:1] == "{" and not message.is_error
-    said = object_of(text) if is_object else {}
-    response: dict[str, Any] = {"name": name, "response": said or {"error" if message.is_error else "result": text}}
+    result_object = object_of(text) if is_object else {}
+    response: dict[str, Any] = {
+        "name": name,
+        "response": result_object or {"error" if message.is_error else "result": text},
+    }
     if message.tool_call_id:
         response["id"] = message.tool_call_id
-    if inside:
-        response["parts"] = [_inline(part) for part in inside]
-    talk.result({"functionResponse": response})
+    if inline_parts:
+        response["parts"] = [_inline(part) for part in inline_parts]
+    conversation.result({"functionResponse": response})
     # Files that a function's response may not hold follow in the same turn.
-    talk.postpone([_native(part) for part in media if part not in inside])
+    conversation.postpone([_native(part) for part in media if part not in inline_parts])
 
 
 def _inline(part: NativePart) -> dict[str, Any]:
@@ -334,6 +339,6 @@ def _parts(parts: tuple[Part, ...]) -> list[dict[str, Any]]:
 def _native(part: NativePart) -> dict[str, Any]:
     if part.blob is None:
         # The type of an address without an extension is unknown, and Gemini does not take `image/*`.
-        known = {} if part.mime_type.endswith("/*") else {"mimeType": part.mime_type}
-        return {"fileData": {**known, "fileUri": part.url or ""}}
+        type_field = {} if part.mime_type.endswith("/*") else {"mimeType": part.mime_type}
+        return {"fileData": {**type_field, "fileUri": part.url or ""}}
     return {"inlineData": {"mimeType": part.mime_type, "data": bare_base64(part)}}

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
-from capabilities.core.protocols.answer_fields import Ending, ending_of, filled, own_word
+from capabilities.core.protocols.answer_fields import Ending, ending_of, filled, own_reason
 from capabilities.core.protocols.errors import failure_inside
 from capabilities.core.protocols.gemini.replies import (
     ENDINGS,
@@ -17,10 +17,10 @@ from capabilities.core.protocols.gemini.replies import (
     own_kind,
     own_parts,
     parts_of,
-    signed_words,
+    signatures_in,
+    text_in,
     usage_of,
     with_calls,
-    words_of,
 )
 from capabilities.core.protocols.gemini.supplements import SOURCES, annotations_of, media_of
 from capabilities.core.protocols.sse import SseEvent
@@ -72,20 +72,24 @@ class PartReader:
         if failed := failed_generation(candidate):
             return [failed]
         parts = parts_of(candidate)
-        said: list[Delta | Supplement | Failure] = [each for each in self._deltas(parts, value) if any(each)]
+        events: list[Delta | Supplement | Failure] = [delta for delta in self._deltas(parts, value) if any(delta)]
         if metadata := metadata_of(candidate):
-            said.append(Delta(vendor=metadata))
+            events.append(Delta(vendor=metadata))
         if not SOURCES.isdisjoint(candidate) or not all("text" in part for part in parts):
-            beside = Supplement(media_of(parts), self._annotations(candidate))
-            said += [beside] if any(beside) else []
+            supplement = Supplement(media_of(parts), self._annotations(candidate))
+            events += [supplement] if any(supplement) else []
         self._settle(candidate.get("finishReason"), value)
-        return said
+        return events
 
     def _annotations(self, candidate: Mapping[str, Any]) -> tuple[Annotation, ...]:
         # Later chunks may repeat a citation.
-        found = [each for each in annotations_of(candidate, "".join(self._texts)) if each not in self._cited]
-        self._cited += found
-        return tuple(found)
+        annotations = [
+            annotation
+            for annotation in annotations_of(candidate, "".join(self._texts))
+            if annotation not in self._cited
+        ]
+        self._cited += annotations
+        return tuple(annotations)
 
     def _deltas(self, parts: list[dict[str, Any]], value: Mapping[str, Any]) -> Iterator[Delta]:
         # The order of the parts is kept, with those of Gemini's own tools apart from text and calls.
@@ -105,17 +109,17 @@ class PartReader:
             call = call_of(part, self._calls, value)
             calls.append(ToolCallDelta(self._calls, call.id, call.name, call.arguments, call.signature))
             self._calls += 1
-        signed, self._offset = signed_words(parts, self._offset, self._calls - len(calls))
-        return Delta(words_of(parts, thought=False), words_of(parts, thought=True), "", tuple(calls), signed)
+        signed, self._offset = signatures_in(parts, self._offset, self._calls - len(calls))
+        return Delta(text_in(parts, thought=False), text_in(parts, thought=True), "", tuple(calls), signed)
 
     def _settle(self, reason: Any, value: Mapping[str, Any]) -> None:
         if reason:
             self._ending = ending_of(ENDINGS, reason, has_calls=bool(self._calls))
-            self._details = AnswerDetails(own_word(reason, self._ending))
+            self._details = AnswerDetails(own_reason(reason, self._ending))
         if self._ending is not None:
-            word, explained = self._ending
+            finish_reason, explained = self._ending
             model, identity = filled(value.get("modelVersion")), filled(value.get("responseId"))
-            self.finish = Finish(word, usage_of(self._usage), model, identity, self._details, explained)
+            self.finish = Finish(finish_reason, usage_of(self._usage), model, identity, self._details, explained)
             # A chunk after the reason to stop may still bring the usage.
             self.finished = "usageMetadata" in value
 

@@ -20,8 +20,8 @@ SOURCES = frozenset({"groundingMetadata", "citationMetadata"})
 def media_of(parts: Iterable[Mapping[str, Any]]) -> tuple[Media, ...]:
     """Return the files among the parts of an answer."""
     # A sketch made while thinking is not part of the answer.
-    found = (_media(part) for part in parts if not part.get("thought"))
-    return tuple(each for each in found if each is not None)
+    candidates = (_media(part) for part in parts if not part.get("thought"))
+    return tuple(media for media in candidates if media is not None)
 
 
 def _media(part: Mapping[str, Any]) -> Media | None:
@@ -35,24 +35,24 @@ def _media(part: Mapping[str, Any]) -> Media | None:
 
 def annotations_of(candidate: Mapping[str, Any], text: str) -> tuple[Annotation, ...]:
     """Return the pages that a candidate cites, each with its characters of `text`, in OpenAI's form."""
-    grounding, cited = (candidate.get(name) for name in ("groundingMetadata", "citationMetadata"))
-    if not (isinstance(grounding, Mapping) or isinstance(cited, Mapping)):
+    grounding, citations = (candidate.get(name) for name in ("groundingMetadata", "citationMetadata"))
+    if not (isinstance(grounding, Mapping) or isinstance(citations, Mapping)):
         return ()
     data = text.encode("utf-8", "replace")
-    found = [*_groundings(grounding, data)] if isinstance(grounding, Mapping) else []
-    for each in _objects(cited.get("citations")) if isinstance(cited, Mapping) else []:
-        found += _annotation(each, each, data)
-    return tuple(found)
+    annotations = [*_groundings(grounding, data)] if isinstance(grounding, Mapping) else []
+    for citation in _objects(citations.get("citations")) if isinstance(citations, Mapping) else []:
+        annotations += _annotation(citation, citation, data)
+    return tuple(annotations)
 
 
 def _groundings(grounding: Mapping[str, Any], data: bytes) -> Iterator[Annotation]:
     pages = [_page(chunk) for chunk in _objects(grounding.get("groundingChunks"))]
     supports = _objects(grounding.get("groundingSupports"))
     for support in supports:
-        places = support.get("groundingChunkIndices")
-        for place in places if isinstance(places, list) else []:
-            if isinstance(place, int) and 0 <= place < len(pages):
-                yield from _annotation(pages[place], support.get("segment"), data)
+        indices = support.get("groundingChunkIndices")
+        for index in indices if isinstance(indices, list) else []:
+            if isinstance(index, int) and 0 <= index < len(pages):
+                yield from _annotation(pages[index], support.get("segment"), data)
     # Pages that name no place in the text are cited at its beginning.
     if not supports:
         for page in pages:
@@ -61,7 +61,7 @@ def _groundings(grounding: Mapping[str, Any], data: bytes) -> Iterator[Annotatio
 
 def _page(chunk: Mapping[str, Any]) -> Mapping[str, Any]:
     # Whatever sort of chunk it is, its page is the object with a `uri`.
-    return next((each for each in chunk.values() if isinstance(each, Mapping) and each.get("uri")), {})
+    return next((page for page in chunk.values() if isinstance(page, Mapping) and page.get("uri")), {})
 
 
 def _annotation(page: Mapping[str, Any], segment: Any, data: bytes) -> Iterator[Annotation]:
@@ -69,15 +69,18 @@ def _annotation(page: Mapping[str, Any], segment: Any, data: bytes) -> Iterator[
     if url:
         # Gemini counts bytes, OpenAI characters.
         start, end = (len(data[: count(segment, name) or 0].decode("utf-8", "ignore")) for name in PLACES)
-        place = {"start_index": start, "end_index": end}
-        yield {"type": "url_citation", "url_citation": {"url": url, "title": filled(page.get("title")) or "", **place}}
+        position = {"start_index": start, "end_index": end}
+        yield {
+            "type": "url_citation",
+            "url_citation": {"url": url, "title": filled(page.get("title")) or "", **position},
+        }
 
 
 PLACES = ("startIndex", "endIndex")
 
 
 def _objects(value: Any) -> list[Mapping[str, Any]]:
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
 # What Gemini's own tools did and found, as its clients can parse it: fields of an unexpected type are dropped.
@@ -123,14 +126,14 @@ def keep_readable(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _readable(value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for name, each in value.items():
+    for name, field_value in value.items():
         kind = KINDS.get(name)
-        if kind in _ITEMS and isinstance(each, list):
+        if kind in _ITEMS and isinstance(field_value, list):
             inner = _ITEMS[kind]
-            if all(_is(item, inner) for item in each):
-                yield name, [keep_readable(item) for item in each] if inner is dict else each
-        elif kind is None or (isinstance(kind, type) and _is(each, kind)):
-            yield name, keep_readable(each) if kind is dict and name not in FREE else each
+            if all(_is(item, inner) for item in field_value):
+                yield name, [keep_readable(item) for item in field_value] if inner is dict else field_value
+        elif kind is None or (isinstance(kind, type) and _is(field_value, kind)):
+            yield name, keep_readable(field_value) if kind is dict and name not in FREE else field_value
 
 
 def _is(value: Any, kind: type) -> bool:

@@ -13,8 +13,8 @@ _LEVELS = MappingProxyType(
 _BUDGETS = MappingProxyType({"minimal": 1024, "low": 1024, "medium": 8192, "high": 24576, "xhigh": 24576})
 
 
-def _levels(**other: str) -> Mapping[str, Any]:
-    levels = {**_LEVELS, "max": "high", **other}
+def _levels(**overrides: str) -> Mapping[str, Any]:
+    levels = {**_LEVELS, "max": "high", **overrides}
     return MappingProxyType({effort: {"thinkingLevel": level} for effort, level in levels.items()})
 
 

@@ -7,16 +7,16 @@ from typing import Any
 
 from capabilities.core.message import CacheMark, ChatRequest, TextPart, Tool
 from capabilities.core.protocols.answer_fields import split_params
-from capabilities.core.protocols.parameters import CACHE_PLACES, GEMINIS, dropped_fields, unsaid
+from capabilities.core.protocols.parameters import CACHE_PLACES, GEMINIS, dropped_fields, unsent
 from capabilities.core.protocols.schema import wants_json
 from capabilities.core.providers.quirks import limit_name, quirk, unwanted_params
 
 # Fields of the payload that a caller's extra parameters never replace.
 OURS = frozenset({"model", "messages", "stream", "stream_options"})
 # Parameters that only OpenAI's Responses API or Gemini's has a field for.
-ELSEWHERE = frozenset({"reasoning_summary", *GEMINIS})
+NOT_IN_CHAT = frozenset({"reasoning_summary", *GEMINIS})
 # Extra parameters that are not passed on unchanged.
-UNPASSED = OURS | ELSEWHERE
+UNPASSED = OURS | NOT_IN_CHAT
 IMAGE_DETAIL, FILE_DETAIL = "messages[].content[].image_url.detail", "messages[].content[].file.detail"
 # What hosts other than Anthropic know in a `thinking` object: on or off, and at GLM whether it is kept.
 OTHERS_THINKING = frozenset({"type", "clear_thinking"})
@@ -27,29 +27,29 @@ def parameters_of(
     chat: ChatRequest, quirks: Mapping[str, Any], *, stream: bool
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return everything but model and messages, and the names of what was dropped."""
-    given: dict[str, Any] = {name: value for name, value in chat.extra.items() if name not in UNPASSED}
-    given |= {"temperature": chat.temperature, "top_p": chat.top_p, "stop": list(chat.stop) or None}
-    given |= _tools(chat, quirks) | {"response_format": _response_format(chat, quirks)}
-    given[limit_name(quirks)] = chat.max_tokens
-    given = {name: value for name, value in given.items() if value is not None}
+    fields: dict[str, Any] = {name: value for name, value in chat.extra.items() if name not in UNPASSED}
+    fields |= {"temperature": chat.temperature, "top_p": chat.top_p, "stop": list(chat.stop) or None}
+    fields |= _tools(chat, quirks) | {"response_format": _response_format(chat, quirks)}
+    fields[limit_name(quirks)] = chat.max_tokens
+    fields = {name: value for name, value in fields.items() if value is not None}
     refused = unwanted_params(quirks)
-    if "cache_control" in given and quirk(quirks, "cache_marks") != "cache_control":
+    if "cache_control" in fields and quirk(quirks, "cache_marks") != "cache_control":
         refused |= {"cache_control"}
     if chat.extra:
         refused |= set(_list_anthropics(chat.extra))
     if not quirk(quirks, "sampling"):
         refused |= {"temperature", "top_p"}
-    kept, dropped = split_params(given, refused)
+    remaining, dropped = split_params(fields, refused)
     if stream:
-        kept["stream"] = True
+        remaining["stream"] = True
         unwanted = chat.extra.get("stream_options", True) is None or "stream_options" in refused
         if quirk(quirks, "stream_usage") and not unwanted:
-            kept["stream_options"] = {"include_usage": True}
-    if not ELSEWHERE.isdisjoint(chat.extra):
-        dropped += unsaid(chat, chat.extra.keys() - ELSEWHERE)
+            remaining["stream_options"] = {"include_usage": True}
+    if not NOT_IN_CHAT.isdisjoint(chat.extra):
+        dropped += unsent(chat, chat.extra.keys() - NOT_IN_CHAT)
     if chat.inner:
-        dropped += (*dropped_fields(chat, "openai", _unspoken(quirks)), *_empty_marks(chat))
-    return kept, dropped
+        dropped += (*dropped_fields(chat, "openai", _unsupported(quirks)), *_empty_marks(chat))
+    return remaining, dropped
 
 
 def _list_anthropics(extra: Mapping[str, Any]) -> Iterator[str]:
@@ -61,13 +61,13 @@ def _list_anthropics(extra: Mapping[str, Any]) -> Iterator[str]:
         yield "metadata"
 
 
-def _unspoken(quirks: Mapping[str, Any]) -> frozenset[str]:
-    plain = quirk(quirks, "string_content_only")
+def _unsupported(quirks: Mapping[str, Any]) -> frozenset[str]:
+    is_text_only = quirk(quirks, "string_content_only")
     return frozenset(
         (
-            *(CACHE_PLACES if plain or quirk(quirks, "cache_marks") == "none" else ()),
-            *([IMAGE_DETAIL] if plain or quirk(quirks, "image_url_as_string") else ()),
-            *([FILE_DETAIL] if plain or quirk(quirks, "file_part") != "openai_file" else ()),
+            *(CACHE_PLACES if is_text_only or quirk(quirks, "cache_marks") == "none" else ()),
+            *([IMAGE_DETAIL] if is_text_only or quirk(quirks, "image_url_as_string") else ()),
+            *([FILE_DETAIL] if is_text_only or quirk(quirks, "file_part") != "openai_file" else ()),
         )
     )
 
@@ -81,10 +81,10 @@ def _empty_marks(chat: ChatRequest) -> Iterator[str]:
 
 
 def _response_format(chat: ChatRequest, quirks: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    way = quirk(quirks, "structured")
-    if not wants_json(chat.response_format) or way == "json_schema":
+    structured = quirk(quirks, "structured")
+    if not wants_json(chat.response_format) or structured == "json_schema":
         return chat.response_format
-    return {"type": "json_object"} if way == "json_object" else None
+    return {"type": "json_object"} if structured == "json_object" else None
 
 
 def _tools(chat: ChatRequest, quirks: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,12 +116,12 @@ def _tool(tool: Tool, quirks: Mapping[str, Any]) -> dict[str, Any]:
 
 def cache_mark(mark: CacheMark | None, quirks: Mapping[str, Any]) -> dict[str, Any]:
     """Return a cache mark in this host's form; empty if it has none."""
-    words = quirk(quirks, "cache_marks") if mark else "none"
-    if mark is None or words == "none":
+    dialect = quirk(quirks, "cache_marks") if mark else "none"
+    if mark is None or dialect == "none":
         return {}
-    names = ("5m", "1h", FIVE_MINUTES) if words == "cache_control" else ("30m", "12h", THIRTY_MINUTES)
+    names = ("5m", "1h", FIVE_MINUTES) if dialect == "cache_control" else ("30m", "12h", THIRTY_MINUTES)
     ttl = {} if mark.seconds is None else {"ttl": names[0] if mark.seconds <= names[2] else names[1]}
-    return {words: {"type": "ephemeral", **ttl} if words == "cache_control" else {"mode": "explicit", **ttl}}
+    return {dialect: {"type": "ephemeral", **ttl} if dialect == "cache_control" else {"mode": "explicit", **ttl}}
 
 
 def _function(tool: Tool) -> dict[str, Any]:

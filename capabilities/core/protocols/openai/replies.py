@@ -19,11 +19,11 @@ from capabilities.core.protocols.answer_fields import (
     ending_of,
     filled,
     logprobs_of,
-    own_word,
+    own_reason,
     read_counts,
     total_of,
 )
-from capabilities.core.protocols.call_pieces import called_in, text_of
+from capabilities.core.protocols.call_pieces import call_in, text_of
 from capabilities.core.protocols.errors import bad_shape, failure_inside, object_of
 from capabilities.core.protocols.media import ANY_IMAGE, RAW_SOUND, media_of_base64, media_of_url
 from capabilities.core.protocols.thought_fields import message_thoughts, signature_of
@@ -50,9 +50,9 @@ def _images(value: Any) -> Iterator[Media]:
     for part in value if isinstance(value, list) else []:
         image = part.get("image_url") if isinstance(part, dict) else None
         # An image that names no type is taken for a PNG.
-        found = media_of_url(image.get("url") if isinstance(image, dict) else image, ANY_IMAGE)
-        if found is not None:
-            yield found
+        image_media = media_of_url(image.get("url") if isinstance(image, dict) else image, ANY_IMAGE)
+        if image_media is not None:
+            yield image_media
 
 
 def _sounds(value: Any) -> Iterator[Media]:
@@ -60,8 +60,8 @@ def _sounds(value: Any) -> Iterator[Media]:
         return
     # A piece of a sound may hold nothing but its transcript.
     sound = media_of_base64(None, value.get("data"), RAW_SOUND) or Media(Kind.AUDIO, RAW_SOUND)
-    words, expires_at = filled(value.get("transcript")), count(value, "expires_at")
-    yield replace(sound, id=filled(value.get("id")), transcript=words or "", expires_at=expires_at)
+    transcript, expires_at = filled(value.get("transcript")), count(value, "expires_at")
+    yield replace(sound, id=filled(value.get("id")), transcript=transcript or "", expires_at=expires_at)
 
 
 # Reasons to stop, in the words of OpenAI and compatible hosts.
@@ -110,14 +110,14 @@ DETAILS: Mapping[str, Mapping[str, str]] = {
 def usage_of(value: Any) -> Usage:
     if not isinstance(value, dict):
         return Usage()
-    found: dict[str, int] = {}
-    read_counts(value, TOTALS, found)
+    counts: dict[str, int] = {}
+    read_counts(value, TOTALS, counts)
     for name, names in DETAILS.items():
-        read_counts(value.get(name), names, found)
-    if "prompt_tokens" not in found and "prompt_cache_miss_tokens" in value:  # DeepSeek counts the two apart
-        hit, miss = found.get("cached_tokens"), count_of(value["prompt_cache_miss_tokens"])
-        return Usage(total_of(hit, miss), **found)
-    return Usage(**found)
+        read_counts(value.get(name), names, counts)
+    if "prompt_tokens" not in counts and "prompt_cache_miss_tokens" in value:  # DeepSeek counts the two apart
+        hit, miss = counts.get("cached_tokens"), count_of(value["prompt_cache_miss_tokens"])
+        return Usage(total_of(hit, miss), **counts)
+    return Usage(**counts)
 
 
 def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | None = None) -> Answer | Failure:
@@ -160,25 +160,25 @@ def _answer(value: dict[str, Any], choice: dict[str, Any]) -> Answer | Failure:
     reasoning = reasoning_of(message) or thought or None
     refusal = message.get("refusal") if isinstance(message.get("refusal"), str) else None
     ending = ending_of(ENDINGS, reason, has_calls=bool(calls))
-    thoughts, beside = message_thoughts(message), supplement_of(message)
-    if not (text or calls or reasoning or refusal or thoughts or beside.media or ending.explains_silence):
+    thoughts, supplement = message_thoughts(message), supplement_of(message)
+    if not (text or calls or reasoning or refusal or thoughts or supplement.media or ending.explains_silence):
         return Failure(Fault.EMPTY_CONTENT, translatable("the model returned nothing"), 200)
     usage, model, identity = usage_of(value.get("usage")), filled(value.get("model")), filled(value.get("id"))
     details = details_of(value, choice, ending)
-    said = (text, calls, reasoning, refusal, ending.word, usage, model, identity, details)
-    return Answer(*said, thoughts, logprobs_of(choice.get("logprobs")), *beside)
+    answer_fields = (text, calls, reasoning, refusal, ending.finish_reason, usage, model, identity, details)
+    return Answer(*answer_fields, thoughts, logprobs_of(choice.get("logprobs")), *supplement)
 
 
 def details_of(value: Mapping[str, Any], choice: Mapping[str, Any], ending: Ending) -> AnswerDetails:
     """Return the details of an answer, or of the last chunk of one."""
     # OpenRouter names the vendor's own reason, too.
-    word = own_word(choice.get("native_finish_reason") or choice.get("finish_reason"), ending)
+    reason = own_reason(choice.get("native_finish_reason") or choice.get("finish_reason"), ending)
     tier, fingerprint = filled(value.get("service_tier")), filled(value.get("system_fingerprint"))
     # The stop sequence at vLLM and at SGLang; a number there is a token's.
     sequence = filled(choice.get("stop_reason")) or filled(choice.get("matched_stop"))
-    if not (word or tier or fingerprint or sequence):
+    if not (reason or tier or fingerprint or sequence):
         return NO_DETAILS
-    return AnswerDetails(word, None, tier, fingerprint, sequence)
+    return AnswerDetails(reason, None, tier, fingerprint, sequence)
 
 
 def broken_off(choice: Mapping[str, Any], reason: str) -> Failure:
@@ -192,8 +192,8 @@ def broken_off(choice: Mapping[str, Any], reason: str) -> Failure:
 def _calls(value: Any) -> tuple[ToolCall, ...]:
     calls = []
     for index, item in enumerate(value if isinstance(value, list) else []):
-        called, text, custom = called_in(item) if isinstance(item, dict) else ({}, None, False)
-        name = called.get("name")
+        function, text, custom = call_in(item) if isinstance(item, dict) else ({}, None, False)
+        name = function.get("name")
         if isinstance(name, str):
             identity = filled(item.get("id")) or f"call_{index}"
             calls.append(ToolCall(identity, name, text_of(text), signature_of(item), custom))
@@ -204,15 +204,15 @@ def text_and_thoughts(content: Any) -> tuple[str, str]:
     """Return text and reasoning of a content that is a text or, at Mistral, a list of chunks."""
     if isinstance(content, str):
         return content, ""
-    words, thoughts = "", ""
+    text, thoughts = "", ""
     for chunk in content if isinstance(content, list) else []:
         if not isinstance(chunk, dict):
             continue
         if isinstance(chunk.get("text"), str):
-            words += chunk["text"]
+            text += chunk["text"]
         elif chunk.get("type") == "thinking":
             thoughts += text_and_thoughts(chunk.get("thinking"))[0]
-    return words, thoughts
+    return text, thoughts
 
 
 def reasoning_of(message: Mapping[str, Any]) -> str:

@@ -19,7 +19,7 @@ from capabilities.core.protocols.media import (
     natives_of,
     placeholder,
     result_parts,
-    words_of,
+    text_of_parts,
 )
 from capabilities.core.protocols.openai import replies
 from capabilities.core.protocols.openai.options import cache_mark, parameters_of
@@ -69,16 +69,24 @@ class OpenAI:
 
 
 def _with_instruction(chat: ChatRequest, quirks: Mapping[str, Any]) -> tuple[Message, ...]:
-    way, shape = quirk(quirks, "structured"), chat.response_format
-    if not wants_json(shape) or way == "json_schema" or (way == "json_object" and schema_of(shape) is None):
+    structured, shape = quirk(quirks, "structured"), chat.response_format
+    if (
+        not wants_json(shape)
+        or structured == "json_schema"
+        or (structured == "json_object" and schema_of(shape) is None)
+    ):
         return chat.messages
-    asked = TextPart(instruction(shape))
+    instruction_part = TextPart(instruction(shape))
     first = find_opening_system(chat.messages)
     if first is None:
-        return (Message(Role.SYSTEM, (asked,)), *chat.messages)
-    led = chat.messages[first]
-    joined = Message(led.role, (TextPart(f"{led.text}\n\n{asked.text}", mark_of(led.parts)),), name=led.name)
-    return (*chat.messages[:first], joined, *chat.messages[first + 1 :])
+        return (Message(Role.SYSTEM, (instruction_part,)), *chat.messages)
+    system_message = chat.messages[first]
+    merged = Message(
+        system_message.role,
+        (TextPart(f"{system_message.text}\n\n{instruction_part.text}", mark_of(system_message.parts)),),
+        name=system_message.name,
+    )
+    return (*chat.messages[:first], merged, *chat.messages[first + 1 :])
 
 
 def _messages(messages: tuple[Message, ...], quirks: Mapping[str, Any], origin: str) -> Iterator[dict[str, Any]]:
@@ -136,7 +144,9 @@ def _end_user_message(out: list[Message], system: list[Message]) -> None:
 
 
 def _join(system: list[Message]) -> TextPart:
-    return TextPart("\n\n".join(each.text for each in system), mark_of(part for each in system for part in each.parts))
+    return TextPart(
+        "\n\n".join(message.text for message in system), mark_of(part for message in system for part in message.parts)
+    )
 
 
 def _message(message: Message, quirks: Mapping[str, Any], origin: str) -> dict[str, Any]:
@@ -189,18 +199,18 @@ def _call_id(call_id: str, quirks: Mapping[str, Any]) -> str:
 
 def _content(message: Message, quirks: Mapping[str, Any]) -> Any:
     # One text where everything is text, since some hosts accept nothing else.
-    given = result_parts(message)
-    if len(given) == 1 and isinstance(given[0], TextPart) and given[0].cache is None:
-        return given[0].text
+    result = result_parts(message)
+    if len(result) == 1 and isinstance(result[0], TextPart) and result[0].cache is None:
+        return result[0].text
     moved = _list_moved(message, quirks)
-    parts = [part for part in given if part not in moved] if moved else list(given)
-    plain = quirk(quirks, "string_content_only")
-    plain = plain or (message.role is Role.TOOL and quirk(quirks, "tool_media") == "text")
-    if plain:
+    parts = [part for part in result if part not in moved] if moved else list(result)
+    is_text_only = quirk(quirks, "string_content_only")
+    is_text_only = is_text_only or (message.role is Role.TOOL and quirk(quirks, "tool_media") == "text")
+    if is_text_only:
         parts = [TextPart(placeholder(part)) if isinstance(part, NativePart) else part for part in parts]
-    marked = not plain and mark_of(parts) is not None and quirk(quirks, "cache_marks") != "none"
-    if not marked and not any(isinstance(part, NativePart) for part in parts):
-        return words_of(parts)
+    has_marks = not is_text_only and mark_of(parts) is not None and quirk(quirks, "cache_marks") != "none"
+    if not has_marks and not any(isinstance(part, NativePart) for part in parts):
+        return text_of_parts(parts)
     return [
         ({"type": "text", "text": part.text} if isinstance(part, TextPart) else _native(part, quirks))
         | cache_mark(part.cache, quirks)
@@ -233,8 +243,8 @@ def _audio(part: NativePart, quirks: Mapping[str, Any]) -> dict[str, Any] | None
         return None
     if shape == "string":
         return {"type": "input_audio", "input_audio": bare_base64(part)}
-    word = AUDIO_FORMATS.get(part.mime_type, part.mime_type.partition("/")[2])
-    return {"type": "input_audio", "input_audio": {"data": bare_base64(part), "format": word}}
+    audio_format = AUDIO_FORMATS.get(part.mime_type, part.mime_type.partition("/")[2])
+    return {"type": "input_audio", "input_audio": {"data": bare_base64(part), "format": audio_format}}
 
 
 def _video(part: NativePart, quirks: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -248,7 +258,7 @@ def _document(part: NativePart, quirks: Mapping[str, Any]) -> dict[str, Any] | N
     if shape == "none" or (part.blob is None and not quirk(quirks, "file_urls")):
         return None
     if shape == "document_url":
-        named = {"document_name": part.filename} if part.filename else {}
-        return {"type": "document_url", "document_url": address(part), **named}
+        name_field = {"document_name": part.filename} if part.filename else {}
+        return {"type": "document_url", "document_url": address(part), **name_field}
     closely = {"detail": part.detail} if part.detail else {}
     return {"type": "file", "file": {"filename": part.filename or "file", "file_data": address(part), **closely}}

@@ -50,8 +50,8 @@ class ChunkReader:
 
     def read(self, event: SseEvent) -> list[Delta | Supplement | Failure]:
         # A shortcut: nearly every chunk differs from the one before only by its text.
-        if self.finish is None and not event.event and (words := self._frame.words_in(event.data)):
-            return [Delta(words)]
+        if self.finish is None and not event.event and (text := self._frame.words_in(event.data)):
+            return [Delta(text)]
         if event.data[:1] != "{" and event.data.strip() == "[DONE]":
             self.finished = True
             return []
@@ -67,7 +67,7 @@ class ChunkReader:
         if self.finish is not None:
             self._settle(counted=count(chunk, "usage", "completion_tokens") is not None)
         elif choice is not None and not (event.event or chunk.get("usage")):
-            delta = _delta_of_words(choice)
+            delta = _text_delta(choice)
             if delta is not None:
                 self._frame.learn(event.data, chunk, delta, "content")
         return pieces
@@ -93,7 +93,7 @@ class ChunkReader:
         if reason:
             ending = ending_of(ENDINGS, reason, has_calls=self._calls.any)
             details = details_of(chunk, choice, ending)
-            self.finish = Finish(ending.word, details=details, explains_silence=ending.explains_silence)
+            self.finish = Finish(ending.finish_reason, details=details, explains_silence=ending.explains_silence)
             if self._thoughts:
                 pieces.append(Delta(thoughts=thoughts_of(self._thoughts)))
         return pieces
@@ -102,22 +102,22 @@ class ChunkReader:
         content = delta.get("content")
         if len(delta) == 1 and isinstance(content, str):  # as nearly every chunk is
             return [Delta(content)] if content else []
-        refusal, called, thoughts = delta.get("refusal"), delta.get("tool_calls"), delta.get(DETAILS)
+        refusal, tool_calls, thoughts = delta.get("refusal"), delta.get("tool_calls"), delta.get(DETAILS)
         if isinstance(thoughts, list):  # sent in pieces, which are joined at the end
             self._thoughts += thoughts
         text, thought = (content, "") if isinstance(content, str) else text_and_thoughts(content)
         calls = (
-            tuple(self._calls.read(item) for item in called if isinstance(item, dict))
-            if isinstance(called, list)
+            tuple(self._calls.read(item) for item in tool_calls if isinstance(item, dict))
+            if isinstance(tool_calls, list)
             else ()
         )
         signed = own_thought(delta)
         piece = Delta(text, reasoning_of(delta) or thought, refusal if isinstance(refusal, str) else "", calls, signed)
-        said: list[Delta | Supplement | Failure] = [piece] if any(piece) else []
+        events: list[Delta | Supplement | Failure] = [piece] if any(piece) else []
         if not PLACES.isdisjoint(delta) or isinstance(content, list):
-            beside = supplement_of(delta)
-            said += [beside] if any(beside) else []
-        return said
+            supplement = supplement_of(delta)
+            events += [supplement] if any(supplement) else []
+        return events
 
     def _count(self, usage: Any) -> None:
         # Some hosts send the usage so far with every chunk. What a later one leaves out keeps its value.
@@ -130,7 +130,7 @@ class ChunkReader:
             self.finished = self.finished or counted
 
 
-def _delta_of_words(choice: Mapping[str, Any]) -> dict[str, Any] | None:
+def _text_delta(choice: Mapping[str, Any]) -> dict[str, Any] | None:
     delta = choice.get("delta")
     if choice.get("logprobs") or not isinstance(delta, dict) or not isinstance(delta.get("content"), str):
         return None
@@ -139,12 +139,12 @@ def _delta_of_words(choice: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def _with_logprobs(pieces: list[Delta | Supplement | Failure], logprobs: Any) -> list[Delta | Supplement | Failure]:
     # Some hosts send the log probabilities in a chunk of their own.
-    known = logprobs_of(logprobs)
-    if known is None:
+    token_logprobs = logprobs_of(logprobs)
+    if token_logprobs is None:
         return pieces
     first = pieces[0] if pieces else None
     piece, others = (first, pieces[1:]) if isinstance(first, Delta) else (Delta(), pieces)
-    return [piece._replace(logprobs=known), *others]
+    return [piece._replace(logprobs=token_logprobs), *others]
 
 
 def _first_choice(choices: list[Any]) -> dict[str, Any] | None:

@@ -8,14 +8,14 @@ from typing import Any
 
 from capabilities.core.message import CacheMark, ChatRequest, TextPart, Tool
 from capabilities.core.protocols.answer_fields import split_params
-from capabilities.core.protocols.parameters import CACHE_PLACES, dropped_fields, unsaid
+from capabilities.core.protocols.parameters import CACHE_PLACES, dropped_fields, unsent
 from capabilities.core.protocols.schema import schema_of, wants_json
 from capabilities.core.protocols.vendor_tools import add_tools, fields_among
 from capabilities.core.providers.quirks import quirk, unwanted_params
 
 PROTOCOL = "openai-responses"
 # A lower limit is refused, so this one is sent in its place (OpenAI API reference: max_output_tokens).
-LEAST_TOKENS = 16
+MIN_TOKENS = 16
 ENCRYPTED, LOGPROBS = "reasoning.encrypted_content", "message.output_text.logprobs"
 # Models without encrypted reasoning, which refuse to be asked for it.
 THINKS_NOT = re.compile(r"(^|/)(gpt-[34]|chatgpt|computer-use)|-chat(-|$)")
@@ -37,29 +37,29 @@ def parameters_of(
     """Return everything but model and items, and the names of what was dropped."""
     refused = unwanted_params(quirks, PROTOCOL)
     extra = {name: value for name, value in chat.extra.items() if name not in refused}
-    given: dict[str, Any] = {"store": False, **{name: extra[name] for name in PASSED if name in extra}}
-    given |= {"temperature": chat.temperature, "top_p": chat.top_p, "parallel_tool_calls": _parallel(chat)}
-    given["max_output_tokens"] = None if chat.max_tokens is None else max(chat.max_tokens, LEAST_TOKENS)
-    given |= {"reasoning": _reasoning(extra), "text": _text(chat, extra, quirks)}
-    given["include"] = _include(extra, model, chat) or None
-    given |= {**_tools(chat), **fields_among(chat.vendor)}
-    there = {name: value for name, value in given.items() if value is not None}
+    fields_all: dict[str, Any] = {"store": False, **{name: extra[name] for name in PASSED if name in extra}}
+    fields_all |= {"temperature": chat.temperature, "top_p": chat.top_p, "parallel_tool_calls": _parallel(chat)}
+    fields_all["max_output_tokens"] = None if chat.max_tokens is None else max(chat.max_tokens, MIN_TOKENS)
+    fields_all |= {"reasoning": _reasoning(extra), "text": _text(chat, extra, quirks)}
+    fields_all["include"] = _include(extra, model, chat) or None
+    fields_all |= {**_tools(chat), **fields_among(chat.vendor)}
+    set_fields = {name: value for name, value in fields_all.items() if value is not None}
     if not quirk(quirks, "sampling", PROTOCOL):
         refused |= {"temperature", "top_p"}
-    fields, lost = split_params(there, refused)
+    fields, dropped = split_params(set_fields, refused)
     if stream:
         fields["stream"] = True
-    left_out = (*lost, *(["stop"] if chat.stop else []), *unsaid(chat, _sayable(extra)))
+    left_out = (*dropped, *(["stop"] if chat.stop else []), *unsent(chat, _sendable(extra)))
     if chat.inner:
-        left_out += (*dropped_fields(chat, PROTOCOL, _unspoken(quirks)), *_empty_marks(chat))
+        left_out += (*dropped_fields(chat, PROTOCOL, _unsupported(quirks)), *_empty_marks(chat))
     return fields, left_out
 
 
-def _sayable(extra: Mapping[str, Any]) -> set[str]:
+def _sendable(extra: Mapping[str, Any]) -> set[str]:
     return {name for name, value in extra.items() if name in OURS and isinstance(value, KINDS.get(name, object))}
 
 
-def _unspoken(quirks: Mapping[str, Any]) -> frozenset[str]:
+def _unsupported(quirks: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(CACHE_PLACES if quirk(quirks, "cache_marks") != "prompt_cache_breakpoint" else ())
 
 
@@ -84,10 +84,10 @@ def _parallel(chat: ChatRequest) -> bool | None:
 
 
 def _reasoning(extra: Mapping[str, Any]) -> dict[str, Any] | None:
-    own = extra.get("reasoning")
-    said = {"effort": extra.get("reasoning_effort"), "summary": extra.get("reasoning_summary")}
-    words = {name: word for name, word in said.items() if isinstance(word, str)}
-    return {**(own if isinstance(own, Mapping) else {}), **words} or None
+    reasoning_object = extra.get("reasoning")
+    values = {"effort": extra.get("reasoning_effort"), "summary": extra.get("reasoning_summary")}
+    settings = {name: setting for name, setting in values.items() if isinstance(setting, str)}
+    return {**(reasoning_object if isinstance(reasoning_object, Mapping) else {}), **settings} or None
 
 
 def _text(chat: ChatRequest, extra: Mapping[str, Any], quirks: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -96,12 +96,12 @@ def _text(chat: ChatRequest, extra: Mapping[str, Any], quirks: Mapping[str, Any]
 
 
 def _format(chat: ChatRequest, quirks: Mapping[str, Any]) -> dict[str, Any] | None:
-    shape, way = chat.response_format, quirk(quirks, "structured", PROTOCOL)
-    if shape is None or not wants_json(shape) or way == "prompt":
+    shape, structured = chat.response_format, quirk(quirks, "structured", PROTOCOL)
+    if shape is None or not wants_json(shape) or structured == "prompt":
         return None
     if schema_of(shape) is None:
         return {"type": str(shape.get("type"))}
-    if way == "json_object":
+    if structured == "json_object":
         return {"type": "json_object"}
     # The schema is flat here, where Chat Completions has an object of its own for it.
     inner = shape["json_schema"]
@@ -112,9 +112,9 @@ def _include(extra: Mapping[str, Any], model: str, chat: ChatRequest) -> list[st
     if "include" in extra:  # null, since the model refused to be asked
         return []
     # Encrypted reasoning is what the next call sends back, from models that have any.
-    wanted = [] if THINKS_NOT.search(model.lower()) else [ENCRYPTED]
-    wanted += [item.value for item in chat.vendor if item.path.startswith("include[")]
-    return [*wanted, LOGPROBS] if extra.get("logprobs") else wanted
+    included = [] if THINKS_NOT.search(model.lower()) else [ENCRYPTED]
+    included += [item.value for item in chat.vendor if item.path.startswith("include[")]
+    return [*included, LOGPROBS] if extra.get("logprobs") else included
 
 
 def _tools(chat: ChatRequest) -> dict[str, Any]:

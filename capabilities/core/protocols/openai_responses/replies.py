@@ -15,7 +15,7 @@ from capabilities.core.protocols.answer_fields import (
     ending_of,
     filled,
     list_tokens,
-    own_word,
+    own_reason,
     read_counts,
 )
 from capabilities.core.protocols.call_pieces import text_of
@@ -47,14 +47,14 @@ def annotation_of(value: Any) -> Annotation | None:
     kind = filled(value.get("type")) if isinstance(value, dict) else None
     if kind is None:
         return None
-    flat = {name: each for name, each in value.items() if name != "type"}
+    flat = {name: field_value for name, field_value in value.items() if name != "type"}
     return answer_fields.annotation_of({"type": kind, kind: flat})
 
 
 def annotations_of(part: Mapping[str, Any]) -> tuple[Annotation, ...]:
-    listed = part.get("annotations")
-    read = (annotation_of(each) for each in (listed if isinstance(listed, list) else []))
-    return tuple(each for each in read if each is not None)
+    items = part.get("annotations")
+    annotations = (annotation_of(item) for item in (items if isinstance(items, list) else []))
+    return tuple(annotation for annotation in annotations if annotation is not None)
 
 
 # Why a response ended: the reason if it is incomplete, else its status.
@@ -136,20 +136,24 @@ def _failure_of_state(response: Mapping[str, Any]) -> Failure:
 def answer_of(response: Mapping[str, Any]) -> Answer | Failure:
     items = items_of(response)
     parts = [part for item in items if item.get("type") == "message" for part in parts_of(item)]
-    text = "".join(words_of(part, "output_text", "text") for part in parts)
-    refusal = "".join(words_of(part, "refusal", "refusal") for part in parts)
+    text = "".join(part_text(part, "output_text", "text") for part in parts)
+    refusal = "".join(part_text(part, "refusal", "refusal") for part in parts)
     reasoning = "\n\n".join(filter(None, (reasoning_of(item) for item in items)))
     calls = tuple(call_of(item, at) for at, item in enumerate(filter(is_call, items)))
-    media = tuple(each for item in items for each in media_of(item))
+    media = tuple(media_item for item in items for media_item in media_of(item))
     thoughts, vendor, reason = tuple(_thoughts(items)), tuple(_vendor_items(items)), reason_of(response)
     ending = ending_of(ENDINGS, reason, has_calls=bool(calls))
     if not (text or calls or reasoning or refusal or thoughts or media or vendor or ending.explains_silence):
-        nothing = Failure(Fault.EMPTY_CONTENT, translatable("the model returned nothing"), 200)
-        return nothing.counted(usage_of(response.get("usage")))
+        failure = Failure(Fault.EMPTY_CONTENT, translatable("the model returned nothing"), 200)
+        return failure.counted(usage_of(response.get("usage")))
     usage, model, identity = usage_of(response.get("usage")), filled(response.get("model")), filled(response.get("id"))
-    said = (text, calls, reasoning or None, refusal or None, ending.word, usage, model, identity)
-    beside = (logprobs_of(parts), media, tuple(each for part in parts for each in annotations_of(part)))
-    return Answer(*said, details_of(response, ending), thoughts, *beside, vendor)
+    contents = (text, calls, reasoning or None, refusal or None, ending.finish_reason, usage, model, identity)
+    further_fields = (
+        logprobs_of(parts),
+        media,
+        tuple(annotation for part in parts for annotation in annotations_of(part)),
+    )
+    return Answer(*contents, details_of(response, ending), thoughts, *further_fields, vendor)
 
 
 def items_of(response: Mapping[str, Any]) -> list[Item]:
@@ -158,32 +162,33 @@ def items_of(response: Mapping[str, Any]) -> list[Item]:
 
 
 def parts_of(item: Item, name: str = "content") -> list[Mapping[str, Any]]:
-    listed = item.get(name)
-    return [part for part in listed if isinstance(part, dict)] if isinstance(listed, list) else []
+    parts = item.get(name)
+    return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
 
 
-def words_of(part: Mapping[str, Any], kind: str, name: str) -> str:
-    words = part.get(name)
-    return words if part.get("type") == kind and isinstance(words, str) else ""
+def part_text(part: Mapping[str, Any], kind: str, name: str) -> str:
+    text = part.get(name)
+    return text if part.get("type") == kind and isinstance(text, str) else ""
 
 
 def text_of_item(item: Item) -> str:
-    return "".join(words_of(part, "output_text", "text") for part in parts_of(item))
+    return "".join(part_text(part, "output_text", "text") for part in parts_of(item))
 
 
 def details_of(response: Mapping[str, Any], ending: Ending) -> AnswerDetails:
     reason = reason_of(response)
     # `completed` says nothing more than the finish reason.
-    word, tier = None if reason == "completed" else own_word(reason, ending), filled(response.get("service_tier"))
-    return AnswerDetails(word, None, tier) if word or tier else NO_DETAILS
+    stop_reason = None if reason == "completed" else own_reason(reason, ending)
+    tier = filled(response.get("service_tier"))
+    return AnswerDetails(stop_reason, None, tier) if stop_reason or tier else NO_DETAILS
 
 
 def reasoning_of(item: Item) -> str:
     """Return the readable reasoning of an item: its text if the host shows it, else the summary."""
     if item.get("type") != "reasoning":
         return ""
-    full = "".join(words_of(part, "reasoning_text", "text") for part in parts_of(item))
-    return full or "\n\n".join(words_of(part, "summary_text", "text") for part in parts_of(item, "summary"))
+    full = "".join(part_text(part, "reasoning_text", "text") for part in parts_of(item))
+    return full or "\n\n".join(part_text(part, "summary_text", "text") for part in parts_of(item, "summary"))
 
 
 def thoughts_of(item: Item, offset: int, calls: int) -> Iterator[ReasoningBlock]:
@@ -192,8 +197,8 @@ def thoughts_of(item: Item, offset: int, calls: int) -> Iterator[ReasoningBlock]
     if item.get("type") != "reasoning" or proof is None:
         return
     for part in parts_of(item, "summary"):
-        if words := words_of(part, "summary_text", "text"):
-            yield ReasoningBlock(ThoughtForm.SUMMARY, words, None, offset, calls, identity, DIALECT)
+        if text := part_text(part, "summary_text", "text"):
+            yield ReasoningBlock(ThoughtForm.SUMMARY, text, None, offset, calls, identity, DIALECT)
     yield ReasoningBlock(ThoughtForm.ENCRYPTED, "", proof, offset, calls, identity, DIALECT)
 
 
@@ -206,9 +211,9 @@ def is_own(item: Item) -> bool:
     return kind is not None and kind not in OURS
 
 
-def vendor_item(item: Item, value: Mapping[str, Any] | None = None, *place: int) -> VendorItem:
+def vendor_item(item: Item, value: Mapping[str, Any] | None = None, *position: int) -> VendorItem:
     """Return an item of OpenAI's own tools, or an event of one, for a caller of the same API."""
-    return VendorItem("openai-responses", word_of_block(item), item if value is None else value, "", *place)
+    return VendorItem("openai-responses", word_of_block(item), item if value is None else value, "", *position)
 
 
 def _vendor_items(items: Iterable[Item]) -> Iterator[VendorItem]:
@@ -241,6 +246,6 @@ def call_of(item: Item, at: int) -> ToolCall:
 
 
 def logprobs_of(parts: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    listed = [part["logprobs"] for part in parts if isinstance(part.get("logprobs"), list)]
-    tokens = [token for each in listed for token in list_tokens(each)]
+    logprobs = [part["logprobs"] for part in parts if isinstance(part.get("logprobs"), list)]
+    tokens = [token for token_list in logprobs for token in list_tokens(token_list)]
     return {"content": tokens, "refusal": None} if tokens else None

@@ -20,7 +20,7 @@ from capabilities.core.message import (
 )
 from capabilities.core.protocols.answer_fields import headers_for, merge
 from capabilities.core.protocols.dialects import openais
-from capabilities.core.protocols.media import address, natives_of, placeholder, result_parts, words_of
+from capabilities.core.protocols.media import address, natives_of, placeholder, result_parts, text_of_parts
 from capabilities.core.protocols.openai_responses import replies
 from capabilities.core.protocols.openai_responses.options import cache_mark, parameters_of
 from capabilities.core.protocols.openai_responses.stream import ItemEventReader
@@ -55,7 +55,7 @@ class OpenAIResponses:
             chat, moved, _ = fit_request(chat, dialects, has_field=has_field)
         parameters, dropped = parameters_of(chat, target.model, quirks, stream=stream)
         chat, unended = end_with_user(chat, target)
-        items = [*_asked_in_words(chat, quirks), *_items(chat.messages, quirks, target.origin(self.name))]
+        items = [*_instruction_items(chat, quirks), *_items(chat.messages, quirks, target.origin(self.name))]
         payload = merge({"model": target.model, "input": items, **parameters}, target.extra_body)
         headers = headers_for(target, "authorization", stream=stream)
         dropped += moved + unended
@@ -68,9 +68,13 @@ class OpenAIResponses:
         return EventStream(ItemEventReader(), lambda body: self.decode(200, {}, body))
 
 
-def _asked_in_words(chat: ChatRequest, quirks: Mapping[str, Any]) -> Items:
-    way, shape = quirk(quirks, "structured", "openai-responses"), chat.response_format
-    if not wants_json(shape) or way == "json_schema" or (way == "json_object" and schema_of(shape) is None):
+def _instruction_items(chat: ChatRequest, quirks: Mapping[str, Any]) -> Items:
+    structured, shape = quirk(quirks, "structured", "openai-responses"), chat.response_format
+    if (
+        not wants_json(shape)
+        or structured == "json_schema"
+        or (structured == "json_object" and schema_of(shape) is None)
+    ):
         return []
     return [{"type": "message", "role": "system", "content": instruction(shape)}]
 
@@ -111,62 +115,62 @@ def _hoist(parts: list[NativePart]) -> dict[str, Any]:
 
 
 def _assistant(message: Message, origin: str) -> Iterator[dict[str, Any]]:
-    words, offset, called = words_of(message.parts), 0, 0
+    text, offset, sent_calls = text_of_parts(message.parts), 0, 0
     # Only this model's own reasoning is sent back, in its place: another model's would be refused.
     for group in _group(weave(message.thoughts, message.vendor, origin)):
         first = group if isinstance(group, VendorItem) else group[0]
-        yield from _words(words[offset : first.offset])
-        yield from (_call(call) for call in message.tool_calls[called : first.calls])
+        yield from _text_items(text[offset : first.offset])
+        yield from (_call(call) for call in message.tool_calls[sent_calls : first.calls])
         yield group.value if isinstance(group, VendorItem) else _reasoning(group)
-        offset, called = max(offset, first.offset), max(called, first.calls)
-    yield from _words(words[offset:])
-    yield from (_call(call) for call in message.tool_calls[called:])
+        offset, sent_calls = max(offset, first.offset), max(sent_calls, first.calls)
+    yield from _text_items(text[offset:])
+    yield from (_call(call) for call in message.tool_calls[sent_calls:])
 
 
 def _group(woven: Sequence[ReasoningBlock | VendorItem]) -> Iterator[list[ReasoningBlock] | VendorItem]:
     group: list[ReasoningBlock] = []
-    for each in woven:
-        if isinstance(each, VendorItem):
-            yield each
+    for item in woven:
+        if isinstance(item, VendorItem):
+            yield item
             continue
-        group.append(each)
+        group.append(item)
         # The encrypted part ends an item, after its summary.
-        if each.form is ThoughtForm.ENCRYPTED:
+        if item.form is ThoughtForm.ENCRYPTED:
             yield group
             group = []
 
 
 def _reasoning(thoughts: Sequence[ReasoningBlock]) -> dict[str, Any]:
     last = thoughts[-1]
-    summary = [{"type": "summary_text", "text": each.text} for each in thoughts[:-1]]
-    named = {"id": last.id} if last.id else {}
-    return {"type": "reasoning", **named, "summary": summary, "encrypted_content": last.proof}
+    summary = [{"type": "summary_text", "text": thought.text} for thought in thoughts[:-1]]
+    id_field = {"id": last.id} if last.id else {}
+    return {"type": "reasoning", **id_field, "summary": summary, "encrypted_content": last.proof}
 
 
-def _words(words: str) -> Items:
-    return [{"type": "message", "role": "assistant", "content": words}] if words else []
+def _text_items(text: str) -> Items:
+    return [{"type": "message", "role": "assistant", "content": text}] if text else []
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
-    named = {"call_id": call.id, "name": call.name}
+    call_fields = {"call_id": call.id, "name": call.name}
     if call.custom:
-        return {"type": "custom_tool_call", **named, "input": call.arguments}
-    return {"type": "function_call", **named, "arguments": call.arguments}
+        return {"type": "custom_tool_call", **call_fields, "input": call.arguments}
+    return {"type": "function_call", **call_fields, "arguments": call.arguments}
 
 
 def _result(message: Message, quirks: Mapping[str, Any], *, custom: bool) -> dict[str, Any]:
-    way = quirk(quirks, "tool_media", "openai-responses")
-    parts = [part for part in result_parts(message) if way == "native" or isinstance(part, TextPart)]
-    if way == "text":
+    tool_media = quirk(quirks, "tool_media", "openai-responses")
+    parts = [part for part in result_parts(message) if tool_media == "native" or isinstance(part, TextPart)]
+    if tool_media == "text":
         parts += [TextPart(placeholder(part)) for part in natives_of(message)]
     kind = "custom_tool_call_output" if custom else "function_call_output"
     return {"type": kind, "call_id": message.tool_call_id or "", "output": _content(tuple(parts), quirks)}
 
 
 def _content(parts: tuple[Part, ...], quirks: Mapping[str, Any]) -> Any:
-    marked = any(cache_mark(part.cache, quirks) for part in parts)
-    if not marked and not any(isinstance(part, NativePart) for part in parts):
-        return words_of(parts)
+    has_marks = any(cache_mark(part.cache, quirks) for part in parts)
+    if not has_marks and not any(isinstance(part, NativePart) for part in parts):
+        return text_of_parts(parts)
     return [
         ({"type": "input_text", "text": part.text} if isinstance(part, TextPart) else _native(part))
         | cache_mark(part.cache, quirks)

@@ -67,7 +67,7 @@ class ItemEventReader:
         kind = filled(value.get("type")) or event.event
         if kind == "response.output_text.delta":  # as nearly every event is
             self._has_output = True
-            return self._say(value)
+            return self._add_text(value)
         if kind == "error" or (value.get("error") and kind not in ENDS):
             return [failure_inside(value)]
         if kind in ENDS:
@@ -75,67 +75,67 @@ class ItemEventReader:
         read = READERS.get(kind)
         if read:
             return read(self, value)
-        return self._pass(value) if _place(value) in self._vendor else []
+        return self._pass(value) if _position(value) in self._vendor else []
 
-    def _say(self, value: Mapping[str, Any]) -> list[Piece]:
-        words = value.get("delta")
-        if not isinstance(words, str) or not words:
+    def _add_text(self, value: Mapping[str, Any]) -> list[Piece]:
+        text = value.get("delta")
+        if not isinstance(text, str) or not text:
             return []
-        self._offset += len(words)
-        self._text.append(words)
-        return [Delta(words, logprobs=logprobs_of((value,)) if value.get("logprobs") else None)]
+        self._offset += len(text)
+        self._text.append(text)
+        return [Delta(text, logprobs=logprobs_of((value,)) if value.get("logprobs") else None)]
 
-    def _think(self, value: Mapping[str, Any]) -> list[Piece]:
-        words = filled(value.get("delta"))
-        self._thought_places.add(_place(value))
-        return [Delta(reasoning=words)] if words else []
+    def _add_reasoning(self, value: Mapping[str, Any]) -> list[Piece]:
+        reasoning = filled(value.get("delta"))
+        self._thought_places.add(_position(value))
+        return [Delta(reasoning=reasoning)] if reasoning else []
 
     def _summarise(self, _value: Mapping[str, Any]) -> list[Piece]:
         self._summaries += 1
         # An empty line separates the parts of a summary.
         return [Delta(reasoning="\n\n")] if self._summaries > 1 else []
 
-    def _refuse(self, value: Mapping[str, Any]) -> list[Piece]:
-        words = filled(value.get("delta"))
-        return [Delta(refusal=words)] if words else []
+    def _add_refusal(self, value: Mapping[str, Any]) -> list[Piece]:
+        refusal = filled(value.get("delta"))
+        return [Delta(refusal=refusal)] if refusal else []
 
     def _add(self, value: Mapping[str, Any]) -> list[Piece]:
-        item, place = _item(value), _place(value)
-        if is_own(item) and place is not None:
-            self._vendor[place] = item
+        item, position = _item(value), _position(value)
+        if is_own(item) and position is not None:
+            self._vendor[position] = item
             return self._pass(value)
         # Every other item shows what it is by its own events.
-        return [self._call(item, place)] if is_call(item) else []
+        return [self._call(item, position)] if is_call(item) else []
 
     def _pass(self, value: Mapping[str, Any]) -> list[Piece]:
-        return [Delta(vendor=(vendor_item(self._vendor[_place(value)], value),))]
+        return [Delta(vendor=(vendor_item(self._vendor[_position(value)], value),))]
 
-    def _call(self, item: Mapping[str, Any], place: Any) -> Delta:
-        index = self._calls[place] = len(self._calls)
+    def _call(self, item: Mapping[str, Any], position: Any) -> Delta:
+        index = self._calls[position] = len(self._calls)
         call = call_of(item, index)
         if call.arguments:
             self._arguments.add(index)
         return Delta(tool_calls=(ToolCallDelta(index, call.id, call.name, call.arguments, custom=call.custom),))
 
-    def _argue(self, value: Mapping[str, Any]) -> list[Piece]:
-        words, index = filled(value.get("delta")), self._calls.get(_place(value))
-        if words is None or index is None:
+    def _add_arguments(self, value: Mapping[str, Any]) -> list[Piece]:
+        arguments, index = filled(value.get("delta")), self._calls.get(_position(value))
+        if arguments is None or index is None:
             return []
         self._arguments.add(index)
-        return [self._argument(index, words, custom="custom_tool" in str(value.get("type")))]
+        return [self._argument(index, arguments, custom="custom_tool" in str(value.get("type")))]
 
-    def _argument(self, index: int, words: str, *, custom: bool) -> Delta:
-        return Delta(tool_calls=(ToolCallDelta(index, arguments=words, custom=custom),))
+    def _argument(self, index: int, arguments: str, *, custom: bool) -> Delta:
+        return Delta(tool_calls=(ToolCallDelta(index, arguments=arguments, custom=custom),))
 
     def _close(self, value: Mapping[str, Any]) -> list[Piece]:
-        item, place = _item(value), _place(value)
+        item, position = _item(value), _position(value)
         self._has_output = True
-        if place in self._vendor:
+        if position in self._vendor:
             return self._pass(value)
         if is_own(item):  # some hosts do not announce the item
             return [Delta(vendor=(vendor_item(item),))]
         if is_call(item):
-            return self._close_call(item, place)
+            return self._close_call(item, position)
         media = media_of(item)
         if media:
             return [Supplement(media)]
@@ -143,21 +143,21 @@ class ItemEventReader:
         # Compared by text: the indexes of deltas and of items differ at some hosts, or are missing.
         text = text_of_item(item)
         text = "" if mend(text) in mend("".join(self._text)) else text
-        words = "" if place in self._thought_places else reasoning_of(item)
+        reasoning = "" if position in self._thought_places else reasoning_of(item)
         thoughts = tuple(thoughts_of(item, self._offset, len(self._calls)))
         self._offset += len(text)
-        return [Delta(text, words, thoughts=thoughts)] if text or words or thoughts else []
+        return [Delta(text, reasoning, thoughts=thoughts)] if text or reasoning or thoughts else []
 
-    def _close_call(self, item: Mapping[str, Any], place: Any) -> list[Piece]:
-        index = self._calls.get(place)
+    def _close_call(self, item: Mapping[str, Any], position: Any) -> list[Piece]:
+        index = self._calls.get(position)
         if index is None:
-            return [self._call(item, place)]
+            return [self._call(item, position)]
         call = call_of(item, index)
         if index in self._arguments or not call.arguments:
             return []
         return [self._argument(index, call.arguments, custom=call.custom)]
 
-    def _cite(self, value: Mapping[str, Any]) -> list[Piece]:
+    def _add_citation(self, value: Mapping[str, Any]) -> list[Piece]:
         annotation = annotation_of(value.get("annotation"))
         return [Supplement(annotations=(annotation,))] if annotation else []
 
@@ -173,7 +173,7 @@ class ItemEventReader:
         ending = ending_of(ENDINGS, reason_of(response), has_calls=has_calls)
         model, identity = filled(response.get("model")), filled(response.get("id"))
         usage, details = usage_of(response.get("usage")), details_of(response, ending)
-        self.finish = Finish(ending.word, usage, model, identity, details, ending.explains_silence)
+        self.finish = Finish(ending.finish_reason, usage, model, identity, details, ending.explains_silence)
         self.finished = True
         return pieces
 
@@ -185,9 +185,9 @@ def _all_at_once(response: Mapping[str, Any]) -> list[Piece]:
     return [piece for piece in events_of(answer) if isinstance(piece, Delta | Supplement)]
 
 
-def _place(value: Mapping[str, Any]) -> int | str | None:
-    place = value.get("output_index")
-    return place if isinstance(place, int | str) else None
+def _position(value: Mapping[str, Any]) -> int | str | None:
+    position = value.get("output_index")
+    return position if isinstance(position, int | str) else None
 
 
 def _item(value: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -201,13 +201,13 @@ def _item(value: Mapping[str, Any]) -> Mapping[str, Any]:
 READERS: Mapping[str, Callable[[ItemEventReader, Mapping[str, Any]], list[Piece]]] = MappingProxyType(
     {
         "response.reasoning_summary_part.added": ItemEventReader._summarise,
-        "response.reasoning_summary_text.delta": ItemEventReader._think,
-        "response.reasoning_text.delta": ItemEventReader._think,
-        "response.refusal.delta": ItemEventReader._refuse,
+        "response.reasoning_summary_text.delta": ItemEventReader._add_reasoning,
+        "response.reasoning_text.delta": ItemEventReader._add_reasoning,
+        "response.refusal.delta": ItemEventReader._add_refusal,
         "response.output_item.added": ItemEventReader._add,
         "response.output_item.done": ItemEventReader._close,
-        "response.function_call_arguments.delta": ItemEventReader._argue,
-        "response.custom_tool_call_input.delta": ItemEventReader._argue,
-        "response.output_text.annotation.added": ItemEventReader._cite,
+        "response.function_call_arguments.delta": ItemEventReader._add_arguments,
+        "response.custom_tool_call_input.delta": ItemEventReader._add_arguments,
+        "response.output_text.annotation.added": ItemEventReader._add_citation,
     }
 )
