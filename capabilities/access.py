@@ -108,8 +108,8 @@ def key_in(headers: Mapping[str, str]) -> str:
     if kind.lower() == "bearer":
         return value.strip()
     # Anthropic's SDK sends x-api-key, Azure's api-key, Google's x-goog-api-key.
-    given = headers.get("x-api-key") or headers.get("api-key") or headers.get("x-goog-api-key") or ""
-    return given.strip()
+    key = headers.get("x-api-key") or headers.get("api-key") or headers.get("x-goog-api-key") or ""
+    return key.strip()
 
 
 def refuse_query(query: str) -> Refusal | None:
@@ -119,10 +119,10 @@ def refuse_query(query: str) -> Refusal | None:
 
 def authenticate(headers: Mapping[str, str]) -> Principal | Refusal:
     """Return the agent that sent these headers (any case), or the refusal to answer with."""
-    given = key_in(headers)
-    if not given:
+    key = key_in(headers)
+    if not key:
         return NO_KEY
-    match = KEY.fullmatch(given)
+    match = KEY.fullmatch(key)
     row = AgentKey.objects.select_related("agent__owner").filter(public_id=match[1]).first() if match else None
     # The same answer for every kind of bad key, and a comparison even without a row.
     if not match or not is_signed(match[2].encode(), row.digest if row else "") or row is None:
@@ -132,11 +132,11 @@ def authenticate(headers: Mapping[str, str]) -> Principal | Refusal:
     if principal is None:
         return BAD_KEY
     last_uses().note(row, now)
-    _sign_anew(row, match[2])
+    _renew_signature(row, match[2])
     return act_for(principal, headers.get("x-agent-id", "").strip())
 
 
-def _sign_anew(row: AgentKey, secret: str) -> None:
+def _renew_signature(row: AgentKey, secret: str) -> None:
     # Re-sign after a rotation, since the key's secret is known only now. Then the older signing secret can go.
     name = name_of_secret(newest_secret())
     if row.signed_with != name:
@@ -162,11 +162,11 @@ def _living_principal(row: AgentKey, now: datetime) -> Principal | None:
     if row.revoked_at or (ends_at is not None and ends_at <= now):
         return None
     agent_id, limits, terms = row.agent.agent_id, limits_of(row.agent.limits), terms_of(row.terms)
-    above = {maker.agent_id: limits_of(maker.limits) for maker in makers}
+    makers_limits = {maker.agent_id: limits_of(maker.limits) for maker in makers}
     holders = (
         agent_holder(agent_id, limits),
         key_holder(row.public_id, terms.limits),
-        *(maker_holder(name, its) for name, its in above.items()),
+        *(maker_holder(name, maker_limits) for name, maker_limits in makers_limits.items()),
     )
     return Principal(
         agent_id,
@@ -175,28 +175,28 @@ def _living_principal(row: AgentKey, now: datetime) -> Principal | None:
         ends_at=ends_at,
         limits=limits,
         key_limits=terms.limits,
-        rights=rights_of(limits, terms.limits, *above.values()),
-        holders=tuple(each for each in holders if each is not None),
+        rights=rights_of(limits, terms.limits, *makers_limits.values()),
+        holders=tuple(holder for holder in holders if holder is not None),
         labels=terms.labels,
     )
 
 
 def makers_of(agent: Agent) -> list[Agent]:
     """Return the agent that made this one at run time, the maker of that one, and so on."""
-    found = []
+    makers = []
     while (maker := agent.owner) is not None:
-        found.append(maker)
+        makers.append(maker)
         agent = maker
-    return found
+    return makers
 
 
 def act_for(principal: Principal, agent_id: str) -> Principal | Refusal:
     """Return the principal acting as `agent_id`: itself, or an agent it made (scope `agents:write`)."""
     if not agent_id or agent_id == principal.agent:
         return principal
-    made = Agent.objects.filter(agent_id=agent_id, owner__agent_id=principal.agent)
+    own_agents = Agent.objects.filter(agent_id=agent_id, owner__agent_id=principal.agent)
     # An unknown agent gets the same refusal as one of another owner.
-    if not principal.may("agents:write") or not filter_living(made).exists():
+    if not principal.may("agents:write") or not filter_living(own_agents).exists():
         return NOT_YOURS
     return replace(principal, agent=agent_id, acts_through=principal.agent)
 

@@ -69,24 +69,26 @@ class NotedRefusals:
 
 
 def _write(refused: RefusedFile) -> None:
-    said = _find_said(refused.provider, refused.model, refused.capabilities)
+    declared = _declared_capabilities(refused.provider, refused.model, refused.capabilities)
     # Where several capabilities are possible, it is unknown which one was refused.
-    if len(said) != 1:
+    if len(declared) != 1:
         return
-    place: dict[str, Any] = {"provider": refused.provider, "model": refused.model, "capability": said.pop()}
-    there = Drift.objects.filter(**place, kind=DriftKind.REFUSED).first()
-    if there and (refused.at - there.at < AGAIN or (there.dismissed_at and refused.at - there.dismissed_at < QUIET)):
+    cell: dict[str, Any] = {"provider": refused.provider, "model": refused.model, "capability": declared.pop()}
+    existing = Drift.objects.filter(**cell, kind=DriftKind.REFUSED).first()
+    if existing and (
+        refused.at - existing.at < AGAIN or (existing.dismissed_at and refused.at - existing.dismissed_at < QUIET)
+    ):
         return
     evidence = {"at": refused.at, "request": refused.request, "status": refused.status}
     Drift.objects.update_or_create(
-        defaults={**evidence, "kind": DriftKind.REFUSED, "revision": None, "dismissed_at": None}, **place
+        defaults={**evidence, "kind": DriftKind.REFUSED, "revision": None, "dismissed_at": None}, **cell
     )
 
 
-def _find_said(provider: str, model: str, capabilities: Collection[str]) -> set[str]:
+def _declared_capabilities(provider: str, model: str, capabilities: Collection[str]) -> set[str]:
     cells = ServiceCapability.objects.filter(service__provider__name=provider, service__model=model)
-    found = cells.filter(service__declares_capabilities=True, side="input", supported=True, name__in=capabilities)
-    return set(found.values_list("name", flat=True))
+    declared = cells.filter(service__declares_capabilities=True, side="input", supported=True, name__in=capabilities)
+    return set(declared.values_list("name", flat=True))
 
 
 noted_refusals = owned(NotedRefusals)

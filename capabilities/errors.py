@@ -66,5 +66,7 @@ def first_problems(problems: Sequence[Problem]) -> Sequence[Problem]:
     """Return the problems to list, with one for the number of others."""
     if len(problems) <= MAX_LISTED:
         return problems
-    more = translatable("There are %(count)s more problems. Put these right first.", count=len(problems) - MAX_LISTED)
-    return (*problems[:MAX_LISTED], Problem("", more, "range", problems[MAX_LISTED].severity))
+    remainder = translatable(
+        "There are %(count)s more problems. Put these right first.", count=len(problems) - MAX_LISTED
+    )
+    return (*problems[:MAX_LISTED], Problem("", remainder, "range", problems[MAX_LISTED].severity))

@@ -34,9 +34,9 @@ class FairSlots:
     The name defaults to the `requester`. A name holds `own` slots at most.
     """
 
-    def __init__(self, slots: int, queue: int, wait_seconds: float, own: int | None = None) -> None:
+    def __init__(self, slots: int, queue: int, wait_seconds: float, max_per_name: int | None = None) -> None:
         self.slots, self.queue, self.wait_seconds = slots, queue, wait_seconds
-        self._own = own or slots
+        self._max_per_name = max_per_name or slots
         self._lock = threading.Lock()
         self._held: Counter[str] = Counter()
         self._turns: Counter[str] = Counter()
@@ -94,7 +94,7 @@ class FairSlots:
             if self._take(name):
                 return
             # The fuller the queue, the fewer places one name may have in it.
-            if sum(each == name for each, _ in self._waiters) >= SHARE * (self.queue - len(self._waiters)):
+            if sum(waiter == name for waiter, _ in self._waiters) >= SHARE * (self.queue - len(self._waiters)):
                 raise OverloadedError
             turn = threading.Event()
             self._waiters.append((name, turn))
@@ -110,7 +110,7 @@ class FairSlots:
             return self._take(name)
 
     def _take(self, name: str) -> bool:
-        if self._held.total() >= self.slots or self._held[name] >= self._own:
+        if self._held.total() >= self.slots or self._held[name] >= self._max_per_name:
             return False
         self._held[name] += 1
         # A counter of turns: the highest number was served last.

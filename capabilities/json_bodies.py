@@ -93,12 +93,12 @@ def check_json(data: bytes | bytearray) -> JsonScan:
 
 def check_inner_json(texts: Sequence[str]) -> None:
     """Scan strings that are JSON themselves; raise JsonTooLargeError if they have too many values together."""
-    left = settings.MAX_JSON_VALUES
-    if sum(map(len, texts)) <= left:
+    remaining = settings.MAX_JSON_VALUES
+    if sum(map(len, texts)) <= remaining:
         return
     try:
-        for each in texts:
-            left -= scan_json(each.encode("utf-8", "replace"), left).values
+        for text in texts:
+            remaining -= scan_json(text.encode("utf-8", "replace"), remaining).values
     except TooManyValuesError:
         raise _too_many_values() from None
 
@@ -140,10 +140,10 @@ def nests_too_deeply(value: Any) -> bool:
     level = [value] if type(value) is dict or type(value) is list else []
     for _ in range(settings.MAX_JSON_DEPTH):
         level = [
-            inner
-            for each in level
-            for inner in (each.values() if type(each) is dict else each)
-            if type(inner) is dict or type(inner) is list
+            child
+            for container in level
+            for child in (container.values() if type(container) is dict else container)
+            if type(child) is dict or type(child) is list
         ]
         if not level:
             return False

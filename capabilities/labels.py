@@ -141,12 +141,12 @@ def role_label(role: str) -> str:
 
 def label_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return a reason's facts for users: a capability by label and id, a kind of file by its label."""
-    named = dict(facts)
-    if "capability" in named:
-        capability = str(named["capability"])
+    labelled = dict(facts)
+    if "capability" in labelled:
+        capability = str(labelled["capability"])
         label = capability_label(capability)
-        both = {"label": label, "id": capability}
-        named["capability"] = capability if label == capability else gettext("%(label)s (%(id)s)") % both
-    if "kind" in named:
-        named["kind"] = str(KINDS.get(str(named["kind"]), named["kind"]))
-    return named
+        values = {"label": label, "id": capability}
+        labelled["capability"] = capability if label == capability else gettext("%(label)s (%(id)s)") % values
+    if "kind" in labelled:
+        labelled["kind"] = str(KINDS.get(str(labelled["kind"]), labelled["kind"]))
+    return labelled

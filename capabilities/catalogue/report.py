@@ -53,15 +53,15 @@ def table(catalogue: Catalogue) -> str:
     """Return a Markdown table of the verdicts on each fact, over all first-party models."""
     rows = list(first_party(catalogue))
     lines = [
-        _line(name, (_verdict(letter, row) for row in rows)) for letter, name in FACTS.items() if letter in LETTERS
+        _table_row(name, (_verdict(letter, row) for row in rows)) for letter, name in FACTS.items() if letter in LETTERS
     ]
-    lines += [_line("context", (_limit(row, "max_input") for row in rows))]
-    lines += [_line("longest answer", (_limit(row, "max_output") for row in rows))]
-    lines += [_line("last day", (_end(catalogue, host, name) for host, name in _places(catalogue)))]
+    lines += [_table_row("context", (_limit(row, "max_input") for row in rows))]
+    lines += [_table_row("longest answer", (_limit(row, "max_output") for row in rows))]
+    lines += [_table_row("last day", (_end(catalogue, host, name) for host, name in _first_party_models(catalogue)))]
     return f"{len(rows)} first-party models.\n\n{HEAD}\n" + "\n".join(lines)
 
 
-def _places(catalogue: Catalogue) -> Iterator[tuple[str, str]]:
+def _first_party_models(catalogue: Catalogue) -> Iterator[tuple[str, str]]:
     for host in MAKERS:
         names = {*catalogue.document.models.get(host, ()), *catalogue.document.ends.get(host, ())}
         yield from ((host, name) for name in sorted(names) if maker_of(name) == host)
@@ -69,9 +69,9 @@ def _places(catalogue: Catalogue) -> Iterator[tuple[str, str]]:
 
 def first_party(catalogue: Catalogue) -> Iterator[list[Witness]]:
     labels = [note.label for note in catalogue.document.sources]
-    for host, name in _places(catalogue):
+    for host, name in _first_party_models(catalogue):
         row: tuple[Statement | None, ...] = decode_row(catalogue.document.models.get(host, {}).get(name, ";"))
-        witnesses = [Witness(label, each) for label, each in zip(labels, row, strict=True) if each]
+        witnesses = [Witness(label, statement) for label, statement in zip(labels, row, strict=True) if statement]
         if witnesses:
             yield witnesses
 
@@ -82,7 +82,7 @@ def _verdict(letter: str, row: list[Witness]) -> FactVerdict:
 
 
 def _limit(row: list[Witness], field: str) -> FactVerdict:
-    limit = judge_limit([(each.source, getattr(each.statement, field)) for each in row])
+    limit = judge_limit([(witness.source, getattr(witness.statement, field)) for witness in row])
     return limit.verdict if limit else FactVerdict.UNKNOWN
 
 
@@ -96,9 +96,9 @@ def _end(catalogue: Catalogue, host: str, name: str) -> FactVerdict:
     return FactVerdict.AGREED if len(days) > 1 else FactVerdict.ONE_SOURCE
 
 
-def _line(name: str, verdicts: Iterator[FactVerdict]) -> str:
+def _table_row(name: str, verdicts: Iterator[FactVerdict]) -> str:
     counts = Counter(verdicts)
-    return f"| {name} | " + " | ".join(str(counts[each]) for each in ORDER) + " |"
+    return f"| {name} | " + " | ".join(str(counts[verdict]) for verdict in ORDER) + " |"
 
 
 if __name__ == "__main__":

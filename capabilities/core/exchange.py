@@ -43,36 +43,36 @@ class ExchangeTable:
 
     def total(self, sums: Mapping[str, int]) -> int | None:
         """Return sums of several currencies in `into`, or None if one has no rate or there are no rates."""
-        found = [self.convert(nanos, currency, self.into) for currency, nanos in sums.items()]
-        return None if not self.into or None in found else sum(each for each in found if each is not None)
+        amounts = [self.convert(nanos, currency, self.into) for currency, nanos in sums.items()]
+        return None if not self.into or None in amounts else sum(amount for amount in amounts if amount is not None)
 
-    def convert(self, nanos: int, currency: str, into: str) -> int | None:
+    def convert(self, nanos: int, currency: str, target: str) -> int | None:
         """Return an amount in another currency, or None if there is no rate. Free stays free."""
         # What is free has no currency and needs no rate.
-        if currency in (into, NO_CURRENCY):
+        if currency in (target, NO_CURRENCY):
             return nanos
-        factor = self._factor(currency, into)
+        factor = self._factor(currency, target)
         return None if factor is None else _whole(nanos * factor)
 
-    def price_in(self, price: Price, into: str) -> Price | None:
+    def price_in(self, price: Price, target: str) -> Price | None:
         """Return a price in another currency, or None if there is no rate. Free stays free."""
-        if price.currency in (into, NO_CURRENCY):
-            return replace(price, currency=into)
-        factor = self._factor(price.currency, into)
+        if price.currency in (target, NO_CURRENCY):
+            return replace(price, currency=target)
+        factor = self._factor(price.currency, target)
         if factor is None:
             return None
         tiers = tuple(replace(tier, rates=_scale(tier.rates, factor)) for tier in price.tiers)
-        return replace(price, currency=into, tiers=tiers)
+        return replace(price, currency=target, tiers=tiers)
 
-    def _factor(self, currency: str, into: str) -> Decimal | None:
-        of, to = self._value(currency), self._value(into)
-        return of / to if of is not None and to is not None else None
+    def _factor(self, currency: str, target: str) -> Decimal | None:
+        source_value, target_value = self._value(currency), self._value(target)
+        return source_value / target_value if source_value is not None and target_value is not None else None
 
     def _value(self, currency: str) -> Decimal | None:
         # Rates lead into one currency, and others are converted by way of it.
         if self.into and currency == self.into:
             return Decimal(1)
-        return next((Decimal(each.rate) for each in self.rates if each.currency == currency), None)
+        return next((Decimal(rate.rate) for rate in self.rates if rate.currency == currency), None)
 
 
 def check_rate(rate: ExchangeRate, others: Iterable[ExchangeRate], today: date) -> Iterator[Problem]:
@@ -88,9 +88,11 @@ def check_rate(rate: ExchangeRate, others: Iterable[ExchangeRate], today: date) 
         yield Problem("day", translatable("The day cannot be in the future. Write it like 2026-11-22."), "range")
     if not rate.source.strip():
         yield Problem("source", translatable("Enter where the rate is from: a bank, a page, a bill."), "required")
-    for other in others:
-        if other.into != rate.into or other.currency == rate.into:
-            sentence = translatable("The other rates convert to %(currency)s. Remove them first.", currency=other.into)
+    for other_rate in others:
+        if other_rate.into != rate.into or other_rate.currency == rate.into:
+            sentence = translatable(
+                "The other rates convert to %(currency)s. Remove them first.", currency=other_rate.into
+            )
             yield Problem("into", sentence, "range")
             return
 
@@ -111,7 +113,7 @@ def _is_past(text: str, today: date) -> bool:
 
 def _scale(rates: Rates, factor: Decimal) -> Rates:
     amounts = {name: getattr(rates, name) for name in Rates.__slots__}
-    return Rates(**{name: None if each is None else _whole(each * factor) for name, each in amounts.items()})
+    return Rates(**{name: None if amount is None else _whole(amount * factor) for name, amount in amounts.items()})
 
 
 def _whole(amount: Decimal) -> int:

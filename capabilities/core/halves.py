@@ -44,14 +44,14 @@ def _mend(value: Any) -> Any:
     if isinstance(value, str):
         return mend_text(value)
     if isinstance(value, Mapping):
-        return {_mend(key): _mend(each) for key, each in value.items()}
+        return {_mend(key): _mend(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_mend(each) for each in value]
+        return [_mend(item) for item in value]
     if isinstance(value, tuple):
         mended = map(_mend, value)
         return type(value)(*mended) if hasattr(value, "_fields") else tuple(mended)
     if is_dataclass(value) and not isinstance(value, type):
-        return replace(value, **{each.name: _mend(getattr(value, each.name)) for each in fields(value)})
+        return replace(value, **{field.name: _mend(getattr(value, field.name)) for field in fields(value)})
     return value
 
 

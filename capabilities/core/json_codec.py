@@ -69,37 +69,37 @@ def scan_json(data: bytes | bytearray, max_values: int, numbers_per_value: int =
 
     Raises `TooManyValuesError` as soon as there are more than `max_values`.
     """
-    scan, start, opened, inside, quote = JsonScan(numbers_per_value=numbers_per_value), 0, 0, False, 0
+    scan, start, string_start, in_string, quote = JsonScan(numbers_per_value=numbers_per_value), 0, 0, False, 0
     while start < len(data):
-        if inside:
+        if in_string:
             if quote < start and (quote := data.find(b'"', start)) == -1:
                 break
             # Skip most of a long string. Its end is scanned like any block.
             if quote - start > BLOCK:
-                start = _last_place(data, start, quote)
+                start = _last_safe_offset(data, start, quote)
         block, length = _mask_escapes(data[start : start + BLOCK])
-        if not inside or b'"' in block:
+        if not in_string or b'"' in block:
             # With escaped quotes masked, the pieces are outside and inside strings in turn.
             pieces = block.split(b'"')
-            if inside and start + len(pieces[0]) - opened > BLOCK:
-                scan.long_strings.append((opened, start + len(pieces[0])))
-            outside = b"".join(pieces[1 if inside else 0 :: 2])
-            scan.strings += len(pieces) // 2 if not inside else (len(pieces) - 1) // 2
+            if in_string and start + len(pieces[0]) - string_start > BLOCK:
+                scan.long_strings.append((string_start, start + len(pieces[0])))
+            outside = b"".join(pieces[1 if in_string else 0 :: 2])
+            scan.strings += len(pieces) // 2 if not in_string else (len(pieces) - 1) // 2
             scan.containers += outside.count(b"[") + outside.count(b"{")
             scan.commas += outside.count(b",")
             if scan.values > max_values:
                 raise TooManyValuesError
-            inside ^= len(pieces) % 2 == 0
+            in_string ^= len(pieces) % 2 == 0
             # Where the contents begin of a string that the block does not end.
-            opened = start + length - len(pieces[-1])
+            string_start = start + length - len(pieces[-1])
         start += length
     return scan
 
 
-def _last_place(data: bytes | bytearray, start: int, quote: int) -> int:
+def _last_safe_offset(data: bytes | bytearray, start: int, quote: int) -> int:
     # The last place up to a far quote that no escape spans, or `start`, which is one, if there is none.
-    before = len(data[quote - BLOCK : quote].rstrip(b"\\"))
-    return quote - BLOCK + before if before else start
+    last = len(data[quote - BLOCK : quote].rstrip(b"\\"))
+    return quote - BLOCK + last if last else start
 
 
 def is_bounded(
@@ -144,7 +144,7 @@ def lift_strings(
     the document can begin with. Raises `TooMuchTextError` once strings that are not base64 have more than `max_text`
     bytes.
     """
-    skeleton, texts, plain, end = bytearray(), dict[str, str](), 0, 0
+    skeleton, texts, plain_bytes, end = bytearray(), dict[str, str](), 0, 0
     with memoryview(data) as view:
         for at, (start, stop) in enumerate(scan.long_strings):
             name = f"{mark}{at}"
@@ -155,8 +155,8 @@ def lift_strings(
                 pieces.append(parse(b"".join((b'"', view[first:last], b'"'))))
                 # Base64 is a file's data and does not count as text.
                 if not _looks_like_base64(view[first : first + SAMPLE]):
-                    plain += last - first
-                    if plain > max_text:
+                    plain_bytes += last - first
+                    if plain_bytes > max_text:
                         raise TooMuchTextError
             texts[name] = "".join(pieces)
             end = stop
@@ -188,8 +188,8 @@ def _safe_end(view: memoryview, start: int, stop: int) -> int:
         return end
     # Not within an escape or a surrogate pair: an escaped backslash begins none.
     tail = bytes(view[start:end]).replace(b"\\\\", b"__")[-MAX_ESCAPE:]
-    found = OPEN_END.search(tail)
-    return end - (len(tail) - found.start()) if found else end
+    match = OPEN_END.search(tail)
+    return end - (len(tail) - match.start()) if match else end
 
 
 def put_back(value: Any, texts: dict[str, str]) -> Any:
@@ -198,17 +198,17 @@ def put_back(value: Any, texts: dict[str, str]) -> Any:
     # A list instead of recursion, since the value may nest deeply.
     waiting: list[Any] = [whole]
     while waiting:
-        each = waiting.pop()
-        for key, inner in each.items() if type(each) is dict else enumerate(each):
-            if type(inner) is str and inner in texts:
-                each[key] = texts[inner]
-            elif type(inner) is dict or type(inner) is list:
-                waiting.append(inner)
-        if type(each) is dict and not texts.keys().isdisjoint(each):
+        container = waiting.pop()
+        for key, member in container.items() if type(container) is dict else enumerate(container):
+            if type(member) is str and member in texts:
+                container[key] = texts[member]
+            elif type(member) is dict or type(member) is list:
+                waiting.append(member)
+        if type(container) is dict and not texts.keys().isdisjoint(container):
             # Rebuilt as a whole, which keeps the order of the members.
-            members = [(texts.get(key, key), inner) for key, inner in each.items()]
-            each.clear()
-            each.update(members)
+            members = [(texts.get(key, key), member) for key, member in container.items()]
+            container.clear()
+            container.update(members)
     return whole[0]
 
 

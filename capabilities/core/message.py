@@ -283,13 +283,15 @@ def weave(
 ) -> list[ReasoningBlock | VendorItem]:
     """Return a turn's reasoning blocks, of one origin or of all, and its vendor items, in their order."""
     if not vendor:
-        return [each for each in thoughts if origin in (None, each.origin)]
+        return [thought for thought in thoughts if origin in (None, thought.origin)]
     # Sorted by place in the turn. At the same place a vendor's block goes before the reasoning after it.
-    placed: list[tuple[tuple[int, ...], ReasoningBlock | VendorItem]] = [
-        ((each.offset, each.calls, at, 1), each) for at, each in enumerate(thoughts) if origin in (None, each.origin)
+    blocks: list[tuple[tuple[int, ...], ReasoningBlock | VendorItem]] = [
+        ((thought.offset, thought.calls, at, 1), thought)
+        for at, thought in enumerate(thoughts)
+        if origin in (None, thought.origin)
     ]
-    placed += [((each.offset, each.calls, each.thoughts, 0), each) for each in vendor]
-    return [each for _, each in sorted(placed, key=lambda pair: pair[0])]
+    blocks += [((item.offset, item.calls, item.thoughts, 0), item) for item in vendor]
+    return [block for _, block in sorted(blocks, key=lambda pair: pair[0])]
 
 
 def find_opening_system(messages: Sequence[Message]) -> int | None:

@@ -450,8 +450,10 @@ def scope_of_admin_call(method: str, path: str) -> str | None:
 @cache
 def methods_of_call(path: str) -> tuple[str, ...]:
     """Return the methods that a path takes, with HEAD beside GET; none if it has no row."""
-    rows = [method for method, _, of in (call.partition(" ") for call in (*CALLS, *ADMIN_CALLS)) if of == path]
-    return tuple(each for method in rows for each in ((method, "HEAD") if method == "GET" else (method,)))
+    rows = [
+        method for method, _, call_path in (call.partition(" ") for call in (*CALLS, *ADMIN_CALLS)) if call_path == path
+    ]
+    return tuple(name for method in rows for name in ((method, "HEAD") if method == "GET" else (method,)))
 
 
 @cache

@@ -109,16 +109,16 @@ def cost_of(usage: Usage, price: Price) -> Cost | None:
     if usage.prompt_tokens is None and usage.completion_tokens is None:
         return None
     rates = price.rates_for(usage.prompt_tokens or 0)
-    reads, writes = _input_parts(usage, rates), _output_parts(usage, rates)
+    input_parts, output_parts = _input_parts(usage, rates), _output_parts(usage, rates)
     # A partly unknown price is unknown, never a lower cost.
-    if any(count and rate is None for count, rate in (*reads, *writes)):
+    if any(count and rate is None for count, rate in (*input_parts, *output_parts)):
         return None
-    written = _sum(writes)
-    nanos = _nanos(_sum(reads) + written)
+    output_sum = _sum(output_parts)
+    nanos = _nanos(_sum(input_parts) + output_sum)
     if not (usage.cached_tokens or usage.cache_write_tokens):
         return Cost(nanos, price.currency)
     # The same usage with all cached tokens at the rate of plain input.
-    uncached = _sum(_input_parts(_without_cache(usage), rates)) + written
+    uncached = _sum(_input_parts(_without_cache(usage), rates)) + output_sum
     return Cost(nanos, price.currency, _nanos(uncached) - nanos)
 
 
@@ -155,14 +155,14 @@ def _output_parts(usage: Usage, rates: Rates) -> list[Part]:
 
 
 def _split(whole: int | None, rate: int | None, sorts: Sequence[tuple[int | None, int | None]]) -> list[Part]:
-    left, parts = whole or 0, list[Part]()
-    for count, own in sorts:
-        if count and own is not None:
+    remaining, parts = whole or 0, list[Part]()
+    for count, part_rate in sorts:
+        if count and part_rate is not None:
             # A provider's parts may add up to more than its whole. No token is billed twice.
-            taken = min(max(count, 0), left)
-            parts.append((taken, own))
-            left -= taken
-    return [*parts, (left, rate)]
+            part_count = min(max(count, 0), remaining)
+            parts.append((part_count, part_rate))
+            remaining -= part_count
+    return [*parts, (remaining, rate)]
 
 
 def _without_cache(usage: Usage) -> Usage:
@@ -201,9 +201,9 @@ def exact_amount(nanos: int) -> str:
 def amount_text(nanos: int) -> str:
     """Return nanos as an amount: two decimals from one unit on, below it two significant digits, at most nine."""
     amount = Decimal(nanos) / NANO
-    places = 2 if abs(amount) >= 1 or not amount else min(9, 1 - amount.adjusted())
-    text = f"{amount:,.{places}f}"
-    return text.rstrip("0").rstrip(".") if places > 2 else text
+    decimals = 2 if abs(amount) >= 1 or not amount else min(9, 1 - amount.adjusted())
+    text = f"{amount:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if decimals > 2 else text
 
 
 # Prices as administrators write them: amounts per million tokens, in a currency.
@@ -247,22 +247,26 @@ def _problems(data: Mapping[str, Any], path: str) -> Iterator[Problem]:
         if data.get(name) is None:
             yield Problem(f"{path}.{name}", translatable("%(path)s is missing.", path=f"{path}.{name}"), "required")
     for name, value in data.items():
-        where = f"{path}.{name}"
+        field_path = f"{path}.{name}"
         if name == "currency":
             if value is not None and not (isinstance(value, str) and CURRENCY.fullmatch(value)):
                 sentence = translatable(
-                    "%(path)s must be a currency's three capital letters, such as USD or CNY.", path=where
+                    "%(path)s must be a currency's three capital letters, such as USD or CNY.", path=field_path
                 )
-                yield Problem(where, sentence, "type")
+                yield Problem(field_path, sentence, "type")
         elif name not in FIELDS:
             known = ("currency", *FIELDS)
-            sentence = translatable("%(path)s is unknown and has no effect. Known: %(known)s.", path=where, known=known)
-            yield Problem(where, sentence, "enum", "warning")
+            sentence = translatable(
+                "%(path)s is unknown and has no effect. Known: %(known)s.", path=field_path, known=known
+            )
+            yield Problem(field_path, sentence, "enum", "warning")
         elif value is not None and not _is_amount(value):
             sentence = translatable(
-                "%(path)s must be an amount for a million tokens, from 0 to %(most)s.", path=where, most=f"{DEAREST:,}"
+                "%(path)s must be an amount for a million tokens, from 0 to %(most)s.",
+                path=field_path,
+                most=f"{DEAREST:,}",
             )
-            yield Problem(where, sentence, "range")
+            yield Problem(field_path, sentence, "range")
 
 
 def _is_amount(value: object) -> bool:

@@ -43,7 +43,7 @@ class SideBySideRow:
         return mark_words(self.right, self.left) if self.tag == "replace" else ((self.right, False),)
 
 
-def lines_beside(before: str, after: str, *, context: int = 3) -> tuple[SideBySideRow, ...]:
+def compare_lines(before: str, after: str, *, context: int = 3) -> tuple[SideBySideRow, ...]:
     """Return the rows of two texts. Unchanged parts are cut to `context` lines, and equal texts give none."""
     return tuple(_rows(before.splitlines(), after.splitlines(), context))
 
@@ -69,14 +69,14 @@ def _number_line(lines: Sequence[str], index: int | None) -> tuple[int | None, s
     return (None, "") if index is None else (index + 1, lines[index])
 
 
-def mark_words(line: str, other: str) -> Parts:
+def mark_words(text: str, other_text: str) -> Parts:
     """Return the line in pieces, marked where the other line differs."""
-    if not line or not other or len(line) > MAX_LINE or len(other) > MAX_LINE:
-        return ((line, False),)
-    words, others = WORD.findall(line), WORD.findall(other)
-    matcher = _matcher(words, others)
+    if not text or not other_text or len(text) > MAX_LINE or len(other_text) > MAX_LINE:
+        return ((text, False),)
+    pieces, other_pieces = WORD.findall(text), WORD.findall(other_text)
+    matcher = _matcher(pieces, other_pieces)
     if matcher.ratio() < ALIKE:
-        return ((line, False),)
+        return ((text, False),)
     codes = matcher.get_opcodes()
-    parts = (("".join(words[start:stop]), tag != "equal") for tag, start, stop, _start, _stop in codes)
+    parts = (("".join(pieces[start:stop]), tag != "equal") for tag, start, stop, _start, _stop in codes)
     return tuple((text, is_different) for text, is_different in parts if text)

@@ -59,9 +59,9 @@ def settle(value: Any) -> Any:
         # `or 0.0` turns −0.0 into 0.0.
         return int(value) if abs(value) >= WHOLE_FROM else value or 0.0
     if isinstance(value, Mapping):
-        return {settle(key) if isinstance(key, str) else key: settle(each) for key, each in value.items()}
+        return {settle(key) if isinstance(key, str) else key: settle(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [settle(each) for each in value]
+        return [settle(item) for item in value]
     return value
 
 
@@ -79,9 +79,9 @@ def settle_json(text: str) -> str:
     return json.dumps(settle(json.loads(text))) if is_odd else text
 
 
-def path_of(place: Iterable[str | int]) -> str:
+def path_of(path: Iterable[str | int]) -> str:
     """Return a place as problems write it: `message.attachments[0].type`."""
-    return "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in place).lstrip(".")
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
 
 
 def find_unstorable(value: Any, path_of: Callable[[Place], str] = path_of) -> Iterator[Problem]:
@@ -89,28 +89,30 @@ def find_unstorable(value: Any, path_of: Callable[[Place], str] = path_of) -> It
     # A list instead of recursion, since input may nest without end.
     waiting: list[tuple[Place, Any]] = [((), value)]
     while waiting:
-        place, item = waiting.pop()
+        path, item = waiting.pop()
         if isinstance(item, str) and not is_storable(item):
-            yield unreadable_text(path_of(place))
+            yield unreadable_text(path_of(path))
         elif isinstance(item, int | float) and not -LARGEST <= item < LARGEST:  # also true of NaN
-            where = path_of(place)
+            message_path = path_of(path)
             message = translatable(
-                "%(path)s must be a number between −2⁶³ and 2⁶³; no other can be stored.", path=where
+                "%(path)s must be a number between −2⁶³ and 2⁶³; no other can be stored.", path=message_path
             )
-            yield Problem(where, message, "range")
+            yield Problem(message_path, message, "range")
         elif isinstance(item, Mapping | list | tuple):
-            if len(place) > DEPTH:
+            if len(path) > DEPTH:
                 # The beginning of the path is enough. The whole has a hundred parts.
-                where = path_of(place[:3])
-                message = translatable("%(path)s is nested more than %(depth)s levels deep.", path=where, depth=DEPTH)
-                yield Problem(where, message, "range")
+                message_path = path_of(path[:3])
+                message = translatable(
+                    "%(path)s is nested more than %(depth)s levels deep.", path=message_path, depth=DEPTH
+                )
+                yield Problem(message_path, message, "range")
                 continue
             pairs: Any = item.items() if isinstance(item, Mapping) else enumerate(item)
-            for key, each in pairs:
-                named = storable_text(key) if isinstance(key, str) else key
-                if named != key:
-                    yield unreadable_text(path_of((*place, named)))
-                waiting.append(((*place, named), each))
+            for key, member in pairs:
+                storable_key = storable_text(key) if isinstance(key, str) else key
+                if storable_key != key:
+                    yield unreadable_text(path_of((*path, storable_key)))
+                waiting.append(((*path, storable_key), member))
 
 
 def unreadable_text(path: str) -> Problem:

@@ -47,8 +47,8 @@ def origin_of(protocol: str, provider: str, model: str) -> str:
 
 
 def mark_thoughts(thoughts: Iterable[ReasoningBlock], origin: str) -> tuple[ReasoningBlock, ...]:
-    return tuple(replace(each, origin=origin) for each in thoughts)
+    return tuple(replace(thought, origin=origin) for thought in thoughts)
 
 
 def thoughts_from(thoughts: Iterable[ReasoningBlock], origin: str) -> list[ReasoningBlock]:
-    return [each for each in thoughts if each.origin == origin]
+    return [thought for thought in thoughts if thought.origin == origin]

@@ -24,9 +24,9 @@ class Translatable(str):  # a str subclass cannot have slots of its own
 
     def __new__(cls, template: str, facts: Mapping[str, Fact] | None = None) -> Self:
         # Without facts a percent sign is just text.
-        made = super().__new__(cls, template % _english(facts) if facts else template)
-        made.template, made.facts = str(template), dict(facts or {})
-        return made
+        instance = super().__new__(cls, template % _english(facts) if facts else template)
+        instance.template, instance.facts = str(template), dict(facts or {})
+        return instance
 
     def change_texts(self, change: Callable[[str], str]) -> Translatable:
         """Return the sentence with every text among its facts changed, also in sentences inside it."""
@@ -52,29 +52,29 @@ def text_of(data: Any) -> str:
 
 
 def _english(facts: Mapping[str, Fact]) -> Mapping[str, str | int]:
-    said = {name: ", ".join(fact) if isinstance(fact, tuple) else fact for name, fact in facts.items()}
-    return MappingProxyType(said)
+    values = {name: ", ".join(fact) if isinstance(fact, tuple) else fact for name, fact in facts.items()}
+    return MappingProxyType(values)
 
 
 def _change_fact(fact: Fact, change: Callable[[str], str]) -> Fact:
     if isinstance(fact, tuple):
-        return tuple(_change_word(word, change) for word in fact)
+        return tuple(_change_word(item, change) for item in fact)
     return _change_word(fact, change) if isinstance(fact, str) else fact
 
 
-def _change_word(word: str, change: Callable[[str], str]) -> str:
-    return word.change_texts(change) if isinstance(word, Translatable) else change(word)
+def _change_word(text: str, change: Callable[[str], str]) -> str:
+    return text.change_texts(change) if isinstance(text, Translatable) else change(text)
 
 
 def _fact_data(fact: Fact) -> Any:
     if isinstance(fact, tuple):
-        return [data_of(word) for word in fact]
+        return [data_of(item) for item in fact]
     return data_of(fact) if isinstance(fact, str) else fact
 
 
 def _fact_of(data: Any) -> Fact:
     if isinstance(data, list):
-        return tuple(text_of(word) for word in data)
+        return tuple(text_of(item) for item in data)
     return data if isinstance(data, int) else text_of(data)
 
 
@@ -97,9 +97,9 @@ def _fill_hole(hole: re.Match[str], facts: Mapping[str, object]) -> str:
     if hole[0] == "%%":
         return "%"
     text = str(facts[hole["name"]])
-    before = hole["before"] if hole["before"] is None else _space(text[:1], hole["before"])
-    after = hole["after"] if hole["after"] is None else _space(text[-1:], hole["after"])
-    return f"{before or ''}{text}{after or ''}"
+    space_before = hole["before"] if hole["before"] is None else _space(text[:1], hole["before"])
+    space_after = hole["after"] if hole["after"] is None else _space(text[-1:], hole["after"])
+    return f"{space_before or ''}{text}{space_after or ''}"
 
 
 def _space(edge: str, space: str) -> str:

@@ -151,32 +151,32 @@ class UpstreamRequest:
 
 def split_payload(payload: Mapping[str, Any]) -> tuple[Piece, ...]:
     """Return the payload as compact UTF-8 JSON, split at each `MediaData`."""
-    places: list[MediaData] = []
+    media_found: list[MediaData] = []
     mark = ""
 
-    def collect_places() -> Callable[[Any], Any]:
+    def start_collecting() -> Callable[[Any], Any]:
         # A second writer starts over if the first one fails.
-        places.clear()
-        return place
+        media_found.clear()
+        return collect
 
-    def place(value: Any) -> Any:
+    def collect(value: Any) -> Any:
         nonlocal mark
         if isinstance(value, Mapping):
             return dict(value)
         if not isinstance(value, MediaData):
             raise TypeError(f"{type(value).__name__} cannot be written as JSON")
-        places.append(value)
+        media_found.append(value)
         mark = mark or f"media:{secrets.token_hex(16)}:"  # unguessable: no caller's text can contain it
         return mark
 
     # Files are marked and cut out afterwards, so their bytes never pass through the JSON writer.
-    text = write_json(payload, collect_places)
-    if not places:
+    text = write_json(payload, start_collecting)
+    if not media_found:
         return (text,)
     texts = text.split(mark.encode())
     pieces: list[Piece] = []
-    for before, media in zip(texts, places, strict=False):
-        pieces += [before + media.prefix.encode(), MediaData(media.blob)]
+    for text_before, media in zip(texts, media_found, strict=False):
+        pieces += [text_before + media.prefix.encode(), MediaData(media.blob)]
     return (*pieces, texts[-1])
 
 
@@ -263,8 +263,14 @@ class Usage:
 
     def plus(self, other: Usage) -> Usage:
         """Return the sum of both. A sort that neither counts stays None."""
-        pairs = ((each.name, getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
-        return Usage(**{name: (one or 0) + (two or 0) for name, one, two in pairs if (one, two) != (None, None)})
+        pairs = ((field.name, getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
+        return Usage(
+            **{
+                name: (value or 0) + (other_value or 0)
+                for name, value, other_value in pairs
+                if (value, other_value) != (None, None)
+            }
+        )
 
 
 @value_class

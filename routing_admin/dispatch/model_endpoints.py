@@ -192,4 +192,4 @@ def readers_of(state: Snapshot, file: FilePart, but: str | None = None, *, only_
         endpoint = endpoints.get(agent.service_id or "")
         return endpoint is not None and decision.can_read(file, endpoint.reader)
 
-    return (state.configured if only_configured else state.directory).find_readers(file, can_read, but=but)
+    return (state.configured if only_configured else state.directory).find_readers(file, can_read, exclude=but)

@@ -185,8 +185,8 @@ def prepare_for(planned: PlannedRequest, chat: ChatRequest, to: ModelEndpoint, c
     """Prepare the request for a candidate, or return why it cannot be read."""
     making = partial(
         prepare,
-        to=rename_limit(to, call.limit_name),
-        words=planned.words,
+        endpoint=rename_limit(to, call.limit_name),
+        style=planned.words,
         stream=planned.stream,
         without_capabilities=call.without_capabilities,
     )

@@ -22,7 +22,7 @@ from capabilities.core.delivery.loss import Loss
 from capabilities.core.delivery.model_description import DescriptionState, FindDescription
 from capabilities.core.delivery.model_endpoint import ModelEndpoint, Prepared, encode_adapted
 from capabilities.core.delivery.obstacles import Reason, ReasonCode
-from capabilities.core.delivery.prefix import predict_break, tell_prediction
+from capabilities.core.delivery.prefix import describe_prediction, predict_break
 from capabilities.core.delivery.reader import ContentPolicy, Reader
 from capabilities.core.delivery.tokens import Estimate, estimate_delivery, text_tokens
 from capabilities.core.message import (
@@ -263,7 +263,7 @@ class Previewer:
         key = _likeness(endpoint.reader)
         if key not in self._predictions and isinstance(adapted, Adapted):
             broken = predict_break(self._chat, adapted, endpoint.reader, self._words_for(endpoint.reader))
-            self._predictions[key] = tell_prediction(broken)
+            self._predictions[key] = describe_prediction(broken)
         return self._predictions[key]
 
 

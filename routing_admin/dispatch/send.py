@@ -15,8 +15,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from artifacts.core.detection.kinds import kind_of
-from capabilities.core.delivery.adaptation import CannotRead, is_sent_as_it_came, summary
-from capabilities.core.delivery.model_endpoint import ModelEndpoint, Prepared, with_callers_headers
+from capabilities.core.delivery.adaptation import CannotRead, is_sent_unchanged, summary
+from capabilities.core.delivery.model_endpoint import ModelEndpoint, Prepared, with_forwarded_headers
 from capabilities.core.delivery.reader import ContentPolicy
 from capabilities.core.delivery.vendor_items import restore_names, restore_names_in
 from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart, UnreadableError
@@ -206,7 +206,7 @@ class Dispatch:
         if to.passes:
             # Callers' headers are added after the log's copy was taken.
             headers = {**self.caller_headers, "x-request-id": self.request_id}
-            prepared = with_callers_headers(prepared, to.passes, headers)
+            prepared = with_forwarded_headers(prepared, to.passes, headers)
         timeouts = call.timeouts
         if describes:
             # Time spent on descriptions counts against the candidate's own.
@@ -217,7 +217,7 @@ class Dispatch:
 
     async def _prepared(self, chat: ChatRequest, to: ModelEndpoint, call: Call) -> Prepared | CannotRead:
         work = partial(prepare_for, self.planned, chat, to, call)
-        if not chat.has_files or (not call.without_capabilities and is_sent_as_it_came(chat, to.reader)):
+        if not chat.has_files or (not call.without_capabilities and is_sent_unchanged(chat, to.reader)):
             return await self.in_thread(work) if self.is_heavy else work()
         if ContentPolicy.DESCRIBER not in to.reader.policies:
             return await self.in_thread(work)

@@ -11,7 +11,7 @@ from typing import Any
 
 from capabilities.core.delivery.adaptation import Adapted, CannotRead, PartDelivery, summary
 from capabilities.core.delivery.model_endpoint import ModelEndpoint, Prepared
-from capabilities.core.delivery.prefix import predict_break, tell_prediction
+from capabilities.core.delivery.prefix import describe_prediction, predict_break
 from capabilities.core.message import Blob, ChatRequest, Converted, ConvertTo, FilePart, PageImages, Text
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Failure, Fault
@@ -224,7 +224,7 @@ def _stop(play: _Play, candidate: PlannedCandidate, attempt: Attempt | None) -> 
 
 def _tell_next_turn(planned: PlannedRequest, prepared: Prepared, to: ModelEndpoint) -> str:
     adapted = Adapted(prepared.chat, prepared.deliveries)
-    return tell_prediction(predict_break(planned.chat, adapted, to.reader, planned.words))
+    return describe_prediction(predict_break(planned.chat, adapted, to.reader, planned.words))
 
 
 # Placeholder files of a kind and a size, without content.

@@ -57,7 +57,7 @@ class Upstream:
         self._proxy = proxy
         self._pools = Pools(policy, verify, proxy, resolver)
         self._refusal_of = lru_cache(maxsize=1000)(partial(_refusal, policy))
-        self._proxy_refusal_of = lru_cache(maxsize=100)(partial(proxy_refusal, policy=policy, own=proxy))
+        self._proxy_refusal_of = lru_cache(maxsize=100)(partial(proxy_refusal, policy=policy, own_proxy=proxy))
 
     async def call(
         self, request: UpstreamRequest, protocol: AnswerDecoder, timeouts: Timeouts, proxy: str = DEFAULT_PROXY

@@ -116,7 +116,7 @@ def test_who_can_read_this_very_file_is_the_callers_decision() -> None:
 
     assert CAST.find_readers(FilePart(Kind.IMAGE, size=10), small_enough) == ["seer", "all-ears"]
     assert CAST.find_readers(FilePart(Kind.IMAGE, size=11), small_enough) == ["all-ears"]
-    assert CAST.find_readers(FilePart(Kind.IMAGE, size=11), small_enough, but="all-ears") == []
+    assert CAST.find_readers(FilePart(Kind.IMAGE, size=11), small_enough, exclude="all-ears") == []
 
 
 def test_of_two_agents_with_one_id_the_first_counts() -> None:

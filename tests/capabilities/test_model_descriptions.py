@@ -10,7 +10,7 @@ from fake_content import FakeContent
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.core.delivery.adaptation import Adapted, TextStyle, adapt, is_sent_as_it_came, summary
+from capabilities.core.delivery.adaptation import Adapted, TextStyle, adapt, is_sent_unchanged, summary
 from capabilities.core.delivery.decision import Reader, can_read, decide
 from capabilities.core.delivery.model_description import DescriptionState, ModelDescription
 from capabilities.core.delivery.model_endpoint import is_to_describe
@@ -130,7 +130,7 @@ def test_looking_whether_a_file_goes_as_it_came_asks_for_no_describer() -> None:
     """Checking whether a file is sent unchanged asks for no describer, since no file may be read there."""
     asked: list[FilePart] = []
     who = replace(reader(), describer_for=_note(asked))
-    assert not is_sent_as_it_came(chat_with(replace(PICTURE, artifact_id=None)), who)
+    assert not is_sent_unchanged(chat_with(replace(PICTURE, artifact_id=None)), who)
     assert asked == []
 
 

@@ -208,7 +208,7 @@ def test_a_proxy_before_a_plain_endpoint_has_to_be_listed():
     assert "it would read the key" in proxy_refusal(proxy, CLOSED, endpoint=plain)
     assert proxy_refusal(proxy, CLOSED, endpoint="https://api.example/v1") is None
     assert proxy_refusal(proxy, policy_of(f"{proxy},http://10.0.0.5:8000"), endpoint=plain) is None
-    assert proxy_refusal(proxy, CLOSED, own=proxy, endpoint=plain) is None
+    assert proxy_refusal(proxy, CLOSED, own_proxy=proxy, endpoint=plain) is None
 
 
 def test_a_listed_proxy_may_be_used_with_its_user_and_password():

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from capabilities.core.delivery.adaptation import Adapted, TextStyle, adapt
 from capabilities.core.delivery.decision import Reader, policies_of
 from capabilities.core.delivery.model_endpoint import ModelEndpoint, prepare
-from capabilities.core.delivery.prefix import find_break, predict_break, tell_prediction
+from capabilities.core.delivery.prefix import describe_prediction, find_break, predict_break
 from capabilities.core.delivery.room import ROOM_CODES
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.delivery.slots_json import with_limits
@@ -139,7 +139,7 @@ def test_a_preview_says_what_one_more_file_would_change(count: int, sentence: st
     """A preview says what one more file would change; messages are counted from 1."""
     who, chat = reader({"image": {"maxCount": 8}}), ChatRequest(talk(*(1,) * count)[-1])
     predicted = predict_break(chat, adapted(chat.messages, who), who, ENGLISH)
-    assert tell_prediction(predicted) == sentence
+    assert describe_prediction(predicted) == sentence
 
 
 # Properties

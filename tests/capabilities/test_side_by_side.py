@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.core.side_by_side import MAX_LINE, lines_beside, mark_words
+from capabilities.core.side_by_side import MAX_LINE, compare_lines, mark_words
 
 LINES = st.lists(st.text("ab你 ", max_size=6), max_size=12).map("\n".join)
 
@@ -13,7 +13,7 @@ LINES = st.lists(st.text("ab你 ", max_size=6), max_size=12).map("\n".join)
 @given(LINES, LINES)
 def test_every_changed_line_of_both_texts_stands_in_a_row(before: str, after: str) -> None:
     """With enough context, the rows of a comparison contain both texts in order; equal texts give no rows."""
-    rows = lines_beside(before, after, context=99)
+    rows = compare_lines(before, after, context=99)
     left = [row.left for row in rows if row.left_number]
     right = [row.right for row in rows if row.right_number]
     if before.splitlines() == after.splitlines():
@@ -33,7 +33,7 @@ def test_the_pieces_of_a_line_are_the_line(line: str, other: str) -> None:
 
 def test_words_are_marked_and_chinese_sign_by_sign() -> None:
     """Only the differing words of a line are marked; very long lines are not compared by words."""
-    (row,) = lines_beside("size: 12 kB 收到", "size: 34 kB 收文")
+    (row,) = compare_lines("size: 12 kB 收到", "size: 34 kB 收文")
     assert row.left_parts == (("size: ", False), ("12", True), (" kB 收", False), ("到", True))
     assert row.right_parts == (("size: ", False), ("34", True), (" kB 收", False), ("文", True))
     assert mark_words("x" * (MAX_LINE + 1), "y") == (("x" * (MAX_LINE + 1), False),)

@@ -69,26 +69,26 @@ HOISTED_LEAD: Mapping[str, str] = MappingProxyType(
 instructions."""
 
 
-def adapt(chat: ChatRequest, reader: Reader, words: TextStyle) -> Adapted | CannotRead:
+def adapt(chat: ChatRequest, reader: Reader, style: TextStyle) -> Adapted | CannotRead:
     """Return the request for this reader, or the file it cannot read under policy `native_only`."""
     if not chat.has_files:
         return Adapted(chat)
     images = count_images((part for message in chat.messages for _, part in _files(message)), reader)
-    budget = SizeBudget(reader, words, images)
+    budget = SizeBudget(reader, style, images)
     for index, message in enumerate(chat.messages):
         budget.take(index, message.role, _files(message), _text_bytes((message,)))
     # A second pass, because a later file may have turned an earlier one into words.
-    rewriter = _MessageRewriter(words, budget.files)
+    rewriter = _MessageRewriter(style, budget.files)
     for index, message in enumerate(chat.messages):
         rewriter.take(index, message)
     rewriter.flush()
-    refused = next((each for each in rewriter.deliveries if each.delivery.outcome is Outcome.REFUSED), None)
+    refused = next((delivery for delivery in rewriter.deliveries if delivery.delivery.outcome is Outcome.REFUSED), None)
     if refused:
         return CannotRead(refused)
     return Adapted(replace(chat, messages=tuple(rewriter.messages)), tuple(rewriter.deliveries))
 
 
-def is_sent_as_it_came(chat: ChatRequest, reader: Reader) -> bool:
+def is_sent_unchanged(chat: ChatRequest, reader: Reader) -> bool:
     """Return whether the request's only file was sent inline and goes unchanged, so that nothing is read or stored."""
     files = [(message.role, file) for message in chat.messages for _, file in _files(message)]
     # With several files, each takes room from the others, which only `adapt` can judge.
@@ -109,7 +109,7 @@ def summary(deliveries: Sequence[PartDelivery]) -> str:
     if not deliveries:
         return ""
     # Counter keeps the order in which keys first appear.
-    counts = Counter(f"{slot_key(each.file.kind)}={_ending(each.delivery)}" for each in deliveries)
+    counts = Counter(f"{slot_key(delivery.file.kind)}={_ending(delivery.delivery)}" for delivery in deliveries)
     return ";".join(pair if count == 1 else f"{pair}:{count}" for pair, count in counts.items())
 
 
@@ -121,7 +121,7 @@ def _ending(delivery: Delivery) -> str:
 
 
 def _files(message: Message) -> Iterator[tuple[int, FilePart]]:
-    return ((place, part) for place, part in enumerate(message.parts) if isinstance(part, FilePart))
+    return ((position, part) for position, part in enumerate(message.parts) if isinstance(part, FilePart))
 
 
 def _text_bytes(messages: Iterable[Message]) -> int:
@@ -137,40 +137,44 @@ def _text_bytes(messages: Iterable[Message]) -> int:
 class _MessageRewriter:
     """Rewrites the messages in order and keeps the files that wait to be hoisted."""
 
-    words: TextStyle
+    style: TextStyle
     files: Mapping[tuple[int, int], WrittenFile]
     messages: list[Message] = field(default_factory=list)
     deliveries: list[PartDelivery] = field(default_factory=list)
     waiting: list[Part] = field(default_factory=list)
 
-    def take(self, index: int, message: Message) -> None:
+    def take(self, message_index: int, message: Message) -> None:
         """Append the adapted message. Hoisted files wait for the end of the run of tool results."""
         # A user message must not separate tool results, so their files wait until the run ends.
         if message.role is not Role.TOOL:
             self.flush()
         parts: list[Part] = []
-        for place, part in enumerate(message.parts):
-            parts += self._file(index, place, part) if isinstance(part, FilePart) else [part]
+        for part_index, part in enumerate(message.parts):
+            parts += self._file(message_index, part_index, part) if isinstance(part, FilePart) else [part]
         self.messages.append(replace(message, parts=tuple(parts)))
 
     def flush(self) -> None:
         """Append the waiting files as one user message."""
         if self.waiting:
-            lead = TextPart(HOISTED_LEAD[nearest(self.words.language)])
+            lead = TextPart(HOISTED_LEAD[nearest(self.style.language)])
             self.messages.append(Message(Role.USER, (lead, *self.waiting)))
             self.waiting = []
 
-    def _file(self, index: int, place: int, file: FilePart) -> list[Part]:
-        written = self.files[index, place]
-        self.deliveries.append(PartDelivery(index, place, file, written.delivery, written.text, written.natives))
-        if not written.natives:
-            return [TextPart(written.text or "", file.cache)]
+    def _file(self, message_index: int, part_index: int, file: FilePart) -> list[Part]:
+        written_file = self.files[message_index, part_index]
+        self.deliveries.append(
+            PartDelivery(
+                message_index, part_index, file, written_file.delivery, written_file.text, written_file.natives
+            )
+        )
+        if not written_file.natives:
+            return [TextPart(written_file.text or "", file.cache)]
         # `image 2` is the second file of the request: a number keeps files without a name apart.
-        lead = TextPart(written.lead or artifact_lead(self._name(file), self.words.language))
-        if written.delivery.hoist:
-            self.waiting += [lead, *written.natives]
-            return [TextPart(f"{lead.text}\n{HOISTED_ABOVE[nearest(self.words.language)]}")]
-        return [lead, *written.natives] if file.led or written.lead else list(written.natives)
+        lead = TextPart(written_file.lead or artifact_lead(self._name(file), self.style.language))
+        if written_file.delivery.hoist:
+            self.waiting += [lead, *written_file.natives]
+            return [TextPart(f"{lead.text}\n{HOISTED_ABOVE[nearest(self.style.language)]}")]
+        return [lead, *written_file.natives] if file.led or written_file.lead else list(written_file.natives)
 
     def _name(self, file: FilePart) -> str:
         return name_of(file, f"{slot_key(file.kind)} {len(self.deliveries)}")

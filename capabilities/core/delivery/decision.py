@@ -110,7 +110,7 @@ def decide(file: FilePart, reader: Reader, position: Position = ANYWHERE) -> Del
     # All reasons are needed, not only the first: a conversion must resolve every one of them.
     if reasons or slot is None:
         return _decide_without_native(file, reader, position, slot, reasons)
-    capability = next(word for word in slot.capabilities if reader.capabilities.has(word))
+    capability = next(name for name in slot.capabilities if reader.capabilities.has(name))
     # A file that the slot takes, but not inside a tool result, moves behind the results.
     hoist = hoists(slot, reader, position)
     fits = because(ReasonCode.FITS, capability=capability, mime_type=file.mime_type)
@@ -138,7 +138,7 @@ def _decide_text(file: FilePart, reader: Reader) -> Outcome:
 
 def can_read(file: FilePart, reader: Reader) -> bool:
     """Return whether this reader would get the file other than as a description, given its bytes."""
-    at_hand = replace(file, unreadable=None, content=file.content or (None if file.url else _AtHand()))
+    at_hand = replace(file, unreadable=None, content=file.content or (None if file.url else _AvailableContent()))
     # This fills the list of agents in a description, for this very file with its type and size. A model that could only
     # get a document's words or pages does not count: the reader of the description could have these as well.
     itself = without_describer(reader) if file.kind is Kind.IMAGE else replace(reader, policies=frozenset())
@@ -146,7 +146,7 @@ def can_read(file: FilePart, reader: Reader) -> bool:
 
 
 @value_class
-class _AtHand:
+class _AvailableContent:
     """Content that is present and never read."""
 
     def blob(self) -> Blob:
@@ -169,9 +169,9 @@ def _decide_without_native(
             hoist = hoists(slot, reader, position)
             return Delivery(Outcome.CONVERTED, reason, slot, target.mime_types[0], hoist, target)
     # With `extract`, words have precedence. Pages are drawn only if there are none (see `writing`).
-    seen = None if ContentPolicy.EXTRACT in reader.policies else page_slot(file, reader, position)
-    if seen is not None:
-        return Delivery(Outcome.CONVERTED, reason, seen, hoist=hoists(seen, reader, position))
+    image_slot = None if ContentPolicy.EXTRACT in reader.policies else page_slot(file, reader, position)
+    if image_slot is not None:
+        return Delivery(Outcome.CONVERTED, reason, image_slot, hoist=hoists(image_slot, reader, position))
     return decide_in_words(file, reader, reason)
 
 
@@ -257,8 +257,8 @@ IMAGE_TARGETS = ("image/png", "image/jpeg", "image/webp")
 
 
 def conversion_target(slot: Slot, reader: Reader, position: Position) -> ConvertTo:
-    inside = tool_result_slot(slot, reader, position)
-    types = tuple(mime_type for mime_type in IMAGE_TARGETS if slot.carries(mime_type, in_tool_result=inside))
+    in_tool_result = tool_result_slot(slot, reader, position)
+    types = tuple(mime_type for mime_type in IMAGE_TARGETS if slot.carries(mime_type, in_tool_result=in_tool_result))
     return ConvertTo(types, slot.max_bytes, slot.side(position.total))
 
 

@@ -36,9 +36,9 @@ PAPERS = [
 
 def _add_source(source: str, *, checked: str = CHECKED, **slots: Any) -> Limits:
     # Pages show source and day beside each limit.
-    said = {"source": source, "checkedOn": checked}
+    origin = {"source": source, "checkedOn": checked}
     return MappingProxyType(
-        {key: {**said, **value} if isinstance(value, dict) else value for key, value in slots.items()}
+        {key: {**origin, **value} if isinstance(value, dict) else value for key, value in slots.items()}
     )
 
 

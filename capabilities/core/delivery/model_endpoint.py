@@ -73,12 +73,12 @@ class Prepared:
 
     @property
     def to_describe(self) -> tuple[PartDelivery, ...]:
-        return tuple(each for each in self.deliveries if is_to_describe(each.delivery))
+        return tuple(part_delivery for part_delivery in self.deliveries if is_to_describe(part_delivery.delivery))
 
 
 def is_to_describe(delivery: Delivery) -> bool:
-    found = delivery.description
-    return found is not None and found.state is DescriptionState.NOT_ASKED
+    description = delivery.description
+    return description is not None and description.state is DescriptionState.NOT_ASKED
 
 
 def model_endpoint(
@@ -103,8 +103,8 @@ def model_endpoint(
     reader = Reader(slots=slots, capabilities=capabilities, policies=policies_in(content or {}))
     # The embedded provider answers in this process, so there is nothing to forward headers to.
     passes = passed_headers(quirks, protocol) if protocol != "echo" else {}
-    words = words_at(protocol, target.endpoint, vendor_tools)
-    return ModelEndpoint(PROTOCOLS[protocol], target, reader, service_id, tokens, passes, words)
+    tool_words = words_at(protocol, target.endpoint, vendor_tools)
+    return ModelEndpoint(PROTOCOLS[protocol], target, reader, service_id, tokens, passes, tool_words)
 
 
 def policies_in(content: Mapping[str, Any]) -> frozenset[ContentPolicy]:
@@ -117,8 +117,8 @@ def policies_in(content: Mapping[str, Any]) -> frozenset[ContentPolicy]:
 
 def prepare(
     chat: ChatRequest,
-    to: ModelEndpoint,
-    words: TextStyle,
+    endpoint: ModelEndpoint,
+    style: TextStyle,
     *,
     stream: bool = False,
     without_capabilities: Collection[str] = (),
@@ -127,48 +127,50 @@ def prepare(
 
     `without_capabilities` are treated as missing, after the model rejected such content.
     """
-    adapted = adapt(chat, withhold(to.reader, without_capabilities), words)
+    adapted = adapt(chat, withhold(endpoint.reader, without_capabilities), style)
     if isinstance(adapted, CannotRead):
         return adapted
-    return encode_adapted(adapted, to, stream=stream, language=words.language)
+    return encode_adapted(adapted, endpoint, stream=stream, language=style.language)
 
 
-def with_callers_headers(prepared: Prepared, passes: Mapping[str, str], headers: Mapping[str, str]) -> Prepared:
+def with_forwarded_headers(prepared: Prepared, passes: Mapping[str, str], headers: Mapping[str, str]) -> Prepared:
     # Names differ: a caller's x-request-id is X-Client-Request-Id at OpenAI.
-    passed = {name: headers[own] for own, name in passes.items() if headers.get(own)}
-    if not passed:
+    forwarded = {
+        provider_name: headers[caller_name] for caller_name, provider_name in passes.items() if headers.get(caller_name)
+    }
+    if not forwarded:
         return prepared
-    return replace(prepared, request=replace(prepared.request, headers={**prepared.request.headers, **passed}))
+    return replace(prepared, request=replace(prepared.request, headers={**prepared.request.headers, **forwarded}))
 
 
-def encode_adapted(adapted: Adapted, to: ModelEndpoint, *, stream: bool, language: str | None = None) -> Prepared:
+def encode_adapted(adapted: Adapted, endpoint: ModelEndpoint, *, stream: bool, language: str | None = None) -> Prepared:
     """Return the adapted request in the endpoint's protocol."""
-    chat, left_out = fit_vendor_items(adapted.chat, to.protocol.name, to.vendor_tools, language)
-    chat, tool_names = fit_tools(chat, to.protocol.name)
-    request = to.protocol.encode(chat, to.target, stream=stream)
+    chat, left_out = fit_vendor_items(adapted.chat, endpoint.protocol.name, endpoint.vendor_tools, language)
+    chat, tool_names = fit_tools(chat, endpoint.protocol.name)
+    request = endpoint.protocol.encode(chat, endpoint.target, stream=stream)
     if left_out:
         request = replace(request, dropped_params=(*request.dropped_params, *left_out))
     custom = frozenset(tool.name for tool in adapted.chat.tools if tool.custom is not None)
-    as_functions = custom if to.protocol.name in AS_FUNCTIONS else frozenset()
+    as_functions = custom if endpoint.protocol.name in AS_FUNCTIONS else frozenset()
     return Prepared(request, adapted.chat, adapted.deliveries, tool_names, as_functions)
 
 
-def rename_limit(to: ModelEndpoint, name: str | None) -> ModelEndpoint:
+def rename_limit(endpoint: ModelEndpoint, name: str | None) -> ModelEndpoint:
     """Return the endpoint with its token limit sent under `name`, also in its extra fields; None changes nothing."""
     if name is None:
-        return to
-    quirks = {**to.target.quirks, LIMIT_FIELD: name}
+        return endpoint
+    quirks = {**endpoint.target.quirks, LIMIT_FIELD: name}
     # The extra fields of a service may contain the limit, too.
-    extra = {name if key in LIMIT_NAMES else key: value for key, value in to.target.extra_body.items()}
-    return replace(to, target=replace(to.target, quirks=quirks, extra_body=extra))
+    extra = {name if key in LIMIT_NAMES else key: value for key, value in endpoint.target.extra_body.items()}
+    return replace(endpoint, target=replace(endpoint.target, quirks=quirks, extra_body=extra))
 
 
 def withhold(reader: Reader, capabilities: Collection[str]) -> Reader:
     if not capabilities:
         return reader
-    kept = tuple(
+    remaining = tuple(
         name
         for name in reader.capabilities.input
         if name == "text" or (EVERYTHING not in capabilities and name not in capabilities)
     )
-    return replace(reader, capabilities=Capabilities(kept, reader.capabilities.output))
+    return replace(reader, capabilities=Capabilities(remaining, reader.capabilities.output))

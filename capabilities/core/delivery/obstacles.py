@@ -111,10 +111,10 @@ Obstacle = Callable[[FilePart, Reader, Slot | None, Position], Reason | None]
 
 
 def _lacks_capability(file: FilePart, reader: Reader, slot: Slot | None, _: Position) -> Reason | None:
-    wanted = slot.capabilities if slot else (CAPABILITY_OF_KIND[file.kind],)
-    if any(reader.capabilities.has(word) for word in wanted):
+    required = slot.capabilities if slot else (CAPABILITY_OF_KIND[file.kind],)
+    if any(reader.capabilities.has(name) for name in required):
         return None
-    return because(ReasonCode.NO_CAPABILITY, capability=wanted[0])
+    return because(ReasonCode.NO_CAPABILITY, capability=required[0])
 
 
 def _text_by_url(file: FilePart, reader: Reader, slot: Slot | None, _: Position) -> Reason | None:
@@ -171,7 +171,7 @@ def wire_bytes(size: int | None) -> int:
     return 4 * (((size or 0) + 2) // 3)
 
 
-def _over(code: ReasonCode, actual: int | None, limit: int | None, **facts: str) -> Reason | None:
+def _exceeds(code: ReasonCode, actual: int | None, limit: int | None, **facts: str) -> Reason | None:
     # What cannot be measured never prevents a delivery.
     if actual is None or limit is None or actual <= limit:
         return None
@@ -179,37 +179,37 @@ def _over(code: ReasonCode, actual: int | None, limit: int | None, **facts: str)
 
 
 def _too_large(file: FilePart, _: Reader, slot: Slot | None, __: Position) -> Reason | None:
-    return _over(ReasonCode.TOO_LARGE, file.size, slot.max_bytes) if slot else None
+    return _exceeds(ReasonCode.TOO_LARGE, file.size, slot.max_bytes) if slot else None
 
 
 def _too_wide(file: FilePart, _: Reader, slot: Slot | None, position: Position) -> Reason | None:
     # An image whose size could not be read has no sides and passes.
     sides = [side for side in (file.width, file.height) if side is not None]
-    return _over(ReasonCode.TOO_WIDE, max(sides), slot.side(position.total)) if slot and sides else None
+    return _exceeds(ReasonCode.TOO_WIDE, max(sides), slot.side(position.total)) if slot and sides else None
 
 
 def _too_many_pages(file: FilePart, _: Reader, slot: Slot | None, __: Position) -> Reason | None:
-    return _over(ReasonCode.TOO_MANY_PAGES, file.pages, slot.max_pages) if slot else None
+    return _exceeds(ReasonCode.TOO_MANY_PAGES, file.pages, slot.max_pages) if slot else None
 
 
 def _too_many_files(file: FilePart, _: Reader, slot: Slot | None, position: Position) -> Reason | None:
     if slot is None:
         return None
     count = position.counts.get(slot_key(file.kind), 0) + 1
-    return _over(ReasonCode.TOO_MANY_FILES, count, slot.max_count, slot=slot.name)
+    return _exceeds(ReasonCode.TOO_MANY_FILES, count, slot.max_count, slot=slot.name)
 
 
 def _too_much_of_a_kind(file: FilePart, _: Reader, slot: Slot | None, position: Position) -> Reason | None:
     if slot is None:
         return None
     total = position.sizes.get(slot_key(file.kind), 0) + (file.size or 0)
-    return _over(ReasonCode.TOO_MUCH_OF_A_KIND, total, slot.max_total_bytes, slot=slot.name)
+    return _exceeds(ReasonCode.TOO_MUCH_OF_A_KIND, total, slot.max_total_bytes, slot=slot.name)
 
 
 def _request_full(file: FilePart, reader: Reader, _: Slot | None, position: Position) -> Reason | None:
     # A file by URL adds no bytes to the request.
     total = position.request_bytes + wire_bytes(file.size if file.content else 0)
-    return _over(ReasonCode.REQUEST_FULL, total, reader.slots.max_request_bytes)
+    return _exceeds(ReasonCode.REQUEST_FULL, total, reader.slots.max_request_bytes)
 
 
 OBSTACLES: tuple[Obstacle, ...] = (

@@ -35,15 +35,15 @@ def draw_pages(file: FilePart, reader: Reader, position: Position) -> DrawnPages
     slot, content = page_slot(file, reader, position), file.content
     if slot is None or not isinstance(content, Drawable):
         return None
-    most = _most_pages(slot)
-    most = most if slot.max_count is None else min(most, slot.max_count - _count(position))
+    max_pages = _most_pages(slot)
+    max_pages = max_pages if slot.max_count is None else min(max_pages, slot.max_count - _count(position))
     # Always drawn at the size for a crowded request, whatever else this one contains.
     crowded = replace(position, total=slot.crowd_count + 1) if slot.crowd_count else position
-    drawn = content.draw(conversion_target(slot, reader, crowded), most) if most > 0 else None
-    fitting = _take_fitting(drawn.images, file, reader, position) if drawn else {}
-    if drawn is None or not fitting:
+    pages = content.draw(conversion_target(slot, reader, crowded), max_pages) if max_pages > 0 else None
+    fitting = _take_fitting(pages.images, file, reader, position) if pages else {}
+    if pages is None or not fitting:
         return None
-    return DrawnPages(fitting, drawn.total, slot, hoists(slot, reader, position))
+    return DrawnPages(fitting, pages.total, slot, hoists(slot, reader, position))
 
 
 def count_images(files: Iterable[FilePart], reader: Reader) -> int:
@@ -79,6 +79,6 @@ def _take_fitting(
         fitting[number] = image
         counts = {**position.counts, key: _count(position) + 1}
         sizes = {**position.sizes, key: position.sizes.get(key, 0) + size}
-        taken = position.request_bytes + wire_bytes(size)
-        position = replace(position, counts=counts, sizes=sizes, request_bytes=taken)
+        request_bytes = position.request_bytes + wire_bytes(size)
+        position = replace(position, counts=counts, sizes=sizes, request_bytes=request_bytes)
     return fitting

@@ -31,16 +31,16 @@ OTHERWISE_BY_ONE_MORE = translatable(
 class PrefixBreak:
     """The first file of an earlier turn that is now delivered differently, and how."""
 
-    now: PartDelivery
+    delivery: PartDelivery
 
     @property
     def message(self) -> int:
         """Return the index of its message in the canonical request. Everything before it is unchanged."""
-        return self.now.message
+        return self.delivery.message
 
     @property
     def reason(self) -> Reason:
-        return self.now.delivery.reason
+        return self.delivery.delivery.reason
 
 
 def find_break(earlier: Adapted, later: Adapted) -> PrefixBreak | None:
@@ -49,25 +49,25 @@ def find_break(earlier: Adapted, later: Adapted) -> PrefixBreak | None:
     `later` is adapted from the messages of `earlier` and further ones.
     """
     # Compare what was sent, not the decision: a different reason with the same bytes breaks nothing.
-    for before, now in zip(earlier.deliveries, later.deliveries, strict=False):
-        if (before.text, before.natives) != (now.text, now.natives):
-            return PrefixBreak(now)
+    for earlier_delivery, later_delivery in zip(earlier.deliveries, later.deliveries, strict=False):
+        if (earlier_delivery.text, earlier_delivery.natives) != (later_delivery.text, later_delivery.natives):
+            return PrefixBreak(later_delivery)
     return None
 
 
-def predict_break(chat: ChatRequest, adapted: Adapted, reader: Reader, words: TextStyle) -> PrefixBreak | None:
+def predict_break(chat: ChatRequest, adapted: Adapted, reader: Reader, style: TextStyle) -> PrefixBreak | None:
     """Return what one more file like the last would break in the next turn of a request with files."""
     # Any answer will do, since only the positions of files matter.
     answer = Message(Role.ASSISTANT, (TextPart("."),))
-    more = Message(Role.USER, (adapted.deliveries[-1].file,))
-    later = adapt(replace(chat, messages=(*chat.messages, answer, more)), reader, words)
-    if isinstance(later, CannotRead):
-        is_old = later.delivery.message < len(chat.messages)
-        return PrefixBreak(later.delivery) if is_old else None
-    return find_break(adapted, later)
+    next_message = Message(Role.USER, (adapted.deliveries[-1].file,))
+    next_adapted = adapt(replace(chat, messages=(*chat.messages, answer, next_message)), reader, style)
+    if isinstance(next_adapted, CannotRead):
+        is_old = next_adapted.delivery.message < len(chat.messages)
+        return PrefixBreak(next_adapted.delivery) if is_old else None
+    return find_break(adapted, next_adapted)
 
 
-def tell_prediction(predicted: PrefixBreak | None) -> Translatable:
+def describe_prediction(predicted: PrefixBreak | None) -> Translatable:
     """Return one sentence: the prefix is kept, or it breaks at which message (from 1) and why."""
     if predicted is None:
         return KEPT_WITH_ONE_MORE

@@ -22,18 +22,18 @@ def list_probes(
 ) -> list[Probe]:
     template, quirks = limits_template(endpoint, protocol), quirks_for(endpoint, own_quirks)
     slots = slots_for(protocol, template, limits or None, quirks)
-    places = ((slots.get(probe.kind), probe) for probe in PROBES.values())
-    return [probe for slot, probe in places if slot is not None and slot.carries(probe.mime_type)]
+    probes_with_slots = ((slots.get(probe.kind), probe) for probe in PROBES.values())
+    return [probe for slot, probe in probes_with_slots if slot is not None and slot.carries(probe.mime_type)]
 
 
 def estimate_usage(model: str, probe: Probe) -> Usage | None:
     """Return about what a whole probe uses, or None if it is unknown how the model counts such files."""
     width, height, pages, seconds = probe.measures
     file = FilePart(probe.kind, probe.mime_type, width=width, height=height, pages=pages, seconds=seconds)
-    counted = file_tokens(model, file)
-    if counted is None:
+    file_estimate = file_tokens(model, file)
+    if file_estimate is None:
         return None
-    return Usage(FILES * (text_tokens(probe.question).tokens + counted.tokens), FILES * ANSWER_TOKENS)
+    return Usage(FILES * (text_tokens(probe.question).tokens + file_estimate.tokens), FILES * ANSWER_TOKENS)
 
 
 def count_calls(probes: Iterable[Probe]) -> int:

@@ -38,7 +38,7 @@ DEFAULT_POLICY = "extract+convert"
 
 def policies_of(text: str | None) -> frozenset[ContentPolicy]:
     """Return the policies in a word such as `describe` or `extract+convert`; raise ValueError for another."""
-    return frozenset(ContentPolicy(word) for word in (text or "describe").replace(" ", "").split("+"))
+    return frozenset(ContentPolicy(name) for name in (text or "describe").replace(" ", "").split("+"))
 
 
 def find_no_describer(_: FilePart) -> str:

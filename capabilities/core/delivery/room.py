@@ -31,7 +31,7 @@ class RoomLimit:
     """
 
     code: ReasonCode
-    most: int
+    maximum: int
     slot: str = ""
     key: str = ""
 
@@ -41,9 +41,9 @@ class _Placed:
     """A native file, its position, and how much it uses of each limit."""
 
     message: int
-    place: int
+    part_index: int
     file: FilePart
-    takes: Mapping[RoomLimit, int]
+    amounts: Mapping[RoomLimit, int]
 
 
 def byte_count(text: str | None) -> int:
@@ -53,12 +53,12 @@ def byte_count(text: str | None) -> int:
 class SizeBudget:
     """Delivers files message by message within the limits. `images` is their number in the whole request."""
 
-    def __init__(self, reader: Reader, words: TextStyle, images: int) -> None:
+    def __init__(self, reader: Reader, style: TextStyle, images: int) -> None:
         self.files: dict[tuple[int, int], WrittenFile] = {}
         """By the index of the message and the place in it."""
-        self._reader, self._words, self._images = reader, words, images
-        most = reader.slots.max_request_bytes
-        self._request = None if most is None else RoomLimit(ReasonCode.REQUEST_FULL, most)
+        self._reader, self._style, self._images = reader, style, images
+        max_request_bytes = reader.slots.max_request_bytes
+        self._request = None if max_request_bytes is None else RoomLimit(ReasonCode.REQUEST_FULL, max_request_bytes)
         self._limits: dict[str, tuple[RoomLimit, ...]] = {}
         self._placed: list[_Placed] = []
         self._message = 0
@@ -71,50 +71,52 @@ class SizeBudget:
         self._message = message
         self._used_here.clear()
         self._add_text(text_bytes)
-        for place, file in files:
-            written = self._write(file, role)
-            self.files[message, place] = written
-            self._add_text(byte_count(written.text or written.lead))
-            if not written.natives:
+        for index, file in files:
+            written_file = self._write(file, role)
+            self.files[message, index] = written_file
+            self._add_text(byte_count(written_file.text or written_file.lead))
+            if not written_file.natives:
                 continue
-            placed = _Placed(message, place, file, self._takes(written.natives))
-            self._placed.append(placed)
-            self._used.update(placed.takes)
-            self._used_here.update(placed.takes)
+            candidate = _Placed(message, index, file, self._amounts_of(written_file.natives))
+            self._placed.append(candidate)
+            self._used.update(candidate.amounts)
+            self._used_here.update(candidate.amounts)
 
     def _write(self, file: FilePart, role: Role) -> WrittenFile:
         # First as if it were the only file: only one that would be native may make others give up their room.
-        alone = write(file, self._reader, Position(role, total=self._images, message=self._message), self._words)
-        if not alone.natives or self._make_room(self._takes(alone.natives)):
+        alone = write(file, self._reader, Position(role, total=self._images, message=self._message), self._style)
+        if not alone.natives or self._make_room(self._amounts_of(alone.natives)):
             return alone
-        return write(file, self._reader, self._position(role), self._words)
+        return write(file, self._reader, self._position(role), self._style)
 
-    def _takes(self, natives: Iterable[NativePart]) -> Mapping[RoomLimit, int]:
-        takes = Counter[RoomLimit]()
+    def _amounts_of(self, natives: Iterable[NativePart]) -> Mapping[RoomLimit, int]:
+        amounts = Counter[RoomLimit]()
         for native in natives:
             size = native.blob.size if native.blob else 0
             counts = {ReasonCode.TOO_MANY_FILES: 1, ReasonCode.TOO_MUCH_OF_A_KIND: size}
-            takes.update({limit: counts[limit.code] for limit in self._limits_on(native.kind)})
+            amounts.update({limit: counts[limit.code] for limit in self._limits_on(native.kind)})
             if self._request is not None:
-                takes[self._request] += wire_bytes(size)
-        return takes
+                amounts[self._request] += wire_bytes(size)
+        return amounts
 
     def _limits_on(self, kind: Kind) -> tuple[RoomLimit, ...]:
         key, slot = slot_key(kind), self._reader.slots.get(kind)
         if key not in self._limits and slot is not None:
-            most = {ReasonCode.TOO_MANY_FILES: slot.max_count, ReasonCode.TOO_MUCH_OF_A_KIND: slot.max_total_bytes}
-            there = (RoomLimit(code, count, slot.name, key) for code, count in most.items() if count is not None)
-            self._limits[key] = tuple(there)
+            limits = {ReasonCode.TOO_MANY_FILES: slot.max_count, ReasonCode.TOO_MUCH_OF_A_KIND: slot.max_total_bytes}
+            room_limits = (
+                RoomLimit(code, count, slot.name, key) for code, count in limits.items() if count is not None
+            )
+            self._limits[key] = tuple(room_limits)
         return self._limits.get(key, ())
 
-    def _make_room(self, takes: Mapping[RoomLimit, int]) -> bool:
-        if any(self._stays(limit) + taken > limit.most for limit, taken in takes.items()):
+    def _make_room(self, amounts: Mapping[RoomLimit, int]) -> bool:
+        if any(self._stays(limit) + amount > limit.maximum for limit, amount in amounts.items()):
             # Earlier files are spared where freeing all of them would not be enough.
             return False
-        for limit, taken in takes.items():
-            if self._used[limit] + taken > limit.most:
-                self._free(limit, taken)
-        return all(self._used[limit] + taken <= limit.most for limit, taken in takes.items())
+        for limit, amount in amounts.items():
+            if self._used[limit] + amount > limit.maximum:
+                self._free(limit, amount)
+        return all(self._used[limit] + amount <= limit.maximum for limit, amount in amounts.items())
 
     def _stays(self, limit: RoomLimit) -> int:
         # Neither files of this message nor any text can make room.
@@ -123,7 +125,7 @@ class SizeBudget:
     def _add_text(self, count: int) -> None:
         self._count_text(count)
         # Words always stay. Where they leave too little room, files of earlier messages give way.
-        if self._request and self._used[self._request] > self._request.most:
+        if self._request and self._used[self._request] > self._request.maximum:
             self._free(self._request, 0)
 
     def _count_text(self, count: int) -> None:
@@ -133,23 +135,31 @@ class SizeBudget:
 
     def _free(self, limit: RoomLimit, needed: int) -> None:
         facts = {"slot": limit.slot} if limit.slot else {}
-        reason = because(limit.code, actual=self._used[limit] + needed, limit=limit.most, **facts)
+        reason = because(limit.code, actual=self._used[limit] + needed, limit=limit.maximum, **facts)
         # Oldest first, as far as files of earlier messages go.
-        for placed in tuple(self._placed):
+        for candidate in tuple(self._placed):
             # Half of the limit at once, so that the prefix changes rarely.
-            enough = self._used[limit] <= min(limit.most // 2, limit.most - needed)
-            if enough or placed.message == self._message:
+            is_enough = self._used[limit] <= min(limit.maximum // 2, limit.maximum - needed)
+            if is_enough or candidate.message == self._message:
                 return
-            if placed.takes.get(limit):
-                self._placed.remove(placed)
-                self._used.subtract(placed.takes)
-                written = write_in_words(placed.file, self._reader, reason, self._words)
-                self.files[placed.message, placed.place] = written
+            if candidate.amounts.get(limit):
+                self._placed.remove(candidate)
+                self._used.subtract(candidate.amounts)
+                description = write_in_words(candidate.file, self._reader, reason, self._style)
+                self.files[candidate.message, candidate.part_index] = description
                 # The words that replace the file take room themselves.
-                self._count_text(byte_count(written.text))
+                self._count_text(byte_count(description.text))
 
     def _position(self, role: Role) -> Position:
-        counts = {each.key: used for each, used in self._used.items() if each.code is ReasonCode.TOO_MANY_FILES}
-        sizes = {each.key: used for each, used in self._used.items() if each.code is ReasonCode.TOO_MUCH_OF_A_KIND}
+        counts = {
+            room_limit.key: used
+            for room_limit, used in self._used.items()
+            if room_limit.code is ReasonCode.TOO_MANY_FILES
+        }
+        sizes = {
+            room_limit.key: used
+            for room_limit, used in self._used.items()
+            if room_limit.code is ReasonCode.TOO_MUCH_OF_A_KIND
+        }
         request = self._used[self._request] if self._request else 0
         return Position(role, counts, sizes, request, self._images, self._message)

@@ -40,8 +40,8 @@ def slots_for(
 def _shipped(protocol: str, template: str | None, model: str) -> Slots:
     slots = with_limits(Slots(name=protocol), limits.PROTOCOLS.get(protocol, {}))
     # The provider's template follows the model's: Bedrock and Vertex serve the same Claude with lower limits.
-    for pattern, more in limits.MODELS.get(protocol, ()):
-        slots = with_limits(slots, more) if pattern.search(model.lower()) else slots
+    for pattern, model_limits in limits.MODELS.get(protocol, ()):
+        slots = with_limits(slots, model_limits) if pattern.search(model.lower()) else slots
     return with_limits(slots, limits.TEMPLATES.get(template or "", {}))
 
 
@@ -52,13 +52,13 @@ def within_quirks(slots: Slots, quirks: Mapping[str, Any]) -> Slots:
     if slots.name != "openai":
         return replace(slots, tool_media=tool_media if "tool_media" in quirks else slots.tool_media)
     start = slots if slots.get(Kind.VIDEO) else with_limits(slots, limits.VIDEO_URL)
-    inside = tool_media is ToolMedia.NATIVE
-    kept = {
-        kind: replace(slot, takes_url=slot.takes_url and _by_url(kind, quirks), in_tool_result=inside)
+    in_tool_result = tool_media is ToolMedia.NATIVE
+    by_kind = {
+        kind: replace(slot, takes_url=slot.takes_url and _by_url(kind, quirks), in_tool_result=in_tool_result)
         for kind, slot in start.by_kind.items()
         if _can_write(kind, quirks)
     }
-    return replace(slots, by_kind=MappingProxyType(kept), tool_media=tool_media)
+    return replace(slots, by_kind=MappingProxyType(by_kind), tool_media=tool_media)
 
 
 _PART: Mapping[Kind, str] = MappingProxyType(

@@ -46,8 +46,8 @@ class Slot:
     checked_on: str = ""
 
     def carries(self, mime_type: str, *, in_tool_result: bool = False) -> bool:
-        listed = self.tool_mime_types if in_tool_result and self.tool_mime_types is not None else self.mime_types
-        return listed is None or mime_type in listed
+        accepted = self.tool_mime_types if in_tool_result and self.tool_mime_types is not None else self.mime_types
+        return accepted is None or mime_type in accepted
 
     def side(self, total: int) -> int | None:
         """Return the most pixels per side in a request with `total` files of this kind."""

@@ -19,8 +19,8 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _are_words(value: object) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(word, str) and word for word in value)
+def _are_strings(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(item, str) and item for item in value)
 
 
 _Check = tuple[Callable[[object], bool], str]
@@ -28,18 +28,18 @@ _COUNT: _Check = (
     lambda value: value is None or _is_count(value),
     translatable("a whole number, 0 or more, or null for no limit"),
 )
-_WORD: _Check = (lambda value: isinstance(value, str), translatable("a text"))
-_WORDS: _Check = (lambda value: _are_words(value) and bool(value), translatable("a non-empty list of strings"))
+_STRING: _Check = (lambda value: isinstance(value, str), translatable("a text"))
+_STRINGS: _Check = (lambda value: _are_strings(value) and bool(value), translatable("a non-empty list of strings"))
 _TYPES: _Check = (
-    lambda value: value is None or _are_words(value),
+    lambda value: value is None or _are_strings(value),
     translatable("a list of MIME types, or null for every type"),
 )
 _FLAG: _Check = (lambda value: isinstance(value, bool), translatable("true or false"))
 
 _FIELDS: Mapping[str, tuple[str, _Check]] = MappingProxyType(
     {
-        "name": ("name", _WORD),
-        "capabilities": ("capabilities", _WORDS),
+        "name": ("name", _STRING),
+        "capabilities": ("capabilities", _STRINGS),
         "mimeTypes": ("mime_types", _TYPES),
         "minBytes": ("min_bytes", (_is_count, translatable("a whole number, 0 or more"))),
         "maxBytes": ("max_bytes", _COUNT),
@@ -52,8 +52,8 @@ _FIELDS: Mapping[str, tuple[str, _Check]] = MappingProxyType(
         "takesUrl": ("takes_url", _FLAG),
         "inToolResult": ("in_tool_result", _FLAG),
         "toolMimeTypes": ("tool_mime_types", _TYPES),
-        "source": ("source", _WORD),
-        "checkedOn": ("checked_on", _WORD),
+        "source": ("source", _STRING),
+        "checkedOn": ("checked_on", _STRING),
     }
 )
 
@@ -85,33 +85,35 @@ def check_limits(data: object, path: str = "limits") -> tuple[Problem, ...]:
             "%(path)s must be an object such as %(example)s.", path=path, example="{'image': {'maxBytes': 5000000}}"
         )
         return (Problem(path, message, "type"),)
-    found: list[Problem] = []
+    problems: list[Problem] = []
     for key, value in data.items():
-        here = f"{path}.{key}"
+        field_path = f"{path}.{key}"
         if key in _WHOLE:
-            found += _check_type(here, value, _WHOLE[key])
+            problems += _check_type(field_path, value, _WHOLE[key])
         elif key not in SLOT_KINDS:
-            found.append(_unknown(here, [*SLOT_KINDS, *_WHOLE]))
+            problems.append(_unknown(field_path, [*SLOT_KINDS, *_WHOLE]))
         elif value is not None:
-            found += _check_slot(here, value)
-    return tuple(found)
+            problems += _check_slot(field_path, value)
+    return tuple(problems)
 
 
 def _check_slot(path: str, data: object) -> list[Problem]:
     if not isinstance(data, Mapping):
         message = translatable("%(path)s must be an object, or null if there is no place for it.", path=path)
         return [Problem(path, message, "type")]
-    found: list[Problem] = []
+    problems: list[Problem] = []
     for key, value in data.items():
-        here = f"{path}.{key}"
-        found += _check_type(here, value, _FIELDS[key][1]) if key in _FIELDS else [_unknown(here, list(_FIELDS))]
-    return found
+        field_path = f"{path}.{key}"
+        problems += (
+            _check_type(field_path, value, _FIELDS[key][1]) if key in _FIELDS else [_unknown(field_path, list(_FIELDS))]
+        )
+    return problems
 
 
 def _check_type(path: str, value: object, check: _Check) -> list[Problem]:
-    holds, wanted = check
-    message = translatable("%(path)s must be %(expected)s.", path=path, expected=wanted)
-    return [] if holds(value) else [Problem(path, message, "type")]
+    is_valid, expected = check
+    message = translatable("%(path)s must be %(expected)s.", path=path, expected=expected)
+    return [] if is_valid(value) else [Problem(path, message, "type")]
 
 
 def _unknown(path: str, names: list[str]) -> Problem:
@@ -133,7 +135,7 @@ def with_limits(slots: Slots, data: object) -> Slots:
             by_kind.pop(kind, None)
             if slot is not None:
                 by_kind[kind] = slot
-    whole = {key: data[key] for key, (holds, _) in _WHOLE.items() if key in data and holds(data[key])}
+    whole = {key: data[key] for key, (is_valid, _) in _WHOLE.items() if key in data and is_valid(data[key])}
     return replace(
         slots,
         by_kind=MappingProxyType(by_kind),
@@ -148,22 +150,22 @@ def _apply(slot: Slot | None, key: str, kind: Kind, data: object) -> Slot | None
     if not isinstance(data, Mapping):
         return slot
     base = slot or Slot(name=key, capabilities=(CAPABILITY_OF_KIND[kind],))
-    given = {
-        name: _FREEZE.get(name, lambda value: value)(data[word])
-        for word, (name, (holds, _)) in _FIELDS.items()
-        if word in data and holds(data[word])
+    values = {
+        name: _FREEZE.get(name, lambda value: value)(data[field])
+        for field, (name, (is_valid, _)) in _FIELDS.items()
+        if field in data and is_valid(data[field])
     }
-    return replace(base, **given)
+    return replace(base, **values)
 
 
 def to_json(slots: Slots) -> dict[str, Any]:
     """Return the slots as JSON, in the form of overrides. `from_json` restores them."""
-    words = {name: word for word, (name, _) in _FIELDS.items()}
+    json_names = {name: json_name for json_name, (name, _) in _FIELDS.items()}
     data: dict[str, Any] = {"maxRequestBytes": slots.max_request_bytes, "toolMedia": slots.tool_media.value}
     for key, kinds in SLOT_KINDS.items():
         # Document and other share one slot in JSON.
         slot = slots.get(kinds[0])
-        data[key] = slot and {words[item.name]: _plain(getattr(slot, item.name)) for item in fields(slot)}
+        data[key] = slot and {json_names[item.name]: _plain(getattr(slot, item.name)) for item in fields(slot)}
     return data
 
 

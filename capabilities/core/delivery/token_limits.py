@@ -40,10 +40,10 @@ class TokenLimits:
 
     def obstacle(self, adapted: Adapted, model: str) -> Translatable | None:
         """Return why an adapted request does not fit, or None if it does or this is unknown."""
-        wanted = adapted.chat.max_tokens
+        max_tokens = adapted.chat.max_tokens
         # The output limit is compared exactly, since max_tokens is no estimate.
-        if self.output and wanted is not None and wanted > self.output.tokens:
-            return translatable(WRITES, most=f"{self.output.tokens:,}", count=f"{wanted:,}")
+        if self.output and max_tokens is not None and max_tokens > self.output.tokens:
+            return translatable(WRITES, most=f"{self.output.tokens:,}", count=f"{max_tokens:,}")
         if self.context is None:
             return None
         count = estimate_request(adapted, model)
@@ -56,15 +56,15 @@ class TokenLimits:
 UNKNOWN = TokenLimits()
 
 
-def token_limits(own: Mapping[str, Any], entry: CatalogueEntry | None) -> TokenLimits:
+def token_limits(configured: Mapping[str, Any], entry: CatalogueEntry | None) -> TokenLimits:
     """Return the limits in a service's own `limits`, else those the catalogue has for its model."""
     return TokenLimits(
-        _limit(own.get(CONTEXT), entry, entry.max_input_tokens if entry else None),
-        _limit(own.get(OUTPUT), entry, entry.max_output_tokens if entry else None),
+        _limit(configured.get(CONTEXT), entry, entry.max_input_tokens if entry else None),
+        _limit(configured.get(OUTPUT), entry, entry.max_output_tokens if entry else None),
     )
 
 
-def _limit(own: object, entry: CatalogueEntry | None, default: int | None) -> TokenLimit | None:
-    if isinstance(own, int) and not isinstance(own, bool) and own > 0:
-        return TokenLimit(own)
+def _limit(configured: object, entry: CatalogueEntry | None, default: int | None) -> TokenLimit | None:
+    if isinstance(configured, int) and not isinstance(configured, bool) and configured > 0:
+        return TokenLimit(configured)
     return TokenLimit(default, entry.source, entry.checked_on) if entry and default else None

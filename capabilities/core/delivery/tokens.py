@@ -73,9 +73,9 @@ def claude_image(edge: int, budget: int) -> ImageCount:
 def openai_tiles(base: int, tile: int) -> ImageCount:
     def count(width: int, height: int) -> int:
         # Fit into 2048 x 2048, then shrink the short side to 768.
-        fit = min(1.0, 2048 / max(width, height))
-        fit *= min(1.0, 768 / (min(width, height) * fit))
-        return base + tile * _cells(max(1, round(width * fit)), max(1, round(height * fit)), 512)
+        scale = min(1.0, 2048 / max(width, height))
+        scale *= min(1.0, 768 / (min(width, height) * scale))
+        return base + tile * _cells(max(1, round(width * scale)), max(1, round(height * scale)), 512)
 
     return count
 
@@ -148,9 +148,9 @@ def text_tokens(text: str) -> Estimate:
     """Estimate a text's tokens: one per Chinese, Japanese or Korean character, a quarter for any other."""
     # Look up the width of each distinct character once.
     counts = {} if text.isascii() else Counter(text)
-    wide = sum(count for char, count in counts.items() if unicodedata.east_asian_width(char) in "WF")
+    wide_count = sum(count for char, count in counts.items() if unicodedata.east_asian_width(char) in "WF")
     rule = translatable("1 a CJK character, 0.25 a character otherwise")
-    return Estimate(math.ceil(wide + (len(text) - wide) / 4), rule)
+    return Estimate(math.ceil(wide_count + (len(text) - wide_count) / 4), rule)
 
 
 def file_tokens(model: str, file: FilePart) -> Estimate | None:
@@ -174,13 +174,13 @@ def _count(family: Family, file: FilePart) -> int | None:
 
 def estimate_request(adapted: Adapted, model: str) -> int:
     """Estimate the tokens of an adapted request. Files with unknown measures count as nothing."""
-    media = (estimate_delivery(each, model) for each in adapted.deliveries if each.text is None)
-    return _sum_words(adapted.chat) + sum(each.tokens for each in media if each)
+    media = (estimate_delivery(delivery, model) for delivery in adapted.deliveries if delivery.text is None)
+    return _sum_text_tokens(adapted.chat) + sum(estimate.tokens for estimate in media if estimate)
 
 
 def estimate_chat(chat: ChatRequest, model: str) -> int:
     files = (part for message in chat.messages for part in message.parts if isinstance(part, FilePart))
-    return _sum_words(chat) + sum(each.tokens for each in _each_known(files, model))
+    return _sum_text_tokens(chat) + sum(estimate.tokens for estimate in _known_estimates(files, model))
 
 
 def estimate_delivery(
@@ -191,18 +191,22 @@ def estimate_delivery(
         return estimate_text(delivery.text)
     if delivery.delivery.outcome is not Outcome.CONVERTED:
         return file_tokens(model, delivery.file)
-    images = [FilePart(each.kind, width=each.width, height=each.height) for each in delivery.natives]
+    images = [FilePart(native.kind, width=native.width, height=native.height) for native in delivery.natives]
     # An estimate of some pages would look like one of all of them.
-    known = _each_known(images, model)
-    return Estimate(sum(each.tokens for each in known), known[0].rule) if known and len(known) == len(images) else None
+    estimates = _known_estimates(images, model)
+    return (
+        Estimate(sum(estimate.tokens for estimate in estimates), estimates[0].rule)
+        if estimates and len(estimates) == len(images)
+        else None
+    )
 
 
-def _each_known(files: Iterable[FilePart], model: str) -> list[Estimate]:
-    return [each for each in (file_tokens(model, file) for file in files) if each]
+def _known_estimates(files: Iterable[FilePart], model: str) -> list[Estimate]:
+    return [estimate for estimate in (file_tokens(model, file) for file in files) if estimate]
 
 
-def _sum_words(chat: ChatRequest) -> int:
-    words = [part.text for message in chat.messages for part in message.parts if isinstance(part, TextPart)]
-    words += [json.dumps(asdict(tool), default=str, ensure_ascii=False) for tool in chat.tools]
-    words += [call.arguments for message in chat.messages for call in message.tool_calls]
-    return sum(text_tokens(each).tokens for each in words)
+def _sum_text_tokens(chat: ChatRequest) -> int:
+    texts = [part.text for message in chat.messages for part in message.parts if isinstance(part, TextPart)]
+    texts += [json.dumps(asdict(tool), default=str, ensure_ascii=False) for tool in chat.tools]
+    texts += [call.arguments for message in chat.messages for call in message.tool_calls]
+    return sum(text_tokens(text).tokens for text in texts)

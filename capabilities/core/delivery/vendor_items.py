@@ -45,37 +45,37 @@ def fit_vendor_items(
         chat = replace(chat, tool_name=None)
         left_out.append("tool_choice")
     note = IN_PLACE[nearest(language)]
-    messages = tuple(_fit_message(each, takes, note) if each.vendor else each for each in chat.messages)
+    messages = tuple(_fit_message(message, takes, note) if message.vendor else message for message in chat.messages)
     return replace(chat, vendor=vendor, messages=messages), tuple(left_out)
 
 
 def _fit_message(message: Message, takes: Callable[[VendorItem], bool], note: str) -> Message:
-    kept: list[VendorItem] = []
+    remaining: list[VendorItem] = []
     notes: dict[tuple[int, str], str] = {}
     for item in message.vendor:
         if takes(item):
-            kept.append(item)
+            remaining.append(item)
         elif not item.covered:  # one note for a tool's call and its result
             notes[item.offset, item.name] = note.format(name=item.name)
     if message.role is not Role.ASSISTANT:
         parts = (*message.parts, *map(TextPart, notes.values()))
-        return replace(message, parts=parts, vendor=tuple(kept))
+        return replace(message, parts=parts, vendor=tuple(remaining))
     if not notes:
-        return replace(message, vendor=tuple(kept))
+        return replace(message, vendor=tuple(remaining))
     # Notes are inserted into the text, so the offsets of reasoning and of kept blocks move with it.
-    added = [(at, f"\n{words}\n" if at else f"{words}\n") for (at, _), words in notes.items()]
+    added = [(at, f"\n{note_text}\n" if at else f"{note_text}\n") for (at, _), note_text in notes.items()]
 
     def move(offset: int) -> int:
-        return offset + sum(len(words) for at, words in added if at <= offset)
+        return offset + sum(len(note_text) for at, note_text in added if at <= offset)
 
     text, mark = message.text, next((part.cache for part in reversed(message.parts)), None)
-    for at, words in sorted(added, key=lambda pair: pair[0], reverse=True):
-        text = text[:at] + words + text[at:]
+    for at, note_text in sorted(added, key=lambda pair: pair[0], reverse=True):
+        text = text[:at] + note_text + text[at:]
     return replace(
         message,
         parts=(TextPart(text, mark),),
-        thoughts=tuple(replace(each, offset=move(each.offset)) for each in message.thoughts),
-        vendor=tuple(replace(each, offset=move(each.offset)) for each in kept),
+        thoughts=tuple(replace(thought, offset=move(thought.offset)) for thought in message.thoughts),
+        vendor=tuple(replace(item, offset=move(item.offset)) for item in remaining),
     )
 
 
@@ -94,7 +94,7 @@ class ToolRule:
     """A protocol's pattern for tool names, and the most characters of a call's id."""
 
     name: re.Pattern[str]
-    most_id_chars: int | None
+    max_id_chars: int | None
 
 
 _PLAIN = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -115,21 +115,21 @@ def fit_tools(chat: ChatRequest, protocol: str) -> tuple[ChatRequest, Mapping[st
     rule = RULES.get(protocol)
     if rule is None:
         return chat, NO_NAMES
-    called = [call for message in chat.messages for call in message.tool_calls]
-    asked = [tool.name for tool in chat.tools] + [call.name for call in called]
-    names = {name: _fit_name(name) for name in asked if not rule.name.fullmatch(name)}
-    most = rule.most_id_chars
-    ids = {call.id: _fit_id(call.id) for call in called if most is not None and len(call.id) > most}
+    calls = [call for message in chat.messages for call in message.tool_calls]
+    tool_names = [tool.name for tool in chat.tools] + [call.name for call in calls]
+    names = {name: _fit_name(name) for name in tool_names if not rule.name.fullmatch(name)}
+    max_id_chars = rule.max_id_chars
+    ids = {call.id: _fit_id(call.id) for call in calls if max_id_chars is not None and len(call.id) > max_id_chars}
     if not (names or ids):
         return chat, NO_NAMES
-    fitted = replace(
+    renamed = replace(
         chat,
         messages=tuple(_fit_tools(message, names, ids) for message in chat.messages),
         tools=tuple(replace(tool, name=names.get(tool.name, tool.name)) for tool in chat.tools),
         tool_name=names.get(chat.tool_name, chat.tool_name) if chat.tool_name else None,
         allowed_tools=tuple(names.get(name, name) for name in chat.allowed_tools),
     )
-    return fitted, {sent: name for name, sent in names.items()}
+    return renamed, {sent: name for name, sent in names.items()}
 
 
 def _fit_name(name: str) -> str:
@@ -147,8 +147,8 @@ def _fit_id(call_id: str) -> str:
 
 def _fit_tools(message: Message, names: Mapping[str, str], ids: Mapping[str, str]) -> Message:
     # A tool message names the call that it answers, so its id changes with the call's.
-    answered = message.tool_call_id
-    if not (message.tool_calls or answered):
+    call_id = message.tool_call_id
+    if not (message.tool_calls or call_id):
         return message
     return replace(
         message,
@@ -156,8 +156,8 @@ def _fit_tools(message: Message, names: Mapping[str, str], ids: Mapping[str, str
             replace(call, id=ids.get(call.id, call.id), name=names.get(call.name, call.name))
             for call in message.tool_calls
         ),
-        tool_call_id=ids.get(answered, answered) if answered else None,
-        name=names.get(message.name, message.name) if answered and message.name else message.name,
+        tool_call_id=ids.get(call_id, call_id) if call_id else None,
+        name=names.get(message.name, message.name) if call_id and message.name else message.name,
     )
 
 

@@ -33,14 +33,14 @@ from capabilities.core.message import ChatRequest, Converted, FilePart, NativePa
 from capabilities.core.texts.description import (
     artifact_lead,
     attachment_block,
+    conversion_note,
     description_slot,
+    drawing_note,
+    extraction_note,
     failed_block,
     head_and_tail,
     reference_line,
     reference_of,
-    tell_conversion,
-    tell_drawing,
-    tell_extraction,
     treatment_lead,
 )
 from capabilities.core.values import value_class
@@ -91,49 +91,49 @@ def name_of(file: FilePart, otherwise: str = "") -> str:
     return file.filename or file.artifact_id or file.url or otherwise or file.kind.value
 
 
-def write(file: FilePart, reader: Reader, position: Position, words: TextStyle) -> WrittenFile:
-    return _write_as(decide(file, reader, position), file, reader, position, words)
+def write(file: FilePart, reader: Reader, position: Position, style: TextStyle) -> WrittenFile:
+    return _write_as(decide(file, reader, position), file, reader, position, style)
 
 
-def write_in_words(file: FilePart, reader: Reader, reason: Reason, words: TextStyle) -> WrittenFile:
+def write_in_words(file: FilePart, reader: Reader, reason: Reason, style: TextStyle) -> WrittenFile:
     """Return the file as words although it could be native, for this reason."""
     # Without `convert`: drawn pages would need the room that is missing.
-    wordy = replace(reader, policies=reader.policies - {ContentPolicy.CONVERT})
-    return _write_as(decide_in_words(file, wordy, reason), file, wordy, Position(), words)
+    without_convert = replace(reader, policies=reader.policies - {ContentPolicy.CONVERT})
+    return _write_as(decide_in_words(file, without_convert, reason), file, without_convert, Position(), style)
 
 
-def _write_as(delivery: Delivery, file: FilePart, reader: Reader, position: Position, words: TextStyle) -> WrittenFile:
+def _write_as(delivery: Delivery, file: FilePart, reader: Reader, position: Position, style: TextStyle) -> WrittenFile:
     try:
-        return WRITERS[delivery.outcome](file, delivery, reader, position, words)
+        return WRITERS[delivery.outcome](file, delivery, reader, position, style)
     # The bytes may be lost between decision and reading.
     except UnreadableError as error:
         return _write_description_instead(
-            file, reader, position, words, because(ReasonCode.UNREADABLE, problem=error.reason)
+            file, reader, position, style, because(ReasonCode.UNREADABLE, problem=error.reason)
         )
 
 
-def description(file: FilePart, reason: Reason, words: TextStyle) -> str:
+def description(file: FilePart, reason: Reason, style: TextStyle) -> str:
     """Return the text in place of a file: the attachment block, or that its bytes cannot be read (MCR-E4)."""
     if reason.code is ReasonCode.UNREADABLE:
-        return failed_block(file.filename, file.artifact_id, words.language)
+        return failed_block(file.filename, file.artifact_id, style.language)
     return attachment_block(
         file.kind,
         reference_of(file.artifact_id) if file.artifact_id else None,
         file.filename,
         file.size,
         None if file.mime_type.endswith("/*") else file.mime_type,
-        words.language,
-        words.agents_for(file),
-        words.has_send_message,
+        style.language,
+        style.agents_for(file),
+        style.has_send_message,
         file.url,
         only_configured=True,
     )
 
 
 def _write_description_instead(
-    file: FilePart, reader: Reader, position: Position, words: TextStyle, reason: Reason
+    file: FilePart, reader: Reader, position: Position, style: TextStyle, reason: Reason
 ) -> WrittenFile:
-    return _write_description(file, decide_description(file, reader, reason), reader, position, words)
+    return _write_description(file, decide_description(file, reader, reason), reader, position, style)
 
 
 def _natively(file: FilePart, delivery: Delivery, _: Reader, __: Position, ___: TextStyle) -> WrittenFile:
@@ -145,25 +145,27 @@ def _natively(file: FilePart, delivery: Delivery, _: Reader, __: Position, ___: 
 
 
 def _write_converted(
-    file: FilePart, delivery: Delivery, reader: Reader, position: Position, words: TextStyle
+    file: FilePart, delivery: Delivery, reader: Reader, position: Position, style: TextStyle
 ) -> WrittenFile:
     if file.kind is not Kind.IMAGE:
-        return _write_pages(file, delivery, reader, position, words) or _write_description_instead(
-            file, reader, position, words, because(ReasonCode.NOT_CONVERTED, mime_type=file.mime_type)
+        return _write_pages(file, delivery, reader, position, style) or _write_description_instead(
+            file, reader, position, style, because(ReasonCode.NOT_CONVERTED, mime_type=file.mime_type)
         )
-    found = file.content.convert(delivery.target) if file.content and delivery.target else None
-    if found is None:
+    converted = file.content.convert(delivery.target) if file.content and delivery.target else None
+    if converted is None:
         reason = because(ReasonCode.NOT_CONVERTED, mime_type=file.mime_type)
-        return _write_description_instead(file, reader, position, words, reason)
-    size = found.blob.size
-    image = replace(file, mime_type=found.mime_type, size=size, width=found.width, height=found.height)
+        return _write_description_instead(file, reader, position, style, reason)
+    size = converted.blob.size
+    image = replace(file, mime_type=converted.mime_type, size=size, width=converted.width, height=converted.height)
     # The conversion may have missed a limit, so its result is decided like any image.
-    judged = decide(image, reader, position)
-    if judged.outcome not in (Outcome.NATIVE, Outcome.HOISTED):
-        return _write_description_instead(file, reader, position, words, judged.reason)
-    ended = replace(delivery, mime_type=found.mime_type, hoist=judged.hoist, loss=_lost_pixels(file, found))
-    treatment = tell_conversion(file.mime_type, found.mime_type, found.width, found.height, words.language)
-    return WrittenFile(ended, natives=(_converted_part(file, found),), lead=_lead(file, treatment, words))
+    decision = decide(image, reader, position)
+    if decision.outcome not in (Outcome.NATIVE, Outcome.HOISTED):
+        return _write_description_instead(file, reader, position, style, decision.reason)
+    final_delivery = replace(
+        delivery, mime_type=converted.mime_type, hoist=decision.hoist, loss=_lost_pixels(file, converted)
+    )
+    treatment = conversion_note(file.mime_type, converted.mime_type, converted.width, converted.height, style.language)
+    return WrittenFile(final_delivery, natives=(_converted_part(file, converted),), lead=_lead(file, treatment, style))
 
 
 def _converted_part(file: FilePart, image: Converted) -> NativePart:
@@ -172,55 +174,57 @@ def _converted_part(file: FilePart, image: Converted) -> NativePart:
 
 
 def _lost_pixels(file: FilePart, image: Converted) -> Loss | None:
-    before = image.original_pixels or (file.width or 0) * (file.height or 0)
-    after = (image.width or 0) * (image.height or 0)
-    return loss_of(LossKind.SCALED, after, before) if after else None
+    pixels_before = image.original_pixels or (file.width or 0) * (file.height or 0)
+    pixels_after = (image.width or 0) * (image.height or 0)
+    return loss_of(LossKind.SCALED, pixels_after, pixels_before) if pixels_after else None
 
 
-def _lead(file: FilePart, treatment: str, words: TextStyle) -> str:
+def _lead(file: FilePart, treatment: str, style: TextStyle) -> str:
     reference = reference_of(file.artifact_id) if file.artifact_id else None
-    return treatment_lead(name_of(file), reference, treatment, words.language)
+    return treatment_lead(name_of(file), reference, treatment, style.language)
 
 
 def _write_pages(
-    file: FilePart, delivery: Delivery, reader: Reader, position: Position, words: TextStyle
+    file: FilePart, delivery: Delivery, reader: Reader, position: Position, style: TextStyle
 ) -> WrittenFile | None:
-    drawn = draw_pages(file, reader, position)
+    pages = draw_pages(file, reader, position)
     # No page can be drawn, or none fits: the caller writes a description.
-    if drawn is None:
+    if pages is None:
         return None
-    loss = loss_of(LossKind.CUT, len(drawn.images), drawn.total)
-    parts = tuple(_converted_part(file, image) for image in drawn.images.values())
-    treatment = tell_drawing(file.mime_type, min(drawn.images), max(drawn.images), drawn.total, words.language)
-    ended = Delivery(Outcome.CONVERTED, delivery.reason, drawn.slot, parts[0].mime_type, drawn.hoist, loss=loss)
-    return WrittenFile(ended, natives=parts, lead=_lead(file, treatment, words))
+    loss = loss_of(LossKind.CUT, len(pages.images), pages.total)
+    parts = tuple(_converted_part(file, image) for image in pages.images.values())
+    treatment = drawing_note(file.mime_type, min(pages.images), max(pages.images), pages.total, style.language)
+    final_delivery = Delivery(
+        Outcome.CONVERTED, delivery.reason, pages.slot, parts[0].mime_type, pages.hoist, loss=loss
+    )
+    return WrittenFile(final_delivery, natives=parts, lead=_lead(file, treatment, style))
 
 
 def _write_text(
-    file: FilePart, delivery: Delivery, reader: Reader, position: Position, words: TextStyle
+    file: FilePart, delivery: Delivery, reader: Reader, position: Position, style: TextStyle
 ) -> WrittenFile:
-    found, delivery = _find_text(file, delivery)
-    if found is None:
+    text, delivery = _find_text(file, delivery)
+    if text is None:
         reason = because(ReasonCode.NO_TEXT_FOUND, mime_type=file.mime_type)
         # A scan has no text to extract, but its pages may be visible to the model.
-        drawn = _write_pages(file, replace(delivery, reason=reason), reader, position, words)
-        return drawn or _write_description_instead(file, reader, position, words, reason)
-    shown = head_and_tail(
-        found.text,
-        words.language,
+        as_pages = _write_pages(file, replace(delivery, reason=reason), reader, position, style)
+        return as_pages or _write_description_instead(file, reader, position, style, reason)
+    excerpt = head_and_tail(
+        text.text,
+        style.language,
         head_chars=reader.head_chars,
         tail_chars=reader.tail_chars,
         artifact_ref=reference_of(file.artifact_id) if file.artifact_id else None,
-        has_get_artifact=words.has_get_artifact and file.artifact_id is not None,
+        has_get_artifact=style.has_get_artifact and file.artifact_id is not None,
     )
     limit = reader.head_chars + reader.tail_chars
-    if shown.cut and delivery.outcome is Outcome.INLINED:
-        delivery = replace(delivery, reason=because(ReasonCode.LONG_TEXT, actual=shown.total_chars, limit=limit))
-    lead = artifact_lead(name_of(file), words.language)
+    if excerpt.cut and delivery.outcome is Outcome.INLINED:
+        delivery = replace(delivery, reason=because(ReasonCode.LONG_TEXT, actual=excerpt.total_chars, limit=limit))
+    lead = artifact_lead(name_of(file), style.language)
     if delivery.outcome is Outcome.EXTRACTED:
-        lead = _lead(file, tell_extraction(file.mime_type, words.language), words)
-    lines = [lead, *([found.note] if found.note else []), shown.text]
-    return WrittenFile(replace(delivery, loss=_lost_text(found, min(shown.total_chars, limit))), "\n".join(lines))
+        lead = _lead(file, extraction_note(file.mime_type, style.language), style)
+    lines = [lead, *([text.note] if text.note else []), excerpt.text]
+    return WrittenFile(replace(delivery, loss=_lost_text(text, min(excerpt.total_chars, limit))), "\n".join(lines))
 
 
 def _lost_text(text: Text, arrives: int) -> Loss | None:
@@ -237,31 +241,31 @@ def _find_text(file: FilePart, delivery: Delivery) -> tuple[Text | None, Deliver
         return None, delivery
     marked_up = file.kind is Kind.TEXT
     if delivery.outcome is Outcome.EXTRACTED:
-        seen = (
+        rendered = (
             content.render() if marked_up and isinstance(content, Rendered) else None if marked_up else content.text()
         )
-        if seen is not None and seen.text.strip():
-            return seen, delivery
+        if rendered is not None and rendered.text.strip():
+            return rendered, delivery
     # A web page from which no words could be extracted is inlined as written.
     return (content.text(), replace(delivery, outcome=Outcome.INLINED)) if marked_up else (None, delivery)
 
 
 def _write_description(
-    file: FilePart, delivery: Delivery, _: Reader, position: Position, words: TextStyle
+    file: FilePart, delivery: Delivery, _: Reader, position: Position, style: TextStyle
 ) -> WrittenFile:
-    facts = description(file, delivery.reason, words)
+    facts = description(file, delivery.reason, style)
     if not delivery.describer:
         return WrittenFile(delivery, facts)
-    more = words.description_of(file, delivery.describer, position.message)
-    return WrittenFile(replace(delivery, description=more), _add_description(facts, more, file, words))
+    by_model = style.description_of(file, delivery.describer, position.message)
+    return WrittenFile(replace(delivery, description=by_model), _add_description(facts, by_model, file, style))
 
 
-def _add_description(facts: str, more: ModelDescription, file: FilePart, words: TextStyle) -> str:
-    if more.state is DescriptionState.FAILED:
+def _add_description(facts: str, by_model: ModelDescription, file: FilePart, style: TextStyle) -> str:
+    if by_model.state is DescriptionState.FAILED:
         return facts
-    block = more.text or description_slot(more.describer, words.language)
+    block = by_model.text or description_slot(by_model.describer, style.language)
     # Facts, description, then the reference once more.
-    reference = reference_line(file.artifact_id, words.language) if file.artifact_id else ""
+    reference = reference_line(file.artifact_id, style.language) if file.artifact_id else ""
     return "\n".join(filter(None, (facts, block, reference)))
 
 

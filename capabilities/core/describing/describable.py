@@ -54,11 +54,11 @@ def _find_obstacle(file: FilePart, describer: Reader) -> Reason | None:
     if file.size == 0:
         return because(ReasonCode.EMPTY)
     # Without `extract`: the reader of the description could have the words of the file as well.
-    seeing = replace(describer, policies=frozenset({ContentPolicy.CONVERT}))
+    visual_reader = replace(describer, policies=frozenset({ContentPolicy.CONVERT}))
     if reason := _too_long(file) or _locked(file):
         return reason
-    written = write(file, seeing, Position(), TextStyle())
-    return written.delivery.reason if written.delivery.form is DeliveryForm.DESCRIBED else None
+    result = write(file, visual_reader, Position(), TextStyle())
+    return result.delivery.reason if result.delivery.form is DeliveryForm.DESCRIBED else None
 
 
 def _too_long(file: FilePart) -> Reason | None:
@@ -84,10 +84,10 @@ def estimate_describing(
     file: FilePart, describer: Reader, model: str, question: str | None, language: str | None
 ) -> Estimate | None:
     """Estimate what the describer would read, prompt and file; None if its count for the file is unknown."""
-    seeing = replace(describer, policies=frozenset({ContentPolicy.CONVERT}))
-    adapted = adapt(describing_chat(file, question, language), seeing, TextStyle(language))
+    visual_reader = replace(describer, policies=frozenset({ContentPolicy.CONVERT}))
+    adapted = adapt(describing_chat(file, question, language), visual_reader, TextStyle(language))
     if isinstance(adapted, CannotRead):
         return None
     # A file with unknown measures would count as nothing, and the sum would mislead.
-    of_file = estimate_delivery(adapted.deliveries[0], model)
-    return Estimate(estimate_request(adapted, model), of_file.rule) if of_file else None
+    file_estimate = estimate_delivery(adapted.deliveries[0], model)
+    return Estimate(estimate_request(adapted, model), file_estimate.rule) if file_estimate else None

@@ -75,33 +75,33 @@ CONTROL_TOKENS = re.compile(
 """The bracket of a token that marks who speaks. Engines that serve open models may interpret it in any text."""
 
 
-def quote_words(words: str, describer: str, language: str | None) -> str:
+def quote_words(text: str, describer: str, language: str | None) -> str:
     """Return a describer's words as a model gets them: their author, the words in a fence, and a warning."""
     tag = nearest(language)
     lead = LEADS[tag].format(describer=escape_name(describer)[:MAX_NAME])
-    return "\n".join([lead, fence_words(words, language, MAX_CHARS), NOTES[tag]])
+    return "\n".join([lead, fence_words(text, language, MAX_CHARS), NOTES[tag]])
 
 
-def fence_words(words: str, language: str | None, max_chars: int) -> str:
+def fence_words(text: str, language: str | None, max_chars: int) -> str:
     """Return at most `max_chars` characters of the words in a fence, with a note after it if they were cut."""
-    clean = clean_words(words)
-    shown = clean[:max_chars]
+    clean = clean_words(text)
+    excerpt = clean[:max_chars]
     # Markdown closes a fence with the same number of ticks, so ours is one longer than any inside.
-    longest = max((len(run) for run in re.findall(f"[{TICKS}]+", shown)), default=0)
+    longest = max((len(run) for run in re.findall(f"[{TICKS}]+", excerpt)), default=0)
     fence = "`" * max(3, longest + 1)
-    lines = [fence, *(LINE_MARK + line for line in shown.split("\n")), fence]
+    lines = [fence, *(LINE_MARK + line for line in excerpt.split("\n")), fence]
     if len(clean) > max_chars:
         lines += [CUTS[nearest(language)].format(total=f"{len(clean):,}", end=f"{max_chars:,}")]
     return "\n".join(lines)
 
 
-def clean_words(words: str) -> str:
+def clean_words(text: str) -> str:
     """Return the words without invisible characters, and with the control tokens of models split."""
-    lines = LINE_ENDS.sub("\n", words)
-    visible = "".join(each for each in lines if each in "\n\t" or not hides(each))
-    short = LONG_RUNS.sub(r"\1\2", HIDDEN.sub("", visible))
+    lines = LINE_ENDS.sub("\n", text)
+    visible = "".join(char for char in lines if char in "\n\t" or not hides(char))
+    shortened = LONG_RUNS.sub(r"\1\2", HIDDEN.sub("", visible))
     # Last, since removing hidden characters may complete a token.
-    return CONTROL_TOKENS.sub(_take_apart, short).strip("\n")
+    return CONTROL_TOKENS.sub(_take_apart, shortened).strip("\n")
 
 
 def _take_apart(match: re.Match[str]) -> str:
@@ -232,12 +232,12 @@ def describing_chat(file: FilePart, question: str | None, language: str | None) 
     kind = file.kind if file.kind in prompt.tasks else Kind.DOCUMENT
     length = prompt.length.format(words=f"{MAX_WORDS[kind]:,}")
     system = TextPart("\n\n".join([prompt.rules, prompt.tasks[kind], length]))
-    words = [prompt.request]
+    parts = [prompt.request]
     if question:
-        words += [prompt.question, fence_words(question, language, MAX_QUESTION_CHARS)]
+        parts += [prompt.question, fence_words(question, language, MAX_QUESTION_CHARS)]
     # The caller's detail and cache marks are for its own model.
-    asked = replace(file, detail=None, cache=None, led=False)
-    user = Message(Role.USER, (asked, TextPart("\n\n".join(words))))
+    plain_file = replace(file, detail=None, cache=None, led=False)
+    user = Message(Role.USER, (plain_file, TextPart("\n\n".join(parts))))
     return ChatRequest((Message(Role.SYSTEM, (system,)), user), max_tokens=MAX_TOKENS)
 
 
@@ -251,11 +251,13 @@ def question_for(chat: ChatRequest, message_index: int) -> str | None:
     For a file in a tool's result, this is the last user's message before it. Later messages do not count, so that the
     result is the same in every later turn.
     """
-    brought = next((each for each in reversed(chat.messages[: message_index + 1]) if each.role is Role.USER), None)
-    words = brought.text.strip() if brought else ""
-    if len(words) > MAX_HEAD + MAX_TAIL:
-        words = f"{words[:MAX_HEAD]}\n…\n{words[-MAX_TAIL:]}"
-    return words or None
+    question = next(
+        (message for message in reversed(chat.messages[: message_index + 1]) if message.role is Role.USER), None
+    )
+    text = question.text.strip() if question else ""
+    if len(text) > MAX_HEAD + MAX_TAIL:
+        text = f"{text[:MAX_HEAD]}\n…\n{text[-MAX_TAIL:]}"
+    return text or None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

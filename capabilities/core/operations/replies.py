@@ -62,13 +62,13 @@ def usage_of(value: Mapping[str, Any]) -> Usage:
     """Return the token counts of an answer, or of its last event."""
     # Cohere and similar hosts have their counts in `meta`.
     meta = value.get("meta")
-    counted = value.get("usage") or (meta.get("tokens") if isinstance(meta, dict) else None)
-    if not isinstance(counted, dict):
+    counts_value = value.get("usage") or (meta.get("tokens") if isinstance(meta, dict) else None)
+    if not isinstance(counts_value, dict):
         return Usage()
     counts: dict[str, int] = {}
-    read_counts(counted, TOTALS, counts)
+    read_counts(counts_value, TOTALS, counts)
     for name, names in DETAILS.items():
-        read_counts(counted.get(name), names, counts)
+        read_counts(counts_value.get(name), names, counts)
     usage = Usage(**counts)
     if usage.prompt_tokens is None and usage.completion_tokens is None:  # Jina and Voyage only send the total
         return replace(usage, prompt_tokens=usage.total_tokens)
@@ -128,9 +128,13 @@ class OperationReply:
 
     @property
     def content_type(self) -> str:
-        said = next((value for name, value in self.headers.items() if name.lower() == "content-type"), "")
+        content_type = next((value for name, value in self.headers.items() if name.lower() == "content-type"), "")
         # Empty for a value that no header takes.
-        return said if said.isascii() and said.isprintable() and len(said) <= TYPE_CHARS else ""
+        return (
+            content_type
+            if content_type.isascii() and content_type.isprintable() and len(content_type) <= TYPE_CHARS
+            else ""
+        )
 
 
 def decode(reply: OperationReply) -> PassedAnswer | Failure:
@@ -146,13 +150,13 @@ def _read_object(reply: OperationReply) -> PassedAnswer | Failure:
     if is_error(value):
         return failure_inside(value)
     names = reply.operation.results
-    found = next((value[name] for name in names if name in value), None)
-    if not isinstance(found, str if reply.operation.answer is AnswerShape.TRANSCRIPT else list):
+    result = next((value[name] for name in names if name in value), None)
+    if not isinstance(result, str if reply.operation.answer is AnswerShape.TRANSCRIPT else list):
         return bad_shape(translatable("the answer has no %(names)s", names=" or ".join(names)))
-    if isinstance(found, list) and not found and not reply.operation.may_be_empty:
+    if isinstance(result, list) and not result and not reply.operation.may_be_empty:
         return Failure(Fault.EMPTY_CHOICES, translatable("the answer has no candidate"), 200)
     return PassedAnswer(
-        found if isinstance(found, str) else text_of(value),
+        result if isinstance(result, str) else text_of(value),
         finish_reason="",
         usage=usage_of(value),
         model=filled(value.get("model")),
@@ -167,32 +171,32 @@ def _read_transcript(reply: OperationReply) -> PassedAnswer | Failure:
         return _read_object(reply)
     if "html" in reply.content_type:
         return _other_type(reply)
-    words = reply.body.decode("utf-8", "replace")
+    text = reply.body.decode("utf-8", "replace")
     kind = reply.content_type if reply.content_type.startswith(PLAIN_TYPES) else PLAIN_TYPE
-    return PassedAnswer(words, finish_reason="", body=reply.body, content_type=kind)
+    return PassedAnswer(text, finish_reason="", body=reply.body, content_type=kind)
 
 
 def _read_sound(reply: OperationReply) -> PassedAnswer | Failure:
-    usual = SOUND_TYPES.get(reply.answer_format or "mp3", "audio/mpeg")
-    said = reply.content_type or usual
-    if "json" in said:
+    expected_type = SOUND_TYPES.get(reply.answer_format or "mp3", "audio/mpeg")
+    content_type = reply.content_type or expected_type
+    if "json" in content_type:
         value = object_of(reply.status, reply.headers, reply.body, reply.now)
         if isinstance(value, Failure):
             return value
         return failure_inside(value) if is_error(value) else bad_shape(translatable("audio was expected"))
-    if said.startswith("text/"):
+    if content_type.startswith("text/"):
         return _other_type(reply)
     if not reply.body:
         return Failure(Fault.EMPTY_CONTENT, translatable("the model returned nothing"), 200)
-    is_sound = said.startswith("audio/")
-    sound = media_of_base64(said if is_sound else usual, base64.b64encode(reply.body).decode())
-    kind = said if is_sound else ANY_TYPE
+    is_sound = content_type.startswith("audio/")
+    sound = media_of_base64(content_type if is_sound else expected_type, base64.b64encode(reply.body).decode())
+    kind = content_type if is_sound else ANY_TYPE
     return PassedAnswer(finish_reason="", media=(sound,) if sound else (), body=reply.body, content_type=kind)
 
 
 def _other_type(reply: OperationReply) -> Failure:
-    other = translatable("expected %(due)s, got %(type)s", type=brief(reply.content_type), due=reply.operation.answer)
-    return Failure(Fault.BAD_CONTENT_TYPE, other, 200)
+    message = translatable("expected %(due)s, got %(type)s", type=brief(reply.content_type), due=reply.operation.answer)
+    return Failure(Fault.BAD_CONTENT_TYPE, message, 200)
 
 
 READERS: Mapping[AnswerShape, Callable[[OperationReply], PassedAnswer | Failure]] = MappingProxyType(
@@ -203,16 +207,16 @@ READERS: Mapping[AnswerShape, Callable[[OperationReply], PassedAnswer | Failure]
 def text_of(value: Mapping[str, Any]) -> str:
     """Return the text of all choices of a completion, or of a chunk; empty for any other answer."""
     choices = value.get("choices")
-    texts = (each.get("text") for each in choices if isinstance(each, dict)) if isinstance(choices, list) else ()
-    return "".join(each for each in texts if isinstance(each, str))
+    texts = (choice.get("text") for choice in choices if isinstance(choice, dict)) if isinstance(choices, list) else ()
+    return "".join(text for text in texts if isinstance(text, str))
 
 
 def images_of(value: Mapping[str, Any]) -> Iterator[Media]:
     """Yield the images of an answer, from base64 or at their web addresses."""
     mime_type = f"image/{filled(value.get('output_format')) or 'png'}"
-    listed = value.get("data")
-    for each in listed if isinstance(listed, list) else []:
-        if isinstance(each, dict):
-            found = media_of_base64(mime_type, each.get("b64_json")) or media_of_url(each.get("url"), ANY_IMAGE)
-            if found is not None:
-                yield found
+    items = value.get("data")
+    for item in items if isinstance(items, list) else []:
+        if isinstance(item, dict):
+            image = media_of_base64(mime_type, item.get("b64_json")) or media_of_url(item.get("url"), ANY_IMAGE)
+            if image is not None:
+                yield image

@@ -45,15 +45,15 @@ class OperationReader:
         media = tuple(self._media(kind, value))
         self._ended += self._count_ends(kind, value)
         self._note_end(value)
-        said: list[Delta | Supplement | Failure] = [Delta(frame_of(event))]
-        return [*said, Supplement(media)] if media else said
+        events: list[Delta | Supplement | Failure] = [Delta(frame_of(event))]
+        return [*events, Supplement(media)] if media else events
 
     def _count_ends(self, kind: str, value: Mapping[str, Any]) -> int:
         if self._operation.last_event != DONE:
             return int(kind == self._operation.last_event)
         choices = value.get("choices")
-        listed = choices if isinstance(choices, list) else []
-        return sum(1 for each in listed if isinstance(each, dict) and each.get("finish_reason"))
+        choice_list = choices if isinstance(choices, list) else []
+        return sum(1 for choice in choice_list if isinstance(choice, dict) and choice.get("finish_reason"))
 
     def _note_end(self, value: Mapping[str, Any]) -> None:
         # A completion sends its usage after the end of its choices.
@@ -65,18 +65,18 @@ class OperationReader:
 
     def _media(self, kind: str, value: Mapping[str, Any]) -> Iterator[Media]:
         if kind == self._operation.last_event:
-            found = media_of_base64(f"image/{filled(value.get('output_format')) or 'png'}", value.get("b64_json"))
+            media = media_of_base64(f"image/{filled(value.get('output_format')) or 'png'}", value.get("b64_json"))
         else:
             # Partial images on the way are not results.
-            found = media_of_base64(self._sound_type, value.get("audio")) if kind == SOUND_DELTA else None
-        if found is not None:
-            yield found
+            media = media_of_base64(self._sound_type, value.get("audio")) if kind == SOUND_DELTA else None
+        if media is not None:
+            yield media
 
 
 def frame_of(event: SseEvent) -> str:
     """Return the event as it is sent."""
     name = f"event: {event.event}\n" if event.event else ""
-    return name + "".join(f"data: {line}\n" for line in event.data.split("\n")) + "\n"
+    return name + "".join(f"data: {data_line}\n" for data_line in event.data.split("\n")) + "\n"
 
 
 def rename_model(frames: str, model: str) -> str:
@@ -96,7 +96,7 @@ def _rename(frame: str, model: str) -> str:
 
 def text_of_frames(deltas: Iterable[str]) -> str:
     """Return the text of a streamed completion."""
-    frames = (frame for each in deltas if '"choices"' in each for frame in each.split("\n\n"))
+    frames = (frame for delta in deltas if '"choices"' in delta for frame in delta.split("\n\n"))
     return "".join(text_of(_value_of(frame)) for frame in frames if '"choices"' in frame)
 
 
@@ -114,9 +114,9 @@ def whole_as_events(operation: Operation, answer: PassedAnswer) -> str:
         sound = {"type": SOUND_DELTA, "audio": base64.b64encode(answer.body).decode()}
         return _write(sound) + _write({"type": operation.last_event})
     value = dict(answer.value or {"text": answer.text})
-    listed = value.pop("data", None)
-    images = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else [{}]
-    return "".join(_write({"type": operation.last_event, **value, **each}) for each in images)
+    data = value.pop("data", None)
+    images = [image for image in data if isinstance(image, dict)] if isinstance(data, list) else [{}]
+    return "".join(_write({"type": operation.last_event, **value, **image}) for image in images)
 
 
 def _write(value: Mapping[str, Any]) -> str:

@@ -114,10 +114,10 @@ def further_variables(first: str, chosen: Iterable[str]) -> tuple[str, ...]:
     `first` is the first key's variable. `chosen` has the variable set for each key, empty for one that takes the next
     free number.
     """
-    own = tuple(chosen)
+    chosen_variables = tuple(chosen)
     numbers = (f"{first}_{number}" for number in count(2))
-    free = (variable for variable in numbers if variable not in own)
-    return tuple(variable or next(free) for variable in own)
+    free = (variable for variable in numbers if variable not in chosen_variables)
+    return tuple(variable or next(free) for variable in chosen_variables)
 
 
 def readable(variable: str, allowed: Collection[str] = ()) -> bool:

@@ -91,8 +91,8 @@ class OriginPolicy:
 def policy_of(setting: str) -> OriginPolicy:
     """Return the policy in the setting: origins separated by commas, `*` for all. Paths are ignored."""
     entries = [entry.strip() for entry in setting.split(",") if entry.strip()]
-    listed = (origin_of(entry) for entry in entries if entry != "*")
-    return OriginPolicy(frozenset(origin for origin in listed if origin), "*" in entries)
+    origins = (origin_of(entry) for entry in entries if entry != "*")
+    return OriginPolicy(frozenset(origin for origin in origins if origin), "*" in entries)
 
 
 def origin_of(url: str) -> str | None:
@@ -102,12 +102,12 @@ def origin_of(url: str) -> str | None:
         return None
     # A trailing dot names the same host.
     host = parts.hostname.rstrip(".").lower()
-    shown = f"[{host}]" if ":" in host else host
+    shown_host = f"[{host}]" if ":" in host else host
     try:
         port = parts.port or DEFAULT_PORTS[parts.scheme]
     except ValueError:
         return None
-    return f"{parts.scheme}://{shown}:{port}"
+    return f"{parts.scheme}://{shown_host}:{port}"
 
 
 def is_embedded(url: str) -> bool:
@@ -135,24 +135,24 @@ def malformation(url: str) -> str | None:
     return None if is_embedded(url) else _malformed(url)
 
 
-def proxy_refusal(proxy: str, policy: OriginPolicy, own: str = "", endpoint: str = "") -> str | None:
+def proxy_refusal(proxy: str, policy: OriginPolicy, own_proxy: str = "", endpoint: str = "") -> str | None:
     """Return why a provider may not be called through its `proxy`, as one sentence, or None if it may.
 
-    A proxy sees every request, so it is checked like an endpoint. Its URL may contain a user and a password. `own` is
-    the deployment's proxy, which is not checked. A proxy for a plain http `endpoint` can read the key, so it must be
-    listed.
+    A proxy sees every request, so it is checked like an endpoint. Its URL may contain a user and a password.
+    `own_proxy` is the deployment's proxy, which is not checked. A proxy for a plain http `endpoint` can read the key,
+    so it must be listed.
     """
-    if proxy in (DEFAULT_PROXY, NO_PROXY, own):
+    if proxy in (DEFAULT_PROXY, NO_PROXY, own_proxy):
         return None
     parts = _split(proxy)
     if parts is None or parts.scheme not in DEFAULT_PORTS or _unreadable(proxy):
         return translatable(BAD_PROXY)
     # Without the credentials, which a proxy's URL may contain and an endpoint's may not.
-    bare = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-    found, origin = refusal(bare, policy), origin_of(bare) or ""
-    if found is None and endpoint.lower().startswith("http://") and not policy.lists(origin):
-        found = _sentence(origin, READS_KEY)
-    return translatable(PROXY_REFUSED, reason=found) if found else None
+    bare_url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    reason, origin = refusal(bare_url, policy), origin_of(bare_url) or ""
+    if reason is None and endpoint.lower().startswith("http://") and not policy.lists(origin):
+        reason = _sentence(origin, READS_KEY)
+    return translatable(PROXY_REFUSED, reason=reason) if reason else None
 
 
 def check_addresses(url: str, addresses: Iterable[str], policy: OriginPolicy) -> str | None:
@@ -160,12 +160,12 @@ def check_addresses(url: str, addresses: Iterable[str], policy: OriginPolicy) ->
     origin = origin_of(url) or url
     if policy.lists(origin):
         return None
-    found = list(addresses)
+    resolved = list(addresses)
     # All must be public: a connection may use any of them.
-    for text in found:
+    for text in resolved:
         if not is_public(text):
             return _sentence(origin, translatable(RESOLVES, address=text))
-    return None if found else _sentence(origin, NO_ADDRESS)
+    return None if resolved else _sentence(origin, NO_ADDRESS)
 
 
 def is_public(text: str) -> bool:

@@ -59,8 +59,8 @@ def quirks_for(endpoint: str, quirks: Mapping[str, Any]) -> Mapping[str, Any]:
     if not quirks:
         return host
     # Null means the host's default.
-    own = {name: value for name, value in quirks.items() if value is not None}
-    return MappingProxyType({**host, **own})
+    set_quirks = {name: value for name, value in quirks.items() if value is not None}
+    return MappingProxyType({**host, **set_quirks})
 
 
 @lru_cache(maxsize=1000)

@@ -33,8 +33,8 @@ LIMIT_NAMES = frozenset({"max_tokens", "max_completion_tokens", "max_output_toke
 """Vendors' names for the limit on the tokens of an answer, which is always sent."""
 
 
-def _choice(name: str, meaning: str, *values: str, **more: Any) -> Quirk:
-    return Quirk(name, meaning, values[0], values, "choice", **more)
+def _choice(name: str, meaning: str, *values: str, **options: Any) -> Quirk:
+    return Quirk(name, meaning, values[0], values, "choice", **options)
 
 
 QUIRKS: Mapping[str, Quirk] = MappingProxyType(
@@ -129,20 +129,20 @@ QUIRKS: Mapping[str, Quirk] = MappingProxyType(
 
 def quirk(quirks: Mapping[str, Any], name: str, protocol: str = "openai") -> Any:
     """Return the option's value in effect. A missing, null or invalid one is the protocol's default."""
-    known = QUIRKS[name]
+    definition = QUIRKS[name]
     value = quirks.get(name) if quirks else None
-    if value is None or not _fits(known, value):
-        return known.by_protocol.get(protocol, known.default)
-    return tuple(value) if known.kind == "list" else value
+    if value is None or not _fits(definition, value):
+        return definition.by_protocol.get(protocol, definition.default)
+    return tuple(value) if definition.kind == "list" else value
 
 
 def passed_headers(quirks: Mapping[str, Any], protocol: str = "openai") -> Mapping[str, str]:
     """Return the caller's headers that a provider gets, none by default, and their names there."""
     name = quirk(quirks, "request_id_header", protocol)
-    found = {} if name == "none" else {"x-request-id": str(name)}
+    headers = {} if name == "none" else {"x-request-id": str(name)}
     if quirk(quirks, "trace_context", protocol):
-        found |= {"traceparent": "traceparent", "tracestate": "tracestate"}
-    return found
+        headers |= {"traceparent": "traceparent", "tracestate": "tracestate"}
+    return headers
 
 
 def unwanted_params(quirks: Mapping[str, Any], protocol: str = "openai") -> set[str]:
@@ -159,17 +159,17 @@ def limit_name(quirks: Mapping[str, Any]) -> str:
 
 def other_limit_name(protocol: str, refused: str) -> str | None:
     """Return the protocol's other name of the limit on tokens, or None if it has none."""
-    known = QUIRKS[LIMIT_FIELD]
-    if protocol not in known.protocols or refused not in known.values:
+    definition = QUIRKS[LIMIT_FIELD]
+    if protocol not in definition.protocols or refused not in definition.values:
         return None
-    return next(name for name in known.values if name != refused)
+    return next(name for name in definition.values if name != refused)
 
 
 def quirks_without(quirks: Mapping[str, Any], protocol: str, refused: str) -> Mapping[str, Any]:
     """Return options that avoid a parameter the provider rejected, or {} if none can."""
     if refused in LIMIT_NAMES:
-        other = other_limit_name(protocol, refused)
-        return {LIMIT_FIELD: other} if other and limit_name(quirks) == refused else {}
+        other_name = other_limit_name(protocol, refused)
+        return {LIMIT_FIELD: other_name} if other_name and limit_name(quirks) == refused else {}
     unwanted = tuple(quirk(quirks, "drop_params", protocol))
     return {} if refused in unwanted else {"drop_params": [*unwanted, refused]}
 
@@ -181,39 +181,39 @@ def check_quirks(quirks: object, path: str = "quirks") -> tuple[Problem, ...]:
             "%(path)s must be an object such as %(example)s.", path=path, example="{'system_role': 'developer'}"
         )
         return (Problem(path, message, "type"),)
-    found = [_check(f"{path}.{name}", str(name), value) for name, value in quirks.items()]
-    return tuple(problem for problem in found if problem is not None)
+    problems = [_check(f"{path}.{name}", str(name), value) for name, value in quirks.items()]
+    return tuple(problem for problem in problems if problem is not None)
 
 
-def _check(here: str, name: str, value: object) -> Problem | None:
-    known = QUIRKS.get(name)
-    if known is None:
+def _check(path: str, name: str, value: object) -> Problem | None:
+    definition = QUIRKS.get(name)
+    if definition is None:
         message = translatable(
-            "%(path)s is unknown and has no effect. Known: %(known)s.", path=here, known=tuple(QUIRKS)
+            "%(path)s is unknown and has no effect. Known: %(known)s.", path=path, known=tuple(QUIRKS)
         )
-        return Problem(here, message, "enum", "warning")
-    if value is None or _fits(known, value):
+        return Problem(path, message, "enum", "warning")
+    if value is None or _fits(definition, value):
         return None
-    constraint = "enum" if known.kind == "choice" and isinstance(value, str) else "type"
+    constraint = "enum" if definition.kind == "choice" and isinstance(value, str) else "type"
     return Problem(
-        here, translatable("%(path)s must be %(expected)s.", path=here, expected=_expected(known)), constraint
+        path, translatable("%(path)s must be %(expected)s.", path=path, expected=_expected(definition)), constraint
     )
 
 
 def _expected(quirk: Quirk) -> str:
-    words = {
+    by_kind = {
         "flag": translatable("true or false"),
         "list": translatable("a list of parameter names"),
         "text": translatable("a non-empty string"),
     }
-    return words.get(quirk.kind) or translatable("one of %(allowed)s", allowed=tuple(quirk.values))
+    return by_kind.get(quirk.kind) or translatable("one of %(allowed)s", allowed=tuple(quirk.values))
 
 
 def _fits(quirk: Quirk, value: object) -> bool:
     if quirk.kind == "flag":
         return isinstance(value, bool)
     if quirk.kind == "list":
-        return isinstance(value, list | tuple) and all(isinstance(word, str) and word for word in value)
+        return isinstance(value, list | tuple) and all(isinstance(item, str) and item for item in value)
     if quirk.kind == "text":
         return isinstance(value, str) and value != "" and value.isascii() and value.isprintable()
     return isinstance(value, str) and value in quirk.values

@@ -56,7 +56,7 @@ def redact(text: str, secrets: Collection[str] = ()) -> str:
     stays one: only its facts can hold a secret.
     """
     if isinstance(text, Translatable):
-        return _whole(text.change_texts(lambda fact: redact(fact, secrets)))
+        return _redact_sentence(text.change_texts(lambda fact: redact(fact, secrets)))
     # The longest first, since one secret may contain another.
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= SHORTEST_KNOWN:
@@ -71,8 +71,8 @@ def redact(text: str, secrets: Collection[str] = ()) -> str:
 def _redact_once(text: str) -> str:
     # Not for other alphabets: a case-insensitive pattern also matches letters such as ſ for s.
     small = text.lower() if text.isascii() else ""
-    for words, pattern in PATTERNS:
-        if not (words and small) or any(word in small for word in words):
+    for triggers, pattern in PATTERNS:
+        if not (triggers and small) or any(trigger in small for trigger in triggers):
             text = pattern.sub(_mask, text)
     return text
 
@@ -87,14 +87,14 @@ def brief(text: str, secrets: Collection[str] = (), limit: int = MESSAGE_BYTES) 
     A `Translatable` stays one. Its longest fact is cut if it is too long.
     """
     if isinstance(text, Translatable):
-        return _fit(_whole(text.change_texts(lambda fact: brief(fact, secrets, limit))), limit)
+        return _fit(_redact_sentence(text.change_texts(lambda fact: brief(fact, secrets, limit))), limit)
     text = _CONTROL.sub(" ", text[:READ_CHARACTERS])
     return _cut(name_base64(redact(text, secrets)).strip(), limit)
 
 
 def name_base64(text: str) -> str:
     """Return the text with each run of base64 replaced by its length."""
-    return _BLOB.sub(lambda found: f"<{len(found[0])} characters>", text)
+    return _BLOB.sub(lambda match: f"<{len(match[0])} characters>", text)
 
 
 def _cut(text: str, limit: int) -> str:
@@ -104,11 +104,11 @@ def _cut(text: str, limit: int) -> str:
     return data[: max(0, limit - len(MASK.encode()))].decode("utf-8", "ignore") + MASK
 
 
-def _whole(text: Translatable) -> str:
-    plain = str(text)
+def _redact_sentence(text: Translatable) -> str:
+    plain_text = str(text)
     # A key can appear where the template and a fact meet. Then only the redacted plain text is safe.
-    cleaned = redact(plain)
-    return text if cleaned == plain else cleaned
+    cleaned = redact(plain_text)
+    return text if cleaned == plain_text else cleaned
 
 
 def _fit(text: str, limit: int) -> str:
@@ -118,16 +118,16 @@ def _fit(text: str, limit: int) -> str:
     if size <= limit:
         return text
     # Cut only the longest fact, so that the sentence itself stays whole.
-    longest = max(_words_in(text), key=lambda fact: len(fact.encode()), default="")
-    room = max(0, len(longest.encode()) - (size - limit))
-    shorter = text.change_texts(lambda fact: _cut(fact, room) if fact == longest else fact)
+    longest = max(_facts_in(text), key=lambda fact: len(fact.encode()), default="")
+    remaining = max(0, len(longest.encode()) - (size - limit))
+    shorter = text.change_texts(lambda fact: _cut(fact, remaining) if fact == longest else fact)
     return shorter if len(shorter.encode()) <= limit else _cut(str(shorter), limit)
 
 
-def _words_in(text: Translatable) -> Iterator[str]:
+def _facts_in(text: Translatable) -> Iterator[str]:
     for fact in text.facts.values():
-        for word in fact if isinstance(fact, tuple) else (fact,):
-            if isinstance(word, Translatable):
-                yield from _words_in(word)
-            elif isinstance(word, str):
-                yield word
+        for item in fact if isinstance(fact, tuple) else (fact,):
+            if isinstance(item, Translatable):
+                yield from _facts_in(item)
+            elif isinstance(item, str):
+                yield item

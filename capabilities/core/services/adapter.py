@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from capabilities.core.message import FilePart
-from capabilities.core.services.agents import AgentDirectory, CanRead, has_the_word
+from capabilities.core.services.agents import AgentDirectory, CanRead, has_capability_for
 from capabilities.core.services.registry import LlmServiceRegistry
 from capabilities.core.texts.description import attachment_block, content_type_of
 from capabilities.core.texts.friendly import FORMAT_OF
@@ -72,7 +72,7 @@ class ContentAdapter:
         agents: AgentDirectory | None = None,
         language: str = "en",
         *,
-        can_read: CanRead = has_the_word,
+        can_read: CanRead = has_capability_for,
         agent_id: str | None = None,
         has_send_message: bool = True,
     ) -> None:
@@ -101,9 +101,9 @@ class ContentAdapter:
 
     def _find_readers(self, attachment: AttachmentInfo) -> list[str]:
         # Every model reads the words of a text file, so only the capability matters (MCR-2.5), not slots or types.
-        named = (attachment.mime_type or "").partition(";")[0].strip().lower()
-        decides = has_the_word if is_text_mime(named) else self.can_read
-        return self.agents.find_readers(attachment.file, decides, but=self.agent_id)
+        mime_type = (attachment.mime_type or "").partition(";")[0].strip().lower()
+        decides = has_capability_for if is_text_mime(mime_type) else self.can_read
+        return self.agents.find_readers(attachment.file, decides, exclude=self.agent_id)
 
     def adapt_multiple(self, attachments: Iterable[AttachmentInfo]) -> list[AdaptedContent]:
         return [self.adapt_to_text(attachment) for attachment in attachments]
@@ -117,7 +117,7 @@ class ContentAdapter:
 
 
 def _info(attachment: AttachmentInfo, suggested: list[str]) -> Mapping[str, Any]:
-    known = {
+    details = {
         "filename": attachment.filename or None,
         "size": attachment.size,
         "mimeType": attachment.mime_type or None,
@@ -125,6 +125,6 @@ def _info(attachment: AttachmentInfo, suggested: list[str]) -> Mapping[str, Any]
     return {
         "contentType": content_type_of(attachment.kind),
         "artifactRef": attachment.artifact_ref,
-        **{key: value for key, value in known.items() if value is not None},
+        **{key: value for key, value in details.items() if value is not None},
         "suggestedAgents": suggested,
     }

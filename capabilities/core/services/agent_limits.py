@@ -78,13 +78,13 @@ class AgentLimits:
 def limits_of(stored: Mapping[str, Any]) -> AgentLimits | None:
     """Return the limits stored in an agent's row, or None if nothing is limited."""
     models = frozenset(stored[MODELS]) if stored.get(MODELS) else None
-    most = {meter: _amount(meter, stored[meter]) for meter in Meter if stored.get(meter) is not None}
-    if not models and not most:
+    amounts = {meter: _amount(meter, stored[meter]) for meter in Meter if stored.get(meter) is not None}
+    if not models and not amounts:
         return None
     currency = stored.get(CURRENCY, "")
     return AgentLimits(
         models=models,
-        most=most,
+        most=amounts,
         currency=currency,
         unpriced=UnpricedPolicy(stored.get(UNPRICED, "allow")),
         own_price=_price(stored, currency),
@@ -93,7 +93,9 @@ def limits_of(stored: Mapping[str, Any]) -> AgentLimits | None:
 
 def rights_of(*limits: AgentLimits | None) -> AgentLimits | None:
     """Return what all of these limits allow, or None if none of them restricts models."""
-    models = [each.models for each in limits if each is not None and each.models is not None]
+    models = [
+        agent_limits.models for agent_limits in limits if agent_limits is not None and agent_limits.models is not None
+    ]
     return AgentLimits(models=frozenset.intersection(*models)) if models else None
 
 

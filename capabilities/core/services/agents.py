@@ -39,7 +39,7 @@ CanRead = Callable[[AgentProfile, FilePart], bool]
 """Decides whether an agent can read this very file. Callers pass the real delivery decision."""
 
 
-def has_the_word(agent: AgentProfile, file: FilePart) -> bool:
+def has_capability_for(agent: AgentProfile, file: FilePart) -> bool:
     """Return whether the agent has the capability for this kind of file, formats and limits aside."""
     return agent.capabilities.has(CAPABILITY_OF_KIND[file.kind])
 
@@ -65,20 +65,22 @@ class AgentDirectory:
 
     def find_capable(self, capability: str, direction: Direction | str = Direction.INPUT) -> list[str]:
         """Return the ids of agents whose model has the capability (MCR-4.1, MCR-4.2)."""
-        way = direction_of(direction)
-        return [agent.id for agent in self if way and agent.capabilities.has(capability, way)]
+        side = direction_of(direction)
+        return [agent.id for agent in self if side and agent.capabilities.has(capability, side)]
 
-    def find_readers(self, file: FilePart, can_read: CanRead = has_the_word, *, but: str | None = None) -> list[str]:
+    def find_readers(
+        self, file: FilePart, can_read: CanRead = has_capability_for, *, exclude: str | None = None
+    ) -> list[str]:
         """Return the ids of agents that can read this very file, except `but`, the asking agent."""
-        return [agent.id for agent in self if agent.id != but and can_read(agent, file)]
+        return [agent.id for agent in self if agent.id != exclude and can_read(agent, file)]
 
     def forward_to(self, agent_id: str | None = None) -> dict[str, list[str]]:
         """Return by capability the other agents that have it as input (MCR-4.4).
 
         `vision`, `audio` and `file` are always present, possibly empty; `video` only if an agent has it.
         """
-        others = {word: self._others(word, agent_id) for word in (*HELPED, "video")}
-        return {word: ids for word, ids in others.items() if ids or word in HELPED}
+        agent_ids = {capability: self._others(capability, agent_id) for capability in (*HELPED, "video")}
+        return {capability: ids for capability, ids in agent_ids.items() if ids or capability in HELPED}
 
     def context(self, agent_id: str) -> dict[str, Any] | None:
         """Return what an agent learns about itself and its helpers (MCR-4.3), or None for an unknown id."""
@@ -104,7 +106,7 @@ class AgentDirectory:
         return agent_id in self._agents
 
     def _others(self, capability: str, agent_id: str | None) -> list[str]:
-        return [other for other in self.find_capable(capability) if other != agent_id]
+        return [other_id for other_id in self.find_capable(capability) if other_id != agent_id]
 
 
 # Labels of calls, for usage and budgets: a team, a project, the end user they are made for.
@@ -133,9 +135,9 @@ class Labels:
     def of(self, label: LabelKind) -> str:
         return str(getattr(self, label.value))
 
-    def over(self, others: Labels) -> Labels:
+    def over(self, fallback: Labels) -> Labels:
         """Return these labels, completed by the others' where empty."""
-        return Labels(self.team or others.team, self.project or others.project, self.user or others.user)
+        return Labels(self.team or fallback.team, self.project or fallback.project, self.user or fallback.user)
 
 
 NO_LABELS = Labels()
@@ -148,7 +150,7 @@ def clean_label(label: LabelKind, value: Any) -> str:
     longest = LONGEST[label]
     # Cut to four times the length first, so that a huge label is not processed whole.
     if not value.isprintable():
-        value = "".join(each if each.isprintable() else " " for each in value[: 4 * longest])
+        value = "".join(char if char.isprintable() else " " for char in value[: 4 * longest])
     return " ".join(value[: 4 * longest].split())[:longest].rstrip()
 
 

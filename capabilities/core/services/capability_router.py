@@ -66,12 +66,12 @@ class RoutingResult:
         return {
             "canProcess": self.can_process,
             "processedContent": self.processed_content,
-            "unsupportedAttachments": [_attachment_json(each) for each in self.unsupported_attachments],
+            "unsupportedAttachments": [_attachment_json(attachment) for attachment in self.unsupported_attachments],
             **described,
         }
 
 
-def find_no_words(_: AttachmentInfo) -> str:
+def find_no_text(_: AttachmentInfo) -> str:
     return ""
 
 
@@ -87,7 +87,7 @@ class CapabilityRouter:
         adapter: ContentAdapter,
         load: Load,
         write: WriteData = base64_text,
-        words_about: Callable[[AttachmentInfo], str] = find_no_words,
+        words_about: Callable[[AttachmentInfo], str] = find_no_text,
     ) -> None:
         self.registry = registry
         self.adapter = adapter
@@ -112,9 +112,9 @@ class CapabilityRouter:
             else:
                 parts.append(routed)
         description = "\n\n".join(blocks) if blocks else None
-        words = "\n\n".join(filter(None, [message.text, description]))
-        lead = [{"type": "text", "text": words}] if words else []
-        return RoutingResult(not unsupported, [*lead, *parts] if parts else words, tuple(unsupported), description)
+        text = "\n\n".join(filter(None, [message.text, description]))
+        lead = [{"type": "text", "text": text}] if text else []
+        return RoutingResult(not unsupported, [*lead, *parts] if parts else text, tuple(unsupported), description)
 
     def get_required_capabilities(self, message: AgentMessage) -> list[str]:
         """Return `text`, then each attachment's capability once, in order of appearance."""
@@ -128,7 +128,7 @@ class CapabilityRouter:
             return TEXT_ONLY
 
     def _route(self, attachment: AttachmentInfo, reader: Reader) -> dict[str, Any] | str:
-        file = replace(attachment.file, content=_Behind(attachment, self.load))
+        file = replace(attachment.file, content=_LazyContent(attachment, self.load))
         if decide(file, reader).outcome is not Outcome.NATIVE:
             return "\n".join(filter(None, (self.adapter.adapt_to_text(attachment).text, self.words_about(attachment))))
         try:
@@ -138,7 +138,7 @@ class CapabilityRouter:
 
 
 @dataclass(frozen=True, slots=True)
-class _Behind:
+class _LazyContent:
     """An attachment's content, loaded only when it is read."""
 
     attachment: AttachmentInfo
@@ -163,8 +163,12 @@ UNNAMED_TYPE = {Kind.IMAGE: "image/png", Kind.AUDIO: "audio/mpeg", Kind.VIDEO: "
 
 def _part(file: FilePart, loaded: Loaded, write: WriteData) -> dict[str, Any]:
     # The store has seen the bytes, so its type has precedence over the message's.
-    known = [each for each in (loaded.mime_type, file.mime_type) if each and each != "application/octet-stream"]
-    mime_type = known[0] if known else UNNAMED_TYPE.get(file.kind, "application/octet-stream")
+    types = [
+        mime_type
+        for mime_type in (loaded.mime_type, file.mime_type)
+        if mime_type and mime_type != "application/octet-stream"
+    ]
+    mime_type = types[0] if types else UNNAMED_TYPE.get(file.kind, "application/octet-stream")
     if file.kind is Kind.AUDIO and mime_type in AUDIO_FORMATS:
         audio = {"data": write(loaded.blob, ""), "format": AUDIO_FORMATS[mime_type]}
         return {"type": "input_audio", "input_audio": audio}

@@ -81,8 +81,8 @@ def parse_capabilities(raw: object, path: str = "capabilities") -> tuple[Capabil
     # Any bad entry makes the whole service text only, not just without that entry.
     if problems:
         return TEXT_ONLY, problems
-    kept = {side: tuple(dict.fromkeys(entries)) for side, entries in sides.items() if entries is not None}
-    return Capabilities(kept.get("input", TEXT_ONLY.input), kept.get("output", TEXT_ONLY.output)), []
+    by_side = {side: tuple(dict.fromkeys(entries)) for side, entries in sides.items() if entries is not None}
+    return Capabilities(by_side.get("input", TEXT_ONLY.input), by_side.get("output", TEXT_ONLY.output)), []
 
 
 def _declared(raw: object) -> bool:
@@ -149,13 +149,17 @@ def _wrong_type(path: str, expected: str, value: object) -> Problem:
 
 
 def _string_problems(raw: Mapping[str, Any], path: str, name: str) -> Iterable[Problem]:
-    where = f"{path}.{name}"
+    field_path = f"{path}.{name}"
     if name not in raw:
-        yield Problem(where, translatable("%(path)s is missing; every model service needs it", path=where), "required")
+        yield Problem(
+            field_path, translatable("%(path)s is missing; every model service needs it", path=field_path), "required"
+        )
     elif not isinstance(raw[name], str):
-        yield _wrong_type(where, translatable("a string"), raw[name])
+        yield _wrong_type(field_path, translatable("a string"), raw[name])
     elif name in FILLED and not raw[name]:
-        yield Problem(where, translatable("%(path)s is empty; every model service needs it", path=where), "required")
+        yield Problem(
+            field_path, translatable("%(path)s is empty; every model service needs it", path=field_path), "required"
+        )
 
 
 def _tags(raw: Mapping[str, Any], path: str) -> tuple[tuple[str, ...], list[Problem]]:
@@ -190,13 +194,13 @@ def duplicate_ids(services: Iterable[tuple[str, LlmServiceConfig]]) -> list[Prob
     first: dict[str, str] = {}
     problems = []
     for path, service in services:
-        earlier = first.setdefault(service.id, path)
-        if earlier != path:
-            words = translatable(
+        first_path = first.setdefault(service.id, path)
+        if first_path != path:
+            message = translatable(
                 "%(path)s %(id)s is already used by %(earlier)s; rename or remove one of them",
                 path=f"{path}.id",
                 id=repr(escape_name(service.id)),
-                earlier=earlier,
+                earlier=first_path,
             )
-            problems.append(Problem(f"{path}.id", words, "duplicate"))
+            problems.append(Problem(f"{path}.id", message, "duplicate"))
     return problems

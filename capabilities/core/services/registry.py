@@ -66,8 +66,8 @@ class LlmServiceRegistry:
         self, service_id: str, capability_type: str, direction: Direction | str = Direction.INPUT
     ) -> bool:
         """Return whether the service has the capability; `both` means input and output (MCR-6.1)."""
-        capabilities, way = self.get_capabilities(service_id), direction_of(direction)
-        return capabilities is not None and way is not None and capabilities.has(capability_type, way)
+        capabilities, side = self.get_capabilities(service_id), direction_of(direction)
+        return capabilities is not None and side is not None and capabilities.has(capability_type, side)
 
     def get_capabilities(self, service_id: str) -> Capabilities | None:
         """Return what the service reads and writes, as configured; None for an unknown id (MCR-6.2)."""
@@ -79,8 +79,8 @@ class LlmServiceRegistry:
     def get_services_by_capability(
         self, capability_type: str, direction: Direction | str = Direction.INPUT
     ) -> tuple[LlmServiceConfig, ...]:
-        way = direction_of(direction)
-        return tuple(service for service in self if way and service.capabilities.has(capability_type, way))
+        side = direction_of(direction)
+        return tuple(service for service in self if side and service.capabilities.has(capability_type, side))
 
     def __iter__(self) -> Iterator[LlmServiceConfig]:
         return iter(self._services.values())
@@ -92,12 +92,12 @@ class LlmServiceRegistry:
         return service_id in self._services
 
 
-def direction_of(word: Direction | str) -> Direction | None:
+def direction_of(name: Direction | str) -> Direction | None:
     """Return the direction a word names, or None with a warning for another word."""
     try:
-        return Direction(word)
+        return Direction(name)
     except ValueError:
-        log.warning("%r is no direction; use input, output or both", escape_name(str(word)))
+        log.warning("%r is no direction; use input, output or both", escape_name(str(name)))
         return None
 
 
@@ -117,9 +117,9 @@ def _read(data: object) -> tuple[list[LlmServiceConfig], list[Problem]]:
         return [], [Problem("services", f"services must be a list, not {type_name(entries)}", "type")]
     parsed = [(f"services[{index}]", entry) for index, entry in enumerate(entries)]
     outcomes = [(path, *parse_service(entry, path)) for path, entry in parsed]
-    found = [(path, service) for path, service, _ in outcomes if service is not None]
-    problems = [problem for _, _, reported in outcomes for problem in reported] + duplicate_ids(found)
-    return [service for _, service in found], problems
+    services = [(path, service) for path, service, _ in outcomes if service is not None]
+    problems = [problem for _, _, reported in outcomes for problem in reported] + duplicate_ids(services)
+    return [service for _, service in services], problems
 
 
 def _log_custom_types(service: LlmServiceConfig) -> None:

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from capabilities.core.texts.friendly import friendly_type
 from capabilities.core.texts.parser import ParsedDescription, parse, parse_all
-from capabilities.core.texts.phrases import Phrases, escape_name, human_size, nearest, words
+from capabilities.core.texts.phrases import Phrases, escape_name, human_size, nearest, phrases_for
 from capabilities.core.vocabulary import Kind
 
 __all__ = [
@@ -66,38 +66,42 @@ def attachment_block(
     the block names no tool. `unreadable` adds that the bytes are unavailable, and keeps the reference.
     `only_configured` says that agents made at run time were not considered.
     """
-    say, content_type = words(language), content_type_of(kind)
+    phrases, content_type = phrases_for(language), content_type_of(kind)
     # A data URL would put the file's bytes into the text.
     remote = None if url is None or url.lstrip().lower().startswith("data:") else url
-    fields = ((say.filename, filename), (say.reference, artifact_ref), (say.link, remote))
-    lines = [say.received, say.type + say.nouns[content_type]]
+    fields = ((phrases.filename, filename), (phrases.reference, artifact_ref), (phrases.link, remote))
+    lines = [phrases.received, phrases.type + phrases.nouns[content_type]]
     lines += [label + escape_name(value) for label, value in fields if value]
-    lines += [say.size + human_size(size)] if size is not None else []
-    lines += [say.mime_type + escape_name(mime_type)] if mime_type else []
-    lines += [say.unreadable_status] if unreadable else []
-    lines += ["", say.cannot]
-    lines += [say.forward_to(content_type)] if has_send_message else []
-    no_reader = say.none_configured if only_configured else say.none_capable
-    return "\n".join([*lines, _list_readers(say, agents, has_send_message) or no_reader])
+    lines += [phrases.size + human_size(size)] if size is not None else []
+    lines += [phrases.mime_type + escape_name(mime_type)] if mime_type else []
+    lines += [phrases.unreadable_status] if unreadable else []
+    lines += ["", phrases.cannot]
+    lines += [phrases.forward_to(content_type)] if has_send_message else []
+    no_reader = phrases.none_configured if only_configured else phrases.none_capable
+    return "\n".join([*lines, _list_readers(phrases, agents, has_send_message) or no_reader])
 
 
 def unreadable_block(
     filename: str | None, artifact_id: str | None, mime_type: str, size: int | None, language: str | None
 ) -> str:
     """Return get_artifact's answer to a model that lacks the capability (ABR-4.3); without a name, the id."""
-    say = words(language)
-    name = escape_name(filename or artifact_id or say.nameless)
-    lines = [f"{say.unreadable}{name} ({escape_name(reference_of(artifact_id or say.unknown), ' ')})"]
-    lines += [say.type + escape_name(friendly_type(mime_type or "application/octet-stream", nearest(language)))]
-    lines += [say.short_size + human_size(size)] if size is not None else []
-    return "\n".join([*lines, say.cannot_read])
+    phrases = phrases_for(language)
+    name = escape_name(filename or artifact_id or phrases.nameless)
+    lines = [f"{phrases.unreadable}{name} ({escape_name(reference_of(artifact_id or phrases.unknown), ' ')})"]
+    lines += [phrases.type + escape_name(friendly_type(mime_type or "application/octet-stream", nearest(language)))]
+    lines += [phrases.short_size + human_size(size)] if size is not None else []
+    return "\n".join([*lines, phrases.cannot_read])
 
 
 def failed_block(filename: str | None, artifact_id: str | None, language: str | None) -> str:
     """Return the text for a file whose bytes cannot be read, with its reference if it has an id (MCR-E4)."""
-    say = words(language)
-    lines = [f"{say.failed}{escape_name(filename or artifact_id or say.nameless)}]", say.error, say.check]
-    return "\n".join([*lines, say.reference + escape_name(reference_of(artifact_id))] if artifact_id else lines)
+    phrases = phrases_for(language)
+    lines = [
+        f"{phrases.failed}{escape_name(filename or artifact_id or phrases.nameless)}]",
+        phrases.error,
+        phrases.check,
+    ]
+    return "\n".join([*lines, phrases.reference + escape_name(reference_of(artifact_id))] if artifact_id else lines)
 
 
 def truncated_note(
@@ -113,58 +117,60 @@ def truncated_note(
 
     `artifact_ref` is None for a model that has just called get_artifact and knows it.
     """
-    say = words(language)
-    note = say.truncated.format(total=f"{total_chars:,}", start=f"{start:,}", end=f"{end:,}")
-    note += say.tail.format(tail=f"{tail_chars:,}") if tail_chars else ""
-    note += say.call.format(offset=end) if has_get_artifact else ""
-    pointer = say.call_of if has_get_artifact else say.whole
+    phrases = phrases_for(language)
+    note = phrases.truncated.format(total=f"{total_chars:,}", start=f"{start:,}", end=f"{end:,}")
+    note += phrases.tail.format(tail=f"{tail_chars:,}") if tail_chars else ""
+    note += phrases.call.format(offset=end) if has_get_artifact else ""
+    pointer = phrases.call_of if has_get_artifact else phrases.whole
     return note + (pointer.format(reference=escape_name(artifact_ref)) if artifact_ref else "") + "]"
 
 
 def artifact_lead(filename_or_id: str, language: str | None) -> str:
     """Return the line before native media from get_artifact: `工件内容 (report.pdf):`."""
-    return f"{words(language).lead}{escape_name(filename_or_id)}):"
+    return f"{phrases_for(language).lead}{escape_name(filename_or_id)}):"
 
 
 def treatment_lead(filename_or_id: str, artifact_ref: str | None, treatment: str, language: str | None) -> str:
     """Return the lines before a processed file: its name, its reference and what was done."""
-    say = words(language)
-    reference = [say.reference + escape_name(artifact_ref)] if artifact_ref else []
-    return "\n".join([artifact_lead(filename_or_id, language), *reference, say.treatment + treatment])
+    phrases = phrases_for(language)
+    reference = [phrases.reference + escape_name(artifact_ref)] if artifact_ref else []
+    return "\n".join([artifact_lead(filename_or_id, language), *reference, phrases.treatment + treatment])
 
 
 def description_slot(describer: str, language: str | None) -> str:
     """Return the placeholder for a model's description of a file, while that model was not asked."""
-    return words(language).description_slot.format(describer=escape_name(describer))
+    return phrases_for(language).description_slot.format(describer=escape_name(describer))
 
 
 def reference_line(artifact_id: str, language: str | None) -> str:
-    return words(language).reference + escape_name(reference_of(artifact_id))
+    return phrases_for(language).reference + escape_name(reference_of(artifact_id))
 
 
-def tell_extraction(mime_type: str, language: str | None) -> str:
-    return words(language).extracted.format(type=_type_for_models(mime_type, language))
+def extraction_note(mime_type: str, language: str | None) -> str:
+    return phrases_for(language).extracted.format(type=_type_for_models(mime_type, language))
 
 
-def tell_conversion(mime_type: str, target: str, width: int | None, height: int | None, language: str | None) -> str:
+def conversion_note(mime_type: str, target: str, width: int | None, height: int | None, language: str | None) -> str:
     """Return the words for `treatment_lead` about an image's new type or size; `?` for an unknown side."""
     type_ = _type_for_models(mime_type, language)
-    return words(language).converted.format(type=type_, mime_type=target, width=width or "?", height=height or "?")
+    return phrases_for(language).converted.format(
+        type=type_, mime_type=target, width=width or "?", height=height or "?"
+    )
 
 
-def tell_drawing(mime_type: str, first: int, last: int, total: int, language: str | None) -> str:
+def drawing_note(mime_type: str, first: int, last: int, total: int, language: str | None) -> str:
     """Return the words for `treatment_lead` about pages (from 1) of such a file that follow as images."""
     type_ = _type_for_models(mime_type, language)
-    return words(language).drawn.format(type=type_, first=first, last=last, total=total)
+    return phrases_for(language).drawn.format(type=type_, first=first, last=last, total=total)
 
 
 def _type_for_models(mime_type: str, language: str | None) -> str:
     return escape_name(friendly_type(mime_type, nearest(language)))
 
 
-def _list_readers(say: Phrases, agents: Sequence[str], has_send_message: bool) -> str:
+def _list_readers(phrases: Phrases, agents: Sequence[str], has_send_message: bool) -> str:
     names = ", ".join(escape_name(agent, ",") for agent in agents if agent)
-    return (say.suggested if has_send_message else say.able) + names if names else ""
+    return (phrases.suggested if has_send_message else phrases.able) + names if names else ""
 
 
 # Long text in pages of characters, with a note that says how to read on.
@@ -206,8 +212,8 @@ def page(text: str, language: str | None, offset: int, limit: int) -> Excerpt:
     start = min(max(offset, 0), total)
     # At least one character, or a caller that reads on would never reach the end.
     end = min(start + max(limit, 1), total)
-    shown = text[start:end]
+    excerpt = text[start:end]
     if end == total:
-        return Excerpt(shown, cut=start > 0, total_chars=total)
+        return Excerpt(excerpt, cut=start > 0, total_chars=total)
     note = truncated_note(total, start, end, 0, None, True, language)
-    return Excerpt(f"{shown}\n{note}", cut=True, total_chars=total)
+    return Excerpt(f"{excerpt}\n{note}", cut=True, total_chars=total)

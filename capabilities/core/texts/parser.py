@@ -49,18 +49,18 @@ class ParsedDescription:
 def parse(text: str) -> ParsedDescription | None:
     """Return the fields of a text that is exactly one block, None for any other text (MCR-P5)."""
     lines = _lines(text.strip("\r\n"))
-    found = _at(lines, 0)
-    return found[0] if found and found[1] == len(lines) else None
+    block_and_end = _at(lines, 0)
+    return block_and_end[0] if block_and_end and block_and_end[1] == len(lines) else None
 
 
 def parse_all(text: str) -> tuple[ParsedDescription, ...]:
     """Return every block in a message, in order. Other lines are skipped."""
     lines, position, blocks = _lines(text), 0, []
     while position < len(lines):
-        found = _at(lines, position)
-        if found:
-            blocks.append(found[0])
-        position = found[1] if found else position + 1
+        block_and_end = _at(lines, position)
+        if block_and_end:
+            blocks.append(block_and_end[0])
+        position = block_and_end[1] if block_and_end else position + 1
     return tuple(blocks)
 
 
@@ -68,11 +68,11 @@ def _lines(text: str) -> list[str]:
     return text.replace("\r\n", "\n").split("\n")
 
 
-Found = tuple[ParsedDescription, int]
+BlockAndEnd = tuple[ParsedDescription, int]
 """A block and the index of the line after it."""
 
 
-def _at(lines: Sequence[str], position: int) -> Found | None:
+def _at(lines: Sequence[str], position: int) -> BlockAndEnd | None:
     line = lines[position]
     # Most lines begin no block, and one check of all openings is cheap.
     if not line.startswith(OPENINGS):
@@ -91,9 +91,9 @@ class _LineReader:
         self.position = position
 
     def take(self, line: str) -> bool:
-        fits = self.position < len(self.lines) and self.lines[self.position] == line
-        self.position += fits
-        return fits
+        matches = self.position < len(self.lines) and self.lines[self.position] == line
+        self.position += matches
+        return matches
 
     def after(self, label: str, end: str = "") -> str | None:
         line = self.lines[self.position] if self.position < len(self.lines) else ""
@@ -107,18 +107,18 @@ class _LineReader:
         return None if value is None else read_back(value)
 
 
-def _read_attachment(at: _LineReader, language: str, say: Phrases) -> Found | None:
-    if not at.take(say.received):
+def _read_attachment(at: _LineReader, language: str, phrases: Phrases) -> BlockAndEnd | None:
+    if not at.take(phrases.received):
         return None
-    noun = at.after(say.type)
-    kinds = [kind for kind, word in say.nouns.items() if word == noun]
-    names = [at.name(label) for label in (say.filename, say.reference, say.link)]
-    size, mime_type, unreadable = at.after(say.size), at.name(say.mime_type), at.take(say.unreadable_status)
-    if not (kinds and at.take("") and at.take(say.cannot)):
+    type_noun = at.after(phrases.type)
+    kinds = [kind for kind, phrase in phrases.nouns.items() if phrase == type_noun]
+    names = [at.name(label) for label in (phrases.filename, phrases.reference, phrases.link)]
+    size, mime_type, unreadable = at.after(phrases.size), at.name(phrases.mime_type), at.take(phrases.unreadable_status)
+    if not (kinds and at.take("") and at.take(phrases.cannot)):
         return None
-    names_tool = at.take(say.forward_to(kinds[0]))
-    agents = at.after(say.suggested if names_tool else say.able)
-    if agents is None and not at.take(say.none_capable) and not at.take(say.none_configured):
+    names_tool = at.take(phrases.forward_to(kinds[0]))
+    agents = at.after(phrases.suggested if names_tool else phrases.able)
+    if agents is None and not at.take(phrases.none_capable) and not at.take(phrases.none_configured):
         return None
     readers = tuple(read_back(agent) for agent in agents.split(", ")) if agents else ()
     filename, reference, url = names
@@ -137,11 +137,11 @@ def _read_attachment(at: _LineReader, language: str, say: Phrases) -> Found | No
     ), at.position
 
 
-def _read_unreadable(at: _LineReader, language: str, say: Phrases) -> Found | None:
-    first = at.after(say.unreadable, ")")
-    type_name = at.name(say.type)
-    size = at.after(say.short_size)
-    if first is None or type_name is None or not PLACE.search(first) or not at.take(say.cannot_read):
+def _read_unreadable(at: _LineReader, language: str, phrases: Phrases) -> BlockAndEnd | None:
+    first = at.after(phrases.unreadable, ")")
+    type_name = at.name(phrases.type)
+    size = at.after(phrases.short_size)
+    if first is None or type_name is None or not PLACE.search(first) or not at.take(phrases.cannot_read):
         return None
     # The last " (" belongs to the reference; a name may contain others.
     name, _, reference = first.rpartition(" (")
@@ -155,11 +155,11 @@ def _read_unreadable(at: _LineReader, language: str, say: Phrases) -> Found | No
     ), at.position
 
 
-def _read_failed(at: _LineReader, language: str, say: Phrases) -> Found | None:
-    name = at.name(say.failed, "]")
-    if name is None or not at.take(say.error) or not at.take(say.check):
+def _read_failed(at: _LineReader, language: str, phrases: Phrases) -> BlockAndEnd | None:
+    name = at.name(phrases.failed, "]")
+    if name is None or not at.take(phrases.error) or not at.take(phrases.check):
         return None
-    reference = at.name(say.reference)
+    reference = at.name(phrases.reference)
     return ParsedDescription(
         block="failed", language=language, filename=name, artifact_ref=reference, unreadable=True
     ), at.position
@@ -167,21 +167,25 @@ def _read_failed(at: _LineReader, language: str, say: Phrases) -> Found | None:
 
 @cache
 def _truncated_pattern(language: str) -> re.Pattern[str]:
-    say = LANGUAGES[language]
+    phrases = LANGUAGES[language]
     # Escaped first, then filled: the template has characters with a meaning in patterns.
-    head = re.escape(say.truncated).replace(r"\{", "{").replace(r"\}", "}").format(total=COUNT, start=COUNT, end=COUNT)
-    tail = re.escape(say.tail).replace(r"\{tail\}", COUNT)
-    call = re.escape(say.call).replace(r"\{offset\}", "[0-9]+")
-    of, whole = (re.escape(text).replace(r"\{reference\}", "(.+)") for text in (say.call_of, say.whole))
-    return re.compile(f"{head}(?:{tail})?(?:({call})(?:{of})?|{whole})?")
+    head = (
+        re.escape(phrases.truncated).replace(r"\{", "{").replace(r"\}", "}").format(total=COUNT, start=COUNT, end=COUNT)
+    )
+    tail = re.escape(phrases.tail).replace(r"\{tail\}", COUNT)
+    call = re.escape(phrases.call).replace(r"\{offset\}", "[0-9]+")
+    reference_part, whole = (
+        re.escape(text).replace(r"\{reference\}", "(.+)") for text in (phrases.call_of, phrases.whole)
+    )
+    return re.compile(f"{head}(?:{tail})?(?:({call})(?:{reference_part})?|{whole})?")
 
 
-def _read_truncated(at: _LineReader, language: str, _: Phrases) -> Found | None:
+def _read_truncated(at: _LineReader, language: str, _: Phrases) -> BlockAndEnd | None:
     line = at.after("", "]")
     match = _truncated_pattern(language).fullmatch(line) if line else None
     if match is None:
         return None
-    total, start, end, shown = (int(number.replace(",", "")) if number else 0 for number in match.groups()[:4])
+    total, start, end, tail_chars = (int(number.replace(",", "")) if number else 0 for number in match.groups()[:4])
     reference = match[6] or match[7]
     return ParsedDescription(
         block="truncated",
@@ -191,24 +195,24 @@ def _read_truncated(at: _LineReader, language: str, _: Phrases) -> Found | None:
         total_chars=total,
         start=start,
         end=end,
-        tail_chars=shown,
+        tail_chars=tail_chars,
     ), at.position
 
 
-def _read_lead(at: _LineReader, language: str, say: Phrases) -> Found | None:
-    name = at.name(say.lead, "):")
+def _read_lead(at: _LineReader, language: str, phrases: Phrases) -> BlockAndEnd | None:
+    name = at.name(phrases.lead, "):")
     return None if name is None else (ParsedDescription(block="lead", language=language, filename=name), at.position)
 
 
 READERS = tuple(
     (opening, language, read)
-    for language, say in LANGUAGES.items()
+    for language, phrases in LANGUAGES.items()
     for opening, read in (
-        (say.received, _read_attachment),
-        (say.unreadable, _read_unreadable),
-        (say.failed, _read_failed),
-        (say.truncated.partition("{")[0], _read_truncated),
-        (say.lead, _read_lead),
+        (phrases.received, _read_attachment),
+        (phrases.unreadable, _read_unreadable),
+        (phrases.failed, _read_failed),
+        (phrases.truncated.partition("{")[0], _read_truncated),
+        (phrases.lead, _read_lead),
     )
 )
 """How each block begins, in which language, and its reader. No opening is the start of another."""

@@ -156,7 +156,7 @@ def nearest(language: str | None) -> str:
     return primary if primary in LANGUAGES else "en"
 
 
-def words(language: str | None) -> Phrases:
+def phrases_for(language: str | None) -> Phrases:
     return LANGUAGES[nearest(language)]
 
 
@@ -165,31 +165,31 @@ def hides(character: str) -> bool:
     return unicodedata.category(character) in HIDDEN_CATEGORIES and character not in JOINERS
 
 
-def escape_name(name: str, also: str = "") -> str:
-    """Return the name on one line. Hidden characters, and those in `also`, become `\\u{hex}`.
+def escape_name(name: str, further: str = "") -> str:
+    """Return the name on one line. Hidden characters, and those in `further`, become `\\u{hex}`.
 
     This is injective, see `read_back`.
     """
 
-    def one(index: int, character: str) -> str:
+    def escape_character(index: int, character: str) -> str:
         # A name that looks escaped is escaped itself, so that `read_back` returns it unchanged.
         looks_escaped = character == "\\" and name.startswith("u{", index + 1)
-        return f"\\u{{{ord(character):x}}}" if looks_escaped or character in also or hides(character) else character
+        return f"\\u{{{ord(character):x}}}" if looks_escaped or character in further or hides(character) else character
 
     # Most names need no escaping.
-    if name.isascii() and name.isprintable() and "\\" not in name and not any(mark in name for mark in also):
+    if name.isascii() and name.isprintable() and "\\" not in name and not any(mark in name for mark in further):
         return name
-    return "".join(one(index, character) for index, character in enumerate(name))
+    return "".join(escape_character(index, character) for index, character in enumerate(name))
 
 
 def read_back(text: str) -> str:
     """Return the name that `escape_name` wrote. Other text is returned unchanged."""
 
-    def one(match: re.Match[str]) -> str:
+    def unescape(match: re.Match[str]) -> str:
         code = int(match[1], 16)
         return chr(code) if code <= 0x10FFFF else match[0]
 
-    return ESCAPE.sub(one, text)
+    return ESCAPE.sub(unescape, text)
 
 
 def human_size(size: int) -> str:

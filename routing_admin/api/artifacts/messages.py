@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from artifacts.storage.content import RowStore, open_artifact, part_of
 from capabilities.core.message import Blob, FilePart, UnreadableError, blob_of
 from capabilities.core.services.adapter import AttachmentInfo, ContentAdapter
-from capabilities.core.services.agents import AgentProfile, has_the_word
+from capabilities.core.services.agents import AgentProfile, has_capability_for
 from capabilities.core.services.capability_router import AgentMessage, CapabilityRouter, Loaded, RoutingResult
 from capabilities.core.wire import WriteData, base64_text
 from routing_admin.configuration import snapshot
@@ -62,7 +62,7 @@ def can_really_read(agent: AgentProfile, file: FilePart) -> bool:
     While the file's type is unknown, its capability alone decides.
     """
     if file.mime_type == "application/octet-stream":
-        return has_the_word(agent, file)
+        return has_capability_for(agent, file)
     return agent.id in readers_of(snapshot.current(), replace(file, content=_Somewhere()))
 
 

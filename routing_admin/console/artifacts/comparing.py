@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET
 from artifacts.library.queries import find_artifact
 from capabilities.access import may
 from capabilities.core.permissions import PagePart
-from capabilities.core.side_by_side import SideBySideRow, lines_beside
+from capabilities.core.side_by_side import SideBySideRow, compare_lines
 from capabilities.quantities import size_text
 from capabilities.sentences import join_words
 from routing_admin.console.artifacts.detail import language_of, language_words, note_reading
@@ -135,4 +135,4 @@ def _texts(left: DeliveryCard, right: DeliveryCard) -> list[ComparedText]:
 def compare_texts(label: str, left: str, right: str) -> ComparedText:
     lines = [text.splitlines() for text in (left, right)]
     first, second = ("\n".join(each[:MAX_LINES]) for each in lines)
-    return ComparedText(label, lines_beside(first, second), any(len(each) > MAX_LINES for each in lines))
+    return ComparedText(label, compare_lines(first, second), any(len(each) > MAX_LINES for each in lines))

@@ -76,7 +76,7 @@ def key_context() -> KeyContext:
     return KeyContext(
         env=os.environ,
         refusal=partial(refusal, policy=policy),
-        proxy_refusal=partial(proxy_refusal, policy=policy, own=settings.OUTGOING_PROXY),
+        proxy_refusal=partial(proxy_refusal, policy=policy, own_proxy=settings.OUTGOING_PROXY),
     )
 
 

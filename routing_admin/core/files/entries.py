@@ -15,7 +15,7 @@ from typing import Any
 
 from capabilities.core.problems import Problem
 from capabilities.core.providers.environment import key_variable, reference
-from capabilities.core.side_by_side import SideBySideRow, lines_beside
+from capabilities.core.side_by_side import SideBySideRow, compare_lines
 from capabilities.core.translatable import translatable
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE, Configuration, RouteSpec
 from routing_admin.core.documents.json_path import child, write_document
@@ -181,6 +181,6 @@ def parse_if_match(header: str) -> Expectation:
 def side_by_side(old: Configuration, new: Configuration, *, context: int = 3) -> tuple[SideBySideRow, ...]:
     """Return two configurations as rows of their two files; unchanged parts are cut to `context` lines."""
     return (
-        *lines_beside(write_document(routing_value(old)), write_document(routing_value(new)), context=context),
-        *lines_beside(write_document(services_value(old)), write_document(services_value(new)), context=context),
+        *compare_lines(write_document(routing_value(old)), write_document(routing_value(new)), context=context),
+        *compare_lines(write_document(services_value(old)), write_document(services_value(new)), context=context),
     )

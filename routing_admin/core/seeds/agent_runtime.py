@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from capabilities.core.services.adapter import ContentAdapter
-from capabilities.core.services.agents import AgentDirectory, AgentProfile, CanRead, has_the_word
+from capabilities.core.services.agents import AgentDirectory, AgentProfile, CanRead, has_capability_for
 from capabilities.core.services.capability_router import AgentMessage, CapabilityRouter, Load, RoutingResult
 from capabilities.core.services.registry import LlmServiceRegistry
 
@@ -21,7 +21,7 @@ class AgentRuntime:
     directory: AgentDirectory
     load: Load
     language: str = "en"
-    can_read: CanRead = has_the_word
+    can_read: CanRead = has_capability_for
 
     @property
     def context(self) -> Mapping[str, Any]:

@@ -45,7 +45,10 @@ class Catalogue:
         self._patterns = patterns
         self._retirements = retirements or {}
         self._announced_by = (retirements or {}).get("source", "")
-        self._announced = {(each["host"], each["model"]): each for each in (retirements or {}).get("retirements", ())}
+        self._announced = {
+            (retirement["host"], retirement["model"]): retirement
+            for retirement in (retirements or {}).get("retirements", ())
+        }
         self._remembered = lru_cache(maxsize=4096)(self.lookup)  # requests use the same few models
 
     @property
@@ -70,16 +73,18 @@ class Catalogue:
         return self._pattern(version_name(model))
 
     def _host_of(self, hint: str | None) -> str | None:
-        known = provider_of(hint)
-        return known or next((word for word in (hint or "").lower().split() if word in self.document.models), None)
+        known_host = provider_of(hint)
+        return known_host or next(
+            (host_name for host_name in (hint or "").lower().split() if host_name in self.document.models), None
+        )
 
     def _entry(self, matched_by: str, host: str, names: Sequence[str]) -> CatalogueEntry:
         witnesses = self._witnesses(host, names)
         return CatalogueEntry(
             judge_facts(witnesses),
-            judge_limit([(each.source, each.statement.max_input) for each in witnesses]),
-            judge_limit([(each.source, each.statement.max_output) for each in witnesses]),
-            ", ".join(each.source for each in witnesses),
+            judge_limit([(witness.source, witness.statement.max_input) for witness in witnesses]),
+            judge_limit([(witness.source, witness.statement.max_output) for witness in witnesses]),
+            ", ".join(witness.source for witness in witnesses),
             self.document.checked_on,
             matched_by,
             names[0],
@@ -117,10 +122,10 @@ class Catalogue:
         for host in dict.fromkeys((self._host_of(provider_hint) or maker, maker)):
             days = self._days(host, name)
             if days:
-                (source, day), *others = days
+                (source, day), *further = days
                 # A successor is what the vendor announced, for this host or at the maker.
                 heir = self._announced.get((host, name)) or self._announced.get((maker, name), {})
-                other_days = tuple((other, at) for other, at in others if at != day)
+                other_days = tuple((other_source, other_day) for other_source, other_day in further if other_day != day)
                 return Retirement(
                     model=name,
                     day=day,
@@ -155,10 +160,10 @@ def _levels(provider: str | None, name: str) -> Iterator[tuple[str, str]]:
 
 def _pattern_facts(entry: Mapping[str, Any], source: tuple[str, ...]) -> dict[Any, Fact]:
     return {
-        (side, word): Fact(
-            word in entry[side], FactVerdict.PATTERN, *((source, ()) if word in entry[side] else ((), source))
+        (side, name): Fact(
+            name in entry[side], FactVerdict.PATTERN, *((source, ()) if name in entry[side] else ((), source))
         )
-        for side, word in CELLS
+        for side, name in CELLS
     }
 
 

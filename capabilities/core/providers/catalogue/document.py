@@ -65,24 +65,28 @@ class CatalogueDocument:
         return self.sources + self.origins
 
 
-def group_rows(listings: Iterable[Listing], which: str, *, several: bool = False) -> dict[str, dict[str, Statement]]:
+def group_rows(
+    listings: Iterable[Listing], alias_field: str, *, several: bool = False
+) -> dict[str, dict[str, Statement]]:
     """Return a source's rows by our hosts. A model its maker does not list goes under `*`, for all hosts.
 
-    `which` is the field of `Host` with the source's names of it. With `several`, a model needs more than one host for
-    `*`.
+    `alias_field` is the field of `Host` with the source's names of it. With `several`, a model needs more than one host
+    for `*`.
     """
     by_host: dict[str, dict[str, list[Statement]]] = defaultdict(lambda: defaultdict(list))
-    by_name: dict[str, dict[str, list[Statement]]] = defaultdict(lambda: defaultdict(list))
+    by_model: dict[str, dict[str, list[Statement]]] = defaultdict(lambda: defaultdict(list))
     for listing in listings:
         if listing.statement.declares:
             name = version_name(listing.name)
             by_host[listing.host][name].append(listing.statement)
-            by_name[name][listing.host].append(listing.statement)
-    grouped: dict[str, dict[str, Statement]] = {host.name: _first_rows(getattr(host, which), by_host) for host in HOSTS}
+            by_model[name][listing.host].append(listing.statement)
+    grouped: dict[str, dict[str, Statement]] = {
+        host.name: _first_rows(getattr(host, alias_field), by_host) for host in HOSTS
+    }
     grouped[ANY_HOST] = {
         # A maker's own row says most of its model. What resellers list counts only for models it does not list.
-        name: merge([each for rows in hosts.values() for each in rows])
-        for name, hosts in by_name.items()
+        name: merge([statement for rows in hosts.values() for statement in rows])
+        for name, hosts in by_model.items()
         if name not in grouped.get(maker_of(name) or "", ()) and len(hosts) > several
     }
     return grouped
@@ -96,9 +100,9 @@ def _first_rows(aliases: Sequence[str], by_host: Mapping[str, Mapping[str, list[
     return rows
 
 
-def group_ends(listings: Iterable[Listing], which: str) -> dict[str, dict[str, date]]:
+def group_ends(listings: Iterable[Listing], alias_field: str) -> dict[str, dict[str, date]]:
     """Return a source's last days by our hosts, the earliest if it gives several."""
-    hosts = {alias: host.name for host in HOSTS for alias in getattr(host, which)}
+    hosts = {alias: host.name for host in HOSTS for alias in getattr(host, alias_field)}
     ends: dict[str, dict[str, date]] = defaultdict(dict)
     for listing in listings:
         if listing.ends and listing.host in hosts:
@@ -132,7 +136,7 @@ def encode_rows(sources: Sequence[Rows]) -> dict[str, dict[str, str]]:
 
 
 def encode_row(statements: Iterable[Statement | None]) -> str:
-    return ";".join(_encode(each) if each else "" for each in statements)
+    return ";".join(_encode(statement) if statement else "" for statement in statements)
 
 
 def _encode(statement: Statement) -> str:
@@ -147,12 +151,12 @@ def decode_row(text: str) -> tuple[Statement | None, ...]:
 
 
 def _decode(text: str) -> Statement:
-    letters, most, out = text.split(",")
+    letters, max_input, max_output = text.split(",")
     letters, _, both = letters.partition("~")
     yes, _, no = letters.partition("-")
     if not set(yes + no + both) <= set(LETTERS):
         raise ValueError(text)
-    return Statement(yes, no, both, int(most) if most else None, int(out) if out else None)
+    return Statement(yes, no, both, int(max_input) if max_input else None, int(max_output) if max_output else None)
 
 
 def split_document(

@@ -17,8 +17,8 @@ INPUTS = {"v": "vision", "a": "audio", "d": "video", "f": "file"}
 OUTPUTS = {"A": "audio", "s": "structured_output", "t": "tool_calling"}
 """The letters of a statement, in the order capabilities are listed."""
 LETTERS: Mapping[str, Cell] = {
-    **{letter: ("input", word) for letter, word in INPUTS.items()},
-    **{letter: ("output", word) for letter, word in OUTPUTS.items()},
+    **{letter: ("input", name) for letter, name in INPUTS.items()},
+    **{letter: ("output", name) for letter, name in OUTPUTS.items()},
 }
 TEXT: tuple[Cell, ...] = (("input", "text"), ("output", "text"))
 """What every chat model reads and writes."""
@@ -122,9 +122,9 @@ class CatalogueEntry:
     @property
     def capabilities(self) -> Capabilities:
         """Return the capabilities that count as present. Contested ones do not."""
-        there = [cell for cell, fact in self.facts.items() if fact.value]
-        reads, writes = (tuple(name for at, name in there if at == side) for side in ("input", "output"))
-        return Capabilities(reads, writes)
+        true_cells = [cell for cell, fact in self.facts.items() if fact.value]
+        inputs, outputs = (tuple(name for at, name in true_cells if at == side) for side in ("input", "output"))
+        return Capabilities(inputs, outputs)
 
     @property
     def contested(self) -> dict[Cell, Fact]:
@@ -141,26 +141,26 @@ class CatalogueEntry:
 
 def judge_facts(witnesses: Sequence[Witness]) -> dict[Cell, Fact]:
     """Return the facts that any witness states, text first."""
-    everybody = tuple(each.source for each in witnesses)
-    sure = FactVerdict.AGREED if len(everybody) > 1 else FactVerdict.ONE_SOURCE
+    sources = tuple(witness.source for witness in witnesses)
+    verdict = FactVerdict.AGREED if len(sources) > 1 else FactVerdict.ONE_SOURCE
     # Every listed model chats, so it reads and writes text.
-    facts = {cell: Fact(True, sure, everybody) for cell in TEXT}
+    facts = {cell: Fact(True, verdict, sources) for cell in TEXT}
     judged = {cell: judge_fact(letter, witnesses) for letter, cell in LETTERS.items()}
     return facts | {cell: fact for cell, fact in judged.items() if fact is not None}
 
 
 def judge_fact(letter: str, witnesses: Sequence[Witness]) -> Fact | None:
     """Return the combined verdict on one letter, or None if no witness states it."""
-    yes = [each for each in witnesses if letter in each.statement.yes or letter in each.statement.both]
-    no = [each for each in witnesses if letter in each.statement.no or letter in each.statement.both]
+    yes = [witness for witness in witnesses if letter in witness.statement.yes or letter in witness.statement.both]
+    no = [witness for witness in witnesses if letter in witness.statement.no or letter in witness.statement.both]
     if not yes and not no:
         return None
-    names = tuple(each.source for each in yes), tuple(each.source for each in no)
+    names = tuple(witness.source for witness in yes), tuple(witness.source for witness in no)
     if not (yes and no):
         return Fact(bool(yes), FactVerdict.AGREED if len(yes or no) > 1 else FactVerdict.ONE_SOURCE, *names)
     # Sources disagree: a provider's own statement decides if another source supports it.
     for side in (yes, no):
-        if len(side) > 1 and any(each.own and letter not in each.statement.both for each in side):
+        if len(side) > 1 and any(witness.own and letter not in witness.statement.both for witness in side):
             return Fact(side is yes, FactVerdict.AGREED, *names)
     # Contested counts as no: a wrong no sends words instead of a file, a wrong yes loses the request.
     return Fact(False, FactVerdict.CONTESTED, *names)
@@ -172,22 +172,22 @@ def judge_limit(statements: Sequence[tuple[str, int | None]]) -> StatedLimit | N
     if not numbers:
         return None
     # The lowest counts: too small a context passes a request on, too large a one fails it.
-    least, most = min(tokens for _, tokens in numbers), max(tokens for _, tokens in numbers)
-    if least < most * ROUNDING:
-        return StatedLimit(least, FactVerdict.CONTESTED, numbers)
-    return StatedLimit(least, FactVerdict.AGREED if len(numbers) > 1 else FactVerdict.ONE_SOURCE, numbers)
+    lowest, highest = min(tokens for _, tokens in numbers), max(tokens for _, tokens in numbers)
+    if lowest < highest * ROUNDING:
+        return StatedLimit(lowest, FactVerdict.CONTESTED, numbers)
+    return StatedLimit(lowest, FactVerdict.AGREED if len(numbers) > 1 else FactVerdict.ONE_SOURCE, numbers)
 
 
 def merge(statements: Sequence[Statement]) -> Statement:
     """Merge several rows of one source: differing facts become `both`, the lowest limit counts."""
-    yes = {letter for each in statements for letter in each.yes + each.both}
-    no = {letter for each in statements for letter in each.no + each.both}
+    yes = {letter for statement in statements for letter in statement.yes + statement.both}
+    no = {letter for statement in statements for letter in statement.no + statement.both}
     return Statement(
         in_order(yes - no),
         in_order(no - yes),
         in_order(yes & no),
-        min((each.max_input for each in statements if each.max_input), default=None),
-        min((each.max_output for each in statements if each.max_output), default=None),
+        min((statement.max_input for statement in statements if statement.max_input), default=None),
+        min((statement.max_output for statement in statements if statement.max_output), default=None),
     )
 
 

@@ -186,13 +186,13 @@ class NameForm:
     """
 
     pattern: re.Pattern[str]
-    put: str
+    replacement: str
     version: bool
     example: str
 
 
-def _form(pattern: str, put: str, example: str, *, version: bool = True) -> NameForm:
-    return NameForm(re.compile(pattern), put, version, example)
+def _form(pattern: str, replacement: str, example: str, *, version: bool = True) -> NameForm:
+    return NameForm(re.compile(pattern), replacement, version, example)
 
 
 FORMS: tuple[NameForm, ...] = (
@@ -221,7 +221,7 @@ def names_of(model: str, *, version: bool = False) -> Iterator[str]:
     if FORMS[0].pattern.search(name) is None and name:
         yield name
     for form in FORMS:
-        shorter = form.pattern.sub(form.put, name, count=1) if form.version or not version else name
+        shorter = form.pattern.sub(form.replacement, name, count=1) if form.version or not version else name
         if shorter != name:
             name = shorter
             if name:
@@ -236,13 +236,13 @@ def version_name(model: str) -> str:
 
 def chats(name: str) -> bool:
     """Return whether a model of that name may be a chat model."""
-    return not any(fnmatchcase(name, other) for other in NOT_CHAT)
+    return not any(fnmatchcase(name, excluded) for excluded in NOT_CHAT)
 
 
 def provider_of(hint: str | None) -> str | None:
     """Return the host that a provider's name, preset or URL means, or None if it is not in `HOSTS`."""
     text = (hint or "").lower()
-    return next((host.name for host in HOSTS if any(word in text for word in host.words)), None)
+    return next((host.name for host in HOSTS if any(host_word in text for host_word in host.words)), None)
 
 
 @lru_cache(maxsize=2000)
@@ -255,4 +255,11 @@ def dollar_host(address: str) -> str | None:
 
 def maker_of(name: str) -> str | None:
     """Return the host whose own model this is, or None if the maker is unknown."""
-    return next((host for host, patterns in MAKERS.items() if any(fnmatchcase(name, each) for each in patterns)), None)
+    return next(
+        (
+            host
+            for host, patterns in MAKERS.items()
+            if any(fnmatchcase(name, maker_pattern) for maker_pattern in patterns)
+        ),
+        None,
+    )

@@ -67,13 +67,15 @@ def _litellm_tiers(facts: Mapping[str, Any]) -> Tiers:
     # Some models have a list of ranges instead of fields with "above" in their names.
     steps = facts.get("tiered_pricing")
     if isinstance(steps, list) and steps:
-        found = {int(each["range"][0]): _rates(each, LITELLM_SORTS, 1_000_000) for each in steps if "range" in each}
-        return _tiers(found)
-    found = {0: _rates(facts, LITELLM_SORTS, 1_000_000)}
+        rates_above = {
+            int(step["range"][0]): _rates(step, LITELLM_SORTS, 1_000_000) for step in steps if "range" in step
+        }
+        return _tiers(rates_above)
+    rates_above = {0: _rates(facts, LITELLM_SORTS, 1_000_000)}
     for thousands in (int(match[1]) for key in facts if (match := ABOVE.fullmatch(key))):
         names = {sort: f"{name}_above_{thousands}k_tokens" for sort, name in LITELLM_SORTS.items()}
-        found[thousands * 1000] = _rates(facts, names, 1_000_000)
-    return _tiers(found)
+        rates_above[thousands * 1000] = _rates(facts, names, 1_000_000)
+    return _tiers(rates_above)
 
 
 def read_models_dev_prices(providers: Mapping[str, Any]) -> Iterator[PricedModel]:
@@ -83,10 +85,10 @@ def read_models_dev_prices(providers: Mapping[str, Any]) -> Iterator[PricedModel
             if not isinstance(cost, Mapping):
                 continue
             long = cost.get("context_over_200k")
-            found = {0: _rates(cost, MODELS_DEV_SORTS, 1)}
+            rates_above = {0: _rates(cost, MODELS_DEV_SORTS, 1)}
             if isinstance(long, Mapping):
-                found[200_000] = _rates(long, MODELS_DEV_SORTS, 1)
-            if tiers := _tiers(found):
+                rates_above[200_000] = _rates(long, MODELS_DEV_SORTS, 1)
+            if tiers := _tiers(rates_above):
                 yield host, name, tiers
 
 
@@ -110,30 +112,32 @@ def _tiers(rates_above: Mapping[int, Rates]) -> Tiers:
     # No tiers for a model without a price, or with an impossible one.
     if base.input is None or max(amounts) >= TOO_DEAR * 1_000_000:
         return ()
-    return tuple(Tier(above, rates_above[above]) for above in sorted(rates_above))
+    return tuple(Tier(threshold, rates_above[threshold]) for threshold in sorted(rates_above))
 
 
-def group_prices(priced: Iterable[PricedModel], which: str) -> dict[str, dict[str, Tiers]]:
+def group_prices(priced: Iterable[PricedModel], alias_field: str) -> dict[str, dict[str, Tiers]]:
     """Return a source's prices by our hosts that bill in dollars, and by the host's name of each model.
 
-    `which` is the field of `Host` with the source's names of it, of which the first that prices a model counts. Models
-    with several differing rows, such as those of regions, are left out.
+    `alias_field` is the field of `Host` with the source's names of it, of which the first that prices a model counts.
+    Models with several differing rows, such as those of regions, are left out.
     """
     by_host: dict[str, dict[str, set[Tiers]]] = defaultdict(lambda: defaultdict(set))
     for host, name, tiers in priced:
         by_host[host][name.lower()].add(tiers)
     grouped: dict[str, dict[str, Tiers]] = {}
-    for place in HOSTS:
-        aliases = [alias for alias in getattr(place, which) if place.in_dollars and alias not in IN_YUAN]
+    for host_row in HOSTS:
+        aliases = [alias for alias in getattr(host_row, alias_field) if host_row.in_dollars and alias not in IN_YUAN]
         # The first alias wins, so it is written last.
         rows: dict[str, set[Tiers]] = {}
         for alias in reversed(aliases):
-            own: dict[str, set[Tiers]] = defaultdict(set)
-            for name, found in by_host[alias].items():
-                own[_called(name, (*aliases, place.name))] |= found
-            rows |= own
+            alias_rows: dict[str, set[Tiers]] = defaultdict(set)
+            for name, tier_sets in by_host[alias].items():
+                alias_rows[_called(name, (*aliases, host_row.name))] |= tier_sets
+            rows |= alias_rows
         # What a list gives twice differently is unknown.
-        grouped[place.name] = {name: tiers for name, found in rows.items() if len(found) == 1 for tiers in found}
+        grouped[host_row.name] = {
+            name: tiers for name, tier_sets in rows.items() if len(tier_sets) == 1 for tiers in tier_sets
+        }
     return grouped
 
 
@@ -145,13 +149,13 @@ def _called(name: str, aliases: Sequence[str]) -> str:
 
 def encode_prices(sources: Sequence[Mapping[str, Mapping[str, Tiers]]]) -> dict[str, dict[str, str]]:
     """Return the prices of several sources as texts by host and name, in alphabetical order."""
-    found: dict[str, dict[str, str]] = {}
+    encoded: dict[str, dict[str, str]] = {}
     for host in sorted({host for rows in sources for host, names in rows.items() if names}):
         names = sorted({name for rows in sources for name in rows.get(host, ())})
-        found[host] = {
+        encoded[host] = {
             name: ";".join(_encode(rows.get(host, {}).get(name, ())) for rows in sources).rstrip(";") for name in names
         }
-    return found
+    return encoded
 
 
 def _encode(tiers: Tiers) -> str:
@@ -173,6 +177,6 @@ def decode_prices(text: str, labels: Sequence[str]) -> tuple[Price, ...]:
 
 
 def _decode(text: str) -> Tier:
-    above, _, amounts = text.rpartition(":")
-    rates = (rate_of(Decimal(each)) if each else None for each in amounts.split(","))
-    return Tier(int(above or 0), Rates(*rates))
+    threshold, _, amounts = text.rpartition(":")
+    rates = (rate_of(Decimal(amount)) if amount else None for amount in amounts.split(","))
+    return Tier(int(threshold or 0), Rates(*rates))

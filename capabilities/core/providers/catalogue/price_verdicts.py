@@ -21,9 +21,13 @@ def weigh_prices(stated: Sequence[Price]) -> Price | None:
     """
     if not stated:
         return None
-    confirmed = (each for each in stated if any(_agree(each, other) for other in stated if other is not each))
+    confirmed = (
+        price
+        for price in stated
+        if any(_agree(price, other_price) for other_price in stated if other_price is not price)
+    )
     chosen = next(confirmed, stated[0])
-    return replace(chosen, others=tuple(each for each in stated if each is not chosen))
+    return replace(chosen, others=tuple(price for price in stated if price is not chosen))
 
 
 def judge_price(price: Price) -> FactVerdict:
@@ -41,28 +45,28 @@ def find_contested(price: Price) -> frozenset[str]:
     return frozenset(sort for pair in pairs for sort in _differences(*pair))
 
 
-def _agree(one: Price, other: Price) -> bool:
-    return not _differences(one, other)
+def _agree(first: Price, second: Price) -> bool:
+    return not _differences(first, second)
 
 
-def _differences(one: Price, other: Price) -> frozenset[str]:
+def _differences(first: Price, second: Price) -> frozenset[str]:
     # Amounts in different currencies are never compared.
-    if one.currency != other.currency:
+    if first.currency != second.currency:
         return frozenset(SORTS)
     # The start of a tier is not compared: models.dev has one word for every limit, "over 200k". A sort or tier that
     # only one of them has is not a difference either.
     tiers = (
-        zip(one.tiers, other.tiers, strict=True)
-        if len(one.tiers) == len(other.tiers)
-        else [(one.tiers[0], other.tiers[0])]
+        zip(first.tiers, second.tiers, strict=True)
+        if len(first.tiers) == len(second.tiers)
+        else [(first.tiers[0], second.tiers[0])]
     )
     return frozenset(
         sort
-        for mine, theirs in tiers
+        for first_tier, second_tier in tiers
         for sort in SORTS
-        if _differ(getattr(mine.rates, sort), getattr(theirs.rates, sort))
+        if _differ(getattr(first_tier.rates, sort), getattr(second_tier.rates, sort))
     )
 
 
-def _differ(one: int | None, other: int | None) -> bool:
-    return one is not None and other is not None and min(one, other) < max(one, other) * ROUNDING
+def _differ(first: int | None, second: int | None) -> bool:
+    return first is not None and second is not None and min(first, second) < max(first, second) * ROUNDING

@@ -113,22 +113,22 @@ def read_own_list(
     if not rows:
         raise UnreadableCatalogueError(SILENT)
     note = SourceNote(name, day.isoformat(), day.isoformat(), host=host)
-    return renew(current, note, {host: {key: merge(each) for key, each in rows.items()}}, {host: ends})
+    return renew(current, note, {host: {key: merge(statements) for key, statements in rows.items()}}, {host: ends})
 
 
 def renew(current: CatalogueDocument, note: SourceNote, rows: Rows, ends: Ends | None = None) -> CatalogueDocument:
     """Return the document with one source replaced, found by its name, or added."""
     sources, old_ends = split_document(current)
-    names = [each.name for each, _ in sources]
+    names = [source.name for source, _ in sources]
     if note.name in names:
         sources[names.index(note.name)] = (note, rows)
     else:
         sources.append((note, rows))
-    kept = [(each, days) for each, days in old_ends if each.name != note.name]
+    all_ends = [(source, days) for source, days in old_ends if source.name != note.name]
     if ends:
         # A provider's own last days count first.
-        kept = [(note, ends), *kept] if note.host else [*kept, (note, ends)]
-    return build_document(sources, kept)
+        all_ends = [(note, ends), *all_ends] if note.host else [*all_ends, (note, ends)]
+    return build_document(sources, all_ends)
 
 
 def parse_json(data: bytes) -> dict[str, Any]:
@@ -172,32 +172,37 @@ def _brief(note: SourceNote) -> SourceNote:
     return replace(note, **short)
 
 
-def compare_editions(old: CatalogueDocument, new: CatalogueDocument) -> EditionChange:
+def compare_editions(old_document: CatalogueDocument, new_document: CatalogueDocument) -> EditionChange:
     """Return the changes of the new edition by host and name, without changes of limits alone."""
-    before, after = ({(host, name): row for host, names in each.models.items() for name, row in names.items()}
-                     for each in (old, new))  # fmt: skip
+    rows_before, rows_after = (
+        {(host, name): row for host, names in document.models.items() for name, row in names.items()}
+        for document in (old_document, new_document)
+    )
     return EditionChange(
-        tuple(sorted(after.keys() - before.keys())),
-        tuple(sorted(before.keys() - after.keys())),
-        tuple(_changes(old, new, before, after)),
+        tuple(sorted(rows_after.keys() - rows_before.keys())),
+        tuple(sorted(rows_before.keys() - rows_after.keys())),
+        tuple(_changes(old_document, new_document, rows_before, rows_after)),
     )
 
 
 def _changes(
-    old: CatalogueDocument,
-    new: CatalogueDocument,
-    before: Mapping[tuple[str, str], str],
-    after: Mapping[tuple[str, str], str],
+    old_document: CatalogueDocument,
+    new_document: CatalogueDocument,
+    rows_before: Mapping[tuple[str, str], str],
+    rows_after: Mapping[tuple[str, str], str],
 ) -> Iterator[FactChange]:
-    for place in sorted(before.keys() & after.keys()):
-        was, now = _facts(old, before[place]), _facts(new, after[place])
+    for host_and_model in sorted(rows_before.keys() & rows_after.keys()):
+        facts_before, facts_after = (
+            _facts(old_document, rows_before[host_and_model]),
+            _facts(new_document, rows_after[host_and_model]),
+        )
         cells = {
-            cell: (was.get(cell), now.get(cell))
-            for cell in (*was, *(each for each in now if each not in was))
-            if _word(was.get(cell)) != _word(now.get(cell))
+            cell: (facts_before.get(cell), facts_after.get(cell))
+            for cell in (*facts_before, *(cell_after for cell_after in facts_after if cell_after not in facts_before))
+            if _comparable(facts_before.get(cell)) != _comparable(facts_after.get(cell))
         }
         if cells:
-            yield FactChange(*place, cells)
+            yield FactChange(*host_and_model, cells)
 
 
 def _facts(document: CatalogueDocument, row: str) -> dict[Cell, Fact]:
@@ -210,6 +215,6 @@ def _facts(document: CatalogueDocument, row: str) -> dict[Cell, Fact]:
     )
 
 
-def _word(fact: Fact | None) -> tuple[bool, bool] | None:
+def _comparable(fact: Fact | None) -> tuple[bool, bool] | None:
     # How sure a yes is does not matter here, but becoming contested is a change.
     return None if fact is None else (fact.value, fact.verdict.value == "contested")

@@ -61,19 +61,19 @@ def read_litellm(models: Mapping[str, Any]) -> Iterator[Listing]:
     for name, facts in models.items():
         if not isinstance(facts, Mapping) or facts.get("mode") not in MODES:
             continue
-        words = {letter: _flag(facts, *flags) for letter, flags in FLAGS.items()}
+        flags_by_letter = {letter: _flag(facts, *flags) for letter, flags in FLAGS.items()}
         ends = _day(facts.get("deprecation_date"))
-        if ends or any(word is not None for word in words.values()):
+        if ends or any(flag is not None for flag in flags_by_letter.values()):
             numbers = _tokens(facts.get("max_input_tokens")), _tokens(facts.get("max_output_tokens"))
-            yield Listing(str(facts.get("litellm_provider", "")), name, _statement(words, *numbers), ends)
+            yield Listing(str(facts.get("litellm_provider", "")), name, _statement(flags_by_letter, *numbers), ends)
 
 
 def _flag(facts: Mapping[str, Any], flags: tuple[str, ...], modality: tuple[str, str] | None) -> bool | None:
-    words = [facts[flag] for flag in flags if isinstance(facts.get(flag), bool)]
-    listed = facts.get(modality[0]) if modality else None
-    if modality and isinstance(listed, list) and listed:
-        words.append(modality[1] in listed)
-    return any(words) if words else None
+    values = [facts[flag] for flag in flags if isinstance(facts.get(flag), bool)]
+    modalities = facts.get(modality[0]) if modality else None
+    if modality and isinstance(modalities, list) and modalities:
+        values.append(modality[1] in modalities)
+    return any(values) if values else None
 
 
 def read_models_dev(providers: Mapping[str, Any]) -> Iterator[Listing]:
@@ -88,16 +88,16 @@ def read_models_dev(providers: Mapping[str, Any]) -> Iterator[Listing]:
 
 def _models_dev_statement(facts: Any) -> Statement | None:
     sides = facts.get("modalities") if isinstance(facts, Mapping) else None
-    reads, writes = (sides.get(side) if isinstance(sides, Mapping) else None for side in ("input", "output"))
-    if not isinstance(reads, list) or not isinstance(writes, list) or "text" not in reads or "text" not in writes:
+    inputs, outputs = (sides.get(side) if isinstance(sides, Mapping) else None for side in ("input", "output"))
+    if not isinstance(inputs, list) or not isinstance(outputs, list) or "text" not in inputs or "text" not in outputs:
         return None
-    words: dict[str, bool | None] = {letter: word in reads for letter, word in MODALITIES.items()}
-    words["A"] = "audio" in writes
+    flags: dict[str, bool | None] = {letter: name in inputs for letter, name in MODALITIES.items()}
+    flags["A"] = "audio" in outputs
     for letter, key in (("s", "structured_output"), ("t", "tool_call")):
-        words[letter] = facts[key] if isinstance(facts.get(key), bool) else None
+        flags[letter] = facts[key] if isinstance(facts.get(key), bool) else None
     limit = facts.get("limit")
     limit = limit if isinstance(limit, Mapping) else {}
-    return _statement(words, _tokens(limit.get("input")) or _tokens(limit.get("context")), _tokens(limit.get("output")))
+    return _statement(flags, _tokens(limit.get("input")) or _tokens(limit.get("context")), _tokens(limit.get("output")))
 
 
 def read_provider_list(host: str, entries: Iterable[Any]) -> Iterator[Listing]:
@@ -110,47 +110,49 @@ def read_provider_list(host: str, entries: Iterable[Any]) -> Iterator[Listing]:
         name = (entry.get("id") or entry.get("name")) if isinstance(entry, Mapping) else None
         if not isinstance(name, str) or not chats(name.lower()):
             continue
-        reads, writes = _words_at(entry, "input_modalities"), _words_at(entry, "output_modalities")
-        if writes is not None and "text" not in writes:
+        inputs, outputs = _strings_at(entry, "input_modalities"), _strings_at(entry, "output_modalities")
+        if outputs is not None and "text" not in outputs:
             continue
-        words = {letter: _own_word(letter, entry, reads, writes) for letter in FLAGS}
+        flags = {letter: _own_flag(letter, entry, inputs, outputs) for letter in FLAGS}
         ends = next((day for key in OWN_ENDS if (day := _day(str(entry.get(key) or "")[:10]))), None)
         numbers = (_first_number(entry, OWN_INPUT), _first_number(entry, OWN_OUTPUT))
-        listing = Listing(host, name.removeprefix("models/")[:200], _statement(words, *numbers), ends)
+        listing = Listing(host, name.removeprefix("models/")[:200], _statement(flags, *numbers), ends)
         if listing.statement.declares or ends or any(numbers):
             yield listing
 
 
-def _own_word(letter: str, entry: Mapping[str, Any], reads: list[str] | None, writes: list[str] | None) -> bool | None:
+def _own_flag(
+    letter: str, entry: Mapping[str, Any], inputs: list[str] | None, outputs: list[str] | None
+) -> bool | None:
     # A list of modalities says yes or no to each. Parameters and flags are asked only without one.
-    if letter in OWN_MODALITIES and reads is not None:
-        return bool(OWN_MODALITIES[letter] & set(reads))
-    if letter == "A" and writes is not None:
-        return "audio" in writes
-    parameters = _words_at(entry, "supported_parameters")
+    if letter in OWN_MODALITIES and inputs is not None:
+        return bool(OWN_MODALITIES[letter] & set(inputs))
+    if letter == "A" and outputs is not None:
+        return "audio" in outputs
+    parameters = _strings_at(entry, "supported_parameters")
     if letter in OWN_PARAMETERS and parameters is not None:
         return OWN_PARAMETERS[letter] in parameters
-    for place in (entry.get("capabilities"), entry):
+    for holder in (entry.get("capabilities"), entry):
         for key in OWN_FLAGS.get(letter, ()):
-            word = place.get(key) if isinstance(place, Mapping) else None
-            word = word.get("supported") if isinstance(word, Mapping) else word
-            if isinstance(word, bool):
-                return word
+            value = holder.get(key) if isinstance(holder, Mapping) else None
+            value = value.get("supported") if isinstance(value, Mapping) else value
+            if isinstance(value, bool):
+                return value
     return None
 
 
-def _words_at(entry: Mapping[str, Any], key: str) -> list[str] | None:
-    for place in (entry.get("architecture"), entry):
-        listed = place.get(key) if isinstance(place, Mapping) else None
-        if isinstance(listed, list) and listed:
-            return [str(each) for each in listed]
+def _strings_at(entry: Mapping[str, Any], key: str) -> list[str] | None:
+    for holder in (entry.get("architecture"), entry):
+        values = holder.get(key) if isinstance(holder, Mapping) else None
+        if isinstance(values, list) and values:
+            return [str(value) for value in values]
     return None
 
 
 def _first_number(entry: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
     top = entry.get("top_provider")
-    places = (entry, top if isinstance(top, Mapping) else {})
-    return next((count for place in places for key in keys if (count := _tokens(place.get(key)))), None)
+    holders = (entry, top if isinstance(top, Mapping) else {})
+    return next((count for holder in holders for key in keys if (count := _tokens(holder.get(key)))), None)
 
 
 def read_openai_ends(module: str) -> dict[str, date]:
@@ -158,9 +160,9 @@ def read_openai_ends(module: str) -> dict[str, date]:
     ends: dict[str, date] = {}
     # One item of the list may name several models before the date.
     for item in re.split(r"\n- ", module.replace("\n  ", " ")):
-        found = re.search(r":\s+Announced shutdown date:\s+(\d{4}-\d{2}-\d{2})", item)
-        if found:
-            ends |= dict.fromkeys(re.findall(r'"([^"]+)"', item[: found.start()]), date.fromisoformat(found[1]))
+        match = re.search(r":\s+Announced shutdown date:\s+(\d{4}-\d{2}-\d{2})", item)
+        if match:
+            ends |= dict.fromkeys(re.findall(r'"([^"]+)"', item[: match.start()]), date.fromisoformat(match[1]))
     return ends
 
 
@@ -177,9 +179,9 @@ def _english_day(text: str) -> date:
     return datetime.strptime(re.sub(r"(\d)(?:st|nd|rd|th)\b", r"\1", text), "%B %d, %Y").date()
 
 
-def _statement(words: Mapping[str, bool | None], max_input: int | None, max_output: int | None) -> Statement:
+def _statement(flags: Mapping[str, bool | None], max_input: int | None, max_output: int | None) -> Statement:
     # None is no statement: silence is not a no.
-    yes, no = ({letter for letter, word in words.items() if word is wanted} for wanted in (True, False))
+    yes, no = ({letter for letter, flag in flags.items() if flag is state} for state in (True, False))
     return Statement(in_order(yes), in_order(no), "", max_input, max_output)
 
 

@@ -36,13 +36,17 @@ class HostPreset:
     checked_on: str = CHECKED
 
 
-def row(name: str, en: str, zh: str, base_url: str, **more: Any) -> HostPreset:
+def row(name: str, en: str, zh: str, base_url: str, **fields: Any) -> HostPreset:
     """Return a host's row. `also` are further host names.
 
     Local servers (`needs_key=False`) have no host name of their own, nor has a `shared_host`, which is another row's.
     """
-    host, also = urlsplit(base_url).hostname or "", tuple(more.pop("also", ()))
-    hosts = also if more.pop("shared_host", False) or not more.get("needs_key", True) else (host, *also)
-    quirks = MappingProxyType(dict(more.pop("quirks", {})))
-    more.setdefault("slots", name)
-    return HostPreset(name, en, zh, base_url, quirks=quirks, hosts=hosts, **more)
+    host, further_hosts = urlsplit(base_url).hostname or "", tuple(fields.pop("also", ()))
+    hosts = (
+        further_hosts
+        if fields.pop("shared_host", False) or not fields.get("needs_key", True)
+        else (host, *further_hosts)
+    )
+    quirks = MappingProxyType(dict(fields.pop("quirks", {})))
+    fields.setdefault("slots", name)
+    return HostPreset(name, en, zh, base_url, quirks=quirks, hosts=hosts, **fields)

@@ -48,7 +48,9 @@ def draw(word: str, width: int, height: int, scale: int) -> Raster:
     lines = [b"".join(_row_of(letter, row, scale) for letter in word)[: -scale or None] for row in range(ROWS)]
     left, top = (width - len(lines[0])) // 2, (height - ROWS * scale) // 2
     blank = WHITE * width
-    inked = [(WHITE * left + line).ljust(width, WHITE) for line in lines for _ in range(scale)] if word else []
+    inked = (
+        [(WHITE * left + pixels_row).ljust(width, WHITE) for pixels_row in lines for _ in range(scale)] if word else []
+    )
     return [*(blank,) * top, *inked, *(blank,) * (height - top - len(inked))]
 
 

@@ -30,7 +30,7 @@ Drifts = Mapping[tuple[str, str], Mapping[str, DriftKind]]
 NO_DRIFTS: Drifts = MappingProxyType({})
 
 
-def is_current(kind: DriftKind, reads: bool) -> bool:
+def is_current(kind: DriftKind, can_read: bool) -> bool:
     """Return whether an observation still matters, given what the model is now recorded to read."""
     # A change that was undone does not matter any more.
-    return reads is (kind is not DriftKind.STOPPED)
+    return can_read is (kind is not DriftKind.STOPPED)

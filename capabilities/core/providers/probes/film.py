@@ -63,7 +63,7 @@ def mp4(raster: Raster) -> bytes:
     width, height = len(raster[0]), len(raster)
     parameter_sets = _sequence(width // BLOCK, height // BLOCK), _parameters()
     pictures = [_first(raster), *(_unchanged(at, width * height // BLOCK**2) for at in range(1, FRAMES))]
-    samples = [struct.pack(">I", len(each)) + each for each in pictures]
+    samples = [struct.pack(">I", len(sample)) + sample for sample in pictures]
     # The header contains the offset of the samples, and its length does not depend on that value.
     start = len(_head(width, height, parameter_sets, samples, 0)) + 8
     return _head(width, height, parameter_sets, samples, start) + _box("mdat", *samples)
@@ -105,7 +105,7 @@ def _first(raster: Raster) -> bytes:
     return _unit(IDR, bits.finish())
 
 
-_LEVELS = bytes(DARKEST + each * (LIGHTEST - DARKEST) // 255 for each in range(256))
+_LEVELS = bytes(DARKEST + level * (LIGHTEST - DARKEST) // 255 for level in range(256))
 
 
 def _unchanged(number: int, blocks: int) -> bytes:
@@ -122,38 +122,38 @@ def _full(name: str, *content: bytes, flags: int = 0) -> bytes:
     return _box(name, struct.pack(">I", flags), *content)
 
 
-def _words(*numbers: int) -> bytes:
+def _uint32s(*numbers: int) -> bytes:
     return struct.pack(f">{len(numbers)}I", *numbers)
 
 
-MATRIX = _words(0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000)
+MATRIX = _uint32s(0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000)
 LENGTH = FRAMES * TIMESCALE // FRAMES_A_SECOND
 
 
 def _head(width: int, height: int, parameter_sets: tuple[bytes, bytes], samples: Iterable[bytes], start: int) -> bytes:
-    movie = _words(0, 0, TIMESCALE, LENGTH, 0x10000) + b"\x01\x00" + bytes(10) + MATRIX + bytes(24) + _words(2)
-    header = _words(0, 0, 1, 0, LENGTH) + bytes(16) + MATRIX + _words(width << 16, height << 16)
+    movie = _uint32s(0, 0, TIMESCALE, LENGTH, 0x10000) + b"\x01\x00" + bytes(10) + MATRIX + bytes(24) + _uint32s(2)
+    header = _uint32s(0, 0, 1, 0, LENGTH) + bytes(16) + MATRIX + _uint32s(width << 16, height << 16)
     track = _box("trak", _full("tkhd", header, flags=3), _media(width, height, parameter_sets, samples, start))
-    return _box("ftyp", b"isom", _words(512), b"isomiso2avc1mp41") + _box("moov", _full("mvhd", movie), track)
+    return _box("ftyp", b"isom", _uint32s(512), b"isomiso2avc1mp41") + _box("moov", _full("mvhd", movie), track)
 
 
 def _media(width: int, height: int, parameter_sets: tuple[bytes, bytes], samples: Iterable[bytes], start: int) -> bytes:
-    sizes = [len(each) for each in samples]
+    sizes = [len(sample) for sample in samples]
     table = _box(
         "stbl",
-        _full("stsd", _words(1), _entry(width, height, *parameter_sets)),
-        _full("stts", _words(1, len(sizes), TIMESCALE // FRAMES_A_SECOND)),
-        _full("stss", _words(1, 1)),
-        _full("stsc", _words(1, 1, len(sizes), 1)),
-        _full("stsz", _words(0, len(sizes), *sizes)),
-        _full("stco", _words(1, start)),
+        _full("stsd", _uint32s(1), _entry(width, height, *parameter_sets)),
+        _full("stts", _uint32s(1, len(sizes), TIMESCALE // FRAMES_A_SECOND)),
+        _full("stss", _uint32s(1, 1)),
+        _full("stsc", _uint32s(1, 1, len(sizes), 1)),
+        _full("stsz", _uint32s(0, len(sizes), *sizes)),
+        _full("stco", _uint32s(1, start)),
     )
-    here = _box("dinf", _full("dref", _words(1), _full("url ", flags=1)))
+    data_information = _box("dinf", _full("dref", _uint32s(1), _full("url ", flags=1)))
     return _box(
         "mdia",
-        _full("mdhd", _words(0, 0, TIMESCALE, LENGTH), struct.pack(">HH", 0x55C4, 0)),
+        _full("mdhd", _uint32s(0, 0, TIMESCALE, LENGTH), struct.pack(">HH", 0x55C4, 0)),
         _full("hdlr", bytes(4), b"vide", bytes(12), b"\x00"),
-        _box("minf", _full("vmhd", bytes(8), flags=1), here, table),
+        _box("minf", _full("vmhd", bytes(8), flags=1), data_information, table),
     )
 
 
@@ -165,5 +165,5 @@ def _entry(width: int, height: int, sequence: bytes, parameters: bytes) -> bytes
     )
     sides = struct.pack(">HH", width, height)
     # 0x480000 is 72 dpi as a fixed-point number.
-    fixed = bytes(6) + b"\x00\x01" + bytes(16) + sides + _words(0x480000, 0x480000, 0) + b"\x00\x01"
+    fixed = bytes(6) + b"\x00\x01" + bytes(16) + sides + _uint32s(0x480000, 0x480000, 0) + b"\x00\x01"
     return _box("avc1", fixed, bytes(32), b"\x00\x18\xff\xff", decoder)

@@ -134,33 +134,33 @@ def read_answer(probe: Probe, word: str, answer: ProbeAnswer) -> AnswerReading:
     if answer.fault:
         refused, silent = answer.fault in REFUSALS, answer.fault in SILENCES
         return AnswerReading.REFUSED if refused else AnswerReading.SILENT if silent else AnswerReading.FAILED
-    said = answer.text.replace(
+    answer_text = answer.text.replace(
         probe.question, " "
     ).strip()  # an echoed question is no denial, although it contains NONE
     if not answer.text.strip():
         return AnswerReading.SILENT
-    named, denies = probe.vocabulary.find(said), _DENIAL.search(said) is not None
+    names, denies = probe.vocabulary.find(answer_text), _DENIAL.search(answer_text) is not None
     # An empty control may also be called blank or silent. Of the other files these words prove nothing.
     if not word:
-        denies = denies or _NOTHING.search(said) is not None
+        denies = denies or _NOTHING.search(answer_text) is not None
     # Exactly one name counts: an answer that lists several would be right by chance.
-    if denies or len(named) != 1:
-        return AnswerReading.DENIED if denies and not named else AnswerReading.HEDGED
-    return AnswerReading.RIGHT if word in named else AnswerReading.WRONG
+    if denies or len(names) != 1:
+        return AnswerReading.DENIED if denies and not names else AnswerReading.HEDGED
+    return AnswerReading.RIGHT if word in names else AnswerReading.WRONG
 
 
 def conclude(readings: Sequence[AnswerReading], control: AnswerReading | None) -> tuple[ProbeOutcome, ProbeReason]:
     """Return what the readings of the two files prove. `control` is that of the empty file, None if not asked."""
     if AnswerReading.FAILED in (*readings, control):
         return ProbeOutcome.UNCLEAR, ProbeReason.FAILED
-    if all(each is AnswerReading.RIGHT for each in readings):
+    if all(reading is AnswerReading.RIGHT for reading in readings):
         # A model that names a word in the empty file does not read, it guesses.
         empty = control in NOTHING_THERE
         return (
             (ProbeOutcome.YES, ProbeReason.READ_BOTH) if empty else (ProbeOutcome.UNCLEAR, ProbeReason.FOUND_IN_CONTROL)
         )
-    if all(each in NEGATIVE for each in readings):
-        return ProbeOutcome.NO, _REASONS[next(each for each in NEGATIVE if each in readings)]
+    if all(reading in NEGATIVE for reading in readings):
+        return ProbeOutcome.NO, _REASONS[next(negative for negative in NEGATIVE if negative in readings)]
     if AnswerReading.RIGHT in readings:
         return ProbeOutcome.UNCLEAR, ProbeReason.ONE_OF_TWO
     return ProbeOutcome.UNCLEAR, ProbeReason.SILENT if AnswerReading.SILENT in readings else ProbeReason.HEDGED
@@ -172,20 +172,20 @@ AskEach = Callable[[Sequence[ChatRequest]], Sequence[ProbeAnswer]]
 
 def conduct(probes: Sequence[Probe], ask_each: AskEach, sample: Sample) -> list[ProbeFinding]:
     """Ask each probe's question of two files, and of the control if both were read. `sample` draws the words."""
-    words = [probe.vocabulary.draw_two(sample) for probe in probes]
+    word_pairs = [probe.vocabulary.draw_two(sample) for probe in probes]
     # All probes go in one round, so that their questions can be asked concurrently.
-    rounds = [_ask_round(probes, [pair[place] for pair in words], ask_each) for place in (0, 1)]
-    exchanges = {probe.capability: both for probe, *both in zip(probes, *rounds, strict=True)}
+    rounds = [_ask_round(probes, [pair[index] for pair in word_pairs], ask_each) for index in (0, 1)]
+    exchanges = {probe.capability: round_exchanges for probe, *round_exchanges in zip(probes, *rounds, strict=True)}
     right = AnswerReading.RIGHT
     # The control is asked only where it can still change the outcome.
-    read = [probe for probe in probes if all(one.reading is right for one in exchanges[probe.capability])]
-    for probe, control in zip(read, _ask_round(read, [""] * len(read), ask_each), strict=True):
+    readable = [probe for probe in probes if all(exchange.reading is right for exchange in exchanges[probe.capability])]
+    for probe, control in zip(readable, _ask_round(readable, [""] * len(readable), ask_each), strict=True):
         exchanges[probe.capability].append(control)
     return [_find(probe, exchanges[probe.capability]) for probe in probes]
 
 
 def _find(probe: Probe, exchanges: Sequence[Exchange]) -> ProbeFinding:
-    readings = [each.reading for each in exchanges]
+    readings = [exchange.reading for exchange in exchanges]
     outcome, reason = conclude(readings[:2], readings[2] if len(readings) > 2 else None)
     return ProbeFinding(probe, outcome, reason, tuple(exchanges))
 

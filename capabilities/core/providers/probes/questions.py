@@ -29,11 +29,11 @@ def pdf(word: str) -> bytes:
         # Every PDF reader has this font.
         b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
     )
-    out, places = bytearray(b"%PDF-1.4\n"), []
+    out, offsets = bytearray(b"%PDF-1.4\n"), []
     for number, body in enumerate(objects, 1):
-        places.append(len(out))
+        offsets.append(len(out))
         out += b"%d 0 obj%b endobj\n" % (number, body)
-    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
     start, size = len(out), len(objects) + 1
     out += b"xref\n0 %d\n0000000000 65535 f \n%b" % (size, table)
     return bytes(out + b"trailer<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n" % (size, start))

@@ -25,7 +25,7 @@ def wav(digits: str) -> bytes:
         file.setsampwidth(2)
         file.setframerate(RATE)
         # From unsigned samples of 8 bits to signed ones of 16.
-        file.writeframes(b"".join(((each - SILENCE) * 256).to_bytes(2, "little", signed=True) for each in samples))
+        file.writeframes(b"".join(((sample - SILENCE) * 256).to_bytes(2, "little", signed=True) for sample in samples))
     return out.getvalue()
 
 
@@ -36,5 +36,5 @@ def _clip_of(digit: str) -> bytes:
 
 @cache
 def _recording() -> bytes:
-    with files(__package__).joinpath("digits.wav").open("rb") as opened, wave.open(opened) as clips:
+    with files(__package__).joinpath("digits.wav").open("rb") as file, wave.open(file) as clips:
         return bytes(clips.readframes(clips.getnframes()))

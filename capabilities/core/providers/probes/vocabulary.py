@@ -62,14 +62,16 @@ def _two_words(sample: Sample) -> tuple[str, str]:
 
 def _find_numbers(text: str) -> frozenset[str]:
     # Answers may write digits as words, in English or Chinese.
-    plain = _NAMED_DIGIT.sub(lambda found: f" {_DIGIT_OF[found[0].lower()]} ", unicodedata.normalize("NFKC", text))
-    runs = (re.sub(r"\D", "", run) for run in _RUN.findall(re.sub(r" +", " ", plain)))
+    text_with_digits = _NAMED_DIGIT.sub(
+        lambda match: f" {_DIGIT_OF[match[0].lower()]} ", unicodedata.normalize("NFKC", text)
+    )
+    runs = (re.sub(r"\D", "", run) for run in _RUN.findall(re.sub(r" +", " ", text_with_digits)))
     # Only runs of exactly four: a longer number would contain many of them.
     return frozenset(run for run in runs if len(run) == DIGITS)
 
 
 def _two_numbers(sample: Sample) -> tuple[str, str]:
-    first, second = sample([f"{each:0{DIGITS}}" for each in _NUMBERS], 2)
+    first, second = sample([f"{value:0{DIGITS}}" for value in _NUMBERS], 2)
     return first, second
 
 
