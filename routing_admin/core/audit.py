@@ -68,9 +68,9 @@ def digest_entry(entry: AuditEntry, *, number: int | None = None, previous: str 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
     # Databases differ in how they return whole numbers, so these are written without a decimal point.
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
@@ -80,7 +80,7 @@ def verify_chain(entries: Iterable[AuditEntry], heads: Iterable[AuditHead] = ())
     heads_by_number = {head.number: head for head in heads}
     hashes: dict[int, str] = {}
     problems: list[str] = []
-    torn: list[AuditEntry] = []
+    invalid: list[AuditEntry] = []
     last = AuditHead(0, START)
     count = 0
     for entry in entries:
@@ -89,12 +89,12 @@ def verify_chain(entries: Iterable[AuditEntry], heads: Iterable[AuditHead] = ())
         if not is_next:
             problems.append(_missing(last.number + 1, entry.number - 1))
         if digest_entry(entry) != entry.sha256 or (is_next and entry.previous != last.sha256):
-            torn.append(entry)
+            invalid.append(entry)
         if entry.number in heads_by_number:
             hashes[entry.number] = entry.sha256
         last = AuditHead(entry.number, entry.sha256)
-    problems += _tell_torn(torn)
-    problems += _tell_heads(heads_by_number, hashes, last.number)
+    problems += _report_invalid(invalid)
+    problems += _report_heads(heads_by_number, hashes, last.number)
     return AuditVerdict(count, last if count else None, tuple(problems))
 
 
@@ -102,12 +102,14 @@ def _missing(first: int, last: int) -> str:
     return f"Number {first} is missing." if first == last else f"Numbers {first} to {last} are missing."
 
 
-def _tell_torn(torn: list[AuditEntry]) -> list[str]:
+def _report_invalid(invalid: list[AuditEntry]) -> list[str]:
     problems = []
-    for entry in torn:
-        other = _stood_at(entry, torn[:MOST])
-        if other is not None:
-            problems.append(f"Number {entry.number} says what was written as number {other}: lines were swapped.")
+    for entry in invalid:
+        original_number = _original_number(entry, invalid[:MOST])
+        if original_number is not None:
+            problems.append(
+                f"Number {entry.number} says what was written as number {original_number}: lines were swapped."
+            )
         elif digest_entry(entry) != entry.sha256:
             problems.append(f"Number {entry.number} was changed: what it says does not fit its hash.")
         else:
@@ -115,29 +117,29 @@ def _tell_torn(torn: list[AuditEntry]) -> list[str]:
     return problems
 
 
-def _stood_at(entry: AuditEntry, torn: Iterable[AuditEntry]) -> int | None:
+def _original_number(entry: AuditEntry, invalid: Iterable[AuditEntry]) -> int | None:
     """Return the number under which the entry was written, if another invalid entry has that number now."""
-    for other in torn:
-        if other.number == entry.number:
+    for candidate in invalid:
+        if candidate.number == entry.number:
             continue
         # The numbers were swapped.
-        if digest_entry(entry, number=other.number) == entry.sha256:
-            return other.number
+        if digest_entry(entry, number=candidate.number) == entry.sha256:
+            return candidate.number
         if (
-            digest_entry(entry, number=other.number, previous=other.previous) == other.sha256
+            digest_entry(entry, number=candidate.number, previous=candidate.previous) == candidate.sha256
             # The contents were swapped, and the hashes stayed.
         ):
-            return other.number
+            return candidate.number
     return None
 
 
-def _tell_heads(heads: Mapping[int, AuditHead], hashes: Mapping[int, str], newest: int) -> list[str]:
+def _report_heads(heads: Mapping[int, AuditHead], hashes: Mapping[int, str], newest: int) -> list[str]:
     problems = []
-    cut = [number for number in heads if number > newest]
-    if cut:
+    missing = [number for number in heads if number > newest]
+    if missing:
         problems.append(
-            f"The end is missing: the newest is number {newest}, and number {max(cut)} was noted before. "
-            + _missing(newest + 1, max(cut))
+            f"The end is missing: the newest is number {newest}, and number {max(missing)} was noted before. "
+            + _missing(newest + 1, max(missing))
         )
     for number, head in sorted(heads.items()):
         if number in hashes and hashes[number] != head.sha256:

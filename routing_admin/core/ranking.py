@@ -67,17 +67,17 @@ class Findable:
     icon: str = ""
 
 
-def rank(typed: str, things: Iterable[Findable]) -> tuple[Findable, ...]:
+def rank(typed: str, items: Iterable[Findable]) -> tuple[Findable, ...]:
     """Return the results that match every typed word, the best first; none for an empty query."""
-    fits = [(fit, thing) for thing in things if (fit := fit_of(typed, thing)) is not None]
+    fits = [(fit, item) for item in items if (fit := fit_of(typed, item)) is not None]
     order = list(FoundKind)
     fits.sort(key=lambda pair: (pair[0], order.index(pair[1].kind)))
     counts: Counter[FoundKind] = Counter()
     chosen = []
-    for _fit, thing in fits:
-        counts[thing.kind] += 1
-        if counts[thing.kind] <= MAX_OF_KIND:
-            chosen.append(thing)
+    for _fit, item in fits:
+        counts[item.kind] += 1
+        if counts[item.kind] <= MAX_OF_KIND:
+            chosen.append(item)
     return tuple(chosen[:MOST])
 
 
@@ -85,17 +85,17 @@ MAX_TYPED = 200
 """Maximum length of a query, in characters."""
 
 
-def fit_of(typed: str, thing: Findable) -> Fit | None:
+def fit_of(typed: str, item: Findable) -> Fit | None:
     """Return how well a result matches the query as a whole, else by its worst word; None if a word does not match."""
-    whole = " ".join(typed[:MAX_TYPED].casefold().split())
-    names = [name.casefold() for name in thing.names if name]
-    if not whole:
+    query = " ".join(typed[:MAX_TYPED].casefold().split())
+    names = [name.casefold() for name in item.names if name]
+    if not query:
         return None
-    if whole in names:
+    if query in names:
         return Fit.EXACT
-    if any(name.startswith(whole) for name in names):
+    if any(name.startswith(query) for name in names):
         return Fit.BEGINNING
-    fits = [_fit_of_word(word, names, KIND_WORDS[thing.kind]) for word in whole.split()]
+    fits = [_fit_of_word(word, names, KIND_WORDS[item.kind]) for word in query.split()]
     found = [fit for fit in fits if fit is not None]
     return max(found) if len(found) == len(fits) else None
 

@@ -291,7 +291,7 @@ def _decide(
         request_id=call.request_id,
         caller_headers=call.headers,
     )
-    name = chat_call.model if target.stands_in_answers else ""
+    name = chat_call.model if target.keeps_requested_name else ""
     return AdmittedCall(api, dispatch, chat_call, name, principal, labels)
 
 

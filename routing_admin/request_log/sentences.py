@@ -17,7 +17,7 @@ from capabilities.core.protocols.errors import WEB_PAGE
 from capabilities.core.translatable import Translatable, insert_facts, text_of
 from capabilities.labels import label_facts
 from capabilities.sentences import join_sentences, translate_sentence
-from routing_admin.core.fallback.errors import EXHAUSTED, LONE_FAILED, NOBODY_HAS, NOBODY_TAKES, OUT_OF_TIME, REFUSED
+from routing_admin.core.fallback.errors import EXHAUSTED, LONE_FAILED, NOT_ACCEPTED, NOT_SUPPORTED, OUT_OF_TIME, REFUSED
 from routing_admin.core.fallback.trial import LEFT_ALONE
 from routing_admin.models import AttemptLog, RequestLog
 
@@ -25,8 +25,8 @@ QUOTING: Mapping[str, str | Promise] = {
     EXHAUSTED: gettext_lazy("All %(count)s candidates failed; each attempt says why."),
     LONE_FAILED: gettext_lazy("The only candidate failed; the attempt says why."),
     OUT_OF_TIME: gettext_lazy("The request ran out of time; each attempt says why."),
-    NOBODY_TAKES: gettext_lazy("No candidate accepts the whole request; each attempt says what it would leave out."),
-    NOBODY_HAS: gettext_lazy(
+    NOT_ACCEPTED: gettext_lazy("No candidate accepts the whole request; each attempt says what it would leave out."),
+    NOT_SUPPORTED: gettext_lazy(
         "No candidate's provider supports this call. Name a model of a provider that speaks openai."
     ),
     REFUSED: gettext_lazy("%(name)s refused the request."),
@@ -34,7 +34,7 @@ QUOTING: Mapping[str, str | Promise] = {
     LEFT_ALONE: gettext_lazy("Cooling down for %(seconds)s s after %(fault)s."),
 }
 """Messages that quote another one (`said`), worded without the quote."""
-LISTS = frozenset({EXHAUSTED, LONE_FAILED, OUT_OF_TIME, NOBODY_TAKES, NOBODY_HAS})
+LISTS = frozenset({EXHAUSTED, LONE_FAILED, OUT_OF_TIME, NOT_ACCEPTED, NOT_SUPPORTED})
 """Those whose `said` only repeats the attempts."""
 
 

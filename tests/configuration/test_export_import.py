@@ -318,7 +318,7 @@ def test_a_stored_key_is_not_missed_in_the_environment() -> None:
     value = example("llm-routing.json")
     value["providers"][0]["apiKey"] = "sk-first-key"
     stored = imported(value).configuration
-    told = import_files(stored, texts(stored)[:1], around=KeyContext(env={})).problems
+    told = import_files(stored, texts(stored)[:1], key_context=KeyContext(env={})).problems
     assert [item.field for item in told] == ["providers[1].apiKey"]
     assert stored.providers[0].key == KeySpec(KeyKind.STORED, fingerprint=stored.providers[0].key.fingerprint)
 
@@ -326,7 +326,7 @@ def test_a_stored_key_is_not_missed_in_the_environment() -> None:
 def test_an_origin_that_may_not_be_called_is_a_warning() -> None:
     """An endpoint that the deployment may not call is a warning, and the import is accepted."""
     around = KeyContext(refusal=lambda endpoint: "it may not be called" if "anthropic" in endpoint else None)
-    outcome = import_values(EMPTY, [example("llm-routing.json")], around=around)
+    outcome = import_values(EMPTY, [example("llm-routing.json")], key_context=around)
     assert outcome.accepted
     assert [(item.field, item.severity) for item in outcome.problems] == [("providers[1].endpoint", "warning")]
 

@@ -14,7 +14,7 @@ from capabilities.models import Provider
 from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import REFUSE, CandidateSpec, RouteSpec
 from routing_admin.core.fallback.chain import Attempt, Plan, RunResult, SkipReason
-from routing_admin.core.fallback.errors import AggregateRouterError, NobodyTakesError
+from routing_admin.core.fallback.errors import AggregateRouterError, RequestNotAcceptedError
 from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.dispatch.simulation import simulate
@@ -68,7 +68,7 @@ def test_without_that_word_the_first_candidate_answers_and_says_what_it_left_out
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_when_nobody_takes_it_all_the_request_is_refused_with_the_place(lab: Lab):
     """The status is 400 with `param`, because a retry would not help."""
-    with pytest.raises(NobodyTakesError) as caught:
+    with pytest.raises(RequestNotAcceptedError) as caught:
         send(RouteSpec("draft", (CandidateSpec("claude"),), on_drop=REFUSE))
     assert (caught.value.status, caught.value.code, caught.value.param) == (400, "would_drop", "seed")
     assert lab.requests == []
@@ -94,7 +94,7 @@ def test_what_a_model_refuses_is_not_left_out_for_it():
 def test_an_outage_beside_it_is_still_an_outage():
     """The error is 400 only if every candidate was skipped because of the request; otherwise it stays 502."""
     alone = Stage().run(Plan(chain("a"), refuses_drops=True), FakeUpstream({"a": [UNSUPPORTED]}))
-    assert isinstance(alone, NobodyTakesError)
+    assert isinstance(alone, RequestNotAcceptedError)
     assert alone.param == "seed"
     down = FakeUpstream({"a": [UNSUPPORTED], "b": [503]})
     both = Stage().run(Plan(chain("a", "b"), refuses_drops=True), down)
@@ -104,7 +104,9 @@ def test_an_outage_beside_it_is_still_an_outage():
 
 def test_a_refusal_of_all_candidates_is_told_in_the_readers_language_without_repeating_them() -> None:
     """The page lists the attempts itself, so the message does not repeat them."""
-    refused = NobodyTakesError((Attempt("echo", "m", "skipped_would_drop", error="It would leave out seed."),), "seed")
+    refused = RequestNotAcceptedError(
+        (Attempt("echo", "m", "skipped_would_drop", error="It would leave out seed."),), "seed"
+    )
     with override("zh-hans"):
         told = render_sentence(refused.message)
     assert (told.ours[:6], told.quoted) == ("没有候选模型", "")

@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capabilities.core.wire import Failure, Fault
-from routing_admin.core.fallback.policy import ErrorPreset, Policy, caller_of, explain, word_problem, words_of
+from routing_admin.core.fallback.policy import (
+    ErrorPreset,
+    Policy,
+    caller_of,
+    error_class_problem,
+    error_classes_of,
+    explain,
+)
 from routing_admin.core.fallback.table import GROUPS, Action, Effect
 
 SEED = ErrorPreset.SEED
@@ -71,11 +78,11 @@ def test_payment_and_quota_cool_for_long_and_alert():
 def test_the_most_exact_word_of_a_route_wins(fault, status, action):
     """A fault's own code wins over its status, and the status over a group."""
     failure = Failure(fault, status=status)
-    words = words_of(failure)
+    words = error_classes_of(failure)
     other = next(one for one in Action if one is not action)
     policy = Policy(on_error=dict.fromkeys(words[1:], other) | {words[0]: action})
     assert policy.own_action(failure) is action
-    assert all(word_problem(word) is None for word in words)
+    assert all(error_class_problem(word) is None for word in words)
 
 
 def test_a_broken_stream_never_goes_on_whatever_a_route_says():
@@ -86,8 +93,8 @@ def test_a_broken_stream_never_goes_on_whatever_a_route_says():
 
 def test_an_unknown_word_is_answered_with_the_known_ones():
     """The message names the unknown word and the groups that are allowed."""
-    assert "nonsense" in word_problem("nonsense")
-    assert all(group in word_problem("nonsense") for group in GROUPS)
+    assert "nonsense" in error_class_problem("nonsense")
+    assert all(group in error_class_problem("nonsense") for group in GROUPS)
 
 
 @given(st.sampled_from(Fault), st.none() | st.integers(100, 599))

@@ -83,7 +83,7 @@ def key_context() -> KeyContext:
 def preview_import(files: Sequence[bytes | str], *, prune: bool = False) -> ImportPreview:
     """Return what importing these files would change, and every problem in them."""
     before = rows.read()
-    imported = import_files(before, files, prune=prune, around=key_context(), fingerprint_at=fingerprint)
+    imported = import_files(before, files, prune=prune, key_context=key_context(), fingerprint_at=fingerprint)
     if imported.accepted:  # the same checks as on saving, or a dry run could promise too much
         after = imported.configuration
         found = [*check(after, before), *check_describers(before, after), *check_removals(before, after)]

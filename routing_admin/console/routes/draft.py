@@ -20,7 +20,7 @@ from routing_admin.console.base.json_objects import object_text
 from routing_admin.console.routes.forms import CandidateForm, RouteForm
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration, RouteSpec
 from routing_admin.core.documents.kept_fields import plain_number
-from routing_admin.core.fallback.policy import ErrorPreset, word_problem
+from routing_admin.core.fallback.policy import ErrorPreset, error_class_problem
 from routing_admin.core.fallback.table import Action
 
 OWN = ("preset", "fallbackOn")
@@ -171,7 +171,7 @@ def draft_in(data: QueryDict, version: int | None = None) -> Draft:
     given = _text(data, "version")
     words = {key[3:]: str(value) for key, value in data.items() if key.startswith("on-") and value in set(Action)}
     # Unknown error classes are dropped: the table offers none, and the route would not accept them.
-    own = {word: action for word, action in words.items() if word_problem(word) is None}
+    own = {word: action for word, action in words.items() if error_class_problem(word) is None}
     return Draft(
         RouteForm(data), cards, own, version if version is not None else int(given) if given.isdecimal() else None
     )

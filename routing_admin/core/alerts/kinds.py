@@ -342,5 +342,5 @@ def is_overdue(runs: Sequence[datetime], now: datetime) -> bool:
     if not runs:
         return False
     last = runs[0]
-    usual = next((last - each for each in runs if last - each >= APART), UNKNOWN)
-    return now - last > 2 * min(max(usual, DAY), LONGEST)
+    interval = next((last - run for run in runs if last - run >= APART), UNKNOWN)
+    return now - last > 2 * min(max(interval, DAY), LONGEST)

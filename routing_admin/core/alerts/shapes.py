@@ -145,8 +145,8 @@ def refusal_in(shape: ShapeName, status: int, body: bytes) -> Translatable | Non
     answer = _object_in(text)
     code = next((answer[name] for name in row.codes if name in answer), None)
     if code not in (None, 0, "0"):
-        words = next((str(answer[name]) for name in row.words if answer.get(name)), text)
-        return translatable(REFUSED, code=str(code)[:40], words=words[:SAID])
+        error_text = next((str(answer[name]) for name in row.words if answer.get(name)), text)
+        return translatable(REFUSED, code=str(code)[:40], words=error_text[:SAID])
     if not 200 <= status < 300:
         return translatable(STATUS, status=status, words=text[:SAID] or "-")
     return translatable(NO_CODE, status=status, shape=shape.value) if row.codes and code is None else None

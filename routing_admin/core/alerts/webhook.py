@@ -60,10 +60,10 @@ LEAST = 8
 
 def parse_webhook(text: str) -> Webhook:
     """Parse the setting. Raise `WebhookAddressError` if it is invalid."""
-    url, _, behind = text.strip().partition("#")
+    url, _, fragment = text.strip().partition("#")
     if (reason := malformation(url)) or urlsplit(url).scheme not in ("https", "http"):
         raise WebhookAddressError(translatable(NO_ADDRESS, reason=reason or NO_URL))
-    options = _options(behind)
+    options = _options(fragment)
     shape = _shape(options.get("shape", ""), urlsplit(url).hostname or "")
     language = LANGUAGES.get(options.get("lang", "").lower()) if "lang" in options else SHAPES[shape].language
     if language is None:
@@ -75,10 +75,10 @@ def parse_webhook(text: str) -> Webhook:
     return Webhook(url, shape, secret, language)
 
 
-def _options(behind: str) -> dict[str, str]:
+def _options(fragment: str) -> dict[str, str]:
     # A plus sign is kept as it is: it may be part of a secret.
     found: dict[str, str] = {}
-    for name, value in parse_qsl(behind.replace("+", "%2B"), keep_blank_values=True):
+    for name, value in parse_qsl(fragment.replace("+", "%2B"), keep_blank_values=True):
         if name not in OPTIONS or name in found or not value:
             # An unknown name may be part of a secret.
             known = name if name in OPTIONS else "…"
@@ -92,5 +92,5 @@ def _shape(name: str, host: str) -> ShapeName:
         try:
             return ShapeName(name.lower())
         except ValueError:
-            raise WebhookAddressError(translatable(NO_SHAPE, names=tuple(each.value for each in ShapeName))) from None
+            raise WebhookAddressError(translatable(NO_SHAPE, names=tuple(shape.value for shape in ShapeName))) from None
     return next((shape for shape, row in SHAPES.items() if host.lower() in row.hosts), ShapeName.JSON)

@@ -26,9 +26,9 @@ def from_json(value: Mapping[str, Any]) -> Configuration:
     return cast(Configuration, _decode(value, Configuration))
 
 
-def same_value(one: object, other: object) -> bool:
+def same_value(first: object, second: object) -> bool:
     """Return whether two configuration values are equal as stored JSON."""
-    return same_json(_encode(one), _encode(other))
+    return same_json(_encode(first), _encode(second))
 
 
 def _encode(value: object) -> Any:

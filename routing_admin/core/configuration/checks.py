@@ -59,13 +59,13 @@ def check_names(configuration: Configuration) -> Iterator[Problem]:
         yield from check_repeated(f"providers[{index}].keys", [key.name for key in provider.keys])
         # Chains write `provider/model`, so a provider's name has no slash.
         if "/" in provider.name:
-            where = f"providers[{index}].providerName"
-            words = translatable(
+            path = f"providers[{index}].providerName"
+            message = translatable(
                 "The name “%(name)s” contains a slash, which chains put between provider and model. Rename the "
                 "provider wherever it is used.",
                 name=provider.name,
             )
-            yield Problem(where, words, "range")
+            yield Problem(path, message, "range")
 
 
 def check_lines(configuration: Configuration, before: Configuration) -> Iterator[Problem]:
@@ -80,9 +80,9 @@ def check_lines(configuration: Configuration, before: Configuration) -> Iterator
 
 def _list_names(configuration: Configuration) -> Iterator[tuple[str, str]]:
     for field, columns in NAMES.items():
-        for index, each in enumerate(getattr(configuration, field)):
-            for column, word in columns.items():
-                yield child(f"{field}[{index}]", word) if word else f"routing[{index}]", getattr(each, column)
+        for index, item in enumerate(getattr(configuration, field)):
+            for column, key in columns.items():
+                yield child(f"{field}[{index}]", key) if key else f"routing[{index}]", getattr(item, column)
 
 
 def check_repeated(path: str, names: Sequence[str]) -> Iterator[Problem]:
@@ -143,25 +143,27 @@ def check_describers(before: Configuration, configuration: Configuration) -> Ite
 
 def is_blind(configuration: Configuration, route: RouteSpec) -> bool:
     """Return whether the route is enabled and no model of it reads anything but text."""
-    services = [each for each in _services_along(configuration, route) if each is not None]
-    return route.enabled and not any(word in MEDIA for each in services for word in each.effective_capabilities.input)
+    services = [service for service in _services_along(configuration, route) if service is not None]
+    return route.enabled and not any(
+        capability in MEDIA for service in services for capability in service.effective_capabilities.input
+    )
 
 
 def _services_along(configuration: Configuration, route: RouteSpec) -> list[ServiceSpec | None]:
-    models = {each.name: each.default_model for each in configuration.providers}
+    models = {provider.name: provider.default_model for provider in configuration.providers}
     return [
-        configuration.service_at(each.provider, each.model or models.get(each.provider, ""))
-        for each in route.candidates
+        configuration.service_at(candidate.provider, candidate.model or models.get(candidate.provider, ""))
+        for candidate in route.candidates
     ]
 
 
 def _wanting(configuration: Configuration) -> set[tuple[str, str]]:
     contents = {
         ("installation", ""): {"policy": configuration.content_policy},
-        **{("route", each.task_type): each.content for each in configuration.routes},
-        **{("service", each.id): each.content for each in configuration.services},
+        **{("route", route.task_type): route.content for route in configuration.routes},
+        **{("service", service.id): service.content for service in configuration.services},
     }
-    return {place for place, content in contents.items() if has_describer(content)}
+    return {owner for owner, content in contents.items() if has_describer(content)}
 
 
 def wants_describer(configuration: Configuration) -> bool:
@@ -170,5 +172,5 @@ def wants_describer(configuration: Configuration) -> bool:
 
 def has_describer(content: JsonObject | None) -> bool:
     """Return whether a content policy has files described by a model."""
-    words = str((content or {}).get("policy") or "").replace(" ", "").split("+")
-    return ContentPolicy.DESCRIBER.value in words
+    policies = str((content or {}).get("policy") or "").replace(" ", "").split("+")
+    return ContentPolicy.DESCRIBER.value in policies

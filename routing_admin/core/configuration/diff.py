@@ -118,13 +118,13 @@ def _field_changes(kind: str, name: str, field: str, before: Any, after: Any) ->
     # Objects are compared key by key, lists as a whole because their order has a meaning.
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for key in dict.fromkeys((*before, *after)):
-            where = child(field, key)
+            subfield = child(field, key)
             if key not in before:
-                yield Change(action=ChangeKind.ADDED, kind=kind, name=name, field=where, after=after[key])
+                yield Change(action=ChangeKind.ADDED, kind=kind, name=name, field=subfield, after=after[key])
             elif key not in after:
-                yield Change(action=ChangeKind.REMOVED, kind=kind, name=name, field=where, before=before[key])
+                yield Change(action=ChangeKind.REMOVED, kind=kind, name=name, field=subfield, before=before[key])
             else:
-                yield from _field_changes(kind, name, where, before[key], after[key])
+                yield from _field_changes(kind, name, subfield, before[key], after[key])
         return
     # An empty value counts as absent.
     action = (
@@ -139,25 +139,25 @@ def _field_changes(kind: str, name: str, field: str, before: Any, after: Any) ->
 
 def _order_change(kind: str, name: str, before: list[str], after: list[str]) -> Iterator[Change]:
     # Only a change in the order of keys that stay: added and removed keys are reported elsewhere.
-    kept = [[key for key in keys if key in before and key in after] for keys in (before, after)]
-    if kept[0] != kept[1]:
+    common = [[key for key in keys if key in before and key in after] for keys in (before, after)]
+    if common[0] != common[1]:
         yield Change(action=ChangeKind.CHANGED, kind=kind, name=name, field=MORE_KEYS, before=before, after=after)
 
 
 def sentence(change: Change) -> str:
     """Describe the change in English."""
     kind = KIND_WORDS.get(change.kind, change.kind)
-    thing = f"{kind} “{change.name}”" if change.name else f"the {kind}"
+    subject = f"{kind} “{change.name}”" if change.name else f"the {kind}"
     if change.action is ChangeKind.MOVED:
         return f"The order of the {kind}s is now: {', '.join(change.after)}."
     if not change.field:
-        return f"{thing[0].upper()}{thing[1:]} is {change.action.value}."
+        return f"{subject[0].upper()}{subject[1:]} is {change.action.value}."
     before, after = format_value(change.field, change.before), format_value(change.field, change.after)
-    where = f"{change.field} of {thing}"
+    field = f"{change.field} of {subject}"
     return {
-        ChangeKind.ADDED: f"{where} is set to {after}.",
-        ChangeKind.REMOVED: f"{where} is removed; it was {before}.",
-        ChangeKind.CHANGED: f"{where} changes from {before} to {after}.",
+        ChangeKind.ADDED: f"{field} is set to {after}.",
+        ChangeKind.REMOVED: f"{field} is removed; it was {before}.",
+        ChangeKind.CHANGED: f"{field} changes from {before} to {after}.",
     }[change.action]
 
 

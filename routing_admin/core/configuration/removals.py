@@ -20,49 +20,51 @@ PLACES: Mapping[str, tuple[str, str]] = {kind: (field, name) for kind, field, na
 
 def without(configuration: Configuration, kind: str, names: Collection[str]) -> Configuration:
     field, name = PLACES[kind]
-    left = tuple(each for each in getattr(configuration, field) if getattr(each, name) not in names)
-    return _with(configuration, field, left)
+    remaining = tuple(item for item in getattr(configuration, field) if getattr(item, name) not in names)
+    return _with(configuration, field, remaining)
 
 
 def switch_off(configuration: Configuration, kind: str, names: Collection[str]) -> Configuration:
     field, name = PLACES[kind]
-    things = getattr(configuration, field)
+    items = getattr(configuration, field)
     return _with(
         configuration,
         field,
-        tuple(replace(each, enabled=False) if getattr(each, name) in names else each for each in things),
+        tuple(replace(item, enabled=False) if getattr(item, name) in names else item for item in items),
     )
 
 
-def keep_agents(then: Configuration, now: Configuration) -> Configuration:
-    """Return the configuration `then` with the agents that exist only in `now`."""
-    there = {agent.id for agent in then.agents}
-    since = (
+def keep_agents(earlier: Configuration, current: Configuration) -> Configuration:
+    """Return the earlier configuration with the agents that exist only in the current one."""
+    known_ids = {agent.id for agent in earlier.agents}
+    newer = (
         replace(
             agent,
-            # An added agent loses a service or route that `then` lacks.
-            service_id=agent.service_id if then.service(agent.service_id or "") else None,
-            task_type=agent.task_type if then.route(agent.task_type or "") else None,
+            # An added agent loses a service or route that the earlier one lacks.
+            service_id=agent.service_id if earlier.service(agent.service_id or "") else None,
+            task_type=agent.task_type if earlier.route(agent.task_type or "") else None,
         )
-        for agent in now.agents
-        if agent.id not in there
+        for agent in current.agents
+        if agent.id not in known_ids
     )
     # Deleting an agent would revoke its keys for good, so newer agents are kept.
-    return replace(then, agents=tuple(sorted((*then.agents, *since), key=lambda agent: agent.id)))
+    return replace(earlier, agents=tuple(sorted((*earlier.agents, *newer), key=lambda agent: agent.id)))
 
 
-def _with(configuration: Configuration, field: str, things: Any) -> Configuration:
-    return replace(configuration, **{field: things})
+def _with(configuration: Configuration, field: str, items: Any) -> Configuration:
+    return replace(configuration, **{field: items})
 
 
 def removed_names(before: Configuration, after: Configuration) -> dict[str, tuple[str, ...]]:
     """Return the names that only `before` has, by kind; kinds without losses are left out."""
     found = {}
     for kind, (field, name) in PLACES.items():
-        there = {getattr(each, name) for each in getattr(after, field)}
-        gone = tuple(each for each in (getattr(one, name) for one in getattr(before, field)) if each not in there)
-        if gone:
-            found[kind] = gone
+        remaining = {getattr(item, name) for item in getattr(after, field)}
+        removed = tuple(
+            value for value in (getattr(item, name) for item in getattr(before, field)) if value not in remaining
+        )
+        if removed:
+            found[kind] = removed
     return found
 
 
@@ -84,28 +86,28 @@ def _route(route: RouteSpec, providers: set[str]) -> Iterator[Problem]:
     for index, candidate in enumerate(route.candidates):
         if candidate.provider not in providers:
             # In a file the first candidate is the route itself, and fallbacks count from 0.
-            where = f"{path}.fallback[{index - 1}]" if index else f"{path}.provider"
-            yield unknown_provider(where, candidate.provider)
+            candidate_path = f"{path}.fallback[{index - 1}]" if index else f"{path}.provider"
+            yield unknown_provider(candidate_path, candidate.provider)
 
 
 def _agent(agent: AgentSpec, configuration: Configuration) -> Iterator[Problem]:
     path = f"agents[{agent.id}]"
     if agent.service_id is not None and configuration.service(agent.service_id) is None:
-        words = translatable(
+        message = translatable(
             "The agent “%(agent)s” uses the model service “%(service)s”, which would no longer exist. Keep the "
             "service, or give the agent another first.",
             agent=agent.id,
             service=agent.service_id,
         )
-        yield Problem(path, words, "reference")
+        yield Problem(path, message, "reference")
     if agent.task_type is not None and configuration.route(agent.task_type) is None:
-        words = translatable(
+        message = translatable(
             "The agent “%(agent)s” uses the task route “%(route)s”, which would no longer exist. Keep the "
             "route, or give the agent another first.",
             agent=agent.id,
             route=agent.task_type,
         )
-        yield Problem(path, words, "reference")
+        yield Problem(path, message, "reference")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,7 @@ def list_ends(configuration: Configuration, catalogue: Catalogue | None = None) 
     known = catalogue or default_catalogue()
     endpoints = {provider.name: provider.endpoint for provider in configuration.providers}
     defaults = {provider.name: provider.default_model for provider in configuration.providers}
-    places = [
+    models = [
         *defaults.items(),
         *((service.provider, service.model) for service in configuration.services),
         *(
@@ -136,7 +138,7 @@ def list_ends(configuration: Configuration, catalogue: Catalogue | None = None) 
     ]
     found = (
         ModelEnd(provider, model, retirement)
-        for provider, model in dict.fromkeys(places)
+        for provider, model in dict.fromkeys(models)
         if (retirement := known.retirement_at(provider, endpoints.get(provider, ""), model))
     )
     return tuple(sorted(found, key=lambda end: (end.retirement.day, end.provider, end.model)))

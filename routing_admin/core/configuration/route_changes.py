@@ -71,16 +71,19 @@ def _identities(chain: Sequence[CandidateSpec]) -> dict[Identity, CandidateSpec]
 
 def _chain_changes(before: Sequence[CandidateSpec], after: Sequence[CandidateSpec]) -> Iterator[RouteChange]:
     old, new = _identities(before), _identities(after)
-    for place, (key, spec) in enumerate(old.items(), start=1):
+    for position, (key, spec) in enumerate(old.items(), start=1):
         if key not in new:
-            yield RouteChange(did=RouteChangeKind.REMOVED, candidate=name_of(spec), before=place)
-    for place, (key, spec) in enumerate(new.items(), start=1):
+            yield RouteChange(did=RouteChangeKind.REMOVED, candidate=name_of(spec), before=position)
+    for position, (key, spec) in enumerate(new.items(), start=1):
         if key not in old:
-            yield RouteChange(did=RouteChangeKind.ADDED, candidate=name_of(spec), after=place)
-    places = {key: place for place, key in enumerate(old, start=1)}
+            yield RouteChange(did=RouteChangeKind.ADDED, candidate=name_of(spec), after=position)
+    positions = {key: position for position, key in enumerate(old, start=1)}
     for key in _find_moved([key for key in old if key in new], [key for key in new if key in old]):
         yield RouteChange(
-            did=RouteChangeKind.MOVED, candidate=name_of(new[key]), before=places[key], after=list(new).index(key) + 1
+            did=RouteChangeKind.MOVED,
+            candidate=name_of(new[key]),
+            before=positions[key],
+            after=list(new).index(key) + 1,
         )
     for key, spec in new.items():
         if key in old:
@@ -90,8 +93,8 @@ def _chain_changes(before: Sequence[CandidateSpec], after: Sequence[CandidateSpe
 def _find_moved(old: list[Identity], new: list[Identity]) -> list[Identity]:
     # Report as few candidates as possible as moved; the others kept their order.
     matcher = SequenceMatcher(None, old, new, autojunk=False)
-    stayed = {key for block in matcher.get_matching_blocks() for key in new[block.b : block.b + block.size]}
-    return [key for key in new if key not in stayed]
+    unmoved = {key for block in matcher.get_matching_blocks() for key in new[block.b : block.b + block.size]}
+    return [key for key in new if key not in unmoved]
 
 
 def _settings(old: CandidateSpec, new: CandidateSpec) -> Iterator[RouteChange]:

@@ -263,7 +263,7 @@ class Configuration:
         return self._routes_by_task.get(task_type)
 
     def services_at(self, provider: str, model: str) -> tuple[ServiceSpec, ...]:
-        return tuple(self._services_by_place.get((provider, model), ()))
+        return tuple(self._services_by_model.get((provider, model), ()))
 
     def service_at(self, provider: str, model: str) -> ServiceSpec | None:
         """Return the service that represents (provider, model): the one marked `routed`, else the first."""
@@ -272,26 +272,26 @@ class Configuration:
 
     @cached_property
     def limits_by_label(self) -> Mapping[str, AgentLimits | None]:
-        return {each.id: limits_of(each.limits) for each in self.label_budgets}
+        return {budget.id: limits_of(budget.limits) for budget in self.label_budgets}
 
     @cached_property
     def _providers_by_name(self) -> Mapping[str, ProviderSpec]:
         # Reversed, so that the first of several equal names wins.
-        return {each.name: each for each in reversed(self.providers)}
+        return {provider.name: provider for provider in reversed(self.providers)}
 
     @cached_property
     def _services_by_id(self) -> Mapping[str, ServiceSpec]:
-        return {each.id: each for each in reversed(self.services)}
+        return {service.id: service for service in reversed(self.services)}
 
     @cached_property
     def _routes_by_task(self) -> Mapping[str, RouteSpec]:
-        return {each.task_type: each for each in reversed(self.routes)}
+        return {route.task_type: route for route in reversed(self.routes)}
 
     @cached_property
-    def _services_by_place(self) -> Mapping[tuple[str, str], list[ServiceSpec]]:
+    def _services_by_model(self) -> Mapping[tuple[str, str], list[ServiceSpec]]:
         found: dict[tuple[str, str], list[ServiceSpec]] = {}
-        for each in self.services:
-            found.setdefault((each.provider, each.model), []).append(each)
+        for service in self.services:
+            found.setdefault((service.provider, service.model), []).append(service)
         return found
 
 

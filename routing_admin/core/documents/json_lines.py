@@ -26,34 +26,34 @@ class TextPlace(NamedTuple):
 def places_of(text: str) -> dict[str, TextPlace]:
     """Return the position of every value in a valid JSON text, by path as in problems."""
     found: dict[str, TextPlace] = {}
-    for path, place in _places(text.removeprefix("\ufeff")):
+    for path, position in _places(text.removeprefix("\ufeff")):
         # Of a repeated key the first position counts.
-        found.setdefault(path, place)
+        found.setdefault(path, position)
     return found
 
 
-def find_place(places: Mapping[str, TextPlace], path: str) -> TextPlace | None:
+def find_place(positions: Mapping[str, TextPlace], path: str) -> TextPlace | None:
     """Return a path's position, or that of its nearest parent if it is missing."""
     while path:
-        if path in places:
-            return places[path]
+        if path in positions:
+            return positions[path]
         shorter = PARENT.sub("", path)
         if shorter == path:
             return None
         path = shorter
-    return places.get("")
+    return positions.get("")
 
 
 def _places(text: str) -> Iterator[tuple[str, TextPlace]]:
-    line, line_start, where, name = 1, 0, _Where(), TextPlace(1, 1)
+    line, line_start, tracker, name = 1, 0, _PathTracker(), TextPlace(1, 1)
     for match in TOKEN.finditer(text):
         if match[0] == "\n":
             line, line_start = line + 1, match.end()
             continue
-        place, path = TextPlace(line, match.start() - line_start + 1), where.begins(match[0])
+        position, path = TextPlace(line, match.start() - line_start + 1), tracker.begins(match[0])
         if path is not None:
-            yield path, name if match[0] == ":" else place
-        name = place
+            yield path, name if match[0] == ":" else position
+        name = position
 
 
 def _child(path: str, step: str | int) -> str:
@@ -61,7 +61,7 @@ def _child(path: str, step: str | int) -> str:
     return child(path, step) if len(path) < MAX_PATH else path
 
 
-class _Where:
+class _PathTracker:
     """Parser state: the enclosing objects and lists, outermost first."""
 
     def __init__(self) -> None:
@@ -86,11 +86,11 @@ class _Where:
     def _value(self, piece: str, path: str, index: int) -> str | None:
         # The value of a field was reported at its key already.
         announced = index == -1
-        place = _child(path, self._key or "") if announced else _child(path, index) if self._around else ""
+        value_path = _child(path, self._key or "") if announced else _child(path, index) if self._around else ""
         if piece in "{[":
-            self._around.append((place, -1 if piece == "{" else 0))
+            self._around.append((value_path, -1 if piece == "{" else 0))
             self._key = None
-        return None if announced else place
+        return None if announced else value_path
 
 
 DANGEROUS = ("=", "+", "-", "@", "\t", "\r")

@@ -76,15 +76,15 @@ def read_document(data: bytes | str) -> Document:
     try:
         text = data if isinstance(data, str) else data.decode("utf-8")
     except UnicodeDecodeError:
-        return _bad(_not_utf8(_encoding(data)))  # type: ignore[arg-type]
+        return _unreadable(_not_utf8(_encoding(data)))  # type: ignore[arg-type]
     # UTF-16 and UTF-32 without a byte order mark decode as UTF-8 with NUL characters.
     if "\0" in text[:8]:
-        return _bad(_not_utf8("UTF-16/UTF-32"))
+        return _unreadable(_not_utf8("UTF-16/UTF-32"))
     try:
         text = text.removeprefix("\ufeff")
         value = json.loads(text, object_pairs_hook=_object, parse_constant=_no_number, parse_float=_to_number)
     except json.JSONDecodeError as error:
-        return _bad(
+        return _unreadable(
             translatable(
                 "line %(line)s, column %(column)s: %(problem)s",
                 line=error.lineno,
@@ -93,32 +93,32 @@ def read_document(data: bytes | str) -> Document:
             )
         )
     except RecursionError:
-        return _bad(TOO_DEEP)
+        return _unreadable(TOO_DEEP)
     except ValueError as error:
-        return _bad(error.args[0])
+        return _unreadable(error.args[0])
     found = _check_doubled(value)
     if found.problems:
         return found
-    return replace(found, problems=tuple(find_unstorable(value, lambda place: reduce(child, place, ""))))
+    return replace(found, problems=tuple(find_unstorable(value, lambda keys: reduce(child, keys, ""))))
 
 
 def _check_doubled(value: Any) -> Document:
     # An explicit stack, because the sender chooses the nesting depth.
-    problems, open_places = [], [(value, "", 0)]
-    while open_places:
-        item, path, depth = open_places.pop()
+    problems, pending = [], [(value, "", 0)]
+    while pending:
+        item, path, depth = pending.pop()
         if depth > DEPTH:
-            return _bad(TOO_DEEP)
+            return _unreadable(TOO_DEEP)
         for key in item.keys_twice if isinstance(item, _Doubled) else ():
-            where = storable_text(child(path, key))
-            message = translatable("%(path)s appears more than once. Keep one of them.", path=where)
-            problems.append(Problem(where, message, "duplicate"))
+            key_path = storable_text(child(path, key))
+            message = translatable("%(path)s appears more than once. Keep one of them.", path=key_path)
+            problems.append(Problem(key_path, message, "duplicate"))
         pairs: Any = item.items() if isinstance(item, dict) else enumerate(item) if isinstance(item, list) else ()
-        open_places += [(below, storable_text(child(path, key)), depth + 1) for key, below in pairs]
+        pending += [(child_value, storable_text(child(path, key)), depth + 1) for key, child_value in pairs]
     return Document(value, tuple(problems))
 
 
-def _bad(message: str) -> Document:
+def _unreadable(message: str) -> Document:
     return Document(None, (Problem("", translatable("Not readable as JSON: %(problem)s.", problem=message), "type"),))
 
 
@@ -144,19 +144,19 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) == len(pairs):
         return found
     seen: set[str] = set()
-    twice = [key for key, _ in pairs if key in seen or seen.add(key)]  # type: ignore[func-returns-value]
+    repeated = [key for key, _ in pairs if key in seen or seen.add(key)]  # type: ignore[func-returns-value]
     marked = _Doubled(found)
-    marked.keys_twice = tuple(dict.fromkeys(twice))
+    marked.keys_twice = tuple(dict.fromkeys(repeated))
     return marked
 
 
-def _to_number(word: str) -> Any:
-    number = float(word)
+def _to_number(text: str) -> Any:
+    number = float(text)
     return settle(number) if math.isfinite(number) else number
 
 
-def _no_number(word: str) -> Any:
-    raise ValueError(translatable("%(word)s is not a JSON number", word=word))
+def _no_number(text: str) -> Any:
+    raise ValueError(translatable("%(word)s is not a JSON number", word=text))
 
 
 def write_document(value: Any) -> str:

@@ -16,14 +16,16 @@ T = TypeVar("T")
 
 SECRET_FIELDS = ("apiKey", "keys")
 NO_SECRETS: tuple[tuple[Any, Any], ...] = (("", NOT_NEEDED), (None, None), ([], None))
-"""Spellings of an absent secret that may be kept, with the canonical value they stand beside."""
+"""Spellings of an absent secret that may be kept, each with its canonical value."""
 
 
 def find_leftovers(raw: Mapping[str, Any], canonical: Mapping[str, Any]) -> dict[str, Any]:
     """Return what `raw` contains and `canonical` does not; never a key, only spellings of an absent one."""
-    kept = {key: item for key, item in raw.items() if key not in canonical or not same_json(canonical[key], item)}
+    differing = {key: item for key, item in raw.items() if key not in canonical or not same_json(canonical[key], item)}
     return {
-        key: item for key, item in kept.items() if key not in SECRET_FIELDS or (item, canonical.get(key)) in NO_SECRETS
+        key: item
+        for key, item in differing.items()
+        if key not in SECRET_FIELDS or (item, canonical.get(key)) in NO_SECRETS
     }
 
 
@@ -45,13 +47,13 @@ def write_fields(
     return result | {key: item for key, item in extra.items() if key not in known}
 
 
-def same_json(one: Any, other: Any) -> bool:
+def same_json(first: Any, second: Any) -> bool:
     """Return whether two JSON values are equal; `true` differs from 1, and 1.0 equals 1."""
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(same_json(one[key], other[key]) for key in one)
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(same_json, one, other))
-    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        return first.keys() == second.keys() and all(same_json(first[key], second[key]) for key in first)
+    if isinstance(first, list | tuple) and isinstance(second, list | tuple):
+        return len(first) == len(second) and all(map(same_json, first, second))
+    return isinstance(first, bool) == isinstance(second, bool) and bool(first == second)
 
 
 def drop_absent(pairs: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,5 +67,5 @@ def plain_number(value: Any) -> Any:
 
 def merge_items(old: tuple[T, ...], new: Mapping[str, T], name: Callable[[T], str]) -> tuple[T, ...]:
     """Return the old items in order, each replaced by the new one of its name, then the other new ones."""
-    kept = {name(item): new.get(name(item), item) for item in old}
-    return tuple((kept | {key: item for key, item in new.items() if key not in kept}).values())
+    merged = {name(item): new.get(name(item), item) for item in old}
+    return tuple((merged | {key: item for key, item in new.items() if key not in merged}).values())

@@ -88,7 +88,7 @@ class CooldownState:
     failure: Failure
 
 
-def _nobody(key: Key) -> None:
+def _ignore(key: Key) -> None:
     """No-op observer."""
 
 
@@ -101,7 +101,7 @@ class LocalCooldowns:
 
     clock: Callable[[], float]
     random: Callable[[], float]
-    watcher: Callable[[Key], object] = _nobody
+    watcher: Callable[[Key], object] = _ignore
     _states: dict[Key, _State] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -117,15 +117,15 @@ class LocalCooldowns:
         with self._lock:
             cooling = self._look(provider, model)
             claims = self._claim(provider, model) if cooling is None else []
-        self._tell(claims)
+        self._notify(claims)
         return cooling
 
     def record_success(self, provider: str, model: str) -> None:
         if not self._states:
             return
         with self._lock:
-            well = [key for key in _keys(provider, model) if self._states.pop(key, None) is not None]
-        self._tell(well)
+            recovered = [key for key in _keys(provider, model) if self._states.pop(key, None) is not None]
+        self._notify(recovered)
 
     def record_failure(self, provider: str, model: str, failure: Failure, verdict: Verdict) -> None:
         with self._lock:
@@ -139,14 +139,14 @@ class LocalCooldowns:
                 if seconds > 0:
                     state.until = max(state.until, self.clock() + seconds)
                 changes.append(key)
-        self._tell(changes)
+        self._notify(changes)
 
     def release_probe(self, provider: str, model: str) -> None:
         if not self._states:
             return
         with self._lock:
             free = self._free(provider, model)
-        self._tell(free)
+        self._notify(free)
 
     def list_cooling(self) -> list[tuple[Key, Cooling]]:
         with self._lock:
@@ -155,10 +155,10 @@ class LocalCooldowns:
 
     def forget(self, provider: str) -> None:
         with self._lock:
-            well = [key for key in self._states if key[0] == provider]
-            for key in well:
+            cleared = [key for key in self._states if key[0] == provider]
+            for key in cleared:
                 del self._states[key]
-        self._tell(well)
+        self._notify(cleared)
 
     def ailment_of(self, key: Key) -> CooldownState | None:
         """Return the state for other processes, or None without failures."""
@@ -193,7 +193,7 @@ class LocalCooldowns:
                 failure=ailment.failure,
             )
 
-    def _tell(self, keys: Iterable[Key]) -> None:
+    def _notify(self, keys: Iterable[Key]) -> None:
         for key in keys:
             self.watcher(key)
 
@@ -210,7 +210,7 @@ class LocalCooldowns:
         return Cooling(left, state.failure, probing=state.probe_until > state.until)
 
     def _claim(self, provider: str, model: str) -> list[Key]:
-        # The claim expires by itself, so a request that got lost does not block the candidate.
+        # The claim expires, so a request that got lost does not block the candidate.
         now, claims = self.clock(), []
         for key in _keys(provider, model):
             state = self._states.get(key)

@@ -56,7 +56,7 @@ refused (`Supported values are: …`) is left out for an hour, in the process th
 
 If a provider has several keys ([record 13](decisions/0013-keys-of-a-provider.md)), these faults belong to one key. The
 next key that does not rest is tried at once, within the same attempt, and this key rests. Afterwards one call tries it
-again by itself.
+again.
 
 | class | how long the key rests |
 |---|---|
@@ -104,8 +104,8 @@ def _line(fault: Fault, row: FaultRow) -> str:
 def _cooldown(row: FaultRow) -> str:
     if row.cools_when_passed_on:
         return "at once where a route goes on"
-    whole = row.scope is Scope.PROVIDER and row.effect is not Effect.NONE
-    return f"{COOLDOWNS[row.effect]}{', whole provider' if whole else ''}"
+    covers_provider = row.scope is Scope.PROVIDER and row.effect is not Effect.NONE
+    return f"{COOLDOWNS[row.effect]}{', whole provider' if covers_provider else ''}"
 
 
 def _caller_gets(row: FaultRow) -> str:

@@ -30,7 +30,7 @@ class RequestEnding(StrEnum):
 
 FAILURES = frozenset(
     {
-        *(word for fault, row in TABLE.items() if not row.is_callers for word in (fault, row.code)),
+        *(code for fault, row in TABLE.items() if not row.is_callers for code in (fault, row.code)),
         *(ALL_FAILED, ABORTED, BROKEN, NO_ROUTE, UNAVAILABLE, DRAINED, OVERLOADED),
     }
 )

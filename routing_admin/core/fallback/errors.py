@@ -22,12 +22,12 @@ EXHAUSTED = translatable("All %(count)s candidates failed (%(said)s).")
 LONE_FAILED = translatable("The only candidate failed (%(said)s).")
 OUT_OF_TIME = translatable("The request ran out of time (%(said)s).")
 REFUSED = translatable("%(name)s refused the request: %(said)s")
-NOBODY_TAKES = translatable("No candidate accepts the whole request (%(said)s).")
-NOBODY_HAS = translatable(
+NOT_ACCEPTED = translatable("No candidate accepts the whole request (%(said)s).")
+NOT_SUPPORTED = translatable(
     "No candidate's provider supports this call (%(said)s). Name a model of a provider that speaks openai: a "
     "service's id, provider/model, or a route that leads there."
 )
-SENTENCES = (EXHAUSTED, LONE_FAILED, OUT_OF_TIME, REFUSED, NOBODY_TAKES, NOBODY_HAS)
+SENTENCES = (EXHAUSTED, LONE_FAILED, OUT_OF_TIME, REFUSED, NOT_ACCEPTED, NOT_SUPPORTED)
 """Messages for callers; `said` lists the outcomes of all attempts."""
 UNCALLED = frozenset(
     {
@@ -82,24 +82,24 @@ class AggregateRouterError(RouterError):
 
     def __init__(self, attempts: Sequence[Attempt], code: str = ALL_FAILED) -> None:
         status = 504 if code == Fault.DEADLINE.value else exhausted_status(attempts)
-        shown = "deadline_exceeded" if code == Fault.DEADLINE.value else code
-        super().__init__(_sentence(attempts, shown), attempts, status, shown)
+        reported_code = "deadline_exceeded" if code == Fault.DEADLINE.value else code
+        super().__init__(_sentence(attempts, reported_code), attempts, status, reported_code)
 
 
-class NobodyTakesError(RouterError):
+class RequestNotAcceptedError(RouterError):
     """Nothing may be dropped, and no candidate accepts the whole request; `param` is the first obstacle."""
 
     def __init__(self, attempts: Sequence[Attempt], param: str | None) -> None:
-        message = translatable(NOBODY_TAKES, said=_list_ends(attempts))
+        message = translatable(NOT_ACCEPTED, said=_list_ends(attempts))
         super().__init__(message, attempts, 400, WOULD_DROP)
         self.param = param
 
 
-class NobodyOffersError(RouterError):
+class CallNotSupportedError(RouterError):
     """No candidate's provider supports this call."""
 
     def __init__(self, attempts: Sequence[Attempt]) -> None:
-        super().__init__(translatable(NOBODY_HAS, said=_list_ends(attempts)), attempts, 400, NOT_OFFERED)
+        super().__init__(translatable(NOT_SUPPORTED, said=_list_ends(attempts)), attempts, 400, NOT_OFFERED)
         self.param = "model"
 
 
@@ -107,11 +107,11 @@ def error_of_exhaustion(attempts: Sequence[Attempt], *, refuses_drops: bool = Fa
     """Return the error of an exhausted chain: the request's own if only its contents prevented calls."""
     outcomes = {attempt.outcome for attempt in attempts}
     if SkipReason.OTHER_PROTOCOL in outcomes and outcomes <= UNCALLED:
-        return NobodyOffersError(attempts)
-    passed_by = [attempt for attempt in attempts if attempt.outcome in UNTAKEN]
+        return CallNotSupportedError(attempts)
+    untaken = [attempt for attempt in attempts if attempt.outcome in UNTAKEN]
     others = outcomes - UNTAKEN - UNCALLED - UNUSABLE
-    if refuses_drops and passed_by and not others:
-        return NobodyTakesError(attempts, passed_by[0].param)
+    if refuses_drops and untaken and not others:
+        return RequestNotAcceptedError(attempts, untaken[0].param)
     return AggregateRouterError(attempts)
 
 
@@ -155,8 +155,8 @@ def _list_ends(attempts: Sequence[Attempt]) -> str:
 
 def _refusal(failure: Failure, attempts: Sequence[Attempt]) -> str:
     last = attempts[-1]
-    said = failure.message or failure.fault.value
-    return translatable(REFUSED, name=f"{last.provider}/{last.model}", said=said)
+    text = failure.message or failure.fault.value
+    return translatable(REFUSED, name=f"{last.provider}/{last.model}", said=text)
 
 
 def retry_headers(error: Retriable) -> dict[str, str]:

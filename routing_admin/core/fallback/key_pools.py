@@ -34,7 +34,7 @@ class _KeyInUse:
     news_at: float
 
 
-def _nobody(provider: str, affinity: str) -> None:
+def _ignore(provider: str, affinity: str) -> None:
     """No-op observer."""
 
 
@@ -48,49 +48,51 @@ class KeyPools:
 
     clock: Callable[[], float]
     health: Cooldowns
-    watcher: Callable[[str, str], object] = _nobody
+    watcher: Callable[[str, str], object] = _ignore
     _uses: dict[tuple[str, str], int] = field(default_factory=dict)
     _conversations: OrderedDict[tuple[str, str], _KeyInUse] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def choose(
-        self, provider: str, keys: Sequence[PoolKey], affinity: str, turned_down: Collection[str]
-    ) -> PoolKey | None:
+    def choose(self, provider: str, keys: Sequence[PoolKey], affinity: str, refused: Collection[str]) -> PoolKey | None:
         """Return the key to use, or None if every usable key was refused during this attempt."""
         with self._lock:
             # A first call is always made: if all keys are cooling down, with the first to recover, and rate-limited
             # keys before refused ones.
-            well = [key for key in keys if key.mark not in turned_down and self.look(provider, key) is None]
-            if not well and turned_down:
+            usable = [key for key in keys if key.mark not in refused and self.look(provider, key) is None]
+            if not usable and refused:
                 return None
-            key = self._pick(provider, well, affinity) if well else min(keys, key=lambda key: self._rest(provider, key))
-            self._count(provider, keys, well, key)
+            key = (
+                self._pick(provider, usable, affinity)
+                if usable
+                else min(keys, key=lambda key: self._rest(provider, key))
+            )
+            self._count(provider, keys, usable, key)
             if affinity:
                 self._keep(provider, affinity, key)
             # Claims the probe, if the key's cooldown is over.
             self.health.enter(provider, key.mark)
             return key
 
-    def _pick(self, provider: str, well: Sequence[PoolKey], affinity: str) -> PoolKey:
+    def _pick(self, provider: str, usable: Sequence[PoolKey], affinity: str) -> PoolKey:
         known = self._conversations.get((provider, affinity)) if affinity else None
         if known is not None and self.clock() - known.since <= CONVERSATION_SECONDS:
-            own = next((key for key in well if key.mark == known.mark), None)
+            own = next((key for key in usable if key.mark == known.mark), None)
             if own is not None:
                 return own
-        return min(well, key=lambda key: self._uses.get((provider, key.mark), 0))
+        return min(usable, key=lambda key: self._uses.get((provider, key.mark), 0))
 
     def _rest(self, provider: str, key: PoolKey) -> tuple[bool, float]:
         cooling = self.look(provider, key)
         # Sorts rate-limited keys before refused ones, then by the time left.
         return (cooling is not None and not _is_limited(cooling.failure), cooling.seconds if cooling else 0.0)
 
-    def _count(self, provider: str, keys: Sequence[PoolKey], well: Sequence[PoolKey], chosen: PoolKey) -> None:
+    def _count(self, provider: str, keys: Sequence[PoolKey], usable: Sequence[PoolKey], chosen: PoolKey) -> None:
         # New and recovering keys start at the lowest count, else they would get all traffic at first.
-        least = min((self._uses.get((provider, key.mark), 0) for key in well), default=0)
+        lowest = min((self._uses.get((provider, key.mark), 0) for key in usable), default=0)
         for key in keys:
-            place = (provider, key.mark)
-            if place not in self._uses or key not in well:
-                self._uses[place] = max(self._uses.get(place, 0), least)
+            key_id = (provider, key.mark)
+            if key_id not in self._uses or key not in usable:
+                self._uses[key_id] = max(self._uses.get(key_id, 0), lowest)
         self._uses[provider, chosen.mark] += 1
 
     def _keep(self, provider: str, affinity: str, key: PoolKey) -> None:
@@ -145,8 +147,8 @@ class KeyPools:
         """Return the failure that counts when no key is left: the last one, unless another key is only limited."""
         # A key on cooldown counts as the failure behind it. So an invalid key among rate-limited ones loses no request:
         # the limit that ends first decides.
-        resting = [cooling for key in keys if (cooling := self.look(provider, key)) is not None]
-        limited = [cooling for cooling in resting if _is_limited(cooling.failure)]
+        cooldowns = [cooling for key in keys if (cooling := self.look(provider, key)) is not None]
+        limited = [cooling for cooling in cooldowns if _is_limited(cooling.failure)]
         if not limited:
             return failure
         first = min(limited, key=lambda cooling: cooling.seconds)

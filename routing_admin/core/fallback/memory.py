@@ -12,7 +12,7 @@ MAX_PER_MODEL = 64
 MAX_MODELS = 2000
 """Limits of the cache, since callers choose names of parameters and models; the oldest are evicted."""
 
-Place = tuple[str, str]
+ModelKey = tuple[str, str]
 """Provider and model."""
 Refused = Mapping[str, str | None]
 """Permanently refused parameters, each with the name to send instead, None to leave it out."""
@@ -34,14 +34,14 @@ class ParameterRefusal:
 class Memory:
     """Refusals by provider and model in this process, safe between threads.
 
-    `clock` is monotonic seconds, the same as the run's. `watcher` is called with each place that changes here, but not
+    `clock` is monotonic seconds, the same as the run's. `watcher` is called with each model that changes here, but not
     for adopted refusals.
     """
 
     clock: Callable[[], float]
-    _refusals: dict[Place, tuple[ParameterRefusal, ...]] = field(default_factory=dict)
+    _refusals: dict[ModelKey, tuple[ParameterRefusal, ...]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    watcher: Callable[[Place], object] | None = None
+    watcher: Callable[[ModelKey], object] | None = None
 
     def refusals(self, provider: str, model: str) -> tuple[ParameterRefusal, ...]:
         """Return the model's current refusals, the latest last."""
@@ -49,11 +49,11 @@ class Memory:
         if not known:
             return known
         now = self.clock()
-        return tuple(each for each in known if each.until is None or each.until > now)
+        return tuple(refusal for refusal in known if refusal.until is None or refusal.until > now)
 
     def lasting(self, provider: str, model: str) -> Refused:
         """Return the model's permanent refusals."""
-        return {each.param: each.sent_as for each in self.refusals(provider, model) if each.until is None}
+        return {refusal.param: refusal.sent_as for refusal in self.refusals(provider, model) if refusal.until is None}
 
     def refuse(
         self, provider: str, model: str, param: str, sent_as: str | None = None, *, value_only: bool = False
@@ -61,8 +61,8 @@ class Memory:
         """Record that the model refused a parameter; the name it is sent under now counts as accepted."""
         learned = ParameterRefusal(param, sent_as, self.clock() + VALUE_SECONDS if value_only else None)
         with self._lock:
-            kept = [each for each in self.refusals(provider, model) if each.param not in (param, sent_as)]
-            self._refusals[provider, model] = (*kept[1 - MAX_PER_MODEL :], learned)
+            remaining = [refusal for refusal in self.refusals(provider, model) if refusal.param not in (param, sent_as)]
+            self._refusals[provider, model] = (*remaining[1 - MAX_PER_MODEL :], learned)
             if len(self._refusals) > MAX_MODELS:
                 # The oldest entry, since dictionaries keep the order of insertion.
                 del self._refusals[next(iter(self._refusals))]
@@ -71,35 +71,40 @@ class Memory:
     def forget(self, provider: str, model: str, *params: str) -> None:
         """Forget the refusals of these parameters, or of all without arguments."""
         with self._lock:
-            kept = [each for each in self.refusals(provider, model) if params and each.param not in params]
-            self._set((provider, model), kept)
+            remaining = [
+                refusal for refusal in self.refusals(provider, model) if params and refusal.param not in params
+            ]
+            self._set((provider, model), remaining)
         self._notify((provider, model))
 
     def take_over(self, provider: str, model: str, refused: Refused) -> None:
         """Replace the permanent refusals, keeping temporary ones."""
         with self._lock:
-            kept = [
-                each for each in self.refusals(provider, model) if each.until is not None and each.param not in refused
+            remaining = [
+                refusal
+                for refusal in self.refusals(provider, model)
+                if refusal.until is not None and refusal.param not in refused
             ]
-            self._set((provider, model), [*(ParameterRefusal(*each) for each in refused.items()), *kept])
+            self._set((provider, model), [*(ParameterRefusal(*item) for item in refused.items()), *remaining])
 
-    def _set(self, place: Place, refusals: list[ParameterRefusal]) -> None:
-        self._refusals.pop(place, None)
+    def _set(self, key: ModelKey, refusals: list[ParameterRefusal]) -> None:
+        self._refusals.pop(key, None)
         if refusals:
-            self._refusals[place] = tuple(refusals)
+            self._refusals[key] = tuple(refusals)
 
-    def _notify(self, place: Place) -> None:
+    def _notify(self, key: ModelKey) -> None:
         if self.watcher is not None:
-            self.watcher(place)
+            self.watcher(key)
 
     def copy(self, clock: Callable[[], float]) -> Memory:
         """Return an independent copy on another clock."""
-        shift = clock() - self.clock()
+        offset = clock() - self.clock()
         with self._lock:
             known = {
-                place: tuple(
-                    each if each.until is None else replace(each, until=each.until + shift) for each in refusals
+                key: tuple(
+                    refusal if refusal.until is None else replace(refusal, until=refusal.until + offset)
+                    for refusal in refusals
                 )
-                for place, refusals in self._refusals.items()
+                for key, refusals in self._refusals.items()
             }
         return Memory(clock, known)

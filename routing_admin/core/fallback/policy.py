@@ -78,10 +78,10 @@ class Policy:
 
     def own_action(self, failure: Failure) -> Action | None:
         """Return the action of the route's most specific rule for this failure, or None without one."""
-        for word in words_of(failure):
-            if word in self.on_error:
-                return self.on_error[word]
-            if word in self.fallback_on:
+        for error_class in error_classes_of(failure):
+            if error_class in self.on_error:
+                return self.on_error[error_class]
+            if error_class in self.fallback_on:
                 return Action.NEXT
         return None
 
@@ -99,24 +99,24 @@ class Policy:
         return row.resilient or row.seed if self.preset is ErrorPreset.RESILIENT else row.seed
 
 
-def words_of(failure: Failure) -> tuple[str, ...]:
+def error_classes_of(failure: Failure) -> tuple[str, ...]:
     """Return every word by which a route's rule can match this failure, the most specific first."""
     number = UNAVAILABLE if failure.fault is Fault.FIRE_DRILL else failure.status
     status = (str(number),) if number is not None else ()
     # Smaller groups are more specific.
     groups = sorted(
-        (word for word, faults in GROUPS.items() if failure.fault in faults), key=lambda word: len(GROUPS[word])
+        (group for group, faults in GROUPS.items() if failure.fault in faults), key=lambda group: len(GROUPS[group])
     )
     return (failure.fault.value, *status, *groups)
 
 
-def word_problem(word: str) -> str | None:
+def error_class_problem(error_class: str) -> str | None:
     """Return why a word is not valid in an error policy, or None if it is."""
-    if word in GROUPS or word in set(Fault) or STATUS_WORD.fullmatch(word):
+    if error_class in GROUPS or error_class in set(Fault) or STATUS_WORD.fullmatch(error_class):
         return None
     return translatable(
         "%(word)s is not an error class. Use a status such as 404, a group (%(groups)s), or a fault code.",
-        word=repr(word),
+        word=repr(error_class),
         groups=tuple(GROUPS),
     )
 
@@ -143,4 +143,4 @@ class Explanation:
 def explain(failure: Failure, policy: Policy | None = None) -> Explanation:
     """Explain a failure and list the words by which a route's rule can match it."""
     chosen = policy or Policy()
-    return Explanation(failure.fault, TABLE[failure.fault].meaning, chosen.verdict(failure), words_of(failure))
+    return Explanation(failure.fault, TABLE[failure.fault].meaning, chosen.verdict(failure), error_classes_of(failure))

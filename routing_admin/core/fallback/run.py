@@ -72,9 +72,9 @@ class FallbackRun(Generic[T]):
         when no candidate is left or the total time is used up.
         """
         last_resort = self._find_last_resort()
-        places: set[tuple[str, str]] = set()
+        seen: set[tuple[str, str]] = set()
         for candidate in self.plan.candidates:
-            attempt = self._pass_by(candidate, places, last_resort)
+            attempt = self._skip_or_claim(candidate, seen, last_resort)
             if attempt is not None:
                 self._record_and_continue(attempt)
                 continue
@@ -87,25 +87,25 @@ class FallbackRun(Generic[T]):
                 return result
         raise error_of_exhaustion(self.attempts, refuses_drops=self.plan.refuses_drops)
 
-    def _pass_by(
-        self, candidate: PlannedCandidate, places: set[tuple[str, str]], last_resort: PlannedCandidate | None
+    def _skip_or_claim(
+        self, candidate: PlannedCandidate, seen: set[tuple[str, str]], last_resort: PlannedCandidate | None
     ) -> Attempt | None:
         now = self._ms(self._context.clock())
-        place = (candidate.provider, candidate.model)
+        model_key = (candidate.provider, candidate.model)
         if candidate.skip is not None:
             return skip_attempt(candidate, candidate.skip, now)
-        if place in places:
+        if model_key in seen:
             return skip_attempt(candidate, SkipReason.DUPLICATE, now)
-        places.add(place)
+        seen.add(model_key)
         if candidate == last_resort:
             return None
-        cooling = self._context.cooldowns.enter(*place)
+        cooling = self._context.cooldowns.enter(*model_key)
         return None if cooling is None else cooling_attempt(candidate, cooling, now)
 
     def _find_last_resort(self) -> PlannedCandidate | None:
         # If every callable candidate is cooling down, the first to recover is called once, unless it only waits for its
         # quota: calling again cannot end that.
-        resting: list[tuple[float, PlannedCandidate]] = []
+        cooling_down: list[tuple[float, PlannedCandidate]] = []
         for candidate in self.plan.candidates:
             if candidate.skip is not None:
                 continue
@@ -113,11 +113,11 @@ class FallbackRun(Generic[T]):
             if cooling is None:
                 return None
             if not TABLE[cooling.failure.fault].is_want_of_quota and not cooling.probing:
-                resting.append((cooling.seconds, candidate))
-        return min(resting, key=lambda pair: pair[0])[1] if resting else None
+                cooling_down.append((cooling.seconds, candidate))
+        return min(cooling_down, key=lambda pair: pair[0])[1] if cooling_down else None
 
     def _ask(self, candidate: PlannedCandidate, retries: int) -> Generator[Step, Any, RunResult[T] | None]:
-        run_context, place = self._context, (candidate.provider, candidate.model)
+        run_context, model_key = self._context, (candidate.provider, candidate.model)
         trial = CandidateRun.from_memory(run_context.memory, candidate, run_context.clock(), retries)
         if self.plan.refuses_drops or self.plan.verbatim:
             # Known refusals are tried again: nothing may be left out of this request.
@@ -125,7 +125,7 @@ class FallbackRun(Generic[T]):
         try:
             call, outcome = yield from self._tries(trial)
         except BaseException as error:
-            run_context.cooldowns.release_probe(*place)
+            run_context.cooldowns.release_probe(*model_key)
             run_context.pools.release(candidate.provider, trial.key)
             self.attempts.append(self._attempt(trial, CANCELLED if isinstance(error, GeneratorExit) else ABORTED))
             raise
@@ -134,9 +134,9 @@ class FallbackRun(Generic[T]):
             return None
         # Whether a stream succeeds is known only at its end, see `end_stream`.
         if self._stream:
-            run_context.cooldowns.release_probe(*place)
+            run_context.cooldowns.release_probe(*model_key)
         else:
-            run_context.cooldowns.record_success(*place)
+            run_context.cooldowns.record_success(*model_key)
         run_context.budget.refund(candidate.provider, trial.retried)
         self.attempts.append(self._attempt(trial, OK))
         return RunResult(outcome, call, tuple(self.attempts))
@@ -190,8 +190,8 @@ class FallbackRun(Generic[T]):
         if self.plan.verbatim:
             return False
         # Renaming the token limit drops nothing, any other adjustment of parameters does.
-        less = failure.fault is Fault.UNSUPPORTED_PARAMETER and failure.param not in LIMIT_NAMES
-        return self.plan.policy.preset is not ErrorPreset.STRICT and not (less and self.plan.refuses_drops)
+        drops_param = failure.fault is Fault.UNSUPPORTED_PARAMETER and failure.param not in LIMIT_NAMES
+        return self.plan.policy.preset is not ErrorPreset.STRICT and not (drops_param and self.plan.refuses_drops)
 
     def _call(self, trial: CandidateRun) -> Call:
         if trial.candidate.keys and trial.key is None:
@@ -206,13 +206,13 @@ class FallbackRun(Generic[T]):
         reply: Reply[T] = reply_or_outcome if isinstance(reply_or_outcome, Reply) else Reply(reply_or_outcome)
         outcome = reply.outcome
         trial.adaptation, trial.dropped = reply.adaptation, reply.dropped_params
-        took = (self._context.clock() - began) * 1000
+        duration_ms = (self._context.clock() - began) * 1000
         name = trial.key.name if trial.key is not None else ""
         if isinstance(outcome, Failure):
-            one = Try(self._ms(began), took, outcome.fault.value, outcome.status, name, outcome.usage)
+            record = Try(self._ms(began), duration_ms, outcome.fault.value, outcome.status, name, outcome.usage)
         else:
-            one = Try(self._ms(began), took, OK, None, name)
-        trial.tries.append(one)
+            record = Try(self._ms(began), duration_ms, OK, None, name)
+        trial.tries.append(record)
         return outcome
 
     def _own_time(self, failure: Failure) -> Failure:
@@ -297,9 +297,9 @@ def end_stream(
     end of the stream.
     """
     *before, last = result.attempts
-    place = (result.candidate.provider, result.candidate.model)
+    model_key = (result.candidate.provider, result.candidate.model)
     if failure is None:
-        run_context.cooldowns.record_success(*place)
+        run_context.cooldowns.record_success(*model_key)
     else:
-        run_context.cooldowns.record_failure(*place, failure, plan.policy.verdict(failure))
+        run_context.cooldowns.record_failure(*model_key, failure, plan.policy.verdict(failure))
     return (*before, cut_short(last, failure, duration_ms))

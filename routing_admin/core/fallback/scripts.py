@@ -23,8 +23,8 @@ class ScriptedOutcome:
     cut: Failure | None = None
 
 
-def _status(status: int, fault: Fault, message: str, seconds: float = 0.2, **more: Any) -> ScriptedOutcome:
-    return ScriptedOutcome(Failure(fault, message, status, **more), seconds)
+def _status(status: int, fault: Fault, message: str, seconds: float = 0.2, **fields: Any) -> ScriptedOutcome:
+    return ScriptedOutcome(Failure(fault, message, status, **fields), seconds)
 
 
 SCRIPTED: Mapping[str, ScriptedOutcome] = MappingProxyType(
@@ -123,10 +123,10 @@ def drive(run: FallbackRun[T], call: Callable[[Call], Outcome[T]], sleep: Callab
             else:
                 sleep(step.seconds)
     except StopIteration as end:
-        done: RunResult[T] = end.value
-        return done
+        result: RunResult[T] = end.value
+        return result
     except Exception as error:
-        _tell(steps, error)
+        _throw(steps, error)
         raise
     finally:
         steps.close()
@@ -143,21 +143,21 @@ async def drive_async(
             try:
                 step = steps.send(sent)
             except StopIteration as end:
-                done: RunResult[T] = end.value
-                return done
+                result: RunResult[T] = end.value
+                return result
             sent = None
             if isinstance(step, Call):
                 sent = await call(step)
             else:
                 await sleep(step.seconds)
     except Exception as error:
-        _tell(steps, error)
+        _throw(steps, error)
         raise
     finally:
         steps.close()
 
 
-def _tell(steps: Generator[Step, Any, Any], error: Exception) -> None:
+def _throw(steps: Generator[Step, Any, Any], error: Exception) -> None:
     # The run records that an error outside it ended the attempt. If it raised the error itself, it is over already.
     with suppress(type(error), StopIteration):
         steps.throw(error)

@@ -62,8 +62,8 @@ class CandidateRun:
     def from_memory(cls, memory: Memory, candidate: PlannedCandidate, began: float, retries: int) -> Self:
         """Start an attempt with the adjustments for known refusals."""
         known = memory.refusals(candidate.provider, candidate.model)
-        left_out = frozenset(each.param for each in known if each.sent_as is None)
-        name = next((each.sent_as for each in known if each.sent_as is not None), None)
+        left_out = frozenset(refusal.param for refusal in known if refusal.sent_as is None)
+        name = next((refusal.sent_as for refusal in known if refusal.sent_as is not None), None)
         return cls(candidate, began, retries, left_out, name)
 
     def call(self, timeouts: Timeouts) -> Call:
@@ -90,27 +90,27 @@ class CandidateRun:
     def _leave_out(self, failure: Failure, memory: Memory) -> bool:
         named = dict.fromkeys((failure.param or "", *failure.further_params))
         # The token limit is renamed, never left out.
-        news = [each for each in named if each not in self.without_params and each not in LIMIT_NAMES]
-        if not news or len(self.stripped) + len(news) > MAX_LEFT_OUT:
+        new_params = [param for param in named if param not in self.without_params and param not in LIMIT_NAMES]
+        if not new_params or len(self.stripped) + len(new_params) > MAX_LEFT_OUT:
             return False
-        self.without_params |= set(news)
-        self.stripped += tuple(news)
-        for each in news:
-            memory.refuse(self.candidate.provider, self.candidate.model, each, value_only=failure.refuses_value_only)
+        self.without_params |= set(new_params)
+        self.stripped += tuple(new_params)
+        for param in new_params:
+            memory.refuse(self.candidate.provider, self.candidate.model, param, value_only=failure.refuses_value_only)
         return True
 
     def _rename(self, refused: str, memory: Memory) -> bool:
         # The token limit is never left out. Its other name is tried once.
-        place = (self.candidate.provider, self.candidate.model)
-        other = other_limit_name(self.candidate.protocol, refused)
-        if other is None:
+        model_key = (self.candidate.provider, self.candidate.model)
+        other_name = other_limit_name(self.candidate.protocol, refused)
+        if other_name is None:
             return False
         if self.renamed:
-            memory.forget(*place, refused, other)  # neither name helps, so neither refusal is worth keeping
+            memory.forget(*model_key, refused, other_name)  # neither name helps, so neither refusal is worth keeping
             return False
-        self.renamed, self.limit_name = True, other
-        memory.refuse(*place, refused, other)
-        logger.info("provider %s: %s does not take %s; it is asked again with %s", *place, refused, other)
+        self.renamed, self.limit_name = True, other_name
+        memory.refuse(*model_key, refused, other_name)
+        logger.info("provider %s: %s does not take %s; it is asked again with %s", *model_key, refused, other_name)
         return True
 
 

@@ -45,8 +45,8 @@ def call_of(endpoint: str, protocol: str) -> str:
     return parts._replace(path=path if path.endswith(call) else path + call).geturl()
 
 
-def same_origin(one: str, other: str) -> bool:
-    return _origin(one) == _origin(other)
+def same_origin(first: str, second: str) -> bool:
+    return _origin(first) == _origin(second)
 
 
 def provider_name(endpoint: str, names: Collection[str]) -> str:
@@ -117,8 +117,8 @@ def with_own_addresses(configuration: Configuration) -> Configuration:
 
 
 def _with_own_address(service: ServiceSpec, configuration: Configuration) -> ServiceSpec:
-    kept = service.base_url and spelling_of(service.base_url, configuration.provider(service.provider))
-    return service if kept == service.base_url else replace(service, base_url=kept)
+    spelling = service.base_url and spelling_of(service.base_url, configuration.provider(service.provider))
+    return service if spelling == service.base_url else replace(service, base_url=spelling)
 
 
 def address_problems(configuration: Configuration, value: Mapping[str, Any]) -> Iterator[Problem]:
@@ -130,11 +130,11 @@ def address_problems(configuration: Configuration, value: Mapping[str, Any]) -> 
         # An error if the entry has a key: it would be stored for a provider at another origin.
         has_key = form_of(raw["apiKey"]) is KeyNotation.LITERAL and not same_origin(raw["baseURL"], provider.endpoint)
         path = f"services[{index}].baseURL"
-        words = translatable(
+        message = translatable(
             "%(path)s is not used: requests go to the provider “%(name)s” at %(url)s. Correct it, or name "
             "another provider.",
             path=path,
             name=provider.name,
             url=provider.endpoint,
         )
-        yield Problem(path, words, "reference", "error" if has_key else "warning")
+        yield Problem(path, message, "reference", "error" if has_key else "warning")

@@ -26,7 +26,7 @@ from routing_admin.core.files.exporting import routing_value, services_value
 from routing_admin.core.files.importing import Imported, import_values, merge_routing, with_stored_keys
 from routing_admin.core.files.keys import Fingerprint, KeyContext
 from routing_admin.core.files.llm_routing import key_text, write_provider, write_route
-from routing_admin.core.files.llm_routing_checks import Beside, validate
+from routing_admin.core.files.llm_routing_checks import ExistingNames, validate
 from routing_admin.core.files.llmservices import read_service, validate_services, write_service
 
 
@@ -53,7 +53,7 @@ def write_entry(configuration: Configuration, kind: EntryKind, name: str) -> dic
         return write_provider(provider) if provider else None
     if kind is EntryKind.ROUTE:
         route = configuration.route(name)
-        names = {each.name for each in configuration.providers}
+        names = {provider.name for provider in configuration.providers}
         return {"taskType": name, "fallback": [], **write_route(route, names)} if route else None
     service = configuration.service(name)
     at = configuration.provider(service.provider) if service else None
@@ -64,22 +64,22 @@ def write_entry(configuration: Configuration, kind: EntryKind, name: str) -> dic
 
 
 def merge_entry(
-    current: Configuration, kind: EntryKind, name: str, value: object, around: KeyContext, mark: Fingerprint
+    current: Configuration, kind: EntryKind, name: str, value: object, key_context: KeyContext, mark: Fingerprint
 ) -> Imported:
     """Return the configuration with this entry replaced or added; paths of problems start at the entry."""
     if not isinstance(value, Mapping):
         return Imported(configuration=current, keys={}, problems=(wrong_type("body", translatable("an object")),))
     field = NAME_FIELDS[kind]
     if value.get(field, name) != name:
-        words = translatable("%(field)s differs from the name in the URL. Leave it out.", field=field)
-        return Imported(configuration=current, keys={}, problems=(Problem(field, words, "range"),))
+        message = translatable("%(field)s differs from the name in the URL. Leave it out.", field=field)
+        return Imported(configuration=current, keys={}, problems=(Problem(field, message, "range"),))
     if kind is EntryKind.SERVICE:
-        return _merge_service(current, name, value, around)
+        return _merge_service(current, name, value, key_context)
     if kind is EntryKind.PROVIDER:
-        return _merge_provider(current, name, value, around, mark)
+        return _merge_provider(current, name, value, key_context, mark)
     file = {"routing": {name: _route_entry(value, current.route(name))}}
-    found = import_values(current, [file], around=around, fingerprint_at=mark)
-    return replace(found, problems=tuple(_within(each, child("routing", name)) for each in found.problems))
+    found = import_values(current, [file], key_context=key_context, fingerprint_at=mark)
+    return replace(found, problems=tuple(_within(problem, child("routing", name)) for problem in found.problems))
 
 
 def _route_entry(value: Mapping[str, Any], old: RouteSpec | None) -> dict[str, Any]:
@@ -90,20 +90,22 @@ def _route_entry(value: Mapping[str, Any], old: RouteSpec | None) -> dict[str, A
 
 
 def _merge_provider(
-    current: Configuration, name: str, value: Mapping[str, Any], around: KeyContext, mark: Fingerprint
+    current: Configuration, name: str, value: Mapping[str, Any], key_context: KeyContext, mark: Fingerprint
 ) -> Imported:
     entry = {**value, "providerName": name}
     if value.get("apiKey") is None:
         entry["apiKey"] = _own_key(current, name, value)
     file = {"providers": [entry]}
     # The file has no routes, so a default route counts as present.
-    beside = Beside({each.name: each.env_name or None for each in current.providers}, frozenset({DEFAULT_ROUTE}))
-    found = validate(file, around=with_stored_keys(current, around), beside=beside)
-    problems = tuple(_within(each, "providers[0]") for each in found)
+    existing = ExistingNames(
+        {provider.name: provider.env_name or None for provider in current.providers}, frozenset({DEFAULT_ROUTE})
+    )
+    found = validate(file, key_context=with_stored_keys(current, key_context), existing=existing)
+    problems = tuple(_within(problem, "providers[0]") for problem in found)
     if errors(problems):
         return Imported(configuration=current, keys={}, problems=problems)
-    merged, keys, further = merge_routing(current, file, False, mark)
-    return Imported(configuration=merged, keys=keys, problems=problems, kept_unknown=(), further_keys=further)
+    merged, keys, further_keys = merge_routing(current, file, False, mark)
+    return Imported(configuration=merged, keys=keys, problems=problems, kept_unknown=(), further_keys=further_keys)
 
 
 def _own_key(current: Configuration, name: str, value: Mapping[str, Any]) -> str:
@@ -113,7 +115,7 @@ def _own_key(current: Configuration, name: str, value: Mapping[str, Any]) -> str
     return key_text(old) if old else reference(key_variable(name, env_name if isinstance(env_name, str) else None))
 
 
-def _merge_service(current: Configuration, name: str, value: Mapping[str, Any], around: KeyContext) -> Imported:
+def _merge_service(current: Configuration, name: str, value: Mapping[str, Any], key_context: KeyContext) -> Imported:
     old = current.service(name)
     at = value.get("provider", old.provider if old else None)
     problem = None
@@ -126,22 +128,24 @@ def _merge_service(current: Configuration, name: str, value: Mapping[str, Any], 
         return Imported(configuration=current, keys={}, problems=(problem or unknown_provider("provider", str(at)),))
     base = base_url_of(old, provider) if old and old.provider == provider.name else own_base(provider)
     # Fields that files require and a single entry may leave out.
-    usual = {"name": name, "baseURL": base, "capabilityTags": [], "description": ""}
-    entry = {**usual, **{key: item for key, item in value.items() if key != "provider"}, "id": name}
+    defaults = {"name": name, "baseURL": base, "capabilityTags": [], "description": ""}
+    entry = {**defaults, **{key: item for key, item in value.items() if key != "provider"}, "id": name}
     entry |= {"apiKey": key_text(provider), "providerName": provider.name}
-    problems = tuple(_within(each, "services[0]") for each in validate_services({"services": [entry]}, around=around))
+    problems = tuple(
+        _within(problem, "services[0]") for problem in validate_services({"services": [entry]}, key_context=key_context)
+    )
     if errors(problems):
         return Imported(configuration=current, keys={}, problems=problems)
-    problems += tuple(_within(each, "services[0]") for each in address_problems(current, {"services": [entry]}))
-    services = merge_items(current.services, {name: read_service(entry, provider, old)}, lambda each: each.id)
+    problems += tuple(_within(problem, "services[0]") for problem in address_problems(current, {"services": [entry]}))
+    services = merge_items(current.services, {name: read_service(entry, provider, old)}, lambda service: service.id)
     return Imported(configuration=replace(current, services=services), keys={}, problems=problems)
 
 
-def _within(problem: Problem, place: str) -> Problem:
-    field = problem.field.removeprefix(place).lstrip(".")
+def _within(problem: Problem, prefix: str) -> Problem:
+    field = problem.field.removeprefix(prefix).lstrip(".")
     # The file's path is replaced by the entry's in both field and message.
     message = str(problem.message).replace(problem.field, field or "the entry")
-    return replace(problem, field=field or "body", message=message.replace(f"{place}.", ""))
+    return replace(problem, field=field or "body", message=message.replace(f"{prefix}.", ""))
 
 
 # Entity tags: `ETag` of an entry, and the tags that `If-Match` expects.
@@ -167,15 +171,15 @@ NO_EXPECTATION = Expectation()
 
 def tag_of(entry: Mapping[str, Any]) -> str:
     """Return 32 hexadecimal digits that depend on an entry's contents but not on their order."""
-    words = json.dumps(entry, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(words.encode()).hexdigest()[:32]
+    text = json.dumps(entry, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def parse_if_match(header: str) -> Expectation:
     """Parse an `If-Match` header; an empty one expects nothing."""
     if not header.strip():
         return NO_EXPECTATION
-    return Expectation(frozenset(each.strip().removeprefix("W/").strip('"') for each in header.split(",")))
+    return Expectation(frozenset(tag.strip().removeprefix("W/").strip('"') for tag in header.split(",")))
 
 
 def side_by_side(old: Configuration, new: Configuration, *, context: int = 3) -> tuple[SideBySideRow, ...]:

@@ -118,7 +118,7 @@ def services_value(configuration: Configuration) -> dict[str, Any]:
 def _point_at_us(configuration: Configuration, base: str) -> Configuration:
     key = KeySpec(KeyKind.ENV, key_variable(GATEWAY))
     # Every task type and service keeps its name and is answered by this installation.
-    us = ProviderSpec(GATEWAY, f"{base}/chat/completions", task_name(DEFAULT_ROUTE), key=key)
+    gateway = ProviderSpec(GATEWAY, f"{base}/chat/completions", task_name(DEFAULT_ROUTE), key=key)
     routes = (
         RouteSpec(route.task_type, (CandidateSpec(GATEWAY, task_name(route.task_type)),), extra=route.extra)
         for route in configuration.routes
@@ -130,4 +130,4 @@ def _point_at_us(configuration: Configuration, base: str) -> Configuration:
         if service.enabled
     )
     bare = without_own_parts(configuration)
-    return replace(bare, providers=(us,), routes=tuple(routes), services=tuple(services))
+    return replace(bare, providers=(gateway,), routes=tuple(routes), services=tuple(services))

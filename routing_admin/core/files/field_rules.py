@@ -23,7 +23,7 @@ from routing_admin.core.documents.problem_sentences import (
     out_of_range,
     wrong_type,
 )
-from routing_admin.core.fallback.policy import ErrorPreset, word_problem
+from routing_admin.core.fallback.policy import ErrorPreset, error_class_problem
 from routing_admin.core.fallback.table import Action
 
 Check = Callable[[str, Any], Iterator[Problem]]
@@ -47,12 +47,12 @@ class Rule:
 def broken(rules: tuple[Rule, ...], value: Mapping[str, Any], path: str) -> Iterator[Problem]:
     """Yield an object's problems; fields without a rule are ignored."""
     for rule in rules:
-        where = child(path, rule.key)
+        field_path = child(path, rule.key)
         if rule.key not in value:
             if rule.required:
-                yield missing_field(where)
+                yield missing_field(field_path)
         elif value[rule.key] is not None or rule.required:
-            yield from rule.check(where, value[rule.key])
+            yield from rule.check(field_path, value[rule.key])
 
 
 def text(path: str, value: Any) -> Iterator[Problem]:
@@ -97,8 +97,8 @@ def listing(path: str, value: Any) -> Iterator[Problem]:
 
 def words(path: str, value: Any) -> Iterator[Problem]:
     yield from listing(path, value)
-    for at, each in enumerate(value if isinstance(value, list) else ()):
-        yield from filled(f"{path}[{at}]", each)
+    for at, item in enumerate(value if isinstance(value, list) else ()):
+        yield from filled(f"{path}[{at}]", item)
 
 
 def one_of(allowed: tuple[str, ...]) -> Check:
@@ -111,15 +111,15 @@ def one_of(allowed: tuple[str, ...]) -> Check:
     return check
 
 
-def number(least: float, most: float, expected: str, *, whole: bool = False) -> Check:
+def number(minimum: float, maximum: float, expected: str, *, whole: bool = False) -> Check:
     """Return a check for numbers in [least, most]; `whole` accepts 4096 and 4096.0 but not 0.5."""
 
     def check(path: str, value: Any) -> Iterator[Problem]:
-        fitting = isinstance(value, int) or (isinstance(value, float) and (value.is_integer() or not whole))
+        is_accepted_type = isinstance(value, int) or (isinstance(value, float) and (value.is_integer() or not whole))
         # In Python, bool is a kind of int.
-        if isinstance(value, bool) or not fitting:
+        if isinstance(value, bool) or not is_accepted_type:
             yield wrong_type(path, expected)
-        elif not least <= value <= most:
+        elif not minimum <= value <= maximum:
             yield out_of_range(path, expected)
 
     return check
@@ -137,10 +137,10 @@ def seconds_table(path: str, value: Any) -> Iterator[Problem]:
     """Check an object of seconds; an unknown timeout is a warning."""
     yield from mapping(path, value)
     for key, item in value.items() if isinstance(value, Mapping) else ():
-        where = child(path, key)
-        yield from seconds(where, item)
+        item_path = child(path, key)
+        yield from seconds(item_path, item)
         if key not in TIMES:
-            yield _no_effect(where, translatable("the times are %(times)s.", times=TIMES))
+            yield _no_effect(item_path, translatable("the times are %(times)s.", times=TIMES))
 
 
 def deadline(path: str, value: Any) -> Iterator[Problem]:
@@ -157,21 +157,21 @@ def on_error(path: str, value: Any) -> Iterator[Problem]:
         yield from one_of(PRESETS)(path, value)
         return
     yield from mapping(path, value)
-    for word, said in value.items() if isinstance(value, Mapping) else ():
-        yield from _error_rule(child(path, word), word, said)
+    for error_class, action in value.items() if isinstance(value, Mapping) else ():
+        yield from _error_rule(child(path, error_class), error_class, action)
 
 
-def _error_rule(path: str, word: str, value: Any) -> Iterator[Problem]:
-    if word == "preset":
+def _error_rule(path: str, error_class: str, value: Any) -> Iterator[Problem]:
+    if error_class == "preset":
         yield from one_of(PRESETS)(path, value)
-    elif word == "fallbackOn":
+    elif error_class == "fallbackOn":
         yield from listing(path, value)
         known = [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
-        yield from (_no_effect(path, sentence) for sentence in map(word_problem, known) if sentence)
+        yield from (_no_effect(path, sentence) for sentence in map(error_class_problem, known) if sentence)
     else:
         yield from one_of(ACTIONS)(path, value)
         # An unknown error has no effect, so it is only a warning.
-        sentence = word_problem(word)
+        sentence = error_class_problem(error_class)
         if sentence:
             yield _no_effect(path, sentence)
 
@@ -193,10 +193,10 @@ def url(path: str, value: Any) -> Iterator[Problem]:
         return
     try:
         parts = urlsplit(value)
-        good = parts.scheme in SCHEMES and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        is_valid = parts.scheme in SCHEMES and bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:  # an invalid port or bracket
-        good = False
-    if not good:
+        is_valid = False
+    if not is_valid:
         yield wrong_type(
             path, translatable("a URL that begins with https:// or http:// (echo://local for the embedded provider)")
         )

@@ -34,7 +34,7 @@ from routing_admin.core.files.llm_routing import (
     read_route,
     variables_of,
 )
-from routing_admin.core.files.llm_routing_checks import ALONE, LANGUAGES, Beside, validate
+from routing_admin.core.files.llm_routing_checks import LANGUAGES, NO_NAMES, ExistingNames, validate
 from routing_admin.core.files.llmservices import SERVICE_KEYS, validate_services
 from routing_admin.core.files.own_parts import languages_in, lost_aliases, merge_own_parts
 from routing_admin.core.files.provider_matching import merge_services
@@ -88,7 +88,7 @@ def import_files(
     prune: bool = False,
     fingerprint: Callable[[str], str] = sha256,
     fingerprint_at: Fingerprint | None = None,
-    around: KeyContext = NOWHERE,
+    key_context: KeyContext = NOWHERE,
     languages: Collection[str] = LANGUAGES,
 ) -> Imported:
     """Import the texts of files in either format; `prune` removes what a file does not mention."""
@@ -101,7 +101,7 @@ def import_files(
         prune=prune,
         fingerprint=fingerprint,
         fingerprint_at=fingerprint_at,
-        around=around,
+        key_context=key_context,
         languages=languages,
     )
     if not unreadable:
@@ -118,7 +118,7 @@ def import_values(
     prune: bool = False,
     fingerprint: Callable[[str], str] = sha256,
     fingerprint_at: Fingerprint | None = None,
-    around: KeyContext = NOWHERE,
+    key_context: KeyContext = NOWHERE,
     languages: Collection[str] = LANGUAGES,
 ) -> Imported:
     """Import parsed JSON values, as `import_files` does.
@@ -128,35 +128,42 @@ def import_values(
     mark = fingerprint_at or (lambda key, _endpoint: fingerprint(key))
     # Routing files first, so that services find their providers.
     sorted_values = sorted(values, key=_turn)
-    held = (language.code for language in current.languages)
+    current_codes = (language.code for language in current.languages)
     # Files may use languages that they add themselves.
-    known = (*languages, *held, *(code for value in sorted_values for code in languages_in(value)))
+    known = (*languages, *current_codes, *(code for value in sorted_values for code in languages_in(value)))
     # With pruning, files may refer only to each other: what they do not mention is removed.
-    context, beside = with_stored_keys(current, around), _beside(Configuration() if prune else current, sorted_values)
-    wrong = (item for value in sorted_values for item in problems_of(value, context, known, beside))
-    problems = _first_of(wrong)
+    context, existing = (
+        with_stored_keys(current, key_context),
+        _existing_names(Configuration() if prune else current, sorted_values),
+    )
+    all_problems = (item for value in sorted_values for item in problems_of(value, context, known, existing))
+    problems = _first_of(all_problems)
     unknown = tuple(path for value in sorted_values for path in unknown_fields(value))
     if errors(problems):
         return Imported(configuration=current, keys={}, problems=tuple(problems), kept_unknown=unknown)
-    result, keys, further = current, dict[str, str](), dict[str, tuple[str, ...]]()
+    result, keys, further_keys = current, dict[str, str](), dict[str, tuple[str, ...]]()
     listed: set[str] = set()
     for value in sorted_values:
         if format_of(value) is FileFormat.ROUTING:
-            result, found, more = merge_routing(result, value, prune, mark)
-            further |= more
+            result, new_keys, new_further_keys = merge_routing(result, value, prune, mark)
+            further_keys |= new_further_keys
             listed |= {raw["providerName"] for raw in value.get("providers") or ()}
         else:
-            result, found = merge_services(result, value, prune, mark, listed)
+            result, new_keys = merge_services(result, value, prune, mark, listed)
             problems += address_problems(result, value)
-        keys |= found
+        keys |= new_keys
     result = with_own_addresses(result)
     problems += [*broken_references(result), *lost_aliases(result, sorted_values)]
     if errors(problems):
         return Imported(configuration=current, keys={}, problems=tuple(problems), kept_unknown=unknown)
     # Pruning may have removed the provider of a key.
-    kept = {name: key for name, key in keys.items() if result.provider(name)}
+    remaining_keys = {name: key for name, key in keys.items() if result.provider(name)}
     return Imported(
-        configuration=result, keys=kept, problems=tuple(problems), kept_unknown=unknown, further_keys=further
+        configuration=result,
+        keys=remaining_keys,
+        problems=tuple(problems),
+        kept_unknown=unknown,
+        further_keys=further_keys,
     )
 
 
@@ -177,42 +184,45 @@ def _turn(value: object) -> int:
     return 0 if isinstance(value, Mapping) and "providers" in value else 1
 
 
-def _beside(current: Configuration, values: Collection[Any]) -> Beside:
-    stored = Beside(
-        {each.name: each.env_name or None for each in current.providers},
-        frozenset(each.task_type for each in current.routes),
+def _existing_names(current: Configuration, values: Collection[Any]) -> ExistingNames:
+    stored = ExistingNames(
+        {provider.name: provider.env_name or None for provider in current.providers},
+        frozenset(route.task_type for route in current.routes),
         may_have_no_route=True,
     )
     routings = [value for value in values if format_of(value) is FileFormat.ROUTING]
-    return reduce(Beside.with_names_of, routings, stored) if len(routings) > 1 else stored
+    return reduce(ExistingNames.with_names_of, routings, stored) if len(routings) > 1 else stored
 
 
 def problems_of(
-    value: object, around: KeyContext = NOWHERE, languages: Collection[str] = LANGUAGES, beside: Beside = ALONE
+    value: object,
+    key_context: KeyContext = NOWHERE,
+    languages: Collection[str] = LANGUAGES,
+    existing: ExistingNames = NO_NAMES,
 ) -> list[Problem]:
-    """Return every problem of a file's value; `beside` is what it is merged into."""
+    """Return every problem of a file's value; `existing` is what it is merged into."""
     match format_of(value):
         case FileFormat.ROUTING:
-            return validate(value, languages=languages, around=around, beside=beside)
+            return validate(value, languages=languages, key_context=key_context, existing=existing)
         case FileFormat.SERVICES:
-            return validate_services(value, around=around)
-    words = translatable(
+            return validate_services(value, key_context=key_context)
+    message = translatable(
         "This is neither file: llm-routing.json has providers and routing, llmservices.json has services."
     )
-    return [Problem("", words, "type")]
+    return [Problem("", message, "type")]
 
 
-def with_stored_keys(configuration: Configuration, around: KeyContext) -> KeyContext:
+def with_stored_keys(configuration: Configuration, key_context: KeyContext) -> KeyContext:
     """Return the context in which a provider with a stored key does not lack its variable."""
-    if around.env is None:
-        return around
+    if key_context.env is None:
+        return key_context
     variables = {
         variable: "stored"
         for provider in configuration.providers
         for key, variable in zip(provider.keys, variables_of(provider), strict=True)
         if key.kind is KeyKind.STORED
     }
-    return replace(around, env={**variables, **{name: item for name, item in around.env.items() if item}})
+    return replace(key_context, env={**variables, **{name: item for name, item in key_context.env.items() if item}})
 
 
 def unknown_fields(value: object) -> Iterator[str]:
@@ -249,32 +259,32 @@ def merge_routing(
 ) -> tuple[Configuration, dict[str, str], dict[str, tuple[str, ...]]]:
     """Merge a valid `llm-routing.json`; return the configuration, its keys, and the further keys."""
     keys: dict[str, str] = {}
-    further: dict[str, tuple[str, ...]] = {}
+    further_keys: dict[str, tuple[str, ...]] = {}
     providers: dict[str, ProviderSpec] = {}
     for raw in value.get("providers") or ():
         old = current.provider(raw["providerName"])
         # A stored key is kept only at its origin, so that it is never sent to another host.
-        there = old if old and same_origin(old.endpoint, raw["endpoint"]) else None
+        unmoved = old if old and same_origin(old.endpoint, raw["endpoint"]) else None
         variable = key_variable(raw["providerName"], raw.get("envName"))
         key, plaintext = key_from_file(
-            raw["apiKey"], raw["endpoint"], variable, there.key if there else None, fingerprint
+            raw["apiKey"], raw["endpoint"], variable, unmoved.key if unmoved else None, fingerprint
         )
         if plaintext is not None:
             keys[raw["providerName"]] = plaintext
-        held = there.more_keys if there else ()
+        existing_keys = unmoved.more_keys if unmoved else ()
         if "keys" not in raw and not prune:  # a merged file without `keys`, such as a seed's
-            more = held
+            more_keys = existing_keys
         else:
-            more, plaintexts = further_keys_from_file(
-                raw.get("keys") or (), raw["endpoint"], variable, held, fingerprint
+            more_keys, plaintexts = further_keys_from_file(
+                raw.get("keys") or (), raw["endpoint"], variable, existing_keys, fingerprint
             )
-            further[raw["providerName"]] = plaintexts
-        provider = read_provider(raw, key, more)
-        if there and more and not prune and not raw.keys() & set(KEY_KEYS):
-            own = replace(provider.key, name=there.key.name, enabled=there.key.enabled)
+            further_keys[raw["providerName"]] = plaintexts
+        provider = read_provider(raw, key, more_keys)
+        if unmoved and more_keys and not prune and not raw.keys() & set(KEY_KEYS):
+            own = replace(provider.key, name=unmoved.key.name, enabled=unmoved.key.enabled)
             provider = replace(provider, key=own)
         providers[raw["providerName"]] = provider
-    names = providers.keys() if prune else {*providers, *(each.name for each in current.providers)}
+    names = providers.keys() if prune else {*providers, *(provider.name for provider in current.providers)}
     routes = {name: read_route(name, raw, names) for name, raw in (value.get("routing") or {}).items()}
     return (
         replace(
@@ -286,7 +296,7 @@ def merge_routing(
             extra_routing=({} if prune else dict(current.extra_routing)) | _root_extra(value),
         ),
         keys,
-        further,
+        further_keys,
     )
 
 

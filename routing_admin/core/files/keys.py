@@ -35,7 +35,7 @@ Fingerprint = Callable[[str, str], str]
 
 
 def key_from_file(
-    text: str, endpoint: str, own_variable: str, held: KeySpec | None, fingerprint: Fingerprint
+    text: str, endpoint: str, own_variable: str, existing: KeySpec | None, fingerprint: Fingerprint
 ) -> tuple[KeySpec, str | None]:
     """Return the key after an import, and its plaintext if the file contains a new one.
 
@@ -45,12 +45,12 @@ def key_from_file(
     if form is KeyNotation.LITERAL:
         mark = fingerprint(text, endpoint)
         # The same key again: nothing new to encrypt.
-        if held and held.kind is KeyKind.STORED and held.fingerprint == mark:
-            return held, None
+        if existing and existing.kind is KeyKind.STORED and existing.fingerprint == mark:
+            return existing, None
         return KeySpec(KeyKind.STORED, fingerprint=mark), text
     # A stored key is replaced only by another key, not by an empty field, a mask, a placeholder or `${…}`.
-    if held and held.kind is KeyKind.STORED:
-        return held, None
+    if existing and existing.kind is KeyKind.STORED:
+        return existing, None
     if form is KeyNotation.NOT_NEEDED:
         return NO_KEY, None
     return KeySpec(KeyKind.ENV, referenced_variable(text) or own_variable), None
@@ -60,12 +60,12 @@ def further_keys_from_file(
     entries: Sequence[Mapping[str, Any]],
     endpoint: str,
     first_variable: str,
-    held: Sequence[KeySpec],
+    existing: Sequence[KeySpec],
     fingerprint: Fingerprint,
 ) -> tuple[tuple[KeySpec, ...], tuple[str, ...]]:
     """Return the further keys after an import, matched by name, and the plaintexts in the file."""
     chosen = (referenced_variable(entry["apiKey"]) or "" for entry in entries)
-    by_name, keys, plaintexts = {key.name: key for key in held}, list[KeySpec](), list[str]()
+    by_name, keys, plaintexts = {key.name: key for key in existing}, list[KeySpec](), list[str]()
     for number, (entry, variable) in enumerate(zip(entries, further_variables(first_variable, chosen), strict=True), 2):
         # Unnamed keys count from 2: the first key is the provider's own.
         name = entry.get("name") or str(number)
@@ -116,19 +116,19 @@ NOWHERE = KeyContext()
 
 
 def key_warnings(
-    path: str, text: str, around: KeyContext, provider: str | None = None, env_name: str | None = None
+    path: str, text: str, key_context: KeyContext, provider: str | None = None, env_name: str | None = None
 ) -> Iterator[Problem]:
     """Yield why the provider has no key: a placeholder, a forbidden variable, or one that is not set."""
-    env = around.env or {}
+    env = key_context.env or {}
     # A set override supplies the key in all three cases.
-    if provider and read(key_variable(provider, env_name), env, around.allowed):
+    if provider and read(key_variable(provider, env_name), env, key_context.allowed):
         return
     variable = referenced_variable(text)
     if form_of(text) in (KeyNotation.PLACEHOLDER, KeyNotation.MASKED):
         yield placeholder(path)
-    elif variable and not readable(variable, around.allowed):
+    elif variable and not readable(variable, key_context.allowed):
         yield forbidden_variable(path, variable)
-    elif variable and around.env is not None and not read(variable, env, around.allowed):
+    elif variable and key_context.env is not None and not read(variable, env, key_context.allowed):
         yield unset_variable(path, variable)
 
 

@@ -44,7 +44,7 @@ def limits(path: str, value: Any) -> Iterator[Problem]:
 
 
 def _names(path: str, value: Any) -> Iterator[Problem]:
-    if not isinstance(value, list) or not all(isinstance(each, str) and is_storable(each) for each in value):
+    if not isinstance(value, list) or not all(isinstance(name, str) and is_storable(name) for name in value):
         yield wrong_type(path, translatable("a list of names"))
 
 

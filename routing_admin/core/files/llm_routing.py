@@ -57,7 +57,7 @@ def key_text(provider: ProviderSpec) -> str:
 def variables_of(provider: ProviderSpec) -> tuple[str, ...]:
     """Return the variable of each of the provider's keys, whether or not it is used."""
     first = key_variable(provider.name, provider.env_name)
-    return (first, *further_variables(first, (each.variable for each in provider.more_keys)))
+    return (first, *further_variables(first, (key.variable for key in provider.more_keys)))
 
 
 def further_keys_json(provider: ProviderSpec) -> list[dict[str, Any]]:

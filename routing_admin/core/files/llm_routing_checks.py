@@ -57,7 +57,7 @@ FURTHER_KEY_RULES = (
     Rule("apiKey", rule.key, required=True),
     Rule("enabled", rule.flag),
 )
-KEY_FIELDS = frozenset(each.key for each in FURTHER_KEY_RULES)
+KEY_FIELDS = frozenset(key_rule.key for key_rule in FURTHER_KEY_RULES)
 PARAMETER_RULES = (
     Rule("temperature", rule.temperature),
     Rule("maxTokens", rule.max_tokens),
@@ -77,8 +77,8 @@ def _primary(path: str, value: Any) -> Iterator[Problem]:
         # The route itself names provider and model of its first candidate.
         for key in ("provider", "model"):
             if key in value:
-                words = translatable("%(path)s belongs into the route itself. Move it there.", path=child(path, key))
-                yield Problem(child(path, key), words, "range")
+                message = translatable("%(path)s belongs into the route itself. Move it there.", path=child(path, key))
+                yield Problem(child(path, key), message, "range")
 
 
 ROUTE_RULES = (
@@ -99,8 +99,8 @@ ROUTE_RULES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
-    """What a file is merged into: providers by name with their `envName`, and task types.
+class ExistingNames:
+    """The names that a file is merged with: providers by name with their `envName`, and task types.
 
     `may_have_no_route` accepts a configuration without any route.
     """
@@ -109,35 +109,35 @@ class Beside:
     task_types: frozenset[str] = frozenset()
     may_have_no_route: bool = False
 
-    def with_names_of(self, value: object) -> Beside:
+    def with_names_of(self, value: object) -> ExistingNames:
         """Return this with another file's providers and task types added."""
         if not isinstance(value, Mapping):
             return self
         routing = value.get("routing")
-        further = frozenset(routing) if isinstance(routing, Mapping) else frozenset()
+        task_types = frozenset(routing) if isinstance(routing, Mapping) else frozenset()
         known = {**dict.fromkeys(_names(value)), **self.providers}
-        return replace(self, providers=known, task_types=self.task_types | further)
+        return replace(self, providers=known, task_types=self.task_types | task_types)
 
 
-ALONE = Beside()
+NO_NAMES = ExistingNames()
 
 
 def validate(
     value: object,
     *,
     languages: Collection[str] = LANGUAGES,
-    around: KeyContext = NOWHERE,
-    beside: Beside = ALONE,
+    key_context: KeyContext = NOWHERE,
+    existing: ExistingNames = NO_NAMES,
 ) -> list[Problem]:
     """Return every problem of a parsed `llm-routing.json`; `languages` are those with a directive.
 
-    A file need not repeat what `beside` has, so it may consist of a single route.
+    A file need not repeat what `existing` has, so it may consist of a single route.
     """
     if not isinstance(value, Mapping):
         return [Problem("", translatable("The file must contain an object with providers and routing."), "type")]
     return [
-        *_providers(value, around, beside),
-        *_routing(value, _names(value) | beside.providers.keys(), beside),
+        *_providers(value, key_context, existing),
+        *_routing(value, _names(value) | existing.providers.keys(), existing),
         *_default_language(value, (*languages, *languages_in(value))),
         *broken((Rule("contentPolicy", rule.one_of(POLICY_WORDS)), *OWN_RULES), value, ""),
     ]
@@ -150,68 +150,68 @@ def _names(value: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(name for name in names if isinstance(name, str))
 
 
-def _providers(value: Mapping[str, Any], around: KeyContext, beside: Beside) -> Iterator[Problem]:
-    yield from broken((Rule("providers", rule.listing, required=not beside.providers),), value, "")
+def _providers(value: Mapping[str, Any], key_context: KeyContext, existing: ExistingNames) -> Iterator[Problem]:
+    yield from broken((Rule("providers", rule.listing, required=not existing.providers),), value, "")
     found = value.get("providers")
-    places: dict[str, str] = {}
+    name_paths: dict[str, str] = {}
     env_names: dict[str, str | None] = {}
     for index, entry in enumerate(found if isinstance(found, list) else []):
         path = f"providers[{index}]"
         if not isinstance(entry, Mapping):
             yield wrong_type(path, translatable("an object"))
             continue
-        problems = [*broken(PROVIDER_RULES, entry, path), *_further_keys(f"{path}.keys", entry, around)]
+        problems = [*broken(PROVIDER_RULES, entry, path), *_further_keys(f"{path}.keys", entry, key_context)]
         yield from problems
         name = entry.get("providerName")
-        if isinstance(name, str) and name in places:
+        if isinstance(name, str) and name in name_paths:
             yield duplicate_name(f"{path}.providerName", "name", name)
         elif isinstance(name, str):
-            places[name] = f"{path}.providerName"
+            name_paths[name] = f"{path}.providerName"
             env_names[name] = entry.get("envName") if isinstance(entry.get("envName"), str) else None
         if not errors(problems):
-            yield from key_warnings(f"{path}.apiKey", entry["apiKey"], around, name, entry.get("envName"))
-            yield from around.endpoint_warnings(f"{path}.endpoint", entry["endpoint"])
-            yield from around.proxy_warnings(f"{path}.proxy", entry.get("proxy") or DEFAULT_PROXY)
-    yield from _name_problems({**beside.providers, **env_names}, places)
+            yield from key_warnings(f"{path}.apiKey", entry["apiKey"], key_context, name, entry.get("envName"))
+            yield from key_context.endpoint_warnings(f"{path}.endpoint", entry["endpoint"])
+            yield from key_context.proxy_warnings(f"{path}.proxy", entry.get("proxy") or DEFAULT_PROXY)
+    yield from _name_problems({**existing.providers, **env_names}, name_paths)
 
 
-def _further_keys(path: str, entry: Mapping[str, Any], around: KeyContext) -> Iterator[Problem]:
+def _further_keys(path: str, entry: Mapping[str, Any], key_context: KeyContext) -> Iterator[Problem]:
     found = entry.get("keys")
     names: list[object] = [entry.get("keyName") or FIRST_KEY]
     for index, item in enumerate(found if isinstance(found, list) else []):
-        where = f"{path}[{index}]"
+        item_path = f"{path}[{index}]"
         if not isinstance(item, Mapping):
-            yield wrong_type(where, translatable("an object"))
+            yield wrong_type(item_path, translatable("an object"))
             continue
-        problems = list(broken(FURTHER_KEY_RULES, item, where))
+        problems = list(broken(FURTHER_KEY_RULES, item, item_path))
         yield from problems
-        yield from (dropped_field(child(where, key)) for key in item if key not in KEY_FIELDS)
+        yield from (dropped_field(child(item_path, key)) for key in item if key not in KEY_FIELDS)
         name = item.get("name") or str(index + 2)
         if name in names:
-            yield duplicate_name(f"{where}.name", "name", str(name))
+            yield duplicate_name(f"{item_path}.name", "name", str(name))
         names.append(name)
         if not errors(problems):
-            yield from key_warnings(f"{where}.apiKey", item["apiKey"], around)
+            yield from key_warnings(f"{item_path}.apiKey", item["apiKey"], key_context)
 
 
-def _name_problems(env_names: Mapping[str, str | None], places: Mapping[str, str]) -> Iterator[Problem]:
+def _name_problems(env_names: Mapping[str, str | None], name_paths: Mapping[str, str]) -> Iterator[Problem]:
     found = overrides(env_names)
     for name in found.nameless:
-        if name in places:
-            yield no_override(places[name], [name])
+        if name in name_paths:
+            yield no_override(name_paths[name], [name])
     for names in found.colliding:
         for name in names[1:]:
-            if name in places:
-                yield no_override(places[name], names)
+            if name in name_paths:
+                yield no_override(name_paths[name], names)
 
 
-def _routing(value: Mapping[str, Any], names: Collection[str], beside: Beside) -> Iterator[Problem]:
-    yield from broken((Rule("routing", rule.mapping, required=not beside.task_types),), value, "")
+def _routing(value: Mapping[str, Any], names: Collection[str], existing: ExistingNames) -> Iterator[Problem]:
+    yield from broken((Rule("routing", rule.mapping, required=not existing.task_types),), value, "")
     routing = value.get("routing")
     if not isinstance(routing, Mapping):
         return
-    is_allowed_empty = beside.may_have_no_route and not routing and not beside.task_types
-    if "default" not in routing and "default" not in beside.task_types and not is_allowed_empty:
+    is_allowed_empty = existing.may_have_no_route and not routing and not existing.task_types
+    if "default" not in routing and "default" not in existing.task_types and not is_allowed_empty:
         yield missing_field("routing.default")
     for task_type, entry in routing.items():
         path = child("routing", task_type)
@@ -242,17 +242,17 @@ def _fallback(path: str, item: object, names: Collection[str], pairs: set[tuple[
     if isinstance(item, Mapping):
         problems = list(broken(CANDIDATE_RULES, item, path))
         candidate = (item.get("provider"), item.get("model") or None)
-        where = f"{path}.provider"
+        provider_path = f"{path}.provider"
     else:
         problems = list(rule.filled(path, item))
         candidate = resolve_candidate(item, names) if isinstance(item, str) else (None, None)
-        where = path
+        provider_path = path
     yield from problems
     if errors(problems) or not isinstance(candidate[0], str):
         return
     known = (candidate[0], candidate[1])
     if known[0] not in names:
-        yield unknown_provider(where, known[0])
+        yield unknown_provider(provider_path, known[0])
     elif known in pairs:
         yield repeated(path, "/".join(part for part in known if part))
     pairs.add(known)

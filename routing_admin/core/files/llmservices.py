@@ -49,7 +49,7 @@ RULES = (
 )
 
 
-def validate_services(value: object, *, around: KeyContext = NOWHERE) -> list[Problem]:
+def validate_services(value: object, *, key_context: KeyContext = NOWHERE) -> list[Problem]:
     """Return every problem of a parsed `llmservices.json`; invalid capabilities are warnings."""
     if not isinstance(value, Mapping):
         return [Problem("", translatable("The file must contain an object with the list services."), "type")]
@@ -59,27 +59,27 @@ def validate_services(value: object, *, around: KeyContext = NOWHERE) -> list[Pr
         return [wrong_type("services", translatable("a list"))]
     ids: set[str] = set()
     entries = enumerate(value["services"])
-    found = (problem for index, raw in entries for problem in _problems(raw, f"services[{index}]", ids, around))
+    found = (problem for index, raw in entries for problem in _problems(raw, f"services[{index}]", ids, key_context))
     return list(islice(found, MAX_PROBLEMS))
 
 
-def _problems(raw: object, path: str, ids: set[str], around: KeyContext) -> Iterator[Problem]:
+def _problems(raw: object, path: str, ids: set[str], key_context: KeyContext) -> Iterator[Problem]:
     _, found = parse_service(raw, path)
     yield from found
     if not isinstance(raw, Mapping):
         return
     # Each field is reported once, by the seed's rules first.
     fields = {problem.field for problem in found}
-    further = [problem for problem in broken(RULES, raw, path) if problem.field not in fields]
-    yield from further
+    rule_problems = [problem for problem in broken(RULES, raw, path) if problem.field not in fields]
+    yield from rule_problems
     identifier = raw.get("id")
     if isinstance(identifier, str) and identifier in ids:
         yield duplicate_name(f"{path}.id", "id", identifier)
     elif isinstance(identifier, str):
         ids.add(identifier)
-    if not errors([*found, *further]):
-        yield from key_warnings(f"{path}.apiKey", raw["apiKey"], around)
-        yield from around.endpoint_warnings(f"{path}.baseURL", raw["baseURL"])
+    if not errors([*found, *rule_problems]):
+        yield from key_warnings(f"{path}.apiKey", raw["apiKey"], key_context)
+        yield from key_context.endpoint_warnings(f"{path}.baseURL", raw["baseURL"])
 
 
 def read_service(raw: Mapping[str, Any], provider: ProviderSpec, old: ServiceSpec | None = None) -> ServiceSpec:
@@ -90,9 +90,9 @@ def read_service(raw: Mapping[str, Any], provider: ProviderSpec, old: ServiceSpe
     """
     service = with_findings(_fields(raw, provider), raw, old)
     canonical = write_canonical(service, provider, key_text(provider))
-    said = {**raw, "baseURL": canonical["baseURL"]}  # an address other than the provider's is dropped
-    kept = find_leftovers(said, canonical)
-    return replace(service, extra={key: item for key, item in kept.items() if key not in IDENTITY})
+    entry = {**raw, "baseURL": canonical["baseURL"]}  # an address other than the provider's is dropped
+    leftovers = find_leftovers(entry, canonical)
+    return replace(service, extra={key: item for key, item in leftovers.items() if key not in IDENTITY})
 
 
 def write_service(service: ServiceSpec, provider: ProviderSpec, *, is_named: bool = False) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def _fields(raw: Mapping[str, Any], provider: ProviderSpec) -> ServiceSpec:
 
 def write_canonical(service: ServiceSpec, provider: ProviderSpec, key: str) -> dict[str, Any]:
     """Return every field of an entry that differs from its default, in canonical spelling."""
-    able = declared_capabilities(service)
+    declared = declared_capabilities(service)
     return {
         "id": service.id,
         "name": service.name,
@@ -147,7 +147,7 @@ def write_canonical(service: ServiceSpec, provider: ProviderSpec, key: str) -> d
         "description": service.description,
     } | drop_absent(
         {
-            "capabilities": able and {"input": list(able.input), "output": list(able.output)},
+            "capabilities": declared and {"input": list(declared.input), "output": list(declared.output)},
             "enabled": None if service.enabled else False,
             "routed": service.routed or None,
             "limits": service.limits or None,

@@ -40,12 +40,12 @@ LAST_DAY = date.max
 """Files may contain rates of any day; a page, which has a clock, refuses those in the future."""
 
 
-def line(most: int) -> Check:
+def line(max_length: int) -> Check:
     """Return a check for text on one line of at most `most` characters, the width of its column."""
 
     def check(path: str, value: Any) -> Iterator[Problem]:
-        if isinstance(value, str) and (len(value) > most or any(each in value for each in "\r\n")):
-            yield out_of_range(path, translatable("a text of at most %(most)s characters on one line", most=most))
+        if isinstance(value, str) and (len(value) > max_length or any(character in value for character in "\r\n")):
+            yield out_of_range(path, translatable("a text of at most %(most)s characters on one line", most=max_length))
 
     return check
 
@@ -53,10 +53,10 @@ def line(most: int) -> Check:
 AGENT_RULES = (
     Rule("id", rule.filled, required=True),
     *(Rule(name, rule.text) for name in ("name", "description", "serviceId", "taskType")),
-    *(Rule(name, line(most)) for name, most in (("id", 120), ("name", 200), ("serviceId", 200), ("taskType", 200))),
+    *(Rule(name, line(length)) for name, length in (("id", 120), ("name", 200), ("serviceId", 200), ("taskType", 200))),
     Rule("limits", limits),
 )
-AGENT_KEYS = tuple(dict.fromkeys(each.key for each in AGENT_RULES))
+AGENT_KEYS = tuple(dict.fromkeys(agent_rule.key for agent_rule in AGENT_RULES))
 
 
 def agents(path: str, value: Any) -> Iterator[Problem]:
@@ -64,21 +64,21 @@ def agents(path: str, value: Any) -> Iterator[Problem]:
     yield from rule.listing(path, value)
     ids: set[str] = set()
     for index, raw in enumerate(value if isinstance(value, list) else ()):
-        where = f"{path}[{index}]"
+        item_path = f"{path}[{index}]"
         if not isinstance(raw, Mapping):
-            yield wrong_type(where, translatable("an object"))
+            yield wrong_type(item_path, translatable("an object"))
             continue
-        yield from broken(AGENT_RULES, raw, where)
+        yield from broken(AGENT_RULES, raw, item_path)
         for key in raw.keys() - set(AGENT_KEYS):
-            words = translatable(
-                "%(path)s is unknown and is not kept. Known: %(known)s.", path=child(where, key), known=AGENT_KEYS
+            message = translatable(
+                "%(path)s is unknown and is not kept. Known: %(known)s.", path=child(item_path, key), known=AGENT_KEYS
             )
-            yield Problem(child(where, key), words, "enum", "warning")
+            yield Problem(child(item_path, key), message, "enum", "warning")
         if raw.get("serviceId") and raw.get("taskType"):
-            words = translatable("%(path)s has a serviceId and a taskType. Keep one of them.", path=where)
-            yield Problem(where, words, "range")
+            message = translatable("%(path)s has a serviceId and a taskType. Keep one of them.", path=item_path)
+            yield Problem(item_path, message, "range")
         if isinstance(raw.get("id"), str) and raw["id"] in ids:
-            yield duplicate_name(f"{where}.id", "id", raw["id"])
+            yield duplicate_name(f"{item_path}.id", "id", raw["id"])
         ids.add(str(raw.get("id")))
 
 
@@ -109,21 +109,23 @@ def budgets(path: str, value: Any) -> Iterator[Problem]:
 def rates(path: str, value: Any) -> Iterator[Problem]:
     """Check a list of exchange rates that all convert into one currency."""
     yield from rule.listing(path, value)
-    good: list[ExchangeRate] = []
+    valid: list[ExchangeRate] = []
     for index, raw in enumerate(value if isinstance(value, list) else ()):
-        where = f"{path}[{index}]"
+        item_path = f"{path}[{index}]"
         if not isinstance(raw, Mapping) or not all(isinstance(raw.get(name), str) for name in RATE_FIELDS):
-            yield wrong_type(where, translatable("an object with the texts %(names)s", names=RATE_FIELDS))
+            yield wrong_type(item_path, translatable("an object with the texts %(names)s", names=RATE_FIELDS))
             continue
-        made = ExchangeRate(**{name: raw[name] for name in RATE_FIELDS})
-        yield from (replace(each, field=child(where, each.field)) for each in check_rate(made, good, LAST_DAY))
-        if any(each.currency == made.currency for each in good):
-            yield duplicate_name(f"{where}.currency", "currency", made.currency)
-        good.append(made)
+        rate = ExchangeRate(**{name: raw[name] for name in RATE_FIELDS})
+        yield from (
+            replace(problem, field=child(item_path, problem.field)) for problem in check_rate(rate, valid, LAST_DAY)
+        )
+        if any(earlier.currency == rate.currency for earlier in valid):
+            yield duplicate_name(f"{item_path}.currency", "currency", rate.currency)
+        valid.append(rate)
 
 
 def _name(path: str, name: str, longest: int) -> Iterator[Problem]:
-    if len(name) > longest or any(each in name for each in "\r\n"):
+    if len(name) > longest or any(character in name for character in "\r\n"):
         yield out_of_range(path, translatable("under names of at most %(most)s characters on one line", most=longest))
     if not name.strip():
         yield out_of_range(child(path, name), translatable("under a name that is not empty"))
@@ -172,28 +174,28 @@ def _read_agents(value: Any) -> Iterator[AgentSpec]:
 
 OWN_PARTS = (
     OwnPart(
-        *("aliases", "aliases", texts(200, MAX_NAME), lambda each: each.name),
-        lambda items: {each.name: each.target for each in items},
+        *("aliases", "aliases", texts(200, MAX_NAME), lambda alias: alias.name),
+        lambda items: {alias.name: alias.target for alias in items},
         lambda value: (AliasSpec(*pair) for pair in value.items()),
     ),
     OwnPart(
-        *("agents", "agents", agents, lambda each: each.id),
-        lambda items: [_write_agent(each) for each in items],
+        *("agents", "agents", agents, lambda agent: agent.id),
+        lambda items: [_write_agent(agent) for agent in items],
         _read_agents,
     ),
     OwnPart(
-        *("languages", "languages", texts(35, 500), lambda each: each.code),
-        lambda items: {each.code: each.directive for each in items},
+        *("languages", "languages", texts(35, 500), lambda language: language.code),
+        lambda items: {language.code: language.directive for language in items},
         lambda value: (LanguageSpec(*pair) for pair in value.items()),
     ),
     OwnPart(
-        *("label_budgets", "labelBudgets", budgets, lambda each: each.id),
-        lambda items: {each.id: dict(each.limits) for each in items},
+        *("label_budgets", "labelBudgets", budgets, lambda budget: budget.id),
+        lambda items: {budget.id: dict(budget.limits) for budget in items},
         lambda value: (LabelBudgetSpec(*pair) for pair in value.items()),
     ),
     OwnPart(
-        *("exchange_rates", "exchangeRates", rates, lambda each: each.currency),
-        lambda items: [asdict(each) for each in items],
+        *("exchange_rates", "exchangeRates", rates, lambda rate: rate.currency),
+        lambda items: [asdict(rate) for rate in items],
         lambda value: (ExchangeRate(**{name: raw[name] for name in RATE_FIELDS}) for raw in value),
     ),
 )
@@ -222,11 +224,13 @@ def merge_own_parts(current: Configuration, value: Mapping[str, Any], prune: boo
     for part in OWN_PARTS:
         if value.get(part.key) is not None:
             old = getattr(current, part.field)
-            new = {part.name(each): each for each in part.read(value[part.key])}
+            new = {part.name(item): item for item in part.read(value[part.key])}
             changes[part.field] = tuple(new.values()) if prune else merge_items(old, new, part.name)
     if "agents" in changes:  # no file has keys, so their terms are kept
-        held = {each.id: each.keys for each in current.agents}
-        changes["agents"] = tuple(replace(each, keys=held.get(each.id, each.keys)) for each in changes["agents"])
+        keys_by_agent = {agent.id: agent.keys for agent in current.agents}
+        changes["agents"] = tuple(
+            replace(agent, keys=keys_by_agent.get(agent.id, agent.keys)) for agent in changes["agents"]
+        )
     return replace(current, **changes)
 
 
@@ -235,10 +239,10 @@ def lost_aliases(configuration: Configuration, values: Iterable[Any]) -> Iterato
     names = {name for value in values for name in value.get("aliases") or ()}
     for alias in configuration.aliases:
         if alias.name in names and not is_target(configuration, alias.target):
-            words = translatable(
+            message = translatable(
                 "The alias “%(name)s” leads to “%(target)s”, which is not there.", name=alias.name, target=alias.target
             )
-            yield Problem(child("aliases", alias.name), words, "reference", "warning")
+            yield Problem(child("aliases", alias.name), message, "reference", "warning")
 
 
 def languages_in(value: object) -> tuple[str, ...]:

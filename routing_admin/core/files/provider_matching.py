@@ -56,13 +56,13 @@ def merge_services(
     groups: dict[KeyedAddress | str, list[Mapping[str, Any]]] = {}
     for raw in value["services"]:
         groups.setdefault(raw.get("providerName") or place_of(raw, fingerprint), []).append(raw)
-    names = _names(current, {place: found for place, found in groups.items() if isinstance(place, KeyedAddress)})
+    names = _names(current, {address: found for address, found in groups.items() if isinstance(address, KeyedAddress)})
     providers = {provider.name: provider for provider in current.providers}
     keys: dict[str, str] = {}
     found: dict[str, ServiceSpec] = {}
-    for place, entries in groups.items():
-        name = place if isinstance(place, str) else names[place]
-        providers[name], plaintext = _provider_at(place, name, entries[0], current, fingerprint)
+    for address, entries in groups.items():
+        name = address if isinstance(address, str) else names[address]
+        providers[name], plaintext = _provider_at(address, name, entries[0], current, fingerprint)
         if plaintext is not None:
             keys[name] = plaintext
         found |= {raw["id"]: read_service(raw, providers[name], current.service(raw["id"])) for raw in entries}
@@ -79,19 +79,21 @@ def merge_services(
 
 
 def _provider_at(
-    place: KeyedAddress | str, name: str, raw: Mapping[str, Any], current: Configuration, fingerprint: Fingerprint
+    address: KeyedAddress | str, name: str, raw: Mapping[str, Any], current: Configuration, fingerprint: Fingerprint
 ) -> tuple[ProviderSpec, str | None]:
     """Return the named provider after the import, and its plaintext key if the file has a new one."""
-    held = current.provider(name)
-    old = held or _new_provider(name, raw)
+    existing = current.provider(name)
+    old = existing or _new_provider(name, raw)
     is_known = (
         # An entry that names an existing provider changes it only by another key.
-        _matches(old, place) if isinstance(place, KeyedAddress) else form_of(raw["apiKey"]) != KeyNotation.LITERAL
+        _matches(old, address) if isinstance(address, KeyedAddress) else form_of(raw["apiKey"]) != KeyNotation.LITERAL
     )
     variable = key_variable(name, old.env_name)
-    key, plaintext = key_from_file(raw["apiKey"], old.endpoint, variable, held.key if held else None, fingerprint)
-    if held and is_known:
-        return held, plaintext
+    key, plaintext = key_from_file(
+        raw["apiKey"], old.endpoint, variable, existing.key if existing else None, fingerprint
+    )
+    if existing and is_known:
+        return existing, plaintext
     return replace(old, key=replace(key, name=old.key.name, enabled=old.key.enabled)), plaintext
 
 
@@ -116,60 +118,60 @@ def _names(current: Configuration, groups: Mapping[KeyedAddress, list[Mapping[st
     names: dict[KeyedAddress, str] = {}
     # Exact matches of all groups first, so that a weaker match cannot take their provider.
     for find in (_find_by_key, _find_former, _find_by_stored_key):
-        for place, entries in groups.items():
-            found = None if place in names else find(current, place, entries, set(names.values()))
+        for address, entries in groups.items():
+            found = None if address in names else find(current, address, entries, set(names.values()))
             if found:
-                names[place] = found
+                names[address] = found
     taken = {provider.name for provider in current.providers} | set(names.values())
-    for place, entries in groups.items():
-        if place not in names:
-            names[place] = provider_name(entries[0]["baseURL"], taken)
-            taken.add(names[place])
-    return {place: names[place] for place in groups}
+    for address, entries in groups.items():
+        if address not in names:
+            names[address] = provider_name(entries[0]["baseURL"], taken)
+            taken.add(names[address])
+    return {address: names[address] for address in groups}
 
 
-def _matches(provider: ProviderSpec, place: KeyedAddress) -> bool:
+def _matches(provider: ProviderSpec, address: KeyedAddress) -> bool:
     """Return whether the provider has exactly this base URL and key."""
-    if base_of(provider.endpoint) != place.base:
+    if base_of(provider.endpoint) != address.base:
         return False
     key, own = provider.key, key_variable(provider.name, provider.env_name)
     return {
-        KeyNotation.LITERAL: key.kind is KeyKind.STORED and key.fingerprint == place.mark,
-        KeyNotation.REFERENCE: (key.kind is KeyKind.ENV and key.variable == place.mark)
+        KeyNotation.LITERAL: key.kind is KeyKind.STORED and key.fingerprint == address.mark,
+        KeyNotation.REFERENCE: (key.kind is KeyKind.ENV and key.variable == address.mark)
         # Exports write a stored key as the provider's own variable.
-        or (key.kind is KeyKind.STORED and place.mark == own),
+        or (key.kind is KeyKind.STORED and address.mark == own),
         KeyNotation.PLACEHOLDER: key.kind is KeyKind.ENV and key.variable == own,
         KeyNotation.NOT_NEEDED: key.kind is KeyKind.NONE,
-    }.get(place.form, False)
+    }.get(address.form, False)
 
 
 def _find_by_key(
-    current: Configuration, place: KeyedAddress, entries: list[Mapping[str, Any]], names: set[str]
+    current: Configuration, address: KeyedAddress, entries: list[Mapping[str, Any]], names: set[str]
 ) -> str | None:
     before = _providers_before(current, entries)
-    found = [item.name for item in current.providers if item.name not in names and _matches(item, place)]
+    found = [item.name for item in current.providers if item.name not in names and _matches(item, address)]
     return next((name for name in before if name in found), found[0] if found else None)
 
 
 def _find_former(
-    current: Configuration, place: KeyedAddress, entries: list[Mapping[str, Any]], names: set[str]
+    current: Configuration, address: KeyedAddress, entries: list[Mapping[str, Any]], names: set[str]
 ) -> str | None:
     """Return the provider that one of these services used at the same base: its key changed or is kept."""
     for name in _providers_before(current, entries):
         provider = current.provider(name)
-        if provider and name not in names and base_of(provider.endpoint) == place.base:
+        if provider and name not in names and base_of(provider.endpoint) == address.base:
             return name
     return None
 
 
 def _find_by_stored_key(
-    current: Configuration, place: KeyedAddress, entries: list[Mapping[str, Any]], names: set[str]
+    current: Configuration, address: KeyedAddress, entries: list[Mapping[str, Any]], names: set[str]
 ) -> str | None:
     """Return a provider at the same base with a stored key, for an entry whose key is a placeholder."""
-    if place.form is not KeyNotation.PLACEHOLDER:
+    if address.form is not KeyNotation.PLACEHOLDER:
         return None
     stored = (item for item in current.providers if item.key.kind is KeyKind.STORED and item.name not in names)
-    return next((item.name for item in stored if base_of(item.endpoint) == place.base), None)
+    return next((item.name for item in stored if base_of(item.endpoint) == address.base), None)
 
 
 def _providers_before(current: Configuration, entries: list[Mapping[str, Any]]) -> list[str]:
@@ -196,8 +198,12 @@ def identity_of(configuration: Configuration) -> WrittenIdentity:
     listed = tuple(item for item in configuration.providers if item.in_routing_file or item.name in used)
     if _tell_all(configuration, listed):
         return WrittenIdentity(listed)
-    places = Counter((base_of(each.endpoint), key_text(each)) for each in configuration.providers)
-    twins = (each.name for each in configuration.providers if places[base_of(each.endpoint), key_text(each)] > 1)
+    counts = Counter((base_of(provider.endpoint), key_text(provider)) for provider in configuration.providers)
+    twins = (
+        provider.name
+        for provider in configuration.providers
+        if counts[base_of(provider.endpoint), key_text(provider)] > 1
+    )
     return WrittenIdentity(configuration.providers, frozenset(twins))
 
 
@@ -224,8 +230,8 @@ def _as_imported(provider: ProviderSpec) -> ProviderSpec:
         else key
         for key, variable in zip((provider.key, *provider.more_keys), variables_of(provider), strict=True)
     )
-    first, *more = keys
-    return replace(provider, key=first, more_keys=tuple(more))
+    first, *rest = keys
+    return replace(provider, key=first, more_keys=tuple(rest))
 
 
 def write_bare(service: ServiceSpec, configuration: Configuration) -> dict[str, Any]:

@@ -69,8 +69,8 @@ Written = tuple[dict[str, Any], tuple[str, ...]]
 
 def seed_routing(configuration: Configuration) -> Written:
     """Return `llm-routing.json` in the seed's form, and what it cannot express."""
-    spoken = (item for item in configuration.providers if item.enabled and item.protocol in SPOKEN)
-    providers = {item.name: found for item in spoken if (found := with_enabled_key(item))}
+    expressible = (item for item in configuration.providers if item.enabled and item.protocol in SPOKEN)
+    providers = {item.name: found for item in expressible if (found := with_enabled_key(item))}
     chains = {
         route.task_type: [item for item in _drop_repeats(route.candidates) if item.provider in providers]
         for route in configuration.routes
@@ -93,22 +93,24 @@ def seed_routing(configuration: Configuration) -> Written:
 def seed_services(configuration: Configuration) -> Written:
     """Return `llmservices.json` with base URLs and the seed's fields only, and what it cannot express."""
     providers = {item.name: item for item in configuration.providers}
-    kept, left_out = [], []
+    entries, left_out = [], []
     for service in configuration.services:
         provider = providers[service.provider]
-        spoken = with_enabled_key(provider)
-        if service.enabled and provider.enabled and provider.protocol == "openai" and spoken:
+        usable_provider = with_enabled_key(provider)
+        if service.enabled and provider.enabled and provider.protocol == "openai" and usable_provider:
             bare = replace(service, base_url=base_of(provider.endpoint), sources={}, **OURS_UNSAID)
-            kept.append(_drop_our_keys(write_service(bare, spoken), SERVICE_OWN_KEYS))
+            entries.append(_drop_our_keys(write_service(bare, usable_provider), SERVICE_OWN_KEYS))
         else:
-            left_out.append(_service_left_out(service.id, provider, is_usable=spoken is not None))
-        said = [word for word in OURS_UNSAID if getattr(service, word)]
-        if said:
+            left_out.append(_service_left_out(service.id, provider, is_usable=usable_provider is not None))
+        own_rules = [field for field in OURS_UNSAID if getattr(service, field)]
+        if own_rules:
             rules = translatable(
-                "Model service “%(name)s”: its own rules are left out (%(rules)s).", name=service.id, rules=tuple(said)
+                "Model service “%(name)s”: its own rules are left out (%(rules)s).",
+                name=service.id,
+                rules=tuple(own_rules),
             )
             left_out.append(rules)
-    return {"services": kept, **configuration.extra_services}, tuple(left_out)
+    return {"services": entries, **configuration.extra_services}, tuple(left_out)
 
 
 def with_enabled_key(provider: ProviderSpec) -> ProviderSpec | None:
@@ -137,8 +139,8 @@ def _service_left_out(name: str, provider: ProviderSpec, *, is_usable: bool) -> 
     return translatable("Model service “%(name)s” is left out: it is disabled.", name=name)
 
 
-def _drop_our_keys(entry: Mapping[str, Any], ours: Collection[str]) -> dict[str, Any]:
-    return {key: item for key, item in entry.items() if key not in ours}
+def _drop_our_keys(entry: Mapping[str, Any], own_keys: Collection[str]) -> dict[str, Any]:
+    return {key: item for key, item in entry.items() if key not in own_keys}
 
 
 def _drop_repeats(candidates: tuple[CandidateSpec, ...]) -> list[CandidateSpec]:
@@ -209,18 +211,18 @@ def _list_losses(
     for provider in configuration.providers:
         if provider.name not in providers:
             yield _provider_left_out(provider)
-        for what in (key for key in UNSAID_OF_PROVIDER if getattr(provider, key) not in (None, "", {}, (), "default")):
+        for field in (key for key in UNSAID_OF_PROVIDER if getattr(provider, key) not in (None, "", {}, (), "default")):
             yield translatable(
                 "Provider “%(name)s”: its %(what)s cannot be expressed.",
                 name=provider.name,
-                what=UNSAID_OF_PROVIDER[what],
+                what=UNSAID_OF_PROVIDER[field],
             )
     for route in configuration.routes:
         yield from _list_route_losses(route, chains.get(route.task_type, []))
     yield from (
         translatable("Alias “%(name)s” cannot be expressed.", name=alias.name) for alias in configuration.aliases
     )
-    parts = tuple(word for field, word in UNSAID_PARTS.items() if getattr(configuration, field))
+    parts = tuple(part for field, part in UNSAID_PARTS.items() if getattr(configuration, field))
     if parts:
         yield translatable("Not in this file: %(what)s.", what=parts)
     if configuration.content_policy:
@@ -256,9 +258,9 @@ def _list_route_losses(route: RouteSpec, chain: list[CandidateSpec]) -> Iterator
             primary=route.primary.provider,
         )
     chosen = {key: getattr(route, key) for key in UNSAID_OF_ROUTE}
-    for what in (key for key, value in chosen.items() if value is not False and value not in (None, "", {})):
+    for field in (key for key, value in chosen.items() if value is not False and value not in (None, "", {})):
         yield translatable(
-            "Route “%(name)s”: its %(what)s cannot be expressed.", name=route.task_type, what=UNSAID_OF_ROUTE[what]
+            "Route “%(name)s”: its %(what)s cannot be expressed.", name=route.task_type, what=UNSAID_OF_ROUTE[field]
         )
     if _is_primary_cut(route, chain):
         yield translatable(
@@ -279,5 +281,7 @@ def _is_primary_cut(route: RouteSpec, chain: list[CandidateSpec]) -> bool:
     first = chain[0]
     # The seed has no parameters of a candidate: written on the route, they apply to every candidate.
     own = [(first.temperature, route.temperature), (first.max_tokens, route.max_tokens)]
-    spread = len(chain) > 1 and any(mine is not None and mine != its for mine, its in own)
-    return bool(first.extra_body or first.extra or spread)
+    would_spread = len(chain) > 1 and any(
+        candidate_value is not None and candidate_value != route_value for candidate_value, route_value in own
+    )
+    return bool(first.extra_body or first.extra or would_spread)

@@ -74,7 +74,7 @@ def decide_admission(
 
 def suggest_username(identity: Identity) -> str:
     """Return a valid user name for a new user; it may be taken already."""
-    words = (identity.username, identity.email.partition("@")[0], identity.name, identity.provider)
+    candidates = (identity.username, identity.email.partition("@")[0], identity.name, identity.provider)
     # Five characters are left for a number that makes the name unique.
-    names = (NOT_IN_NAMES.sub("-", word).strip("-")[: MAX_NAME - 5] for word in words)
+    names = (NOT_IN_NAMES.sub("-", candidate).strip("-")[: MAX_NAME - 5] for candidate in candidates)
     return next(name for name in names if name)

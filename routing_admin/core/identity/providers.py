@@ -49,17 +49,19 @@ class IdentityRules:
     domains: tuple[str, ...] = ()
 
     def find(self, provider_id: str) -> IdentityProvider | None:
-        return next((each for each in self.providers if each.id == provider_id), None)
+        return next((provider for provider in self.providers if provider.id == provider_id), None)
 
 
 def read_identity_rules(variables: Mapping[str, str]) -> IdentityRules:
     """Read the rules from environment variables. Raise `ValueError` with one line if incomplete."""
-    providers = tuple(each for word in KINDS if (each := _read_provider(variables, word)) is not None)
+    providers = tuple(
+        provider for provider_id in KINDS if (provider := _read_provider(variables, provider_id)) is not None
+    )
     newcomers = variables.get(PREFIX + "NEWCOMERS") or "none"
     if newcomers not in NEWCOMERS:
         raise ValueError(f"{PREFIX}NEWCOMERS: {newcomers!r} is none of {', '.join(NEWCOMERS)}.")
-    words = (each.strip().lower() for each in variables.get(PREFIX + "NEWCOMER_DOMAINS", "").split(","))
-    domains = tuple(word for word in words if word)
+    parts = (part.strip().lower() for part in variables.get(PREFIX + "NEWCOMER_DOMAINS", "").split(","))
+    domains = tuple(part for part in parts if part)
     for domain in domains:
         if not DOMAIN.fullmatch(domain):
             raise ValueError(f"{PREFIX}NEWCOMER_DOMAINS: {domain!r} is no domain. Write it as in example.com.")
@@ -69,36 +71,40 @@ def read_identity_rules(variables: Mapping[str, str]) -> IdentityRules:
 def package_settings(rules: IdentityRules) -> dict[str, Any]:
     """Return django-allauth's settings for the providers, with PKCE for OpenID Connect."""
     found: dict[str, Any] = {}
-    for each in rules.providers:
-        app: dict[str, Any] = {"client_id": each.client_id, "secret": each.secret, "name": each.name}
-        if each.id == OIDC:
-            app |= {"provider_id": each.id, "settings": {"server_url": each.url, "oauth_pkce_enabled": True}}
-        found[each.kind] = {"APPS": [app]}
+    for provider in rules.providers:
+        app: dict[str, Any] = {"client_id": provider.client_id, "secret": provider.secret, "name": provider.name}
+        if provider.id == OIDC:
+            app |= {"provider_id": provider.id, "settings": {"server_url": provider.url, "oauth_pkce_enabled": True}}
+        found[provider.kind] = {"APPS": [app]}
     return found
 
 
-def _read_provider(variables: Mapping[str, str], word: str) -> IdentityProvider | None:
-    client_id, secret = (variables.get(_variable(word, what), "") for what in ("CLIENT_ID", "CLIENT_SECRET"))
+def _read_provider(variables: Mapping[str, str], provider_id: str) -> IdentityProvider | None:
+    client_id, secret = (variables.get(_variable(provider_id, suffix), "") for suffix in ("CLIENT_ID", "CLIENT_SECRET"))
     if not client_id:
         return None
     if not secret:
-        raise ValueError(f"{_variable(word, 'CLIENT_ID')} is set, {_variable(word, 'CLIENT_SECRET')} is not. Set both.")
-    kind, name = KINDS[word]
-    if word != OIDC:
-        return IdentityProvider(id=word, kind=kind, name=name, client_id=client_id, secret=secret)
+        raise ValueError(
+            f"{_variable(provider_id, 'CLIENT_ID')} is set, {_variable(provider_id, 'CLIENT_SECRET')} is not. Set both."
+        )
+    kind, name = KINDS[provider_id]
+    if provider_id != OIDC:
+        return IdentityProvider(id=provider_id, kind=kind, name=name, client_id=client_id, secret=secret)
     # Only OpenID Connect needs the provider's URL.
-    url = variables.get(_variable(word, "URL"), "").rstrip("/")
+    url = variables.get(_variable(provider_id, "URL"), "").rstrip("/")
     if urlsplit(url).scheme not in ("https", "http") or not urlsplit(url).hostname:
-        raise ValueError(f"{_variable(word, 'URL')} has to be the provider's address, as in https://id.example.com.")
+        raise ValueError(
+            f"{_variable(provider_id, 'URL')} has to be the provider's address, as in https://id.example.com."
+        )
     return IdentityProvider(
-        id=word,
+        id=provider_id,
         kind=kind,
-        name=variables.get(_variable(word, "NAME")) or name,
+        name=variables.get(_variable(provider_id, "NAME")) or name,
         client_id=client_id,
         secret=secret,
         url=url,
     )
 
 
-def _variable(word: str, what: str) -> str:
-    return f"{PREFIX}{word.upper()}_{what}"
+def _variable(provider_id: str, suffix: str) -> str:
+    return f"{PREFIX}{provider_id.upper()}_{suffix}"

@@ -44,10 +44,10 @@ def usage_of(usage: Usage | None, question: int, reply: Answer | None, *, is_cut
         return counted if tokens_of(usage) is not None else Usage(0, 0)
     prompt, completion, total = counted.prompt_tokens, counted.completion_tokens, counted.total_tokens
     if completion is None or is_cut:
-        came = answer_tokens(reply)
+        received = answer_tokens(reply)
         rest = None if total is None or prompt is None or is_cut else max(total - prompt, 0)
         # Of a cut answer a provider counts at most the beginning, so everything received is counted instead.
-        completion = max(completion or 0, came) if rest is None else rest
+        completion = max(completion or 0, received) if rest is None else rest
     if prompt is None:
         prompt = question if total is None else max(total - completion, 0)
     return replace(counted, prompt_tokens=prompt, completion_tokens=completion)
@@ -57,7 +57,7 @@ def answer_tokens(reply: Answer) -> int:
     """Estimate the tokens of an answer: text, reasoning, refusal, tool calls and generated files."""
     calls = (text for call in reply.tool_calls for text in (call.name, call.arguments))
     texts = (reply.text, reply.reasoning or "", reply.refusal or "", *calls)
-    return sum(text_tokens(each).tokens for each in texts if each) + sum(map(_media_tokens, reply.media))
+    return sum(text_tokens(text).tokens for text in texts if text) + sum(map(_media_tokens, reply.media))
 
 
 def _media_tokens(media: Media) -> int:

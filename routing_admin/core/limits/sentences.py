@@ -66,7 +66,7 @@ def sentence_of(refused: RefusedNeed, ends_at: datetime | None, now: datetime) -
     wait = duration_of(ends_at - now) if ends_at else ""
     reset = f"{ends_at:%Y-%m-%d %H:%M %Z}" if ends_at else ""
     amounts = {"limit": refused.limit, "left": refused.left, "asked": refused.need}
-    texts = {name: text_of_amount(refused.meter, each, refused.currency) for name, each in amounts.items()}
+    texts = {name: text_of_amount(refused.meter, amount, refused.currency) for name, amount in amounts.items()}
     return translatable(REACHED[refused.meter], who=refused.who, **texts, wait=wait, reset=reset)
 
 

@@ -129,8 +129,8 @@ class Share:
         None if it was already extended since the ledger last answered, or if nothing was ever drawn.
         """
         left = self.limit - max(self.drawn, self.granted)
-        more = min(left, max(self.last, left // GRANT_DIVISOR))
-        return replace(self, extension=more) if self.last and more > 0 and not self.extension else None
+        extension = min(left, max(self.last, left // GRANT_DIVISOR))
+        return replace(self, extension=extension) if self.last and extension > 0 and not self.extension else None
 
     def move_to(self, window: Window) -> Share:
         """Return an empty share of the next window."""

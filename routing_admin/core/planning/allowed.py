@@ -21,7 +21,7 @@ class ModelNotAllowedError(LookupError):
         self.sentence = translatable(
             "This key cannot use '%(name)s'. It can use: %(allowed)s. An administrator can allow more.",
             name=name[:200],
-            # An ellipsis stands for further names.
+            # An ellipsis replaces further names.
             allowed=(*allowed[:MAX_NAMES], *("…" for _ in allowed[MAX_NAMES : MAX_NAMES + 1])),
         )
         super().__init__(self.sentence)
@@ -32,7 +32,7 @@ def check_allowed(limits: AgentLimits | None, configuration: Configuration, targ
     if limits is None or limits.models is None:
         return
     # Candidates are not checked: permission for a route covers every model in its chain.
-    if not any(limits.allows(each) for each in names_of(configuration, target)):
+    if not any(limits.allows(model_name) for model_name in names_of(configuration, target)):
         raise ModelNotAllowedError(name, limits)
 
 

@@ -43,7 +43,7 @@ def consequences(
         *_of_agents(old, new, changed),
         *_of_languages(before, after),
     ]
-    return tuple(sorted(found, key=lambda one: ORDER.index(one.gravity)))
+    return tuple(sorted(found, key=lambda consequence: ORDER.index(consequence.gravity)))
 
 
 class _Reach:
@@ -72,16 +72,16 @@ class _Reach:
         """Return the capabilities of the model that an agent asks first, or None if none can be asked."""
         route = self.route_of(agent)
         if route is not None:
-            return next((one.capabilities for one in self.chain(route).callable), None)
+            return next((candidate.capabilities for candidate in self.chain(route).callable), None)
         service = self.configuration.service(agent.service_id) if agent.service_id else None
         provider = self.configuration.provider(service.provider) if service else None
         if service is None or provider is None or not (service.enabled and provider.enabled):
             return None
         return None if provider.name in self._unusable else service.effective_capabilities
 
-    def reads(self, agent: AgentSpec, word: str) -> bool:
+    def reads(self, agent: AgentSpec, capability: str) -> bool:
         model = self.model_of(agent)
-        return model is not None and model.has(word)
+        return model is not None and model.has(capability)
 
 
 def _of_routes(old: _Reach, new: _Reach, changed: Collection[str]) -> Iterator[Consequence]:
@@ -97,30 +97,38 @@ def _of_routes(old: _Reach, new: _Reach, changed: Collection[str]) -> Iterator[C
 
 def _changed_providers(before: Configuration, after: Configuration) -> set[str]:
     pairs = ((before, after), (after, before))
-    providers = {one.name for here, there in pairs for one in here.providers if _differ(one, there.provider(one.name))}
+    providers = {
+        provider.name
+        for side, opposite in pairs
+        for provider in side.providers
+        if _differ(provider, opposite.provider(provider.name))
+    }
     return providers | {
-        one.provider for here, there in pairs for one in here.services if _differ(one, there.service(one.id))
+        service.provider
+        for side, opposite in pairs
+        for service in side.services
+        if _differ(service, opposite.service(service.id))
     }
 
 
-def _differ(one: object, other: object) -> bool:
+def _differ(first: object, second: object) -> bool:
     # Most parts of two configurations are the same object, so identity is checked first.
-    return one is not other and one != other
+    return first is not second and first != second
 
 
 def _is_touched(route: RouteSpec, now: RouteSpec, changed: Collection[str]) -> bool:
-    return _differ(route, now) or any(one.provider in changed for one in route.candidates)
+    return _differ(route, now) or any(candidate.provider in changed for candidate in route.candidates)
 
 
 def _leaving(route: RouteSpec, after: Configuration, *, is_there: bool) -> Notice:
     try:
-        to = resolve_route(after, route.task_type)[0].task_type
+        target = resolve_route(after, route.task_type)[0].task_type
     except NoRouteError:
         return Gravity.STOPS, translatable("%(route)s is removed, and no route takes its tasks.", route=route.task_type)
     if is_there:
-        text = translatable("%(route)s is disabled; its tasks go to %(other)s.", route=route.task_type, other=to)
+        text = translatable("%(route)s is disabled; its tasks go to %(other)s.", route=route.task_type, other=target)
     else:
-        text = translatable("%(route)s is removed; its tasks go to %(other)s.", route=route.task_type, other=to)
+        text = translatable("%(route)s is removed; its tasks go to %(other)s.", route=route.task_type, other=target)
     return Gravity.CHANGES, text
 
 
@@ -131,38 +139,38 @@ def _of_chain(route: str, old: ChainLint, new: ChainLint) -> Iterator[Notice]:
     if not new.callable:
         yield Gravity.STOPS, translatable("%(route)s has no model left that can be called.", route=route)
         return
-    lost = [word for word in _read(old.callable) if word not in _read(new.callable)]
+    lost = [capability for capability in _read(old.callable) if capability not in _read(new.callable)]
     if lost:
         text = translatable("%(route)s loses its last model that reads %(kinds)s.", route=route, kinds=_kinds(lost))
         yield Gravity.DEGRADES, text
     yield from _of_candidates(route, old, new, lost)
     first, now = old.callable[0], new.callable[0]
-    gone = [_name(one) for one in old.callable if _key(one) not in map(_key, new.callable)]
+    removed = [_name(candidate) for candidate in old.callable if _key(candidate) not in map(_key, new.callable)]
     if _key(first) != _key(now):
         text = translatable(
             "%(route)s starts with %(now)s instead of %(then)s.", route=route, now=_name(now), then=_name(first)
         )
         yield Gravity.CHANGES, text
-    elif gone:
-        text = translatable("%(route)s loses %(models)s.", route=route, models=tuple(gone))
+    elif removed:
+        text = translatable("%(route)s loses %(models)s.", route=route, models=tuple(removed))
         yield Gravity.CHANGES, text
 
 
 def _of_candidates(route: str, old: ChainLint, new: ChainLint, lost_by_all: Sequence[str]) -> Iterator[Notice]:
-    before = {_key(one): one for one in old.callable}
-    for one in new.callable:
-        then = before.get(_key(one))
+    before = {_key(candidate): candidate for candidate in old.callable}
+    for candidate in new.callable:
+        earlier = before.get(_key(candidate))
         lost = [
             # `_of_chain` has reported what the whole route loses.
-            word
-            for word in _read([then] if then else [])
-            if not one.capabilities.has(word) and word not in lost_by_all
+            capability
+            for capability in _read([earlier] if earlier else [])
+            if not candidate.capabilities.has(capability) and capability not in lost_by_all
         ]
         if lost:
             text = translatable(
                 "In %(route)s, %(model)s gets %(kinds)s as descriptions.",
                 route=route,
-                model=f"{one.spec.provider}/{one.model}",
+                model=f"{candidate.spec.provider}/{candidate.model}",
                 kinds=_kinds(lost),
             )
             yield Gravity.DEGRADES, text
@@ -181,13 +189,17 @@ def _of_aliases(before: Configuration, after: Configuration) -> Iterator[Consequ
 
 
 def _of_agents(old: _Reach, new: _Reach, changed: Collection[str]) -> Iterator[Consequence]:
-    there = {agent.id: agent for agent in new.configuration.agents}
+    remaining = {agent.id: agent for agent in new.configuration.agents}
     unread: set[str] = set()
     for agent in old.configuration.agents:
-        now = there.get(agent.id)
+        now = remaining.get(agent.id)
         if now is not None and not _differ(agent, now) and not _concerns(agent, old, new, changed):
             continue
-        lost = [word for word in MEDIA if old.reads(agent, word) and not (now and new.reads(now, word))]
+        lost = [
+            capability
+            for capability in MEDIA
+            if old.reads(agent, capability) and not (now and new.reads(now, capability))
+        ]
         unread.update(lost)
         if now is None:
             text = translatable("The agent %(agent)s is deleted, and its keys stop working.", agent=agent.id)
@@ -198,9 +210,15 @@ def _of_agents(old: _Reach, new: _Reach, changed: Collection[str]) -> Iterator[C
         elif lost:
             text = translatable("The agent %(agent)s no longer reads %(kinds)s.", agent=agent.id, kinds=_kinds(lost))
             yield Consequence(Gravity.DEGRADES, text, "agent", agent.id)
-    gone = [word for word in MEDIA if word in unread and not any(new.reads(one, word) for one in there.values())]
-    if gone and there:
-        yield Consequence(Gravity.DEGRADES, translatable("No agent is left to read %(kinds)s.", kinds=_kinds(gone)))
+    lost_everywhere = [
+        capability
+        for capability in MEDIA
+        if capability in unread and not any(new.reads(agent, capability) for agent in remaining.values())
+    ]
+    if lost_everywhere and remaining:
+        yield Consequence(
+            Gravity.DEGRADES, translatable("No agent is left to read %(kinds)s.", kinds=_kinds(lost_everywhere))
+        )
 
 
 def _concerns(agent: AgentSpec, old: _Reach, new: _Reach, changed: Collection[str]) -> bool:
@@ -217,33 +235,35 @@ def _of_languages(before: Configuration, after: Configuration) -> Iterator[Conse
         if now.get(code) == directive:
             continue
         # Requests in a removed language fall back to another.
-        other = resolve_language(code, after.default_language, now)
-        if other == code:
+        fallback = resolve_language(code, after.default_language, now)
+        if fallback == code:
             text = translatable("The directive for %(code)s becomes: %(directive)s", code=code, directive=now[code])
             yield Consequence(Gravity.CHANGES, text, "language", code)
         else:
-            text = translatable("Requests in %(code)s are answered in %(other)s.", code=code, other=other)
+            text = translatable("Requests in %(code)s are answered in %(other)s.", code=code, other=fallback)
             yield Consequence(Gravity.DEGRADES, text, "language", code)
 
 
 def _directives(languages: Sequence[LanguageSpec]) -> dict[str, str]:
-    return {**LANGUAGE_DIRECTIVES, **{one.code: one.directive for one in languages}}
+    return {**LANGUAGE_DIRECTIVES, **{language.code: language.directive for language in languages}}
 
 
 def _read(candidates: Sequence[CheckedCandidate]) -> list[str]:
-    return [word for word in MEDIA if any(one.capabilities.has(word) for one in candidates)]
+    return [
+        capability for capability in MEDIA if any(candidate.capabilities.has(capability) for candidate in candidates)
+    ]
 
 
 def _kinds(capabilities: Sequence[str]) -> tuple[str, ...]:
-    return tuple(KINDS[word] for word in capabilities)
+    return tuple(KINDS[capability] for capability in capabilities)
 
 
-def _key(one: CheckedCandidate) -> tuple[str, str]:
-    return one.spec.provider, one.model
+def _key(candidate: CheckedCandidate) -> tuple[str, str]:
+    return candidate.spec.provider, candidate.model
 
 
-def _name(one: CheckedCandidate) -> str:
-    return one.service.id if one.service else f"{one.spec.provider}/{one.model}"
+def _name(candidate: CheckedCandidate) -> str:
+    return candidate.service.id if candidate.service else f"{candidate.spec.provider}/{candidate.model}"
 
 
 # Upcoming retirements: what each means for routes and agents, in order of date.
@@ -282,18 +302,18 @@ def without_model(configuration: Configuration, end: ModelEnd) -> Configuration:
     """Return the configuration without a model: its services disabled, its candidates removed."""
     defaults = {provider.name: provider.default_model for provider in configuration.providers}
 
-    place = (end.provider, end.model)
+    retired = (end.provider, end.model)
 
     def stays(candidate: CandidateSpec) -> bool:
-        return (candidate.provider, candidate.model or defaults.get(candidate.provider)) != place
+        return (candidate.provider, candidate.model or defaults.get(candidate.provider)) != retired
 
     routes = tuple(
-        replace(route, candidates=tuple(filter(stays, route.candidates))) if any_gone else route
+        replace(route, candidates=tuple(filter(stays, route.candidates))) if is_affected else route
         for route in configuration.routes
-        for any_gone in (not all(map(stays, route.candidates)),)
+        for is_affected in (not all(map(stays, route.candidates)),)
     )
     services = tuple(
-        replace(service, enabled=False) if (service.provider, service.model) == place else service
+        replace(service, enabled=False) if (service.provider, service.model) == retired else service
         for service in configuration.services
     )
     return replace(configuration, routes=routes, services=services)

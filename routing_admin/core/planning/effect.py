@@ -72,7 +72,7 @@ class RevisionEffect:
 
     @property
     def worse(self) -> tuple[EffectLine, ...]:
-        return tuple(each for each in self.lines if each.trend is EffectTrend.WORSE)
+        return tuple(line for line in self.lines if line.trend is EffectTrend.WORSE)
 
 
 def effect_between(before: Sequence[EffectSample], after: Sequence[EffectSample]) -> RevisionEffect:
@@ -80,9 +80,9 @@ def effect_between(before: Sequence[EffectSample], after: Sequence[EffectSample]
     counts = len(before), len(after)
     if min(counts) < ENOUGH:
         return RevisionEffect(*counts)
-    failures = [[each.has_failed for each in side] for side in (before, after)]
-    fallbacks = [[each.fell_back for each in side] for side in (before, after)]
-    times = [[each.ms for each in side if not each.has_failed] for side in (before, after)]
+    failures = [[sample.has_failed for sample in samples] for samples in (before, after)]
+    fallbacks = [[sample.fell_back for sample in samples] for samples in (before, after)]
+    times = [[sample.ms for sample in samples if not sample.has_failed] for samples in (before, after)]
     lines = (
         _compare_shares(EffectMeasure.FAILURES, *failures),
         _compare_shares(EffectMeasure.FALLBACKS, *fallbacks),
@@ -92,12 +92,12 @@ def effect_between(before: Sequence[EffectSample], after: Sequence[EffectSample]
 
 
 def _compare_shares(measure: EffectMeasure, before: Sequence[bool], after: Sequence[bool]) -> EffectLine:
-    then, now = (sum(side) / len(side) for side in (before, after))
+    then, now = (sum(values) / len(values) for values in (before, after))
     return EffectLine(measure, then, now, _trend(then, now, len(before), len(after)))
 
 
 def _compare_times(before: Sequence[float], after: Sequence[float]) -> EffectLine:
-    then, now = (median(side) if side else None for side in (before, after))
+    then, now = (median(values) if values else None for values in (before, after))
     trend = EffectTrend.SAME
     if then is not None and now is not None and not then / FASTER < now < then * FASTER:
         # Slower means that more than half of the later requests exceed the earlier median; ties count half.
@@ -123,8 +123,8 @@ def routes_of_changes(changes: Iterable[Mapping[str, Any]], *configurations: Con
     to a provider or service for every route with it in its chain, other kinds for none.
     """
     names, providers, services = set[str](), set[str](), set[str]()
-    for each in changes:
-        kind, name, field = each["kind"], each["name"], each.get("field") or ""
+    for change in changes:
+        kind, name, field = change["kind"], change["name"], change.get("field") or ""
         if kind == "route" and name:
             names.add(name)
         elif field.partition(".")[0] in WORDS_ALONE:
@@ -134,9 +134,14 @@ def routes_of_changes(changes: Iterable[Mapping[str, Any]], *configurations: Con
         elif kind == "service":
             services.add(name)
     for configuration in configurations:
-        models = {(one.provider, one.model) for one in map(configuration.service, services) if one is not None}
+        models = {
+            (service.provider, service.model) for service in map(configuration.service, services) if service is not None
+        }
         for route in configuration.routes:
-            if any(one.provider in providers or _model_of(configuration, one) in models for one in route.candidates):
+            if any(
+                candidate.provider in providers or _model_of(configuration, candidate) in models
+                for candidate in route.candidates
+            ):
                 names.add(route.task_type)
     return frozenset(names)
 

@@ -58,17 +58,17 @@ def inject_directive(chat: ChatRequest, directive: str) -> ChatRequest:
     if not directive:
         return chat
     # Only an opening system message: before one that follows an answer, the directive would move on every turn.
-    place = find_opening_system(chat.messages)
-    if place is None:
+    index = find_opening_system(chat.messages)
+    if index is None:
         return replace(chat, messages=(Message(Role.SYSTEM, (TextPart(directive),)), *chat.messages))
-    led = _lead(chat.messages[place], directive)
-    return replace(chat, messages=(*chat.messages[:place], led, *chat.messages[place + 1 :]))
+    message = _prepend_directive(chat.messages[index], directive)
+    return replace(chat, messages=(*chat.messages[:index], message, *chat.messages[index + 1 :]))
 
 
-def _lead(message: Message, directive: str) -> Message:
+def _prepend_directive(message: Message, directive: str) -> Message:
     first = message.parts[0] if message.parts else None
     if isinstance(first, TextPart):
-        led = replace(first, text=with_directive(first.text, directive))
-        return replace(message, parts=(led, *message.parts[1:]))
+        part = replace(first, text=with_directive(first.text, directive))
+        return replace(message, parts=(part, *message.parts[1:]))
     # The message starts with a file, so the directive becomes a part of its own.
     return replace(message, parts=(TextPart(directive), *message.parts))

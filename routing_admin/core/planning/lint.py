@@ -103,7 +103,7 @@ class ChainLint:
 
     @property
     def callable(self) -> tuple[CheckedCandidate, ...]:
-        return tuple(one for one in self.candidates if not one.skipped)
+        return tuple(candidate for candidate in self.candidates if not candidate.skipped)
 
 
 def lint(
@@ -120,52 +120,56 @@ def lint(
     `unusable` are the providers that cannot be called, and why; `drifts` recent observations of models. With `today`,
     retirements within `NOTICE` are found in `catalogue`, by default the one shipped.
     """
-    plain = [_add_drifts(one, drifts) for one in _check_candidates(configuration, route, unusable or {})]
+    checked = [_add_drifts(candidate, drifts) for candidate in _check_candidates(configuration, route, unusable or {})]
     if today is not None:
-        plain = [_check_end(configuration, one, today, catalogue or default_catalogue()) for one in plain]
-    live = [at for at, one in enumerate(plain) if not one.skipped]
+        checked = [
+            _check_end(configuration, candidate, today, catalogue or default_catalogue()) for candidate in checked
+        ]
+    live = [at for at, candidate in enumerate(checked) if not candidate.skipped]
     read: set[str] = set()
     candidates = []
-    for at, one in enumerate(plain):
+    for at, candidate in enumerate(checked):
         if at not in live:
             # A skipped candidate promises nothing, so it neither loses nor gains.
-            candidates.append(one)
+            candidates.append(candidate)
             continue
-        able = {word for word in MEDIA if one.capabilities.has(word)}
-        loses = tuple(word for word in MEDIA if word in read - able)
+        readable = {capability for capability in MEDIA if candidate.capabilities.has(capability)}
+        loses = tuple(capability for capability in MEDIA if capability in read - readable)
         # The first one has no earlier candidate to compare with.
-        gains = tuple(word for word in MEDIA if word in able - read and at != live[0])
-        findings = (*one.findings, *_check_place(plain, live, at, bool(gains)))
-        candidates.append(replace(one, findings=findings, loses=loses, gains=gains))
-        read |= able
-    return ChainLint(tuple(candidates), _common([plain[at].capabilities for at in live]))
+        gains = tuple(capability for capability in MEDIA if capability in readable - read and at != live[0])
+        findings = (*candidate.findings, *_check_place(checked, live, at, bool(gains)))
+        candidates.append(replace(candidate, findings=findings, loses=loses, gains=gains))
+        read |= readable
+    return ChainLint(tuple(candidates), _common([checked[at].capabilities for at in live]))
 
 
-def _add_drifts(one: CheckedCandidate, drifts: Drifts) -> CheckedCandidate:
-    seen = drifts.get((one.spec.provider, one.model), {}).items()
-    found = tuple((word, kind) for word, kind in seen if is_current(kind, one.capabilities.has(word)))
+def _add_drifts(candidate: CheckedCandidate, drifts: Drifts) -> CheckedCandidate:
+    seen = drifts.get((candidate.spec.provider, candidate.model), {}).items()
+    found = tuple(
+        (capability, kind) for capability, kind in seen if is_current(kind, candidate.capabilities.has(capability))
+    )
     doubtful = [Finding.DOUBTFUL] if any(kind in DOUBTS for _, kind in found) else []
     stopped = [Finding.STOPPED] if any(kind is DriftKind.STOPPED for _, kind in found) else []
-    return replace(one, findings=(*one.findings, *doubtful, *stopped), drifts=found) if found else one
+    return replace(candidate, findings=(*candidate.findings, *doubtful, *stopped), drifts=found) if found else candidate
 
 
 def _check_end(
-    configuration: Configuration, one: CheckedCandidate, today: date, catalogue: Catalogue
+    configuration: Configuration, candidate: CheckedCandidate, today: date, catalogue: Catalogue
 ) -> CheckedCandidate:
-    provider = configuration.provider(one.spec.provider)
-    retirement = catalogue.retirement_at(provider.name, provider.endpoint, one.model) if provider else None
+    provider = configuration.provider(candidate.spec.provider)
+    retirement = catalogue.retirement_at(provider.name, provider.endpoint, candidate.model) if provider else None
     if retirement is None or retirement.day > today + NOTICE:
-        return one
+        return candidate
     finding = Finding.ENDED if retirement.day <= today else Finding.ENDS
-    return replace(one, findings=(*one.findings, finding), retirement=retirement)
+    return replace(candidate, findings=(*candidate.findings, finding), retirement=retirement)
 
 
-def _check_place(plain: list[CheckedCandidate], live: list[int], at: int, gains: bool) -> Iterator[Finding]:
+def _check_place(checked: list[CheckedCandidate], live: list[int], at: int, gains: bool) -> Iterator[Finding]:
     if at == live[0]:
         yield Finding.PRIMARY
     if gains:
         yield Finding.READS_MORE
-    if _is_first_other(plain, live, at):
+    if _is_first_other(checked, live, at):
         yield Finding.CROSS_MODEL
     if at == live[-1]:
         yield Finding.LAST
@@ -197,13 +201,13 @@ def _check_candidates(
 
 def _is_first_other(chain: list[CheckedCandidate], live: list[int], at: int) -> bool:
     first = chain[live[0]].model
-    return next((place for place in live if chain[place].model != first), None) == at
+    return next((index for index in live if chain[index].model != first), None) == at
 
 
-def _common(able: list[Capabilities]) -> Capabilities:
-    if not able:
+def _common(models: list[Capabilities]) -> Capabilities:
+    if not models:
         return Capabilities((), ())
     return Capabilities(
-        tuple(word for word in able[0].input if all(one.has(word) for one in able)),
-        tuple(word for word in able[0].output if all(word in one.output for one in able)),
+        tuple(capability for capability in models[0].input if all(model.has(capability) for model in models)),
+        tuple(capability for capability in models[0].output if all(capability in model.output for model in models)),
     )

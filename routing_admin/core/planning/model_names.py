@@ -44,7 +44,7 @@ class NamedRoute:
     aliased: bool = False
 
     @property
-    def stands_in_answers(self) -> bool:
+    def keeps_requested_name(self) -> bool:
         """Whether answers name the requested model instead of the one that answered."""
         return self.direct or self.aliased
 

@@ -70,15 +70,15 @@ EXTRA_NAMES: Mapping[str, str] = MappingProxyType(
 """Vendors' names of extras that a protocol translates → their names here."""
 
 ADDED = frozenset({"stream_options", "include"})
-"""Parameters that a protocol adds by itself; setting one to null among the extras suppresses it."""
+"""Parameters that a protocol adds; setting one to null among the extras suppresses it."""
 
 EMPTY: Mapping[str, Any] = MappingProxyType({"stop": (), "tools": ()})
 
 
 def drop_params(chat: ChatRequest, names: Collection[str]) -> ChatRequest:
     """Return the request without the parameters that a model refused, by any vendor's name."""
-    ours = {OUR_NAMES[name] for name in names if name in OUR_NAMES}
-    emptied: dict[str, Any] = {name: EMPTY.get(name) for name in ours}
+    our_names = {OUR_NAMES[name] for name in names if name in OUR_NAMES}
+    emptied: dict[str, Any] = {name: EMPTY.get(name) for name in our_names}
     refused = {EXTRA_NAMES.get(name, name) for name in names}
     if "thinking" in refused:  # some models express the effort in this parameter
         refused.add("reasoning_effort")

@@ -94,19 +94,19 @@ class PastRequest:
         `room` is the number of bytes on the wire that fit every candidate. Below it, exact sizes are left out of the
         key.
         """
-        is_small = sum(wire_bytes(each.size) for each in self.files) <= room
-        tries = [(key, one.outcome, one.status or 0, one.drops) for key, one in self.tries.items()]
-        return tuple(each.shape(is_small) for each in self.files), tuple(sorted(tries))
+        is_small = sum(wire_bytes(file.size) for file in self.files) <= room
+        tries = [(key, attempt.outcome, attempt.status or 0, attempt.drops) for key, attempt in self.tries.items()]
+        return tuple(file.shape(is_small) for file in self.files), tuple(sorted(tries))
 
 
 def files_in(attempts: Iterable[Sequence[Mapping[str, Any]]]) -> tuple[PastFile, ...]:
     """Return a request's files in order, from the deliveries logged for each of its attempts."""
     found: dict[tuple[int, int], PastFile] = {}
     for deliveries in attempts:
-        for each in deliveries:
-            place = each["message"], each["part"]
-            found[place] = _learn(found.get(place) or _file_of(each), each)
-    return tuple(found[place] for place in sorted(found))
+        for delivery in deliveries:
+            position = delivery["message"], delivery["part"]
+            found[position] = _learn(found.get(position) or _file_of(delivery), delivery)
+    return tuple(found[position] for position in sorted(found))
 
 
 def _file_of(delivery: Mapping[str, Any]) -> PastFile:
@@ -150,9 +150,9 @@ def _learn(file: PastFile, delivery: Mapping[str, Any]) -> PastFile:
 def rebuild(files: Sequence[PastFile]) -> ChatRequest:
     """Return a request with these files in place and no text; `adapt` decides on it as on the real one."""
     messages = []
-    for _, parts in groupby(files, lambda one: one.message):
+    for _, parts in groupby(files, lambda file: file.message):
         group = tuple(parts)
-        role = next((one.role for one in group if one.role is not Role.USER), Role.USER)
+        role = next((file.role for file in group if file.role is not Role.USER), Role.USER)
         messages.append(Message(role, tuple(map(_part_of, group))))
     return ChatRequest(tuple(messages))
 

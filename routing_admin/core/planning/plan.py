@@ -83,14 +83,14 @@ def resolve_route(configuration: Configuration, task_type: str | None) -> tuple[
 
     None asks for `default`. A disabled route counts as missing. Raise `NoRouteError` without a default.
     """
-    asked = task_type or DEFAULT_ROUTE
-    route = configuration.route(asked)
+    requested = task_type or DEFAULT_ROUTE
+    route = configuration.route(requested)
     if route is not None and is_taken(route):
         return route, True
     default = configuration.route(DEFAULT_ROUTE)
     if default is None:
         raise NoRouteError
-    return default, asked == DEFAULT_ROUTE
+    return default, requested == DEFAULT_ROUTE
 
 
 def default_route_to(configuration: Configuration, *candidates: CandidateSpec) -> RouteSpec:
@@ -127,14 +127,14 @@ def plan_route(
 ) -> Plan:
     """Plan a request along a given route, stored or built for one service."""
     # An added language may replace a built-in directive.
-    directives = {**LANGUAGE_DIRECTIVES, **{one.code: one.directive for one in configuration.languages}}
+    directives = {**LANGUAGE_DIRECTIVES, **{language.code: language.directive for language in configuration.languages}}
     default = configuration.default_language
     candidates = tuple(
         _candidate(configuration, route, at, spec, query, unusable, cannot_read)
         for at, spec in enumerate(route.candidates)
     )
     if pools:
-        candidates = tuple(replace(each, keys=pools.get(each.provider, ())) for each in candidates)
+        candidates = tuple(replace(candidate, keys=pools.get(candidate.provider, ())) for candidate in candidates)
     return Plan(
         candidates,
         task_type=route.task_type,
@@ -143,7 +143,7 @@ def plan_route(
         directive=get_language_directive(query.language, default, directives) if query.is_directed(route) else "",
         policy=policy_of(route, preset),
         timeouts=_request_timeouts(route, candidates),
-        has_pools=any(each.keys for each in candidates),
+        has_pools=any(candidate.keys for candidate in candidates),
     )
 
 
@@ -186,8 +186,8 @@ def _skip(
 
 def disabled_service(configuration: Configuration, provider: str, model: str) -> str | None:
     """Return the first service's id if all services of that provider and model are disabled, else None."""
-    there = configuration.services_at(provider, model)
-    return None if any(each.enabled for each in there) or not there else there[0].id
+    services = configuration.services_at(provider, model)
+    return None if any(service.enabled for service in services) or not services else services[0].id
 
 
 def unusable_of(configuration: Configuration, keys: Mapping[str, str], origins: OriginPolicy) -> dict[str, Unusable]:
@@ -220,9 +220,9 @@ def policy_of(route: RouteSpec, preset: ErrorPreset = ErrorPreset.SEED) -> Polic
     table = {"preset": route.on_error} if isinstance(route.on_error, str) else dict(route.on_error)
     named = table.pop("preset", preset)
     # A route that skips models too small for a request also falls back when one says so itself.
-    further = (*table.pop("fallbackOn", ()), *(("context_length",) if route.on_overflow == SKIP else ()))
-    actions = {word: Action(action) for word, action in table.items() if action in set(Action)}
-    return Policy(ErrorPreset(named) if named in set(ErrorPreset) else preset, actions, further, retries)
+    fallback_on = (*table.pop("fallbackOn", ()), *(("context_length",) if route.on_overflow == SKIP else ()))
+    actions = {error_class: Action(action) for error_class, action in table.items() if action in set(Action)}
+    return Policy(ErrorPreset(named) if named in set(ErrorPreset) else preset, actions, fallback_on, retries)
 
 
 def _request_timeouts(route: RouteSpec, candidates: Iterable[PlannedCandidate]) -> Timeouts:
@@ -240,8 +240,8 @@ def _candidate_timeouts(configuration: Configuration, route: RouteSpec, provider
 
 
 def _override(base: Timeouts, own: Mapping[str, Any]) -> Timeouts:
-    def seconds(word: str, otherwise: float) -> float:
-        value = own.get(word)
+    def seconds(key: str, otherwise: float) -> float:
+        value = own.get(key)
         return float(value) if isinstance(value, int | float) and value > 0 else otherwise
 
     return Timeouts(
@@ -303,8 +303,12 @@ def wants_describer_along(configuration: Configuration, route: RouteSpec) -> boo
     if route.task_type == DESCRIBE_ROUTE:
         return False
     own = str(route.content.get("policy") or "")
-    words = [own] if own else [_policy_of(configuration, each.provider, each.model) for each in route.candidates]
-    return any(has_describer({"policy": word}) for word in words)
+    policies = (
+        [own]
+        if own
+        else [_policy_of(configuration, candidate.provider, candidate.model) for candidate in route.candidates]
+    )
+    return any(has_describer({"policy": policy}) for policy in policies)
 
 
 def _policy_of(configuration: Configuration, provider: str, model: str | None) -> str:

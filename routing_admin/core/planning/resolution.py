@@ -30,12 +30,12 @@ def resolve_plan(plan: Plan, cooldowns: Cooldowns) -> tuple[ResolvedCandidate, .
     return tuple(resolved)
 
 
-def _resolve(candidate: PlannedCandidate, places: set[tuple[str, str]], cooldowns: Cooldowns) -> ResolvedCandidate:
+def _resolve(candidate: PlannedCandidate, seen: set[tuple[str, str]], cooldowns: Cooldowns) -> ResolvedCandidate:
     if candidate.skip is not None:
         return ResolvedCandidate(
             candidate, candidate.skip.value, candidate.skip_detail or SKIP_SENTENCES[candidate.skip]
         )
-    if (candidate.provider, candidate.model) in places:
+    if (candidate.provider, candidate.model) in seen:
         return ResolvedCandidate(candidate, SkipReason.DUPLICATE.value, SKIP_SENTENCES[SkipReason.DUPLICATE])
     # `enter` would claim the probe.
     cooling = cooldowns.look(candidate.provider, candidate.model)

@@ -99,15 +99,18 @@ def walk(request: PastRequest, chain: WalkChain) -> Walk:
     """Return a request's path along a chain, as far as the log determines it."""
     chat = rebuild(request.files)
     forms = [_forms(chat, place) if place.is_callable else None for place in chain.places]
-    had = [each for each in forms if each is not None]
-    has_reader = tuple(any(each[at] is not DeliveryForm.DESCRIBED for each in had) for at in range(len(request.files)))
-    first, resting = "", None
+    delivered = [place_forms for place_forms in forms if place_forms is not None]
+    has_reader = tuple(
+        any(place_forms[at] is not DeliveryForm.DESCRIBED for place_forms in delivered)
+        for at in range(len(request.files))
+    )
+    first, first_cooling = "", None
     for at, (place, form) in enumerate(zip(chain.places, forms, strict=True)):
         if form is None:
             continue
         stride = _stride_of(place, chain, request.tries.get(place.key))
-        if stride is _Stride.COOLS and resting is None:
-            resting = at
+        if stride is _Stride.COOLS and first_cooling is None:
+            first_cooling = at
         if stride in (_Stride.PASSES, _Stride.COOLS):
             continue
         first = first or place.name
@@ -119,14 +122,14 @@ def walk(request: PastRequest, chain: WalkChain) -> Walk:
         end = known if stride is _Stride.ANSWERS else WalkEnd.UNKNOWN
         return Walk(end=end, first=first, last=place.name, place=at, forms=form, has_reader=has_reader)
     # All are cooling down: the first to recover is asked, and the log does not say which.
-    if not first and resting is not None:
-        place = chain.places[resting]
+    if not first and first_cooling is not None:
+        place = chain.places[first_cooling]
         return Walk(
             end=WalkEnd.UNKNOWN,
             first=place.name,
             last=place.name,
-            place=resting,
-            forms=forms[resting] or (),
+            place=first_cooling,
+            forms=forms[first_cooling] or (),
             has_reader=has_reader,
         )
     return Walk(end=WalkEnd.UNANSWERED, first=first, has_reader=has_reader)
@@ -134,21 +137,21 @@ def walk(request: PastRequest, chain: WalkChain) -> Walk:
 
 def _forms(chat: ChatRequest, place: WalkPlace) -> tuple[DeliveryForm, ...] | None:
     adapted = adapt(chat, place.reader, WORDS)
-    return None if isinstance(adapted, CannotRead) else tuple(each.delivery.form for each in adapted.deliveries)
+    return None if isinstance(adapted, CannotRead) else tuple(item.delivery.form for item in adapted.deliveries)
 
 
-def _stride_of(place: WalkPlace, chain: WalkChain, then: PastTry | None) -> _Stride:
+def _stride_of(place: WalkPlace, chain: WalkChain, past_try: PastTry | None) -> _Stride:
     # A cancelled or aborted attempt says nothing about the candidate.
-    if then is None or then.outcome in (CANCELLED, ABORTED):
+    if past_try is None or past_try.outcome in (CANCELLED, ABORTED):
         return _Stride.UNKNOWN
-    if then.outcome == OK:
+    if past_try.outcome == OK:
         # It answered a request from which something was dropped, which the chain may forbid.
-        return _Stride.PASSES if chain.refuses_drops and then.drops else _Stride.ANSWERS
-    if then.outcome in SKIPS:
-        return SKIPS[then.outcome](place, chain)
-    if then.outcome not in set(Fault):
+        return _Stride.PASSES if chain.refuses_drops and past_try.drops else _Stride.ANSWERS
+    if past_try.outcome in SKIPS:
+        return SKIPS[past_try.outcome](place, chain)
+    if past_try.outcome not in set(Fault):
         return _Stride.UNKNOWN
-    failure = Failure(Fault(then.outcome), status=then.status)
+    failure = Failure(Fault(past_try.outcome), status=past_try.status)
     if failure.fault is Fault.UNSUPPORTED_PARAMETER and chain.refuses_drops:
         return _Stride.GOES_ON
     return _Stride.ENDS if chain.policy.verdict(failure).action is Action.RAISE else _Stride.GOES_ON
@@ -231,8 +234,8 @@ def look_back(requests: Iterable[PastRequest], before: WalkChain, after: WalkCha
         pairs.append(PastPair(request, *memory[shape]))
     found: dict[DifferenceKey, list[PastPair]] = {}
     for pair in pairs:
-        for (kind, word), file in _differences(pair):
-            found.setdefault((kind, word), []).append(
+        for (kind, detail), file in _differences(pair):
+            found.setdefault((kind, detail), []).append(
                 PastPair(pair.request, pair.before, pair.after, file) if file is not None else pair
             )
     order = list(DifferenceKind)
@@ -240,8 +243,8 @@ def look_back(requests: Iterable[PastRequest], before: WalkChain, after: WalkCha
     return Retrospect(
         len(pairs),
         {key: tuple(found[key]) for key in ordered},
-        (Counter(each.before.end for each in pairs), Counter(each.after.end for each in pairs)),
-        (_count_forms(each.before for each in pairs), _count_forms(each.after for each in pairs)),
+        (Counter(pair.before.end for pair in pairs), Counter(pair.after.end for pair in pairs)),
+        (_count_forms(pair.before for pair in pairs), _count_forms(pair.after for pair in pairs)),
     )
 
 
@@ -255,7 +258,7 @@ def _room_of(place: WalkPlace) -> int:
 
 
 def _count_forms(walks: Iterable[Walk]) -> Counter[DeliveryForm]:
-    return Counter(form for each in walks for form in each.forms)
+    return Counter(form for walk in walks for form in walk.forms)
 
 
 def _differences(pair: PastPair) -> Iterator[tuple[DifferenceKey, int | None]]:
@@ -269,8 +272,8 @@ def _differences(pair: PastPair) -> Iterator[tuple[DifferenceKey, int | None]]:
         yield (DifferenceKind.UNKNOWN, after.last), None
     yield from _of_files(pair, before.has_reader, after.has_reader, DifferenceKind.HAS_READER, DifferenceKind.NO_READER)
     if before.forms and after.forms:
-        then, now = _arrivals(before), _arrivals(after)
-        yield from _of_files(pair, then, now, DifferenceKind.KEEPS_FILE, DifferenceKind.LOSES_FILE)
+        arrived_before, arrived_after = _arrivals(before), _arrivals(after)
+        yield from _of_files(pair, arrived_before, arrived_after, DifferenceKind.KEEPS_FILE, DifferenceKind.LOSES_FILE)
 
 
 def _arrivals(walk: Walk) -> list[bool]:
@@ -291,10 +294,10 @@ def _ends_otherwise(before: Walk, after: Walk) -> Iterator[DifferenceKind]:
 
 
 def _of_files(
-    pair: PastPair, before: Sequence[bool], after: Sequence[bool], more: DifferenceKind, less: DifferenceKind
+    pair: PastPair, before: Sequence[bool], after: Sequence[bool], gained: DifferenceKind, lost: DifferenceKind
 ) -> Iterator[tuple[DifferenceKey, int]]:
     firsts: dict[DifferenceKey, int] = {}
     for at, file in enumerate(pair.request.files):
         if before[at] != after[at]:
-            firsts.setdefault((more if after[at] else less, file.kind.value), at)
+            firsts.setdefault((gained if after[at] else lost, file.kind.value), at)
     yield from firsts.items()

@@ -60,8 +60,8 @@ class ConfigLoader:
     @staticmethod
     def load(path: Path | str) -> RoutingConfig | None:
         """Load the file, or return None if there is none. Raise `InvalidConfigurationError` (MMR-E3)."""
-        place = Path(path)
-        return _parse(place.read_bytes(), place.name) if place.is_file() else None
+        file = Path(path)
+        return _parse(file.read_bytes(), file.name) if file.is_file() else None
 
     @staticmethod
     def validate(value: object) -> list[Problem]:
