@@ -340,15 +340,15 @@ def cors_origins(env: environ.Env) -> tuple[str, ...]:
     match.
     """
     name = PREFIX + "CORS_ORIGINS"
-    origins = tuple(word for each in env.str(name, default="").split(",") if (word := each.strip()))
+    origins = tuple(value for part in env.str(name, default="").split(",") if (value := part.strip()))
     # An origin written differently than browsers do would never match, so it is rejected at once.
-    for each in origins if origins != ("*",) else ():
-        origin = browser_origin(each)
+    for entry in origins if origins != ("*",) else ():
+        origin = browser_origin(entry)
         if origin is None:
-            hint = "* must be the only value" if each == "*" else "an origin is scheme://host or scheme://host:port"
-            raise SystemExit(f"{name}: {each!r} is no origin: {hint}.")
-        if origin != each:
-            raise SystemExit(f"{name}: browsers write {each!r} as {origin!r}. Write it so, too.")
+            hint = "* must be the only value" if entry == "*" else "an origin is scheme://host or scheme://host:port"
+            raise SystemExit(f"{name}: {entry!r} is no origin: {hint}.")
+        if origin != entry:
+            raise SystemExit(f"{name}: browsers write {entry!r} as {origin!r}. Write it so, too.")
     return origins
 
 
@@ -364,16 +364,16 @@ def browser_origin(text: str) -> str | None:
     if not parts.scheme or parts.query or parts.fragment:
         return None
     named = f"[{host}]" if ":" in host else host
-    usual = {"https": 443, "http": 80}.get(parts.scheme)
-    return f"{parts.scheme}://{named}" + (f":{port}" if port and port != usual else "")
+    default_port = {"https": 443, "http": 80}.get(parts.scheme)
+    return f"{parts.scheme}://{named}" + (f":{port}" if port and port != default_port else "")
 
 
 def log_format(env: environ.Env) -> str:
     name = PREFIX + "LOG_FORMAT"
-    word = env.str(name, default="") or LOG_FORMATS[0]
-    if word not in LOG_FORMATS:
-        raise SystemExit(f"{name}: {word!r} is none of {', '.join(LOG_FORMATS)}.")
-    return word
+    value = env.str(name, default="") or LOG_FORMATS[0]
+    if value not in LOG_FORMATS:
+        raise SystemExit(f"{name}: {value!r} is none of {', '.join(LOG_FORMATS)}.")
+    return value
 
 
 def secret_files(env: environ.Env, data_dir: Path) -> dict[str, Path]:
@@ -383,10 +383,10 @@ def secret_files(env: environ.Env, data_dir: Path) -> dict[str, Path]:
 
 
 def signing_secrets(env: environ.Env, data_dir: Path) -> list[str]:
-    given = env.str(PREFIX + "SECRET_KEY", default="")
-    return split_secrets(given or keep_secret(data_dir / "secret_key", secrets.token_urlsafe(50)))
+    configured = env.str(PREFIX + "SECRET_KEY", default="")
+    return split_secrets(configured or keep_secret(data_dir / "secret_key", secrets.token_urlsafe(50)))
 
 
 def encryption_keys(env: environ.Env, data_dir: Path) -> list[str]:
-    given = [key for key in env.list(PREFIX + "KEYS", default=[]) if key]
-    return given or keep_secret(data_dir / "keys", Fernet.generate_key().decode()).split(",")
+    configured = [key for key in env.list(PREFIX + "KEYS", default=[]) if key]
+    return configured or keep_secret(data_dir / "keys", Fernet.generate_key().decode()).split(",")

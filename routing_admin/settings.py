@@ -123,7 +123,7 @@ MIDDLEWARE = [
     "routing_admin.platform.server.static_files.StaticFilesMiddleware",
     "routing_admin.platform.server.compression.CompressionMiddleware",
     # Outside SessionMiddleware, which has saved the session's key by then.
-    "routing_admin.platform.auth.session_activity.SightingsMiddleware",
+    "routing_admin.platform.auth.session_activity.SessionActivityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -141,7 +141,7 @@ if IDENTITY.providers:
         "allauth",
         "allauth.account",
         "allauth.socialaccount",
-        *(f"allauth.socialaccount.providers.{each.kind}" for each in IDENTITY.providers),
+        *(f"allauth.socialaccount.providers.{provider.kind}" for provider in IDENTITY.providers),
     ]
     MIDDLEWARE.insert(-2, "allauth.account.middleware.AccountMiddleware")
     SOCIALACCOUNT_ADAPTER = "routing_admin.console.people.identity_adapter.IdentityAdapter"

@@ -26,5 +26,5 @@ def connect() -> None:
 
 
 def _read_retention() -> Retention:
-    kept = read_retention_settings()
-    return Retention(kept.quota_bytes, kept.artifact_days, kept.agent_quota_bytes)
+    stored = read_retention_settings()
+    return Retention(stored.quota_bytes, stored.artifact_days, stored.agent_quota_bytes)

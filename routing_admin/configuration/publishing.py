@@ -108,18 +108,18 @@ MOST = 16
 
 
 def notify_change() -> None:
-    hints().tell(TOPIC, "", lambda: {"stamp": str(snapshot.newest().stamp())})
+    hints().publish(TOPIC, "", lambda: {"stamp": str(snapshot.newest().stamp())})
 
 
 def follow_changes(source: News) -> News:
     """Look for changes whenever another process sends a notification; the rows decide."""
 
-    def look(fields: Fields, age: float) -> None:
+    def on_change(fields: Fields, age: float) -> None:
         if not source.is_own(fields):
             renew_connections()
             snapshot.look()
 
-    source.follow(TOPIC, MOST, look)
+    source.follow(TOPIC, MOST, on_change)
     return source
 
 

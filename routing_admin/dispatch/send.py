@@ -330,10 +330,10 @@ class SharedCooldowns:
         self._news.follow(self._topic, MAX_AILMENTS, self.hear)
 
     def tell(self, key: Key) -> None:
-        self._news.tell(self._topic, json.dumps(key), lambda: self._render(key))
+        self._news.publish(self._topic, json.dumps(key), lambda: self._render(key))
 
     def _render(self, key: Key) -> Fields:
-        ailment = self._cooldowns.ailment_of(key)
+        ailment = self._cooldowns.state_of(key)
         return {"key": json.dumps(key), "ailment": json.dumps(asdict(ailment)) if ailment else WELL}
 
     def hear(self, fields: Fields, age: float) -> None:
@@ -372,7 +372,7 @@ class SharedConversations:
 
     def tell(self, provider: str, affinity: str) -> None:
         subject = json.dumps([provider, affinity])
-        self._news.tell(CONVERSATIONS, subject, lambda: self._render(provider, affinity))
+        self._news.publish(CONVERSATIONS, subject, lambda: self._render(provider, affinity))
 
     def _render(self, provider: str, affinity: str) -> Fields:
         return {"provider": provider, "affinity": affinity, "mark": self._pools.mark_of(provider, affinity)}

@@ -12,7 +12,7 @@ from django.db import close_old_connections
 
 from capabilities.fair_slots import heavy_work, requester
 from routing_admin.gateway.http import HttpCall
-from routing_admin.platform.databases.lock_timeout import in_line, lock_timeout
+from routing_admin.platform.databases.lock_timeout import lock_timeout, queued_work
 from routing_admin.platform.databases.router import borrowed_connections
 from routing_admin.platform.databases.unavailable import WAIT_SECONDS, is_unavailable
 from routing_admin.platform.server.fair_semaphore import slot, threads
@@ -24,7 +24,7 @@ T = TypeVar("T")
 async def run_in_thread(call: HttpCall, work: Callable[[], T]) -> T:
     """Run `work` in any thread if the call allows it, else in the thread of Django's request."""
     with lock_timeout(WAIT_SECONDS), short_switches():
-        queued = in_line(work)
+        queued = queued_work(work)
         if not call.in_own_threads:
             return await sync_to_async(queued)()
         return await asyncio.to_thread(_with_rows, queued)

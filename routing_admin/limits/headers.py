@@ -43,7 +43,7 @@ def headers_of(held: Held, unpriced: Collection[str] = ()) -> dict[str, str]:
         if meter in MONEY and holder.limits.unpriced is UnpricedPolicy.ALLOW and holder.limits.currency in unpriced
     ]
     lists = {"x-routing-budget-warning": list(_warnings(held)), "x-routing-budget-uncounted": uncounted}
-    return found | {name: ", ".join(words) for name, words in lists.items() if words}
+    return found | {name: ", ".join(values) for name, values in lists.items() if values}
 
 
 def percent_of(used: int, limit: int) -> int:
@@ -57,9 +57,9 @@ def _tightest(shares: Iterable[Share]) -> Share:
 def _tightest_money(shares: Sequence[tuple[str, Share]]) -> tuple[Share, str]:
     # Amounts in different currencies are compared by the fraction that is left.
     if len({currency for currency, _ in shares}) == 1:
-        currency, share = min(shares, key=lambda each: each[1].remaining)
+        currency, share = min(shares, key=lambda pair: pair[1].remaining)
     else:
-        currency, share = min(shares, key=lambda each: each[1].remaining / each[1].limit)
+        currency, share = min(shares, key=lambda pair: pair[1].remaining / pair[1].limit)
     return share, currency
 
 
@@ -79,7 +79,7 @@ def _headers_of(name: str, share: Share) -> dict[str, str]:
     values = {"limit": str(share.limit), "remaining": str(share.remaining)}
     if ends_at is not None:
         values["reset"] = duration_of(ends_at - datetime.now(UTC))
-    return {f"x-ratelimit-{word}-{name}": value for word, value in values.items()}
+    return {f"x-ratelimit-{kind}-{name}": value for kind, value in values.items()}
 
 
 def _money_headers(share: Share, currency: str) -> dict[str, str]:
@@ -87,4 +87,4 @@ def _money_headers(share: Share, currency: str) -> dict[str, str]:
     if share.window.ends_at is not None:
         found["reset"] = duration_of(share.window.ends_at - datetime.now(UTC))
     # Amounts are sent without thousands separators.
-    return {f"x-routing-budget-{word}": value.replace(",", "") for word, value in found.items()}
+    return {f"x-routing-budget-{kind}": value.replace(",", "") for kind, value in found.items()}

@@ -10,7 +10,7 @@ from capabilities.core.services.agent_limits import Meter
 from routing_admin.core.limits.ledger import Booking, Order
 from routing_admin.core.limits.shares import GRANT_DIVISOR, PERIODS, Period, Share, Window, window_at
 
-TELL_SECONDS = 2.0
+REPORT_SECONDS = 2.0
 """How often usage is reported to the ledger, and how long a share may stay unused before it is returned."""
 PLACE_SECONDS = 0.1
 """The same for the limit on concurrent calls."""
@@ -34,7 +34,7 @@ class Waiter:
 class LocalQuota:
     """A holder's share of one limit.
 
-    `line` holds the waiting calls. `reported` is the committed amount the ledger knows, `heard_at` when it answered
+    `waiters` holds the waiting calls. `reported` is the committed amount the ledger knows, `heard_at` when it answered
     last, and `taken_at` when a call last used the share, both by a monotonic clock. `in_demand` says that another
     process has too little.
     """
@@ -46,7 +46,7 @@ class LocalQuota:
     heard_at: float = NEVER
     taken_at: float = NEVER
     in_demand: bool = False
-    line: list[Waiter] = field(default_factory=list)
+    waiters: list[Waiter] = field(default_factory=list)
 
     @property
     def is_of_moment(self) -> bool:
@@ -56,7 +56,7 @@ class LocalQuota:
     @property
     def is_settled(self) -> bool:
         """Return whether the ledger knows everything and nothing unused is held, so there is nothing to do."""
-        return not self.line and self.share.granted == self.share.committed == self.reported
+        return not self.waiters and self.share.granted == self.share.committed == self.reported
 
     def turn(self, limit: int, now: datetime, zone: tzinfo) -> None:
         """Move to the next window if this one is over, and adopt a changed limit."""
@@ -95,22 +95,22 @@ class LocalQuota:
         share = self.share
         return share.last > 1 and share.free * 2 < share.last and share.limit - share.drawn >= 2 * GRANT_DIVISOR
 
-    def order(self, clock: float, *, tell: bool = False) -> Order | None:
-        """Return what to report to and request from the ledger now, if anything; `tell` reports all changes."""
+    def order(self, clock: float, *, report: bool = False) -> Order | None:
+        """Return what to report to and request from the ledger now, if anything; `report` reports all changes."""
         share, stale = self.share, self._is_stale(clock)
-        idle = clock - self.taken_at > (PLACE_SECONDS if self.is_of_moment else TELL_SECONDS)
+        idle = clock - self.taken_at > (PLACE_SECONDS if self.is_of_moment else REPORT_SECONDS)
         free = max(0, share.free - share.extension)
-        give = free if stale or (not self.line and (idle or self.in_demand)) else 0
-        at_hand = free - give
-        ahead = 1 if not self.line and not give and self.runs_low() else 0
-        want = max(0, sum(each.amount for each in self.line) - at_hand) or ahead
+        give = free if stale or (not self.waiters and (idle or self.in_demand)) else 0
+        available = free - give
+        prefetch = 1 if not self.waiters and not give and self.runs_low() else 0
+        want = max(0, sum(waiter.amount for waiter in self.waiters) - available) or prefetch
         age = clock - self.heard_at
-        news = share.committed != self.reported and (tell or age > TELL_SECONDS)
-        if not (give or want or news or share.debt or (share.granted and age > RENEW_SECONDS)):
+        has_changes = share.committed != self.reported and (report or age > REPORT_SECONDS)
+        if not (give or want or has_changes or share.debt or (share.granted and age > RENEW_SECONDS)):
             return None
-        least = max(1, min((each.amount for each in self.line), default=1) - at_hand)
-        place = (self.holder, self.meter, share.window, share.limit)
-        return Order(*place, share.granted, share.committed, self.reported, give, want, least)
+        least = max(1, min((waiter.amount for waiter in self.waiters), default=1) - available)
+        quota_key = (self.holder, self.meter, share.window, share.limit)
+        return Order(*quota_key, share.granted, share.committed, self.reported, give, want, least)
 
     def book(self, order: Order, booking: Booking, clock: float) -> None:
         """Adopt the ledger's booking."""
@@ -121,15 +121,15 @@ class LocalQuota:
 
     def serve(self, clock: float) -> None:
         """Grant waiting calls their amounts in order, and answer None to those that no draw can help."""
-        waiting, self.line = self.line, []
-        for each in waiting:
-            if self.take(each.amount, clock):
-                each.answer.set_result(self.share.window)
+        waiting, self.waiters = self.waiters, []
+        for waiter in waiting:
+            if self.take(waiter.amount, clock):
+                waiter.answer.set_result(self.share.window)
             # A limit on concurrent calls is worth waiting for, because another call may end.
-            elif self.is_of_moment or self._is_stale(clock) or self.may_grow(each.amount):
-                self.line.append(each)
+            elif self.is_of_moment or self._is_stale(clock) or self.may_grow(waiter.amount):
+                self.waiters.append(waiter)
             else:
-                each.answer.set_result(None)
+                waiter.answer.set_result(None)
 
     def _is_stale(self, clock: float) -> bool:
         return clock - self.heard_at > LEASE_SECONDS

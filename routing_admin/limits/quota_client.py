@@ -64,7 +64,7 @@ class QuotaClient:
             self.process = secrets.token_hex(16)
             self._cells: dict[tuple[str, Meter], LocalQuota] = {}
             self._active: dict[LocalQuota, None] = {}
-            self._most_cells = MANY_CELLS
+            self._max_cells = MANY_CELLS
 
     def reserve(self, holder: str, meter: Meter, limit: int, amount: int) -> Window | Waiter:
         """Reserve an amount and return its window; if the share is too small, return a `Waiter` instead.
@@ -78,25 +78,25 @@ class QuotaClient:
             if amount == 0:
                 return cell.share.window
             # A new call must not overtake those that wait.
-            if not cell.line and cell.take(amount, clock):
+            if not cell.waiters and cell.take(amount, clock):
                 if cell.runs_low():
                     self._wake.set()
                     self._start()
                 return cell.share.window
             waiter = Waiter(cell, amount, clock)
-            cell.line.append(waiter)
+            cell.waiters.append(waiter)
             self._start()
         self._wake.set()
         return waiter
 
     def patience(self, waiter: Waiter) -> float:
         """Return how many more seconds a call should wait."""
-        most = PLACE_SECONDS if waiter.cell.is_of_moment else WAIT_SECONDS
-        return max(0.0, waiter.since + most - self._clock())
+        timeout = PLACE_SECONDS if waiter.cell.is_of_moment else WAIT_SECONDS
+        return max(0.0, waiter.since + timeout - self._clock())
 
     def count_waiting(self) -> int:
         with self._lock:
-            return sum(len(cell.line) for cell in self._active)
+            return sum(len(cell.waiters) for cell in self._active)
 
     def give_up(self, waiter: Waiter) -> Window | None:
         """Return the window of a call that has waited long enough, granted late or from an extended share.
@@ -107,7 +107,7 @@ class QuotaClient:
             if waiter.answer.done():
                 return waiter.answer.result()
             cell = waiter.cell
-            cell.line.remove(waiter)
+            cell.waiters.remove(waiter)
             # The ledger has answered since, and there is nothing left to draw.
             if cell.heard_at >= waiter.since and (cell.is_of_moment or not cell.may_grow(waiter.amount)):
                 return None
@@ -128,8 +128,8 @@ class QuotaClient:
         with self._lock:
             if waiter.answer.done():
                 window = waiter.answer.result()
-            elif waiter in cell.line:
-                cell.line.remove(waiter)
+            elif waiter in cell.waiters:
+                cell.waiters.remove(waiter)
         if window is not None:
             self.settle(cell.holder, cell.meter, window, waiter.amount, 0)
 
@@ -142,7 +142,7 @@ class QuotaClient:
                 return
             cell.share = cell.share.settle(reserved, used)
             self._active[cell] = None
-            if cell.line:
+            if cell.waiters:
                 cell.serve(self._clock())
             if cell.in_demand:
                 self._wake.set()
@@ -151,9 +151,9 @@ class QuotaClient:
         with self._lock:
             return self._find(holder, meter, limit).share
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Report everything to the ledger, in the caller's thread. Raise what the ledger raises."""
-        self._exchange(tell=True)
+        self._exchange(report=True)
 
     def stop(self) -> None:
         """Stop the thread and return what is unused; if the ledger fails, shares return when their lease ends."""
@@ -163,7 +163,7 @@ class QuotaClient:
             self._wake.set()
             thread.join(timeout=END_SECONDS)
         try:
-            self._exchange(tell=True)
+            self._exchange(report=True)
             self._ledger.leave(self.process)
         except Exception as error:
             self._outage.note(error)
@@ -173,7 +173,7 @@ class QuotaClient:
     def _find(self, holder: str, meter: Meter, limit: int) -> LocalQuota:
         cell, now = self._cells.get((holder, meter)), self._now()
         if cell is None:
-            if len(self._cells) >= self._most_cells:
+            if len(self._cells) >= self._max_cells:
                 self._drop_cells(now)
             window = window_at(PERIODS[meter], now, self._zone())
             cell = self._cells[holder, meter] = LocalQuota(holder, meter, Share(limit, window))
@@ -183,11 +183,11 @@ class QuotaClient:
     def _drop_cells(self, now: datetime) -> None:
         # End users have quotas, too, and new ones appear every day.
         self._cells = {
-            place: cell
-            for place, cell in self._cells.items()
+            key: cell
+            for key, cell in self._cells.items()
             if cell in self._active or not (cell.is_of_moment or cell.share.window.is_over(now))
         }
-        self._most_cells = max(MANY_CELLS, 2 * len(self._cells))
+        self._max_cells = max(MANY_CELLS, 2 * len(self._cells))
 
     def _start(self) -> None:
         if self._thread is None:
@@ -208,17 +208,17 @@ class QuotaClient:
 
     def _wait(self) -> None:
         # Without shares there is no timeout: the thread sleeps until a call wakes it.
-        waiting = any(cell.line for cell in list(self._active))
+        waiting = any(cell.waiters for cell in list(self._active))
         self._wake.wait(AGAIN_SECONDS if waiting else PAUSE_SECONDS if self._active else None)
         self._wake.clear()
 
-    def _exchange(self, *, tell: bool = False) -> None:
+    def _exchange(self, *, report: bool = False) -> None:
         with self._in_round:
             with self._lock:
                 clock = self._clock()
-                asked = [(cell, order) for cell in self._active if (order := cell.order(clock, tell=tell))]
-            for start in range(0, len(asked), MAX_ORDERS):
-                self._carry_out(asked[start : start + MAX_ORDERS])
+                pending = [(cell, order) for cell in self._active if (order := cell.order(clock, report=report))]
+            for start in range(0, len(pending), MAX_ORDERS):
+                self._carry_out(pending[start : start + MAX_ORDERS])
             with self._lock:
                 self._active = {cell: None for cell in self._active if not cell.is_settled}
 

@@ -71,7 +71,7 @@ class Reservation:
     @property
     def counts_usage(self) -> bool:
         """Return whether the tokens of the call, or their cost, count against a limit."""
-        return bool(self.currencies) or any(meter in each.limits.most for each in self._holders for meter in TOKENS)
+        return bool(self.currencies) or any(meter in holder.limits.most for holder in self._holders for meter in TOKENS)
 
     async def enter(self, size: int) -> None:
         """Admit a call of `size` bytes and count it as concurrent. Raise `LimitReachedError`."""
@@ -101,13 +101,13 @@ class Reservation:
         """
         self._question = question
         needs, usage = list[Need](), Usage(question, answer)
-        for each in self._holders:
-            currency = each.limits.currency
+        for holder in self._holders:
+            currency = holder.limits.currency
             money = nanos.get(currency, 0)
             if currency in unpriced:
-                _check_priced(each, unpriced[currency])
-                money = max(money, counted_nanos(usage, None, each.limits))
-            needs += _needs_of(each, dict.fromkeys(TOKENS, question + answer) | dict.fromkeys(MONEY, money))
+                _check_priced(holder, unpriced[currency])
+                money = max(money, counted_nanos(usage, None, holder.limits))
+            needs += _needs_of(holder, dict.fromkeys(TOKENS, question + answer) | dict.fromkeys(MONEY, money))
         await self._reserve(needs)
 
     def expect(self, prices: Mapping[str, Price | None]) -> None:
@@ -129,17 +129,20 @@ class Reservation:
         self._prices = prices or self._prices
         if not self._held:
             return
-        paid = self._charges
+        charges = self._charges
         if self.counts_usage:
-            paid = [*paid, (usage_of(usage, self._question, reply, is_cut=is_cut), prices)]
-        tokens = sum(tokens_of(each) or 0 for each, _ in paid)
+            charges = [*charges, (usage_of(usage, self._question, reply, is_cut=is_cut), prices)]
+        tokens = sum(tokens_of(usage) or 0 for usage, _ in charges)
         held, self._held, self._charges = self._held, [], []
         for holder, meter, window, amount in held:
             if meter in MONEY:
-                took = sum(counted_nanos(each, of.get(holder.limits.currency), holder.limits) for each, of in paid)
+                used = sum(
+                    counted_nanos(usage, call_prices.get(holder.limits.currency), holder.limits)
+                    for usage, call_prices in charges
+                )
             else:
-                took = tokens if meter in TOKENS else 0
-            self._keeper.settle(holder.id, meter, window, amount, took)
+                used = tokens if meter in TOKENS else 0
+            self._keeper.settle(holder.id, meter, window, amount, used)
 
     def charge(self, usage: Usage, prices: Mapping[str, Price | None]) -> None:
         """Add the usage of a failed call; it is settled with the rest."""
@@ -160,7 +163,7 @@ class Reservation:
     def _entry(self, size: int, holders: Iterable[LimitHolder]) -> list[Need]:
         self._size = size
         amounts = {Meter.REQUESTS_PER_MINUTE: 1, Meter.BYTES_PER_DAY: size, Meter.IN_FLIGHT: 1}
-        return [need for each in holders for need in _needs_of(each, amounts)]
+        return [need for holder in holders for need in _needs_of(holder, amounts)]
 
     async def _reserve(self, needs: Sequence[Need]) -> None:
         steps = self._reserving(needs)
@@ -206,8 +209,8 @@ class Reservation:
         except BaseException as error:
             for _, waiter in waiting:
                 self._keeper.withdraw(waiter)
-            given, self._held = self._held[begun:], self._held[:begun]
-            for holder, meter, window, amount in given:
+            reserved, self._held = self._held[begun:], self._held[:begun]
+            for holder, meter, window, amount in reserved:
                 self._keeper.settle(holder.id, meter, window, amount, 0)
             # After everything has been returned, so that the headers count it; none while the ledger does not answer.
             if isinstance(error, LimitReachedError) and error.status != 503:
@@ -216,8 +219,8 @@ class Reservation:
         self._use_at_once()
 
     def _use_at_once(self) -> None:
-        used = [each for each in self._held if each[1] in USED_AT_ONCE]
-        self._held = [each for each in self._held if each[1] not in USED_AT_ONCE]
+        used = [entry for entry in self._held if entry[1] in USED_AT_ONCE]
+        self._held = [entry for entry in self._held if entry[1] not in USED_AT_ONCE]
         for holder, meter, window, amount in used:
             self._keeper.settle(holder.id, meter, window, amount, amount)
 
@@ -263,8 +266,8 @@ class Reservation:
 
 
 def limit_headers(error: LimitReachedError) -> dict[str, str]:
-    again = {"Retry-After": str(max(1, math.ceil(error.retry_after)))} if error.retry_after is not None else {}
-    return {**error.headers, **again, "x-should-retry": "true" if error.should_retry else "false"}
+    retry_after = {"Retry-After": str(max(1, math.ceil(error.retry_after)))} if error.retry_after is not None else {}
+    return {**error.headers, **retry_after, "x-should-retry": "true" if error.should_retry else "false"}
 
 
 def _check_priced(holder: LimitHolder, model: str) -> None:
@@ -278,8 +281,8 @@ def _needs_of(holder: LimitHolder, amounts: Mapping[Meter, int]) -> list[Need]:
 
 
 def _currencies(holders: Iterable[LimitHolder]) -> tuple[str, ...]:
-    limits = [each.limits for each in holders]
-    return tuple(dict.fromkeys(each.currency for each in limits if any(meter in each.most for meter in MONEY)))
+    limits = [holder.limits for holder in holders]
+    return tuple(dict.fromkeys(limit.currency for limit in limits if any(meter in limit.most for meter in MONEY)))
 
 
 keeper = owned(lambda: QuotaClient(RowLedger(), timezone.get_default_timezone, connections.close_all))

@@ -45,15 +45,15 @@ class RowLedger:
             lapsed, held = _read_shares(windows.values(), process, now)
             bookings, changed, shares = [], [], []
             for order in orders:
-                window = windows[_place_of(order)]
+                window = windows[_window_key(order)]
                 booking = book(window.drawn - lapsed[window.pk], held.get(window.pk), order)
-                in_vain = bool(order.want) and not booking.grant
-                wanted = window.wanted_at is not None and now - window.wanted_at < WANTED
-                in_demand = wanted and window.wanted_by != process
-                if booking.drawn != window.drawn or in_vain:
+                unserved = bool(order.want) and not booking.grant
+                is_wanted = window.wanted_at is not None and now - window.wanted_at < WANTED
+                in_demand = is_wanted and window.wanted_by != process
+                if booking.drawn != window.drawn or unserved:
                     window.drawn = booking.drawn
                     # Other processes learn of the demand by `in_demand`, and return what they do not use.
-                    if in_vain and not in_demand:
+                    if unserved and not in_demand:
                         window.wanted_at, window.wanted_by = now, process
                     changed.append(window)
                 shares.append(
@@ -80,31 +80,31 @@ class RowLedger:
         now = datetime.now(UTC)
         with transaction.atomic(using=LOGS):
             LimitShare.objects.filter(process=process).update(held_until=now)
-            held = LimitShare.objects.filter(process=process).values("limit_window")
-            windows = list(LimitWindow.objects.select_for_update().filter(pk__in=held).order_by("pk"))
+            own_windows = LimitShare.objects.filter(process=process).values("limit_window")
+            windows = list(LimitWindow.objects.select_for_update().filter(pk__in=own_windows).order_by("pk"))
             lapsed, _ = _read_shares(windows, process, now)
             for window in windows:
                 window.drawn -= lapsed[window.pk]
             _save_drawn(windows)
 
 
-Place = tuple[str, str, str]
+WindowKey = tuple[str, str, str]
 
 
-def _place_of(order: Order) -> Place:
+def _window_key(order: Order) -> WindowKey:
     return order.holder, order.meter.value, order.window.name
 
 
-def _lock_windows(orders: Sequence[Order], now: datetime) -> dict[Place, LimitWindow]:
+def _lock_windows(orders: Sequence[Order], now: datetime) -> dict[WindowKey, LimitWindow]:
     # All processes insert and lock in the same order, so they cannot deadlock.
-    wanted = {_place_of(order): order.window.ends_at for order in sorted(orders, key=_place_of)}
-    holders, meters, names = map(set, zip(*wanted, strict=True))
+    requested = {_window_key(order): order.window.ends_at for order in sorted(orders, key=_window_key)}
+    holders, meters, names = map(set, zip(*requested, strict=True))
     rows = LimitWindow.objects.filter(holder__in=holders, meter__in=meters, window__in=names)
-    there = set(rows.values_list("holder", "meter", "window"))
+    existing = set(rows.values_list("holder", "meter", "window"))
     new = [
         LimitWindow(holder=holder, meter=meter, window=name, ends_at=ends_at)
-        for (holder, meter, name), ends_at in wanted.items()
-        if (holder, meter, name) not in there
+        for (holder, meter, name), ends_at in requested.items()
+        if (holder, meter, name) not in existing
     ]
     if new:
         LimitWindow.objects.bulk_create(new, ignore_conflicts=True)
@@ -114,18 +114,18 @@ def _lock_windows(orders: Sequence[Order], now: datetime) -> dict[Place, LimitWi
 
 def _read_shares(windows: Iterable[LimitWindow], process: str, now: datetime) -> tuple[Counter[int], dict[int, int]]:
     by_pk = {window.pk: window for window in windows}
-    lapsed, held, gone = Counter[int](), dict[int, int](), []
+    lapsed, held, expired = Counter[int](), dict[int, int](), []
     shares = LimitShare.objects.filter(Q(held_until__lte=now) | Q(process=process), limit_window__in=by_pk)
     for share in shares:
         window = by_pk[share.limit_window_id]
         if share.held_until <= now:
-            gone.append(share.pk)
+            expired.append(share.pk)
             # Committed usage stays, except for concurrent calls, of which nothing remains.
             lapsed[window.pk] += share.granted - (share.committed if window.ends_at else 0)
         else:
             held[window.pk] = share.granted
-    if gone:
-        LimitShare.objects.filter(pk__in=gone).delete()
+    if expired:
+        LimitShare.objects.filter(pk__in=expired).delete()
     return lapsed, held
 
 
@@ -140,9 +140,9 @@ def _save_drawn(windows: Sequence[LimitWindow]) -> None:
 def sweep(now: datetime) -> None:
     """Delete rows of past windows, up to `SWEEP` at a time. Raise what the database raises."""
     rows = LimitWindow.objects.select_for_update(skip_locked=True).filter(ends_at__lte=now - LATER)
-    over = list(rows.values_list("pk", flat=True)[:SWEEP])
-    if over:
-        LimitWindow.objects.filter(pk__in=over).delete()
+    expired = list(rows.values_list("pk", flat=True)[:SWEEP])
+    if expired:
+        LimitWindow.objects.filter(pk__in=expired).delete()
 
 
 def list_used(holders: Iterable[str], now: datetime) -> Mapping[tuple[str, Meter], int]:

@@ -18,7 +18,7 @@ from routing_admin.platform.databases.unavailable import is_unavailable
 def find_uses(holders: Iterable[str]) -> Mapping[tuple[str, Meter], int]:
     """Return what each holder used or reserved in the current windows, by meter. Raise what the database raises."""
     try:
-        keeper().tell()
+        keeper().report()
     except (DatabaseError, InterfaceError) as error:
         if not is_unavailable(error):
             raise

@@ -24,7 +24,7 @@ from routing_admin.configuration.stamped_cache import FRESH_SECONDS
 from routing_admin.console.base.tags.moments import exact
 from routing_admin.gateway import key_cache
 from routing_admin.gateway.admission import open_endpoint
-from routing_admin.platform.databases.lock_timeout import in_line, lock_timeout
+from routing_admin.platform.databases.lock_timeout import lock_timeout, queued_work
 from routing_admin.platform.databases.unavailable import WAIT_SECONDS, is_unavailable
 from routing_admin.platform.server.upkeep import Upkeep
 from tests.cast import browser_of
@@ -161,12 +161,12 @@ def test_who_stood_in_line_behind_a_vain_wait_waits_the_less() -> None:
         raise OperationalError("database is locked")
 
     with lock_timeout(WAIT_SECONDS):
-        first, next_one, behind = (in_line(each) for each in (waiting, in_vain, waiting))
+        first, next_one, behind = (queued_work(each) for each in (waiting, in_vain, waiting))
     assert first() == WAIT_SECONDS
     with pytest.raises(OperationalError):
         next_one()
     assert behind() < WAIT_SECONDS
-    assert in_line(waiting)() == waiting()
+    assert queued_work(waiting)() == waiting()
 
 
 @rows

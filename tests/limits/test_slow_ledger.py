@@ -126,7 +126,7 @@ def test_calls_on_extended_shares_are_two_lines_with_their_number(
     clock.seconds = 1.5
     assert all(keeper.give_up(each) is not None for each in waiting)
     ledger.gate.set()
-    keeper.tell()
+    keeper.report()
     said = [each.getMessage() for each in caplog.records if "extended shares" in each.getMessage()]
     assert said == [
         "the ledger of limits does not answer in time: calls are let in on extended shares",

@@ -23,7 +23,7 @@ class Process:
     heard: list[str] = field(default_factory=list)
 
     def tell(self, word: str, subject: str = "") -> None:
-        self.news.tell("topic", subject or word, lambda: {"word": word})
+        self.news.publish("topic", subject or word, lambda: {"word": word})
 
     def listen_until(self, *words: str) -> None:
         until = time.monotonic() + 30

@@ -148,7 +148,7 @@ async def test_behind_proxies_requests_are_counted_by_the_address_that_is_forwar
 async def test_a_process_has_so_many_connections_whatever_addresses_they_come_from():
     """At the limit of the process a silent connection is closed for a new one, also behind a proxy."""
     for proxies in (0, 1):
-        async with serve(site := Site(), ConnectionLimits(in_all=2, proxies=proxies)) as connections:
+        async with serve(site := Site(), ConnectionLimits(total=2, proxies=proxies)) as connections:
             silent = [await site.open(), await site.open(b"GET / HT")]
             for each in silent:
                 assert (await (await site.open(GET)).answer())[0] == 200
@@ -158,7 +158,7 @@ async def test_a_process_has_so_many_connections_whatever_addresses_they_come_fr
 
 async def test_a_full_process_answers_its_health_checks_and_refuses_all_else():
     """A full process still accepts a few connections for health checks."""
-    async with serve(site := Site(), ConnectionLimits(in_all=2), answers=False) as connections:
+    async with serve(site := Site(), ConnectionLimits(total=2), answers=False) as connections:
         busy = [await site.open(GET), await site.open(GET)]
         while connections.busy() < 2:
             await asyncio.sleep(0)
@@ -173,7 +173,7 @@ async def test_a_full_process_answers_its_health_checks_and_refuses_all_else():
 def test_refusals_are_logged_once_a_minute_with_their_count(caplog):
     """Refusals are logged once a minute with their number, so that a flood does not fill the disk."""
     now = [0.0]
-    connections = Connections(ConnectionLimits(in_all=0), clock=lambda: now[0])
+    connections = Connections(ConnectionLimits(total=0), clock=lambda: now[0])
     for now[0] in (0.0, 1.0, 59.0, 60.0):
         assert not connections.add(Waiting())
     assert [record.getMessage().split(" (")[0] for record in caplog.records] == [

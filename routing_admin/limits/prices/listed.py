@@ -84,7 +84,7 @@ def changes_by_hour(endpoint: str, model: str) -> bool:
     own = get_snapshot().find_provider(None, None, endpoint).models if info else ()
     # Azure's row of a DeepSeek model is DeepSeek's own, whose hours Azure does not have.
     prices = info.prices if info and info in own and isinstance(info.prices, list) else ()
-    return any(isinstance(each.constraint, TimeOfDateConstraint) for each in prices)
+    return any(isinstance(price.constraint, TimeOfDateConstraint) for price in prices)
 
 
 def convert_price(prices: ModelPrice) -> Price | None:
@@ -94,16 +94,16 @@ def convert_price(prices: ModelPrice) -> Price | None:
     amounts = {sort: getattr(prices, name) for sort, name in SORTS.items()}
     if amounts["input"] is None and amounts["output"] is None:
         return None
-    starts = {step.start for each in amounts.values() if isinstance(each, TieredPrices) for step in each.tiers}
+    starts = {step.start for value in amounts.values() if isinstance(value, TieredPrices) for step in value.tiers}
 
-    def amount(each: Decimal | TieredPrices | None, above: int) -> Decimal | None:
-        if not isinstance(each, TieredPrices):
-            return each
-        return next((step.price for step in reversed(each.tiers) if step.start <= above), each.base)
+    def amount(value: Decimal | TieredPrices | None, threshold: int) -> Decimal | None:
+        if not isinstance(value, TieredPrices):
+            return value
+        return next((step.price for step in reversed(value.tiers) if step.start <= threshold), value.base)
 
     tiers = (
-        Tier(above, Rates(**{sort: rate_of(amount(each, above)) for sort, each in amounts.items()}))
-        for above in sorted({0, *starts})
+        Tier(threshold, Rates(**{sort: rate_of(amount(value, threshold)) for sort, value in amounts.items()}))
+        for threshold in sorted({0, *starts})
     )
     return Price("USD", tuple(tiers), SOURCE)
 

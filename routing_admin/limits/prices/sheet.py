@@ -26,9 +26,9 @@ class PriceSheet:
     def __init__(self, state: Snapshot) -> None:
         self._configuration = configuration = state.configuration
         self._own = {
-            (each.provider, each.model): price_of(each.price)
-            for each in reversed(configuration.services)
-            if each.price and each is configuration.service_at(each.provider, each.model)
+            (service.provider, service.model): price_of(service.price)
+            for service in reversed(configuration.services)
+            if service.price and service is configuration.service_at(service.provider, service.model)
         }
 
     def price(self, provider: str, model: str, at: datetime, tier: str = "") -> Price | None:
@@ -53,8 +53,8 @@ def list_price(endpoint: str, model: str, at: datetime, tier: str = "") -> Price
         return yuan
     listed = listed_price(endpoint, model, at, tier)
     # Only genai-prices has prices for service tiers and hours of the day, so other lists do not count there.
-    alone = tier in TIERS or changes_by_hour(endpoint, model)
-    return listed if alone else _weigh(endpoint, model, listed)
+    is_exclusive = tier in TIERS or changes_by_hour(endpoint, model)
+    return listed if is_exclusive else _weigh(endpoint, model, listed)
 
 
 @lru_cache(maxsize=2000)

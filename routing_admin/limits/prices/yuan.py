@@ -35,22 +35,22 @@ class YuanRow:
     since: date | None
     price: Price
 
-    def is_of(self, host: str, model: str, on: date) -> bool:
-        if host not in self.hosts or (self.since is not None and on < self.since):
+    def is_of(self, host: str, model: str, day: date) -> bool:
+        if host not in self.hosts or (self.since is not None and day < self.since):
             return False
         return any(fnmatchcase(model, pattern) for pattern in self.models)
 
 
 @lru_cache(maxsize=2000)
-def yuan_price(endpoint: str, model: str, on: date) -> Price | None:
+def yuan_price(endpoint: str, model: str, day: date) -> Price | None:
     """Return the price of a model at the endpoint's host on a day; None if the file has none."""
     preset = preset_for_endpoint(endpoint)
     # A host's other addresses are abroad, where it bills in another currency.
     if preset is None or urlsplit(endpoint).hostname != urlsplit(preset.base_url).hostname:
         return None
-    fitting = [row for row in _rows() if row.is_of(preset.name, model.lower(), on)]
+    matching = [row for row in _rows() if row.is_of(preset.name, model.lower(), day)]
     # Prices change over time: the newest row that is valid on the day counts.
-    return max(fitting, key=lambda row: row.since or date.min).price if fitting else None
+    return max(matching, key=lambda row: row.since or date.min).price if matching else None
 
 
 @cache
@@ -60,11 +60,11 @@ def _rows() -> tuple[YuanRow, ...]:
 
 
 def _row(raw: Mapping[str, Any], currency: str) -> YuanRow:
-    tiers, above = [], 0
+    tiers, threshold = [], 0
     for tier in raw["tiers"]:
-        rates = {ours: rate_of(Decimal(tier[name])) for name, ours in SORTS.items() if name in tier}
-        tiers.append(Tier(above, Rates(**rates)))
-        above = tier["upTo"] or above
+        rates = {rate_name: rate_of(Decimal(tier[name])) for name, rate_name in SORTS.items() if name in tier}
+        tiers.append(Tier(threshold, Rates(**rates)))
+        threshold = tier["upTo"] or threshold
     since = date.fromisoformat(raw["from"]) if raw.get("from") else None
     price = Price(currency, tuple(tiers), raw["source"], date.fromisoformat(raw["checkedOn"]))
     return YuanRow(tuple(raw["hosts"]), tuple(raw["models"]), since, price)

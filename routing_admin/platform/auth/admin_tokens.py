@@ -52,10 +52,10 @@ def name_of(owner: str, token: str) -> str:
 
 def authenticate_token(headers: Mapping[str, str]) -> AdminCaller | Refusal:
     """Return the script that a request's headers authenticate, or a refusal."""
-    given = key_in(headers)
-    if not given.startswith(f"{KIND}_"):
+    token = key_in(headers)
+    if not token.startswith(f"{KIND}_"):
         return NO_TOKEN
-    match = TOKEN.fullmatch(given)
+    match = TOKEN.fullmatch(token)
     row = AdminToken.objects.select_related("owner").filter(public_id=match[1]).first() if match else None
     if not match or not is_signed(match[2].encode(), row.digest if row else "") or row is None:
         # The same response for every kind of invalid token.

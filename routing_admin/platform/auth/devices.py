@@ -32,5 +32,5 @@ SYSTEMS = (
 
 
 def program_and_system(user_agent: str) -> tuple[str, str]:
-    program = next((name for word, name in PROGRAMS if word in user_agent), "")
-    return program, next((name for word, name in SYSTEMS if word in user_agent), "")
+    program = next((name for product, name in PROGRAMS if product in user_agent), "")
+    return program, next((name for product, name in SYSTEMS if product in user_agent), "")

@@ -24,10 +24,10 @@ UNKNOWN_BYTES = 64 * 1024
 async def is_known_caller(headers: Mapping[str, str]) -> bool:
     """Return whether the headers (lower-case names) authenticate the caller; queries rows in a thread."""
     with lock_timeout(WAIT_SECONDS):
-        return await asyncio.to_thread(_look, headers)
+        return await asyncio.to_thread(_is_known, headers)
 
 
-def _look(headers: Mapping[str, str]) -> bool:
+def _is_known(headers: Mapping[str, str]) -> bool:
     with borrowed_connections():
         try:
             return _has_good_key(headers) if key_in(headers) else _is_signed_in(headers)

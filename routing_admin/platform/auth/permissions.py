@@ -47,14 +47,14 @@ class PermissionsMiddleware(LoginRequiredMiddleware):
             return None
         if ROWS in match.namespaces:
             return _show_rows(request, match)
-        wanted = Right.SEE if request.method in READING else WRITING
+        required = Right.SEE if request.method in READING else WRITING
         role = role_of(request.user)
         right = right_on_page(role, match.view_name)
-        if right & wanted:
+        if right & required:
             return None
         if role is UserRole.ANONYMOUS and not right:
             return self.handle_no_permission(request, view_func)
-        return _refuse(match.view_name, wanted)
+        return _refuse(match.view_name, required)
 
 
 def _check_known_call(match: ResolverMatch) -> None:

@@ -62,14 +62,14 @@ class SessionActivity:
         self._last: dict[str, datetime] = {}
         self._writing = threading.Lock()
 
-    def note(self, key: str, sighting: SessionUse) -> None:
+    def note(self, key: str, use: SessionUse) -> None:
         digest = digest_of_session(key)
         last = self._last.get(digest)
-        if last is None or sighting.at - last > EVERY:
-            self._noted[digest] = sighting
+        if last is None or use.at - last > EVERY:
+            self._noted[digest] = use
             # Drop entries older than the interval, which no longer matter.
-            self._last = {each: at for each, at in self._last.items() if sighting.at - at <= EVERY}
-            self._last[digest] = sighting.at
+            self._last = {known_digest: at for known_digest, at in self._last.items() if use.at - at <= EVERY}
+            self._last[digest] = use.at
 
     def waiting(self) -> dict[str, SessionUse]:
         return dict(self._noted)
@@ -83,9 +83,9 @@ class SessionActivity:
             except (DatabaseError, InterfaceError) as error:
                 log.debug("where %s sessions were last seen could not be written yet: %s", len(noted), error)
                 return False
-            for digest, sighting in noted.items():
+            for digest, use in noted.items():
                 # It may have been replaced while it was written.
-                if self._noted.get(digest) is sighting:
+                if self._noted.get(digest) is use:
                     del self._noted[digest]
             return True
 
@@ -94,16 +94,16 @@ def _update(noted: dict[str, SessionUse]) -> None:
     if not noted:
         return
     with transaction.atomic():
-        for digest, each in noted.items():
-            fields = {"user_agent": each.user_agent, "address": each.address, "last_seen": each.at}
-            first = {**fields, "first_seen": each.at}
+        for digest, use in noted.items():
+            fields = {"user_agent": use.user_agent, "address": use.address, "last_seen": use.at}
+            first = {**fields, "first_seen": use.at}
             SessionSighting.objects.update_or_create(digest=digest, defaults=fields, create_defaults=first)
 
 
 session_activity = owned(SessionActivity)
 
 
-class SightingsMiddleware:
+class SessionActivityMiddleware:
     """Notes the session of signed-in users; placed outside the session middleware, which has saved the key by then."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:

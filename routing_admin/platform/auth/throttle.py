@@ -50,13 +50,13 @@ def enter(name: str, address: str, now: datetime | None = None, *, kind: str = "
     Attempts of another `kind` are counted separately.
     """
     now = now or timezone.now()
-    digest, place = digest_of(name), _count_under(address, kind)
+    digest, counted_address = digest_of(name), _count_under(address, kind)
     # Checked and counted in one locked transaction, so that parallel attempts cannot exceed the limit.
     with one_at_a_time(LOCK):
         SignInAttempt.objects.filter(at__lt=now - ADDRESS.window).delete()
-        wait = _find_wait(digest, place, now)
+        wait = _find_wait(digest, counted_address, now)
         if not wait:
-            SignInAttempt.objects.create(at=now, name=digest, address=place)
+            SignInAttempt.objects.create(at=now, name=digest, address=counted_address)
     return wait
 
 
@@ -65,9 +65,9 @@ def find_wait(name: str, address: str, *, kind: str = "") -> int:
     return _find_wait(digest_of(name), _count_under(address, kind), timezone.now())
 
 
-def _find_wait(digest: str, place: str, now: datetime) -> int:
-    tries = list(SignInAttempt.objects.filter(address=place).values_list("name", "at"))
-    own = [at for tried, at in tries if tried == digest]
+def _find_wait(digest: str, counted_address: str, now: datetime) -> int:
+    tries = list(SignInAttempt.objects.filter(address=counted_address).values_list("name", "at"))
+    own = [at for name, at in tries if name == digest]
     return max(seconds_to_wait(own, NAME_AND_ADDRESS, now), seconds_to_wait((at for _, at in tries), ADDRESS, now))
 
 

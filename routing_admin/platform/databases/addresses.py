@@ -81,22 +81,22 @@ def _sqlite_database(path: Path, synchronous: str, checkpoint_pages: int) -> dic
 
 
 def postgresql_databases(url: str) -> dict[str, dict[str, Any]]:
-    """Return both databases as connections to one PostgreSQL database, each with a pool of its own."""
+    """Return both databases as connections to one PostgreSQL database, each with its own pool."""
     if find_spec("psycopg") is None or find_spec("psycopg_pool") is None:
         raise SystemExit(
             "DATABASE_URL names PostgreSQL, whose driver is not installed. "
             "Run: python -m pip install 'psycopg[binary,pool]' (make run installs it)."
         )
-    one = _settings_of(url)
-    return {alias: {**one, "OPTIONS": {**one["OPTIONS"], "pool": POOL}} for alias in ("default", "logs")}
+    database = _settings_of(url)
+    return {alias: {**database, "OPTIONS": {**database["OPTIONS"], "pool": POOL}} for alias in ("default", "logs")}
 
 
 def _settings_of(url: str) -> dict[str, Any]:
     try:
         # `urlsplit` takes one host, and brackets of IPv6 only at its beginning.
-        before, places, after = _split_places(url)
+        before, netlocs, after = _split_netlocs(url)
         parts = urlsplit(before + after)
-        hosts, ports = _hosts_of(places.split(","))
+        hosts, ports = _hosts_of(netlocs.split(","))
     except ValueError:
         raise _refusal("its host or port cannot be read; a password is percent-encoded (@ is %40, / is %2F)") from None
     options = _options_of(parts)
@@ -119,21 +119,21 @@ def _settings_of(url: str) -> dict[str, Any]:
     }
 
 
-def _split_places(url: str) -> tuple[str, str, str]:
+def _split_netlocs(url: str) -> tuple[str, str, str]:
     scheme, mark, rest = url.partition("://")
-    length = next((at for at, each in enumerate(rest) if each in "/?#"), len(rest))
-    user, at_sign, places = rest[:length].rpartition("@")
-    return f"{scheme}{mark}{user}{at_sign}", places, rest[length:]
+    length = next((at for at, character in enumerate(rest) if character in "/?#"), len(rest))
+    user, at_sign, netlocs = rest[:length].rpartition("@")
+    return f"{scheme}{mark}{user}{at_sign}", netlocs, rest[length:]
 
 
-def _hosts_of(places: Sequence[str]) -> tuple[str, str]:
-    found = [urlsplit(f"//{place}") for place in places]
-    hosts = [unquote(each.hostname or "") for each in found]
+def _hosts_of(netlocs: Sequence[str]) -> tuple[str, str]:
+    found = [urlsplit(f"//{netloc}") for netloc in netlocs]
+    hosts = [unquote(part.hostname or "") for part in found]
     if len(found) == 1:
         return hosts[0], str(found[0].port or "")
     if not all(hosts):
         raise ValueError("a host is empty")
-    ports = [str(each.port or 5432) for each in found]
+    ports = [str(part.port or 5432) for part in found]
     return ",".join(hosts), ",".join(ports)
 
 
@@ -145,5 +145,5 @@ def _options_of(parts: SplitResult) -> dict[str, str]:
     return options
 
 
-def _refusal(why: str) -> SystemExit:
-    return SystemExit(f"DATABASE_URL is no address of a PostgreSQL database: {why}. Write it as {FORM}.")
+def _refusal(reason: str) -> SystemExit:
+    return SystemExit(f"DATABASE_URL is no address of a PostgreSQL database: {reason}. Write it as {FORM}.")

@@ -57,7 +57,7 @@ def statements_to_allow(vendor: str) -> Sequence[str]:
 
 def missing_triggers(using: str = "default") -> list[str]:
     connection = connections[using]
-    wanted = NAMES if connection.vendor == "sqlite" else NAMES[:2]
+    expected = NAMES if connection.vendor == "sqlite" else NAMES[:2]
     listing = (
         "SELECT name FROM sqlite_master WHERE type = 'trigger'"
         if connection.vendor == "sqlite"
@@ -65,5 +65,5 @@ def missing_triggers(using: str = "default") -> list[str]:
     )
     with connection.cursor() as cursor:
         cursor.execute(listing)
-        there = {row[0] for row in cursor.fetchall()}
-    return [name for name in wanted if name not in there]
+        existing = {row[0] for row in cursor.fetchall()}
+    return [name for name in expected if name not in existing]

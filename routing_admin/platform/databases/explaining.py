@@ -95,8 +95,8 @@ def explain_failure(error: BaseException, alias: str = "default") -> str | None:
 
 
 def _explain_postgresql(error: DatabaseError | InterfaceError, settings: dict[str, Any]) -> str | None:
-    words = {
-        "place": _places_of(settings),
+    facts = {
+        "place": _address_of(settings),
         "user": settings["USER"] or "of this process",
         "name": settings["NAME"],
         "said": _first_line(error),
@@ -104,21 +104,21 @@ def _explain_postgresql(error: DatabaseError | InterfaceError, settings: dict[st
     }
     if isinstance(error, NotSupportedError):
         return (
-            f"The server at {words['place']} is too old: {words['said']}. Upgrade it, or name another in DATABASE_URL."
+            f"The server at {facts['place']} is too old: {facts['said']}. Upgrade it, or name another in DATABASE_URL."
         )
     if fault_of(error) is DatabaseFault.READ_ONLY:
-        return READ_ONLY.format(**words)
+        return READ_ONLY.format(**facts)
     for pattern, sentence in REASONS:
         if re.search(pattern, str(error)):
-            return sentence.format(**words)
+            return sentence.format(**facts)
     if fault_of(error) is DatabaseFault.FORBIDDEN:
-        return FORBIDDEN.format(**words)
+        return FORBIDDEN.format(**facts)
     if is_unavailable(error):
-        return f"The database at {words['place']} does not answer: {words['said']}."
+        return f"The database at {facts['place']} does not answer: {facts['said']}."
     return None
 
 
-def _places_of(settings: dict[str, Any]) -> str:
+def _address_of(settings: dict[str, Any]) -> str:
     hosts, ports = settings["HOST"].split(","), str(settings["PORT"] or 5432).split(",")
     ports = ports if len(ports) == len(hosts) else ports[:1] * len(hosts)
     return ", ".join(f"{host or 'the local socket'}:{port}" for host, port in zip(hosts, ports, strict=True))
@@ -170,7 +170,7 @@ def list_missing_rights() -> list[str]:
     connection = connections[DEFAULT_DB_ALIAS]
     if connection.vendor != POSTGRESQL:
         return []
-    tables = sorted(each._meta.db_table for each in apps.get_models(include_auto_created=True) if each._meta.managed)
+    tables = sorted(model._meta.db_table for model in apps.get_models(include_auto_created=True) if model._meta.managed)
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT may || ' ON ' || name FROM unnest(%s::text[]) name, unnest(ARRAY['SELECT', 'INSERT']) may"

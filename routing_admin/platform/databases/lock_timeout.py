@@ -18,45 +18,45 @@ T = TypeVar("T")
 LOOK_WAIT_SECONDS = 0.25
 """Lock timeout of background threads, which can retry in their next round."""
 
-_most: ContextVar[float | None] = ContextVar("longest_wait", default=None)
+_limit: ContextVar[float | None] = ContextVar("longest_wait", default=None)
 
 
 @contextmanager
 def lock_timeout(seconds: float) -> Iterator[None]:
     """Limit lock waits in this block to that many seconds; threads started in it inherit the limit."""
-    outer = _most.get()
-    token = _most.set(seconds if outer is None else min(seconds, outer))
+    outer = _limit.get()
+    token = _limit.set(seconds if outer is None else min(seconds, outer))
     try:
         yield
     finally:
-        _most.reset(token)
+        _limit.reset(token)
 
 
-def wait_seconds(usual: float) -> float:
-    """Return the lock timeout in effect; `usual` is that of the settings."""
-    most = _most.get()
-    return usual if most is None else min(usual, most)
+def wait_seconds(default: float) -> float:
+    """Return the lock timeout in effect; `default` is that of the settings."""
+    limit = _limit.get()
+    return default if limit is None else min(default, limit)
 
 
 class _LastTimeout:
     """Time of the last lock timeout, by the monotonic clock."""
 
-    in_vain = float("-inf")
+    at = float("-inf")
 
 
-def in_line(work: Callable[[], T]) -> Callable[[], T]:
+def queued_work(work: Callable[[], T]) -> Callable[[], T]:
     """Wrap `work` for a busy thread, and shorten its timeout if calls before it timed out meanwhile."""
-    most, asked = _most.get(), time.monotonic()
+    limit, requested_at = _limit.get(), time.monotonic()
 
     def run() -> T:
-        if most is None:
+        if limit is None:
             return work()
-        waited = time.monotonic() - asked if _LastTimeout.in_vain > asked else 0.0
-        with lock_timeout(max(0.0, most - waited)):
+        waited = time.monotonic() - requested_at if _LastTimeout.at > requested_at else 0.0
+        with lock_timeout(max(0.0, limit - waited)):
             try:
                 return work()
             except OperationalError:
-                _LastTimeout.in_vain = time.monotonic()
+                _LastTimeout.at = time.monotonic()
                 raise
 
     return run

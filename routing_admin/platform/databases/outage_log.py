@@ -11,23 +11,25 @@ from routing_admin.platform.databases.unavailable import fault_of, is_unavailabl
 
 @dataclass(slots=True)
 class OutageLog:
-    """Failures of `what`, a repeated kind of work."""
+    """Failures of `operation`, a repeated kind of work."""
 
     log: logging.Logger
-    what: str
+    operation: str
     _last_kind: str = ""
     _failures: int = 0
 
     def note(self, error: BaseException) -> None:
         """Count a failure; log it unless the last one was of the same kind."""
         self._failures += 1
-        words = explain_failure(error) or f"{type(error).__name__}: {error}"
-        kind = fault_of(error) if is_unavailable(error) else words
+        explanation = explain_failure(error) or f"{type(error).__name__}: {error}"
+        kind = fault_of(error) if is_unavailable(error) else explanation
         if kind != self._last_kind:
             self._last_kind = str(kind)
-            self.log.error("%s failed: %s", self.what, words, exc_info=None if is_unavailable(error) else error)
+            self.log.error(
+                "%s failed: %s", self.operation, explanation, exc_info=None if is_unavailable(error) else error
+            )
 
     def end(self) -> None:
         if self._failures:
-            self.log.warning("%s works again after %d failed attempts", self.what, self._failures)
+            self.log.warning("%s works again after %d failed attempts", self.operation, self._failures)
             self._last_kind, self._failures = "", 0

@@ -1,4 +1,4 @@
-"""Route the request log to a database of its own, so that its writes do not wait for an fsync.
+"""Route the request log to its own database, so that its writes do not wait for an fsync.
 
 On PostgreSQL one database has both, and the request log is written by separate connections and transactions.
 """
@@ -54,8 +54,8 @@ class LogsRouter:
     def db_for_write(self, model: type[Model], **hints: Any) -> str | None:
         return self.db_for_read(model)
 
-    def allow_relation(self, one: Model, other: Model, **hints: Any) -> bool | None:
-        return (one._meta.model_name in LOG_MODELS) == (other._meta.model_name in LOG_MODELS)
+    def allow_relation(self, first: Model, second: Model, **hints: Any) -> bool | None:
+        return (first._meta.model_name in LOG_MODELS) == (second._meta.model_name in LOG_MODELS)
 
     def allow_migrate(self, db: str, app_label: str, model_name: str | None = None, **hints: Any) -> bool | None:
         # On PostgreSQL both aliases are the same database.
@@ -130,7 +130,7 @@ def one_moment(alias: str = DEFAULT_DB_ALIAS) -> Iterator[None]:
         yield
         return
     with connection.deferred() if isinstance(connection, DatabaseWrapper) else nullcontext(), transaction.atomic(alias):
-        # By default each statement sees a snapshot of its own.
+        # By default each statement sees its own snapshot.
         if connection.vendor == POSTGRESQL:
             connection.cursor().execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         yield

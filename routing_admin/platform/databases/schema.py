@@ -51,9 +51,9 @@ def load_migrations(applied: Iterable[Migration]) -> MigrationLoader:
 
     A replaced migration remains in the graph if only some of those replaced with it are applied.
     """
-    loader, had = MigrationLoader(None, replace_migrations=False), set(applied)
+    loader, known = MigrationLoader(None, replace_migrations=False), set(applied)
     for key, migration in loader.replacements.items():
-        if 0 < len(had.intersection(migration.replaces)) < len(migration.replaces):
+        if 0 < len(known.intersection(migration.replaces)) < len(migration.replaces):
             loader.graph.remove_replacement_node(key, migration.replaces)
         else:
             loader.graph.remove_replaced_nodes(key, migration.replaces)
@@ -62,12 +62,12 @@ def load_migrations(applied: Iterable[Migration]) -> MigrationLoader:
 
 def find_leaves(applied: Iterable[Migration]) -> list[Migration]:
     """Return the leaf nodes among these migrations; migrating to them applies all."""
-    had = set(applied)
-    loader = load_migrations(had)
-    had |= {key for key, migration in loader.replacements.items() if had.issuperset(migration.replaces)}
-    there = had & set(loader.graph.nodes)
-    parents = ((key, parent.key) for key in there for parent in loader.graph.node_map[key].parents)
-    return sorted(there - {before for key, before in parents if before[0] == key[0]})
+    known = set(applied)
+    loader = load_migrations(known)
+    known |= {key for key, migration in loader.replacements.items() if known.issuperset(migration.replaces)}
+    known_nodes = known & set(loader.graph.nodes)
+    parents = ((key, parent.key) for key in known_nodes for parent in loader.graph.node_map[key].parents)
+    return sorted(known_nodes - {before for key, before in parents if before[0] == key[0]})
 
 
 def migrate_until(using: str, leaves: Sequence[Migration]) -> None:
@@ -94,13 +94,13 @@ def newest_migration() -> str:
     return max(_names("routing_admin"))
 
 
-def refuse_newer(applied: Iterable[Migration], what: str) -> None:
-    """Raise `NewerSchemaError` if the program does not know a migration; `what` begins the message."""
+def refuse_newer(applied: Iterable[Migration], subject: str) -> None:
+    """Raise `NewerSchemaError` if the program does not know a migration; `subject` begins the message."""
     unknown = list_unknown(applied)
     if unknown:
         app, name = unknown[-1]
         raise NewerSchemaError(
-            f"{what} a newer version of this program: this one does not know the migration {app} {name}. "
+            f"{subject} a newer version of this program: this one does not know the migration {app} {name}. "
             "Install that version again, or restore a backup from before it."
         )
 
@@ -123,7 +123,8 @@ def list_pending() -> list[Migration]:
         if list_applied(alias):
             executor = MigrationExecutor(connections[alias])
             found += [
-                (one.app_label, one.name) for one, _ in executor.migration_plan(executor.loader.graph.leaf_nodes())
+                (migration.app_label, migration.name)
+                for migration, _ in executor.migration_plan(executor.loader.graph.leaf_nodes())
             ]
     return list(dict.fromkeys(found))
 
@@ -167,15 +168,15 @@ def _weigh_pending(alias: str) -> dict[str, tuple[int, int]]:
     executor = MigrationExecutor(connection)
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
     names = [
-        f"{one.app_label}_{name}".lower()
-        for one, _ in plan
-        for operation in one.operations
+        f"{migration.app_label}_{name}".lower()
+        for migration, _ in plan
+        for operation in migration.operations
         if (name := getattr(operation, "model_name", None) or getattr(operation, "hints", {}).get("model_name"))
     ]
-    there = set(connection.introspection.table_names())
+    tables = set(connection.introspection.table_names())
     with connection.cursor() as cursor:
         found = {}
-        for name in set(names) & there:
+        for name in set(names) & tables:
             cursor.execute(f'SELECT count(*) FROM "{name}"')  # noqa: S608  # our models' own names
             found[name] = (cursor.fetchone()[0], names.count(name))
     return found

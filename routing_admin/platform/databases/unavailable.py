@@ -130,8 +130,8 @@ def _fault_by_words(error: BaseException, text: str) -> DatabaseFault | None:
     # For errors without a code, or with one that says little.
     if "is full" in text or "No space left" in text:
         return DatabaseFault.FULL
-    if any(words in text for words in NO_TABLE):
+    if any(phrase in text for phrase in NO_TABLE):
         return DatabaseFault.OUTDATED
-    if isinstance(error, DataError | IntegrityError) or any(words in text for words in REFUSED_BY_DRIVER):
+    if isinstance(error, DataError | IntegrityError) or any(phrase in text for phrase in REFUSED_BY_DRIVER):
         return DatabaseFault.VALUE
     return DatabaseFault.CODE if isinstance(error, OUR_CLASSES) else None

@@ -47,20 +47,20 @@ def is_fault(error: Exception) -> bool:
 def sentence_of(error: Exception, url: str) -> Translatable:
     import redis
 
-    place, text = place_of(url), str(error)
+    address, text = place_of(url), str(error)
     if isinstance(error, redis.AuthenticationError) and "called without any password" in text:
         return translatable(REFUSALS["WRONGPASS"])
-    word = _refusal_in(error, text)
-    if word:
-        return translatable(REFUSALS[word])
+    code = _refusal_in(error, text)
+    if code:
+        return translatable(REFUSALS[code])
     if isinstance(error, redis.TimeoutError | TimeoutError):
-        return translatable(SILENT, place=place)
+        return translatable(SILENT, place=address)
     if isinstance(error, redis.ConnectionError | OSError):
         # The client's own text repeats the address.
         cause = error.__context__ if isinstance(error.__context__, OSError) else error
         reason = getattr(cause, "strerror", None) or text.rstrip(".")
-        return translatable(AWAY, place=place, reason=str(reason))
-    return translatable(REFUSED, place=place, reason=text)
+        return translatable(AWAY, place=address, reason=str(reason))
+    return translatable(REFUSED, place=address, reason=text)
 
 
 def _refusal_in(error: Exception, text: str) -> str:
@@ -76,9 +76,9 @@ def _refusal_in(error: Exception, text: str) -> str:
         (redis.exceptions.ClusterDownError, "CLUSTERDOWN"),
         (redis.exceptions.MovedError, "MOVED"),
     )
-    for kind, word in by_class:
+    for kind, code in by_class:
         if isinstance(error, kind):
-            return word
+            return code
     if isinstance(error, redis.AuthenticationError):
         return "WRONGPASS" if "invalid" in text else "NOAUTH"
-    return next((word for word in REFUSALS if text.startswith(word)), "")
+    return next((code for code in REFUSALS if text.startswith(code)), "")

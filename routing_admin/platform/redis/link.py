@@ -73,8 +73,8 @@ class RedisLink:
         """Return the current outage; None also before the first call and without Redis."""
         return self._outage
 
-    def key(self, *words: str) -> str:
-        return ":".join((self.prefix, *words))
+    def key(self, *parts: str) -> str:
+        return ":".join((self.prefix, *parts))
 
     def ask(self, work: Callable[[redis.Redis], T]) -> T:
         """Return the result of `work`. Raise `RedisUnavailableError`, at once during an outage."""

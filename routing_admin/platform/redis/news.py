@@ -30,15 +30,15 @@ STREAM_SECONDS = 3600
 BEGINNING = "0"
 
 Fields = Mapping[str, str]
-Hear = Callable[[Fields, float], object]
+Handler = Callable[[Fields, float], object]
 """Callback for a message and its age in seconds."""
 
 
 @dataclass(slots=True)
 class _Topic:
     key: str
-    most: int
-    hear: Hear
+    length: int
+    handle: Handler
     read_to: str = BEGINNING
 
 
@@ -56,11 +56,11 @@ class News:
     _waiting: dict[tuple[str, str], Callable[[], Fields]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def follow(self, topic: str, most: int, hear: Hear) -> None:
-        """Subscribe to a topic, including this process's own messages; its stream keeps about `most` of them."""
-        self._topics[topic] = _Topic(self.link.key("news", topic), most, hear)
+    def follow(self, topic: str, length: int, handle: Handler) -> None:
+        """Subscribe to a topic, including this process's own messages; its stream keeps about `length` of them."""
+        self._topics[topic] = _Topic(self.link.key("news", topic), length, handle)
 
-    def tell(self, topic: str, subject: str, render: Callable[[], Fields]) -> None:
+    def publish(self, topic: str, subject: str, render: Callable[[], Fields]) -> None:
         """Queue a message about a subject, rendered when it is sent; does nothing without Redis."""
         if not self.link.is_set:
             return
@@ -86,8 +86,8 @@ class News:
         while self._waiting:
             with self._lock:
                 batch = dict(list(self._waiting.items())[:BATCH])
-                for each in batch:
-                    del self._waiting[each]
+                for key in batch:
+                    del self._waiting[key]
             try:
                 self.link.ask(partial(self._write, batch))
             except RedisUnavailableError:
@@ -100,7 +100,7 @@ class News:
             for (name, _), render in batch.items():
                 topic = self._topics[name]
                 fields: dict[Any, Any] = {**render(), "by": self.own}
-                pipeline.xadd(topic.key, fields, maxlen=topic.most, approximate=True)
+                pipeline.xadd(topic.key, fields, maxlen=topic.length, approximate=True)
             for name in {name for name, _ in batch}:
                 pipeline.expire(self._topics[name].key, STREAM_SECONDS)
             pipeline.execute()
@@ -122,12 +122,12 @@ class News:
                 by_key[key].read_to = number
                 # Empty if the stream was trimmed meanwhile.
                 if fields:
-                    by_key[key].hear(fields, max(0.0, now - int(number.partition("-")[0]) / 1000))
+                    by_key[key].handle(fields, max(0.0, now - int(number.partition("-")[0]) / 1000))
         return True
 
     def _read(self, client: redis.Redis) -> tuple[Any, float]:
-        places: dict[Any, Any] = {topic.key: topic.read_to for topic in self._topics.values()}
-        found = client.xread(places, count=BATCH, block=BLOCK_MILLISECONDS)
+        offsets: dict[Any, Any] = {topic.key: topic.read_to for topic in self._topics.values()}
+        found = client.xread(offsets, count=BATCH, block=BLOCK_MILLISECONDS)
         if not found:
             return (), 0.0
         seconds, microseconds = client.time()

@@ -71,16 +71,16 @@ class AlertFile:
             return
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
-            kept = self._unwritten or _parse(os.pread(handle, os.fstat(handle).st_size, 0))
-            yield kept
-            self._unwritten = {} if _write(handle, kept) else kept
+            alerts = self._unwritten or _parse(os.pread(handle, os.fstat(handle).st_size, 0))
+            yield alerts
+            self._unwritten = {} if _write(handle, alerts) else alerts
         finally:
             os.close(handle)
 
 
 def _write(handle: int, alerts: Kept) -> bool:
     # Padded to the file's full size, so that overwriting it needs no further disk space.
-    content = json.dumps([asdict(each) for each in alerts.values()], default=str).encode().ljust(SIZE)
+    content = json.dumps([asdict(alert) for alert in alerts.values()], default=str).encode().ljust(SIZE)
     try:
         return os.pwrite(handle, content, 0) == len(content)
     except OSError:
@@ -93,7 +93,7 @@ def _parse(content: bytes) -> Kept:
     except ValueError:  # empty, or being written at this moment
         return {}
     found = (KeptAlert(**{name: _value(name, value) for name, value in row.items()}) for row in rows)
-    return {(each.kind, each.subject): each for each in found}
+    return {(alert.kind, alert.subject): alert for alert in found}
 
 
 def _value(name: str, value: Any) -> Any:

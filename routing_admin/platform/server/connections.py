@@ -43,7 +43,7 @@ class ConnectionLimits:
     unread_seconds: float = 60.0
     """How long a caller may read nothing of the rest of its response once the connection is being closed."""
     per_address: int = 256
-    in_all: int = 10_000
+    total: int = 10_000
     proxies: int = 0
 
 
@@ -75,75 +75,77 @@ class Connections:
     _all: dict[Connection, None] = field(default_factory=dict)
     _open: dict[str, dict[Connection, None]] = field(default_factory=dict)
     _warned_at: float = float("-inf")
-    _unsaid: int = 0
+    _unreported: int = 0
 
     def __len__(self) -> int:
         return len(self._all)
 
     def busy(self) -> int:
-        return sum(not each.waits_for_head and not each.is_idle for each in self._all)
+        return sum(not connection.waits_for_head and not connection.is_idle for connection in self._all)
 
-    def add(self, one: Connection) -> bool:
+    def add(self, connection: Connection) -> bool:
         """Count a connection until `remove`; return False if the process has its maximum and none can be closed."""
-        full = len(self._all) >= self.limits.in_all
-        self._all[one] = None
+        full = len(self._all) >= self.limits.total
+        self._all[connection] = None
         if not full or self._make_room_in_all():
             return True
-        self._note_refusal(f"this process has its {self.limits.in_all} connections")
+        self._note_refusal(f"this process has its {self.limits.total} connections")
         return False
 
-    def remove(self, one: Connection) -> None:
-        self._all.pop(one, None)
+    def remove(self, connection: Connection) -> None:
+        self._all.pop(connection, None)
 
     def has_room_for_health(self) -> bool:
         """Return whether a connection that was not admitted may stay for health checks."""
-        return len(self._all) <= self.limits.in_all + HEALTH_CONNECTIONS
+        return len(self._all) <= self.limits.total + HEALTH_CONNECTIONS
 
-    def enter(self, one: Connection, address: str) -> bool:
+    def enter(self, connection: Connection, address: str) -> bool:
         """Count it for its address; return False if that has its maximum and none can be closed."""
-        place = self._open.setdefault(place_of(address), {})
-        if len(place) >= self.limits.per_address and not self._make_room(place):
+        peers = self._open.setdefault(place_of(address), {})
+        if len(peers) >= self.limits.per_address and not self._make_room(peers):
             self._note_refusal(f"the address {place_of(address)} has its {self.limits.per_address}")
             return False
-        place[one] = None
+        peers[connection] = None
         return True
 
-    def leave(self, one: Connection, address: str) -> None:
+    def leave(self, connection: Connection, address: str) -> None:
         """End the count for an address; no effect on a connection that was not counted."""
         name = place_of(address)
-        place = self._open.get(name, {})
-        place.pop(one, None)
-        if not place:
+        peers = self._open.get(name, {})
+        peers.pop(connection, None)
+        if not peers:
             self._open.pop(name, None)
 
     def _make_room_in_all(self) -> bool:
-        for one in list(islice(self._all, ROOM_TRIES)):
-            if one.waits_for_head or one.is_idle:
-                self._note_refusal(f"this process has its {self.limits.in_all} connections")
-                one.make_room()
+        for connection in list(islice(self._all, ROOM_TRIES)):
+            if connection.waits_for_head or connection.is_idle:
+                self._note_refusal(f"this process has its {self.limits.total} connections")
+                connection.make_room()
                 return True
             # Busy connections go to the end, so the next search starts with others.
-            self._all[one] = self._all.pop(one)
+            self._all[connection] = self._all.pop(connection)
         return False
 
-    def _note_refusal(self, why: str) -> None:
+    def _note_refusal(self, reason: str) -> None:
         self.refused += 1
-        self._unsaid += 1
+        self._unreported += 1
         if self.clock() - self._warned_at >= WARNING_SECONDS:
-            log.warning("%d connections or requests were refused or closed: %s (docs/limits.md)", self._unsaid, why)
-            self._warned_at, self._unsaid = self.clock(), 0
+            log.warning(
+                "%d connections or requests were refused or closed: %s (docs/limits.md)", self._unreported, reason
+            )
+            self._warned_at, self._unreported = self.clock(), 0
 
-    def _make_room(self, place: dict[Connection, None]) -> bool:
+    def _make_room(self, candidates: dict[Connection, None]) -> bool:
         # The oldest that waits for a head goes first, then the oldest idle one, so connections that send nothing cannot
         # block an address.
-        one = next((each for each in place if each.waits_for_head), None) or next(
-            (each for each in place if each.is_idle), None
+        closable = next((connection for connection in candidates if connection.waits_for_head), None) or next(
+            (connection for connection in candidates if connection.is_idle), None
         )
-        if one is not None:
-            del place[one]
+        if closable is not None:
+            del candidates[closable]
             self.refused += 1
-            one.make_room()
-        return one is not None
+            closable.make_room()
+        return closable is not None
 
 
 @owned
@@ -153,7 +155,7 @@ def process_connections() -> Connections:
             head_seconds=settings.HEAD_SECONDS,
             body_seconds=settings.BODY_SECONDS,
             per_address=settings.CONNECTIONS_PER_ADDRESS,
-            in_all=max_connections(descriptor_limit()),
+            total=max_connections(descriptor_limit()),
             proxies=settings.TRUSTED_PROXIES,
         )
     )

@@ -50,7 +50,7 @@ def share(app: App, origins: Collection[str]) -> App:
     """
     if not origins:
         return app
-    everybody = "*" in origins
+    any_origin = "*" in origins
 
     async def application(scope: Any, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or not SHARED.fullmatch(meant_path(scope["path"])):
@@ -58,7 +58,7 @@ def share(app: App, origins: Collection[str]) -> App:
             return
         headers = headers_of_scope(scope)
         origin = headers.get("origin", "")
-        grant = "*" if everybody else origin if origin in origins else ""
+        grant = "*" if any_origin else origin if origin in origins else ""
         # A preflight has no key, so it is answered before authentication.
         if origin and scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
             await _answer_preflight(scope, grant, headers.get("access-control-request-headers", ""), send)
@@ -66,7 +66,7 @@ def share(app: App, origins: Collection[str]) -> App:
 
         async def sharing(message: Any) -> None:
             if message["type"] == "http.response.start":
-                message = {**message, "headers": _add_grant(message["headers"], grant if origin else "", everybody)}
+                message = {**message, "headers": _add_grant(message["headers"], grant if origin else "", any_origin)}
             await send(message)
 
         await app(scope, receive, sharing)
@@ -74,7 +74,7 @@ def share(app: App, origins: Collection[str]) -> App:
     return application
 
 
-async def _answer_preflight(scope: Any, grant: str, wishes: str, send: Send) -> None:
+async def _answer_preflight(scope: Any, grant: str, requested_headers: str, send: Send) -> None:
     if not grant:
         message = f"Pages from this origin cannot call this API. An administrator can add it to {SETTING}."
         await send_refusal(scope, 403, "origin_not_allowed", message, send)
@@ -85,16 +85,16 @@ async def _answer_preflight(scope: Any, grant: str, wishes: str, send: Send) -> 
         (b"access-control-max-age", MAX_AGE.encode()),
         (b"vary", b"Origin, Access-Control-Request-Method, Access-Control-Request-Headers"),
     ]
-    if TOKENS.fullmatch(wishes):
-        headers.append((b"access-control-allow-headers", wishes.encode()))
+    if TOKENS.fullmatch(requested_headers):
+        headers.append((b"access-control-allow-headers", requested_headers.encode()))
     await send({"type": "http.response.start", "status": 204, "headers": headers})
     await send({"type": "http.response.body", "body": b""})
 
 
-def _add_grant(headers: Iterable[tuple[bytes, bytes]], grant: str, everybody: bool) -> Headers:
+def _add_grant(headers: Iterable[tuple[bytes, bytes]], grant: str, any_origin: bool) -> Headers:
     answer = list(headers)
     # Caches must keep responses to different origins apart.
-    if not everybody:
+    if not any_origin:
         varies = [value for name, value in answer if name.lower() == b"vary"]
         answer = [pair for pair in answer if pair[0].lower() != b"vary"]
         answer.append((b"vary", b", ".join([*varies, b"Origin"])))

@@ -38,17 +38,17 @@ class DrainingError(Exception):
 class WaitingPeriod:
     """A wait of one task, registered with `Draining` while it lasts."""
 
-    __slots__ = ("_others", "_over", "_reason", "_task", "_waiting")
+    __slots__ = ("_ended", "_others", "_reason", "_task", "_waiting")
 
-    def __init__(self, waiting: dict[WaitingPeriod, asyncio.AbstractEventLoop], *, over: bool) -> None:
-        self._waiting, self._over = waiting, over
+    def __init__(self, waiting: dict[WaitingPeriod, asyncio.AbstractEventLoop], *, ended: bool) -> None:
+        self._waiting, self._ended = waiting, ended
         self._reason: Exception | None = None
 
     def __enter__(self) -> None:
         loop = self._waiting[self] = asyncio.get_running_loop()
         self._task = asyncio.current_task(loop)
         self._others = self._task.cancelling() if self._task else 0
-        if self._over:
+        if self._ended:
             loop.call_soon(self.give_up)
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
@@ -69,12 +69,12 @@ class Draining:
     """All waits for providers in this process."""
 
     def __init__(self) -> None:
-        self.has_begun = self._over = False
+        self.has_begun = self._ended = False
         self._waiting: dict[WaitingPeriod, asyncio.AbstractEventLoop] = {}
 
     def limit(self) -> WaitingPeriod:
         """Return a context manager for a wait that raises `DrainingError` when the drain time is over."""
-        return WaitingPeriod(self._waiting, over=self._over)
+        return WaitingPeriod(self._waiting, ended=self._ended)
 
     def schedule_end(self) -> None:
         """Handle SIGTERM: waits may go on until shortly before the server's deadline."""
@@ -85,17 +85,17 @@ class Draining:
 
     def check(self) -> None:
         """Raise `DrainingError` once the time is over; for streams that never wait."""
-        if self._over:
+        if self._ended:
             raise DrainingError
 
     def end(self) -> None:
-        self._over = True
+        self._ended = True
         self.give_up()
 
     def give_up(self) -> None:
         """End all current waits, on whichever thread's loop."""
-        for one, loop in tuple(self._waiting.items()):
-            loop.call_soon_threadsafe(one.give_up)
+        for period, loop in tuple(self._waiting.items()):
+            loop.call_soon_threadsafe(period.give_up)
 
     def listen(self) -> None:
         """Handle SIGTERM and SIGINT in addition to the server's own handlers; in the main thread only."""

@@ -42,11 +42,11 @@ class FairSemaphore:
     refused: int = 0
     _own: dict[str, int] = field(default_factory=dict)
     _turns: dict[str, int] = field(default_factory=dict)
-    _line: list[tuple[str, asyncio.Future[None]]] = field(default_factory=list)
+    _waiters: list[tuple[str, asyncio.Future[None]]] = field(default_factory=list)
 
     @property
     def waiting(self) -> int:
-        return len(self._line)
+        return len(self._waiters)
 
     def take(self, name: str, count: int = 1) -> bool:
         """Take slots until `leave`; return whether they were free for that name."""
@@ -61,19 +61,19 @@ class FairSemaphore:
 
     async def wait(self, name: str) -> None:
         """Wait for a slot. Raise `OverloadedError` or `DrainingError`."""
-        ahead = sum(each == name for each, _ in self._line)
+        ahead = sum(waiting_name == name for waiting_name, _ in self._waiters)
         # The queue is shared by the same rule as the slots.
         if ahead >= SHARE * (self.queue - self.waiting):
             self.refused += 1
             raise OverloadedError
-        turn = asyncio.get_running_loop().create_future()
-        self._line.append((name, turn))
+        granted = asyncio.get_running_loop().create_future()
+        self._waiters.append((name, granted))
         try:
             with draining().limit():
                 async with asyncio.timeout(self.wait_seconds):
-                    await turn
+                    await granted
         except BaseException as error:
-            self._leave_line(name, turn)
+            self._leave_queue(name, granted)
             if isinstance(error, TimeoutError):
                 self.refused += 1
                 raise OverloadedError from None
@@ -88,26 +88,26 @@ class FairSemaphore:
         else:
             del self._own[name]
         # Cancelled waiters take none.
-        self._line = [each for each in self._line if not each[1].cancelled()]
-        while self._line:
-            at = min(range(len(self._line)), key=lambda at: self._rank(self._line[at][0]))
-            if not self.take(self._line[at][0]):
+        self._waiters = [waiter for waiter in self._waiters if not waiter[1].cancelled()]
+        while self._waiters:
+            at = min(range(len(self._waiters)), key=lambda at: self._rank(self._waiters[at][0]))
+            if not self.take(self._waiters[at][0]):
                 return
-            waiting, turn = self._line.pop(at)
+            waiting, granted = self._waiters.pop(at)
             # Names with equally many slots are served in turn.
             self._turns[waiting] = max(self._turns.values(), default=0) + 1
-            turn.set_result(None)
+            granted.set_result(None)
         self._turns.clear()
 
     def _rank(self, name: str) -> tuple[int, int]:
         return self._own.get(name, 0), self._turns.get(name, 0)
 
-    def _leave_line(self, name: str, turn: asyncio.Future[None]) -> None:
+    def _leave_queue(self, name: str, granted: asyncio.Future[None]) -> None:
         # The slot was granted at the last moment, so it is released.
-        if turn.done() and not turn.cancelled():
+        if granted.done() and not granted.cancelled():
             self.leave(name)
         else:
-            self._line = [each for each in self._line if each[1] is not turn]
+            self._waiters = [waiter for waiter in self._waiters if waiter[1] is not granted]
 
 
 class Slot:
@@ -117,20 +117,20 @@ class Slot:
 
     _name: str | None
 
-    def __init__(self, places: FairSemaphore) -> None:
-        self._places, self._name, self._count = places, None, 1
+    def __init__(self, semaphore: FairSemaphore) -> None:
+        self._semaphore, self._name, self._count = semaphore, None, 1
         self.at_end: Callable[[], None] | None = None
 
     async def enter(self, name: str) -> None:
         """Take a slot, waiting for it if necessary. Raise `OverloadedError` or `DrainingError`."""
-        if not self._places.take(name):
-            await self._places.wait(name)
+        if not self._semaphore.take(name):
+            await self._semaphore.wait(name)
         self._name = name
 
     def enter_at_once(self, name: str, count: int) -> None:
         """Take `count` slots. Raise `OverloadedError` if they are not free."""
-        if not self._places.take(name, count):
-            self._places.refused += 1
+        if not self._semaphore.take(name, count):
+            self._semaphore.refused += 1
             raise OverloadedError
         self._name, self._count = name, count
 
@@ -139,8 +139,8 @@ class Slot:
         if self._name is None:
             self.enter_at_once(name, count)
             return
-        if not self._places.take(self._name, count):
-            self._places.refused += 1
+        if not self._semaphore.take(self._name, count):
+            self._semaphore.refused += 1
             raise OverloadedError
         self._count += count
 
@@ -148,7 +148,7 @@ class Slot:
         if self.at_end is not None:
             self.at_end()
         if self._name is not None:
-            self._places.leave(self._name, self._count)
+            self._semaphore.leave(self._name, self._count)
 
 
 @owned
@@ -182,14 +182,14 @@ def threads() -> FairSemaphore:
 
 
 @asynccontextmanager
-async def slot(places: FairSemaphore, name: str) -> AsyncIterator[None]:
+async def slot(semaphore: FairSemaphore, name: str) -> AsyncIterator[None]:
     """Hold a slot in the block. Raise `OverloadedError` or `DrainingError`."""
-    place = Slot(places)
-    await place.enter(name)
+    held_slot = Slot(semaphore)
+    await held_slot.enter(name)
     try:
         yield
     finally:
-        place.leave()
+        held_slot.leave()
 
 
 @owned

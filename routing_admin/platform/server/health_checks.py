@@ -30,8 +30,8 @@ def readyz(request: HttpRequest) -> HttpResponse:
     degraded = [name for name, state in states.items() if state != OK]
     status = "failed" if checks["server"] != OK else "degraded" if degraded else OK
     is_refused = status == "failed" or ("full" in request.GET and FAILED in states.values())
-    said = {"status": "failed" if is_refused else status, "degraded": degraded, "checks": checks}
-    return JsonResponse(said, status=503 if is_refused else 200)
+    body = {"status": "failed" if is_refused else status, "degraded": degraded, "checks": checks}
+    return JsonResponse(body, status=503 if is_refused else 200)
 
 
 urlpatterns = [

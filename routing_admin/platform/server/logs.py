@@ -36,8 +36,8 @@ TRACEBACK_CHARACTERS = 65_536
 """Maximum lengths of a line and its traceback; callers choose the length of a path."""
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[:most]}{MASK} ({len(text)} characters)"
+def _cut(text: str, max_characters: int) -> str:
+    return text if len(text) <= max_characters else f"{text[:max_characters]}{MASK} ({len(text)} characters)"
 
 
 REFUSALS = (PermissionDenied, BadRequest, MultiPartParserError, OverloadedError)
@@ -64,17 +64,17 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        line = {
+        entry = {
             "time": time.replace("+00:00", "Z"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
         }
         if current := request_id.get():
-            line["request_id"] = current
+            entry["request_id"] = current
         if record.exc_text:
-            line["error"] = record.exc_text
-        return json.dumps(line, ensure_ascii=False)
+            entry["error"] = record.exc_text
+        return json.dumps(entry, ensure_ascii=False)
 
 
 TRACEBACKS = logging.Formatter()

@@ -61,10 +61,10 @@ class MetricFamily:
             values[labels] = self._join(values[labels], value) if labels in values else value
         return replace(self, values=values)
 
-    def _join(self, one: Value, another: Value) -> Value:
+    def _join(self, left: Value, right: Value) -> Value:
         if self.buckets:
-            return [first + second for first, second in zip(one, another, strict=True)]
-        return max(one, another) if self.is_largest else one + another
+            return [first + second for first, second in zip(left, right, strict=True)]
+        return max(left, right) if self.is_largest else left + right
 
 
 def number(name: str, explanation: str, value: float | None, *, only_grows: bool = False) -> MetricFamily:
@@ -164,7 +164,7 @@ class RequestMetrics:
         )
 
     def families(self) -> list[MetricFamily]:
-        return [each.family() for each in vars(self).values()]
+        return [family.family() for family in vars(self).values()]
 
     def count_request(self, route: str, surface: str, outcome: str, seconds: float) -> None:
         self._requests.add(1, route, surface, outcome, ending_of(outcome).value)
@@ -210,13 +210,13 @@ def read_sources(sources: Sources) -> Iterator[MetricFamily]:
 def list_process_families(pids: Mapping[str, int]) -> Iterator[MetricFamily]:
     """Yield memory, CPU time, descriptors and start time of each worker under Prometheus's own names."""
     for worker, pid in pids.items():
-        for each in ProcessCollector(pid=lambda pid=pid: pid, registry=None).collect():  # type: ignore[misc]
+        for metric in ProcessCollector(pid=lambda pid=pid: pid, registry=None).collect():  # type: ignore[misc]
             yield MetricFamily(
-                name=each.name,
-                explanation=each.documentation,
-                values={(worker,): each.samples[0].value},
+                name=metric.name,
+                explanation=metric.documentation,
+                values={(worker,): metric.samples[0].value},
                 labels=("worker",),
-                only_grows=each.type == "counter",
+                only_grows=metric.type == "counter",
             )
 
 
@@ -234,20 +234,20 @@ class _Families(Collector):
         self._families = families
 
     def collect(self) -> Iterable[Metric]:
-        for each in self._families:
-            if each.buckets:
-                yield _histogram_of(each)
+        for family in self._families:
+            if family.buckets:
+                yield _histogram_of(family)
                 continue
-            kind = CounterMetricFamily if each.only_grows else GaugeMetricFamily
-            family = kind(each.name, each.explanation, labels=each.labels)
-            for labels, value in each.values.items():
-                family.add_metric(labels, value)
-            yield family
+            kind = CounterMetricFamily if family.only_grows else GaugeMetricFamily
+            metric = kind(family.name, family.explanation, labels=family.labels)
+            for labels, value in family.values.items():
+                metric.add_metric(labels, value)
+            yield metric
 
 
-def _histogram_of(each: MetricFamily) -> Metric:
-    family = HistogramMetricFamily(each.name, each.explanation, labels=each.labels)
-    bounds = [floatToGoString(bound) for bound in (*each.buckets, INF)]  # type: ignore[no-untyped-call]
-    for labels, (*counts, total) in each.values.items():
-        family.add_metric(labels, list(zip(bounds, accumulate(counts), strict=True)), total)
-    return family
+def _histogram_of(family: MetricFamily) -> Metric:
+    metric = HistogramMetricFamily(family.name, family.explanation, labels=family.labels)
+    bounds = [floatToGoString(bound) for bound in (*family.buckets, INF)]  # type: ignore[no-untyped-call]
+    for labels, (*counts, total) in family.values.items():
+        metric.add_metric(labels, list(zip(bounds, accumulate(counts), strict=True)), total)
+    return metric

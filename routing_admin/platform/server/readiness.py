@@ -1,6 +1,6 @@
 """Check whether this process can answer calls and which dependencies work, without waiting long for any of them.
 
-Each check runs in a thread of its own, one at a time: a dependency that hangs delays one probe by `PROBE_SECONDS`, and
+Each check runs in its own thread, one at a time: a dependency that hangs delays one probe by `PROBE_SECONDS`, and
 occupies one thread.
 """
 
@@ -42,25 +42,27 @@ class DependencyCheck:
     def __init__(self, name: str, check: Callable[[], None]) -> None:
         self.name, self._check = name, check
         self._lock, self._problem = threading.Lock(), ""
-        self._over: threading.Event | None = None
+        self._finished: threading.Event | None = None
         self._began = 0.0
 
     def begin(self) -> None:
         """Start the check unless it is running."""
         with self._lock:
-            if self._over is None or self._over.is_set():
-                self._over, self._began = threading.Event(), time.monotonic()
-                thread = threading.Thread(target=self._run, args=(self._over,), name=f"check-{self.name}", daemon=True)
+            if self._finished is None or self._finished.is_set():
+                self._finished, self._began = threading.Event(), time.monotonic()
+                thread = threading.Thread(
+                    target=self._run, args=(self._finished,), name=f"check-{self.name}", daemon=True
+                )
                 thread.start()
 
     def works(self) -> bool:
         """Return its result; a check that has run for longer than `PROBE_SECONDS` failed."""
-        over = self._over
-        if over is not None and not over.wait(max(0.0, self._began + PROBE_SECONDS - time.monotonic())):
+        finished = self._finished
+        if finished is not None and not finished.wait(max(0.0, self._began + PROBE_SECONDS - time.monotonic())):
             self._note(f"no answer within {PROBE_SECONDS:g} s")
         return not self._problem
 
-    def _run(self, over: threading.Event) -> None:
+    def _run(self, finished: threading.Event) -> None:
         problem = ""
         try:
             with lock_timeout(WAIT_SECONDS):
@@ -70,7 +72,7 @@ class DependencyCheck:
         finally:
             connections.close_all()
             self._note(problem)
-            over.set()
+            finished.set()
 
     def _note(self, problem: str) -> None:
         # Logged once per outage, and once at its end.
@@ -94,9 +96,9 @@ def own_checks() -> list[DependencyCheck]:
 def check_dependencies() -> dict[str, str]:
     """Return the state of each dependency by name, within `PROBE_SECONDS`."""
     # All checks start before the first is waited for.
-    for each in hooks.checks:
-        each.begin()
-    states = {each.name: OK if each.works() else FAILED for each in hooks.checks}
+    for check in hooks.checks:
+        check.begin()
+    states = {check.name: OK if check.works() else FAILED for check in hooks.checks}
     return states | ({"redis": OK if link().is_up else "away"} if link().is_set else {})
 
 

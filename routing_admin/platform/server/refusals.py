@@ -50,21 +50,21 @@ async def send_refusal(
     message: str,
     send: Callable[[MutableMapping[str, Any]], Awaitable[None]],
     headers: Mapping[str, str] = MappingProxyType({}),
-    **more: Any,
+    **extra: Any,
 ) -> None:
     """Send an error as the response to the scope's request, with its id, and close the connection."""
-    usual, body = refusal_parts(scope["path"], status, code, message, request_id_of_scope(scope), **more)
-    pairs = dict(usual) | {name.lower().encode(): value.encode() for name, value in headers.items()}
+    default_headers, body = refusal_parts(scope["path"], status, code, message, request_id_of_scope(scope), **extra)
+    pairs = dict(default_headers) | {name.lower().encode(): value.encode() for name, value in headers.items()}
     await send({"type": "http.response.start", "status": status, "headers": [*pairs.items()]})
     await send({"type": "http.response.body", "body": body})
 
 
 def refusal_parts(
-    path: str, status: int, code: str, message: str, request_id: str = "", **more: Any
+    path: str, status: int, code: str, message: str, request_id: str = "", **extra: Any
 ) -> tuple[list[tuple[bytes, bytes]], bytes]:
     """Return headers and body of an error that closes the connection; a 503 can be retried after a second."""
     request_id = request_id or make_request_id("")
-    body = json.dumps(refusal_json(path, status, code, message, request_id, **more)).encode()
+    body = json.dumps(refusal_json(path, status, code, message, request_id, **extra)).encode()
     headers = [
         (b"content-type", b"application/json; charset=utf-8"),
         (b"content-length", str(len(body)).encode()),
@@ -80,12 +80,12 @@ def google_error(
     """Return an error in Google's format (AIP-193): status name, our code as the reason, and details."""
     info = {"reason": code.upper(), "domain": "routing_admin", "metadata": {"requestId": request_id}}
     listed = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", **info}, *details]
-    word = GOOGLE_STATUSES.get(status) or ("INVALID_ARGUMENT" if status < 500 else "UNAVAILABLE")
-    return {"error": {"code": status, "message": message, "status": word, "details": listed}}
+    status_name = GOOGLE_STATUSES.get(status) or ("INVALID_ARGUMENT" if status < 500 else "UNAVAILABLE")
+    return {"error": {"code": status, "message": message, "status": status_name, "details": listed}}
 
 
-def refusal_json(path: str, status: int, code: str, message: str, request_id: str, **more: Any) -> dict[str, Any]:
-    """Return the error object of the path's vendor; on other paths ours, including `more`."""
+def refusal_json(path: str, status: int, code: str, message: str, request_id: str, **extra: Any) -> dict[str, Any]:
+    """Return the error object of the path's vendor; on other paths ours, including `extra`."""
     if path.startswith("/v1beta/"):
         return google_error(status, code, message, request_id)
     if path.startswith("/v1/messages"):
@@ -94,4 +94,4 @@ def refusal_json(path: str, status: int, code: str, message: str, request_id: st
     if path.startswith("/v1/"):
         fields = {"message": message, "type": TYPES.get(code, "invalid_request_error")}
         return {"error": {**fields, "code": OPENAI_CODES.get(code, code), "param": None, "request_id": request_id}}
-    return {"error": code, "message": message, **more, "requestId": request_id}
+    return {"error": code, "message": message, **extra, "requestId": request_id}

@@ -26,16 +26,16 @@ class RecentIds:
     def __init__(self) -> None:
         self._ids: dict[str, None] = {}
 
-    def claim(self, word: str) -> str:
+    def claim(self, candidate: str) -> str:
         """Return the word as an id, with a random suffix if it was used before; a new id if it is invalid."""
-        if not REQUEST_ID.fullmatch(word):
+        if not REQUEST_ID.fullmatch(candidate):
             return new_id("req_")
-        if word in self._ids:
-            return f"{word[:55]}~{new_id('')[-8:]}"
-        self._ids[word] = None
+        if candidate in self._ids:
+            return f"{candidate[:55]}~{new_id('')[-8:]}"
+        self._ids[candidate] = None
         if len(self._ids) > REMEMBERED:
             self._ids.pop(next(iter(self._ids)), None)
-        return word
+        return candidate
 
     def clear(self) -> None:
         self._ids.clear()
@@ -76,12 +76,12 @@ def claim_scope_id(scope: MutableMapping[str, Any], headers: Mapping[str, str]) 
 
 def request_id_of_scope(scope: Mapping[str, Any]) -> str:
     """Return the id that the request of a scope has or would get."""
-    words = [value for name, value in scope["headers"] if name == HEADER.encode()]
-    return scope.get(SCOPE_KEY) or make_request_id(words[0].decode("latin-1") if len(words) == 1 else "")
+    values = [value for name, value in scope["headers"] if name == HEADER.encode()]
+    return scope.get(SCOPE_KEY) or make_request_id(values[0].decode("latin-1") if len(values) == 1 else "")
 
 
-def make_request_id(word: str) -> str:
-    return word if REQUEST_ID.fullmatch(word) else new_id("req_")
+def make_request_id(candidate: str) -> str:
+    return candidate if REQUEST_ID.fullmatch(candidate) else new_id("req_")
 
 
 class RequestIdMiddleware:

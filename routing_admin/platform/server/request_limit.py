@@ -26,17 +26,17 @@ def limit_requests(app: App, agent_of: Callable[[Mapping[str, str]], str]) -> Ap
         if scope["type"] != "http" or scope["path"] in HEALTH_PATHS:
             await app(scope, receive, send)
             return
-        place, name = Slot(requests()), name_of(scope, agent_of)
+        slot, name = Slot(requests()), name_of(scope, agent_of)
         requester.set(name)
         try:
-            await place.enter(name)
+            await slot.enter(name)
         except (OverloadedError, DrainingError) as error:
             await send_refusal(scope, error.status, error.code, error.message, send)
             return
         try:
             await app(scope, receive, send)
         finally:
-            place.leave()
+            slot.leave()
 
     return application
 

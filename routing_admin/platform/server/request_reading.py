@@ -61,8 +61,8 @@ def head_length(url: bytes, headers: Headers) -> int:
 
 def head_without_upgrade(method: bytes, url: bytes, version: str, headers: Headers) -> bytes:
     """Return the head of the same request without its upgrade to another protocol."""
-    kept = [(name, value) for name, value in headers if name != b"upgrade"]
-    lines = b"".join(b"%b: %b\r\n" % pair for pair in kept)
+    remaining = [(name, value) for name, value in headers if name != b"upgrade"]
+    lines = b"".join(b"%b: %b\r\n" % pair for pair in remaining)
     return b"%b %b HTTP/%b\r\n%b\r\n" % (method, url, version.encode(), lines)
 
 
@@ -174,8 +174,8 @@ class RequestReader(HttpToolsProtocol):
         if self._framing > self._max_head:
             self._refuse(*self._too_large("chunk extensions and trailers"))
 
-    def _too_large(self, what: str) -> HeadProblem:
-        return HeadProblem(431, "head_too_large", f"The {what} are larger than {self._max_head} bytes. Send fewer.")
+    def _too_large(self, subject: str) -> HeadProblem:
+        return HeadProblem(431, "head_too_large", f"The {subject} are larger than {self._max_head} bytes. Send fewer.")
 
     def _refuse(self, status: int, code: str, message: str) -> None:
         """Send an error if a response is still possible, and close; earlier requests are answered first."""

@@ -46,7 +46,7 @@ def note_loop() -> None:
 
 def count_tasks() -> int:
     """Return the number of unfinished tasks of the serving loop; thread-safe."""
-    return sum(len(asyncio.all_tasks(each)) for each in _loops())
+    return sum(len(asyncio.all_tasks(loop)) for loop in _loops())
 
 
 # How long a computing thread keeps the interpreter while others wait for it.
@@ -98,9 +98,9 @@ def raise_descriptor_limit() -> int:
     Many systems start a process with 1,024, which a few callers with idle connections use up.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MAX_DESCRIPTORS)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    target = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MAX_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < target:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
     return descriptor_limit()
 
 
@@ -118,11 +118,11 @@ def max_connections(descriptors: int) -> int:
 def find_descriptor_shortage() -> str:
     """Return a message if the limit is too low for all requests that the settings allow; else empty."""
     limit = descriptor_limit()
-    wanted = settings.MAX_CALLS + settings.MAX_REQUESTS
-    if max_connections(limit) >= wanted:
+    needed = settings.MAX_CALLS + settings.MAX_REQUESTS
+    if max_connections(limit) >= needed:
         return ""
     return (
         f"A process may open {limit} files, so callers may have {max_connections(limit)} connections, fewer than the "
-        f"{wanted} requests that the settings allow. Raise the hard limit, for example with LimitNOFILE=65536 in the "
+        f"{needed} requests that the settings allow. Raise the hard limit, for example with LimitNOFILE=65536 in the "
         "unit (docs/limits.md)."
     )

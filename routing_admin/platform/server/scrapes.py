@@ -1,4 +1,4 @@
-"""Serve `/metrics`: next to the pages, and on a port of its own."""
+"""Serve `/metrics`: next to the pages, and on its own port."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ async def answer_scrape(scope: Any, send: Send) -> None:
 
 def may_read_numbers(meta: Mapping[str, Any], proxies: int) -> bool:
     """Return whether the caller has the token, or is this machine and not a proxy on it."""
-    token, given = settings.METRICS_TOKEN, meta.get("HTTP_AUTHORIZATION", "")
-    if token and constant_time_compare(given, f"Bearer {token}"):
+    token, authorization = settings.METRICS_TOKEN, meta.get("HTTP_AUTHORIZATION", "")
+    if token and constant_time_compare(authorization, f"Bearer {token}"):
         return True
     # A proxy on this machine that is not configured may forward another client's request.
     if not proxies and any(name in meta for name in FORWARDED):
@@ -91,16 +91,16 @@ def write_numbers() -> bytes:
 def list_load() -> Iterator[MetricFamily]:
     connections, kinds = process_connections(), {"chat": calls(), "other": requests(), "lookup": lookups()}
     yield number("connections", "Open connections.", len(connections))
-    yield number("connections_limit", "Connections that may be open.", connections.limits.in_all)
+    yield number("connections_limit", "Connections that may be open.", connections.limits.total)
     yield number("large_bodies_bytes", "Memory for large bodies of chat calls.", bodies().in_use * MEBIBYTE)
     yield number("large_bodies_mebibytes", "Deprecated: see large_bodies_bytes.", bodies().in_use)
     yield number("tasks", "Tasks of the serving loops.", count_tasks())
     yield number("connections_refused", "Closed for being too many.", connections.refused, only_grows=True)
     yield number("large_bodies_refused", "Refused as overloaded.", bodies().refused, only_grows=True)
-    for name, places in kinds.items():
-        yield number(f"{name}_requests", "Requests that are answered.", places.in_use)
-        yield number(f"{name}_requests_waiting", "Requests that wait for a place.", places.waiting)
-        yield number(f"{name}_requests_refused", "Refused as overloaded.", places.refused, only_grows=True)
+    for name, semaphore in kinds.items():
+        yield number(f"{name}_requests", "Requests that are answered.", semaphore.in_use)
+        yield number(f"{name}_requests_waiting", "Requests that wait for a place.", semaphore.waiting)
+        yield number(f"{name}_requests_refused", "Refused as overloaded.", semaphore.refused, only_grows=True)
 
 
 def _write_in_thread() -> bytes:

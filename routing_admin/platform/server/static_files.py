@@ -76,7 +76,7 @@ class CompressedFile:
         if response.status == 200 and ACCEPTS_GZIP.search(request_headers.get("HTTP_ACCEPT_ENCODING", "")):
             if file is not None:
                 file.close()
-            headers = [each for each in headers if each[0] != "Content-Length"]
+            headers = [header for header in headers if header[0] != "Content-Length"]
             headers += [("Content-Encoding", "gzip"), ("Content-Length", str(len(self.content)))]
             file = None if method == "HEAD" else [self.content]
         return Response(response.status, headers, file)

@@ -63,15 +63,15 @@ class Upkeep:
     def round(self) -> None:
         renew_connections()
         read_secrets_again()
-        for look in self.first:
-            look()
+        for job in self.first:
+            job()
         # What the database does not take at once is written in a later round.
         with lock_timeout(LOOK_WAIT_SECONDS):
             self.uses.write()
             self.refusals.write()
             session_activity().write()
-            for look in self.further:
-                look()
+            for job in self.further:
+                job()
         self._make_days()
 
     def _make_days(self) -> None:

@@ -77,7 +77,7 @@ class WorkerBoard:
             families = sum_families(read_sources(self._sources), self._past)
             path = self._folder / f"{self._slot}.json"
             new = path.with_suffix(".new")
-            new.write_text(json.dumps([os.getpid(), [_to_json(each) for each in families]]))
+            new.write_text(json.dumps([os.getpid(), [_to_json(family) for family in families]]))
             # Replaced at once, so that readers never see half a file.
             new.replace(path)
 
@@ -106,7 +106,7 @@ class WorkerBoard:
                 break
             os.close(handle)
             self._slot += 1
-        self._past = [each for each in _read(folder / f"{self._slot}.json")[1] if each.outlives_process]
+        self._past = [family for family in _read(folder / f"{self._slot}.json")[1] if family.outlives_process]
         self._folder, self._handle = folder, handle
         # Removes the predecessor's gauges.
         self.publish()
@@ -145,8 +145,8 @@ def _read_slots(folder: Path) -> dict[int, tuple[int | None, list[MetricFamily]]
     for path in folder.glob("*.json"):
         is_alive = _is_held(path.with_suffix(".lock"))
         pid, families = _read(path)
-        kept = families if is_alive else [each for each in families if each.outlives_process]
-        found[int(path.stem)] = (pid if is_alive else None, kept)
+        remaining = families if is_alive else [family for family in families if family.outlives_process]
+        found[int(path.stem)] = (pid if is_alive else None, remaining)
     return dict(sorted(found.items()))
 
 
@@ -155,11 +155,11 @@ def _read(path: Path) -> tuple[int, list[MetricFamily]]:
         pid, families = json.loads(path.read_text())
     except FileNotFoundError:
         return 0, []
-    return pid, [_from_json(each) for each in families]
+    return pid, [_from_json(family) for family in families]
 
 
 def _to_json(family: MetricFamily) -> dict[str, Any]:
-    stored = {each.name: getattr(family, each.name) for each in fields(family)}
+    stored = {field.name: getattr(family, field.name) for field in fields(family)}
     return stored | {"values": list(family.values.items())}
 
 

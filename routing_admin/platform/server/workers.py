@@ -12,6 +12,6 @@ class Workers(Multiprocess):
     """
 
     def terminate_all(self) -> None:
-        for each in self.sockets:
-            each.close()
+        for socket in self.sockets:
+            socket.close()
         super().terminate_all()

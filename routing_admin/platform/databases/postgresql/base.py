@@ -69,15 +69,15 @@ class PooledConnection(Connection[Any]):
         return time.monotonic() - self.made_at > RECONNECT_SECONDS
 
     @classmethod
-    def connect(cls, conninfo: str = "", **more: Any) -> Any:
+    def connect(cls, conninfo: str = "", **options: Any) -> Any:
         try:
-            made = super().connect(conninfo, **more)
+            connection = super().connect(conninfo, **options)
         except OperationalError as error:
             _refused().error = error
             raise
         _refused().error = None
-        made.made_at = time.monotonic()
-        return made
+        connection.made_at = time.monotonic()
+        return connection
 
 
 class DatabaseFeatures(features.DatabaseFeatures):
@@ -90,7 +90,7 @@ class DatabaseOperations(operations.DatabaseOperations):
     """Operations with JSON that PostgreSQL can store."""
 
     def adapt_json_value(self, value: Any, encoder: Any) -> Any:
-        return Jsonb(value, dumps=lambda each: write_json(each, encoder))
+        return Jsonb(value, dumps=lambda document: write_json(document, encoder))
 
 
 class DatabaseWrapper(DjangoWrapper):
@@ -127,11 +127,11 @@ class DatabaseWrapper(DjangoWrapper):
                 pool.drain()
                 found = pool.getconn(timeout=seconds)
             return found
-        except PoolTimeout as late:
+        except PoolTimeout as timeout:
             refusal = _refused().error
             if refusal is None:
                 raise
-            raise OperationalError(str(refusal)) from late
+            raise OperationalError(str(refusal)) from timeout
 
     def ensure_connection(self) -> None:
         # The server closed it, and the error has been raised already: connect again.
@@ -147,10 +147,10 @@ class DatabaseWrapper(DjangoWrapper):
 
     def create_cursor(self, name: str | None = None) -> Any:
         # 0 means no timeout.
-        wanted = max(1, int(wait_seconds(USUAL_SECONDS) * 1000))
-        if getattr(self.connection, "lock_timeout", None) != wanted and self._takes_statements():
-            self.connection.execute(f"SET lock_timeout = {wanted}")
-            self.connection.lock_timeout = wanted
+        milliseconds = max(1, int(wait_seconds(USUAL_SECONDS) * 1000))
+        if getattr(self.connection, "lock_timeout", None) != milliseconds and self._takes_statements():
+            self.connection.execute(f"SET lock_timeout = {milliseconds}")
+            self.connection.lock_timeout = milliseconds
         return super().create_cursor(name)
 
     def _takes_statements(self) -> bool:

@@ -22,10 +22,10 @@ AGAIN_SECONDS = 2.0
 
 
 class Listener:
-    """Calls `act` for each notification, in a thread with a connection outside the pools."""
+    """Calls `callback` for each notification, in a thread with a connection outside the pools."""
 
-    def __init__(self, act: Callable[[], object]) -> None:
-        self._act = act
+    def __init__(self, callback: Callable[[], object]) -> None:
+        self._callback = callback
         self._ends = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -53,7 +53,7 @@ class Listener:
     def _hear(self, connection: psycopg.Connection[Any]) -> None:
         while not self._ends.is_set():
             for _ in connection.notifies(timeout=HEARING_SECONDS, stop_after=1):
-                self._act()
+                self._callback()
                 release_connections()
 
 

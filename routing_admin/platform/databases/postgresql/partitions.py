@@ -61,11 +61,13 @@ def make_days(now: datetime) -> int:
     if connection.vendor != POSTGRESQL:
         return 0
     today = now.astimezone(UTC).date()
-    wanted = [(table, today + timedelta(days=days)) for days in range(-1, AHEAD + 1) for table in (REQUESTS, ATTEMPTS)]
+    expected = [
+        (table, today + timedelta(days=days)) for days in range(-1, AHEAD + 1) for table in (REQUESTS, ATTEMPTS)
+    ]
     with connection.cursor() as cursor:
         names = _names_there(cursor)
-    missing = [(table, day) for table, day in wanted if table.part(day) not in names]
-    parts = {*names, *(table.part(day) for table, day in wanted)}
+    missing = [(table, day) for table, day in expected if table.part(day) not in names]
+    parts = {*names, *(table.part(day) for table, day in expected)}
     begins = [began for name in parts if (began := _day_of(name))]
     _found().bounds = (min(begins), max(begins) + timedelta(days=1))
     for table, day in missing:

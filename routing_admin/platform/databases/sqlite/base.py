@@ -53,11 +53,11 @@ def _with_question_marks(query: str) -> str:
 
 def _with_storable_texts(params: Any) -> Any:
     texts = params.values() if isinstance(params, Mapping) else params or ()
-    if all(is_storable(each) for each in texts if isinstance(each, str)):
+    if all(is_storable(text) for text in texts if isinstance(text, str)):
         return params
     if isinstance(params, Mapping):
-        return {name: storable_text(each) if isinstance(each, str) else each for name, each in params.items()}
-    return tuple(storable_text(each) if isinstance(each, str) else each for each in params)
+        return {name: storable_text(value) if isinstance(value, str) else value for name, value in params.items()}
+    return tuple(storable_text(value) if isinstance(value, str) else value for value in params)
 
 
 def make_private(path: str) -> None:
@@ -80,12 +80,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
     """Connection with the lock timeout of the current context, also while connecting."""
 
     ops_class = SqliteOperations
-    _usual = _now = 5.0
+    _default_timeout = _current_timeout = 5.0
 
     def get_connection_params(self) -> dict[str, Any]:
         params = super().get_connection_params()
-        self._usual = float(params.get("timeout", self._usual))
-        self._now = params["timeout"] = wait_seconds(self._usual)
+        self._default_timeout = float(params.get("timeout", self._default_timeout))
+        self._current_timeout = params["timeout"] = wait_seconds(self._default_timeout)
         return dict(params)
 
     def get_new_connection(self, conn_params: Any) -> Any:
@@ -96,19 +96,19 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def deferred(self) -> Iterator[None]:
         """Begin transactions in this block without the writers' lock, for code that only reads."""
         self.ensure_connection()
-        usual: Any = self.transaction_mode  # type: ignore[has-type]
+        mode: Any = self.transaction_mode  # type: ignore[has-type]
         self.transaction_mode = "DEFERRED"
         try:
             yield
         finally:
-            self.transaction_mode = usual
+            self.transaction_mode = mode
 
     def create_cursor(self, name: str | None = None) -> Any:
         # The timeout may have changed since the last statement.
-        wanted = wait_seconds(self._usual)
-        if wanted != self._now:
-            self.connection.execute(f"PRAGMA busy_timeout = {int(wanted * 1000)}")
-            self._now = wanted
+        seconds = wait_seconds(self._default_timeout)
+        if seconds != self._current_timeout:
+            self.connection.execute(f"PRAGMA busy_timeout = {int(seconds * 1000)}")
+            self._current_timeout = seconds
         return self.connection.cursor(factory=Cursor)
 
 
@@ -123,12 +123,12 @@ def roomy(connection: Any) -> Iterator[None]:
         yield
         return
     with connection.cursor() as cursor:
-        usual = {name: cursor.execute(f"PRAGMA {name}").fetchone()[0] for name in ROOM}
+        previous = {name: cursor.execute(f"PRAGMA {name}").fetchone()[0] for name in ROOM}
         for name, value in ROOM.items():
             cursor.execute(f"PRAGMA {name} = {value}")
     try:
         yield
     finally:
         with connection.cursor() as cursor:
-            for name, value in usual.items():
+            for name, value in previous.items():
                 cursor.execute(f"PRAGMA {name} = {value}")
