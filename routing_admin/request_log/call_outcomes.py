@@ -31,7 +31,7 @@ class CallOutcome:
             return f"{self.provider}/{self.model}"
         return f"{self.provider} ({self.key})" if self.key else self.provider
 
-    def trouble(self) -> Condition | None:
+    def condition(self) -> Condition | None:
         """Return the alert condition that this outcome indicates, if any."""
         kind = _kind_of(self.outcome)
         if kind is None:
@@ -52,35 +52,40 @@ KINDS_OF_CALLS = tuple(dict.fromkeys(row.alert_kind for row in TABLE.values() if
 class Findings:
     """Conditions that the latest outcomes show, and conditions that are resolved, each with its time."""
 
-    troubles: tuple[tuple[Condition, datetime], ...]
-    mended: Mapping[tuple[AlertKind, str], datetime]
+    conditions: tuple[tuple[Condition, datetime], ...]
+    resolved: Mapping[tuple[AlertKind, str], datetime]
 
 
-def evaluate(signs: Iterable[CallOutcome]) -> Findings:
+def evaluate(outcomes: Iterable[CallOutcome]) -> Findings:
     """Return conditions and recoveries by the latest outcome of each subject: an answer resolves all its conditions."""
     newest: dict[tuple[AlertKind, str], CallOutcome] = {}
-    for sign in signs:
-        for place in _places_of(sign):
-            if place not in newest or newest[place].at <= sign.at:
-                newest[place] = sign
-    troubles, mended = [], {}
-    for place, sign in newest.items():
-        trouble = sign.trouble()
-        if trouble is None:
-            mended[place] = sign.at
+    for outcome in outcomes:
+        for subject in _subjects_of(outcome):
+            if subject not in newest or newest[subject].at <= outcome.at:
+                newest[subject] = outcome
+    conditions, resolved = [], {}
+    for subject, outcome in newest.items():
+        condition = outcome.condition()
+        if condition is None:
+            resolved[subject] = outcome.at
         else:
-            troubles.append((trouble, sign.at))
-    return Findings(tuple(troubles), mended)
+            conditions.append((condition, outcome.at))
+    return Findings(tuple(conditions), resolved)
 
 
-def _places_of(sign: CallOutcome) -> Iterator[tuple[AlertKind, str]]:
-    kind = _kind_of(sign.outcome)
+def _subjects_of(outcome: CallOutcome) -> Iterator[tuple[AlertKind, str]]:
+    kind = _kind_of(outcome.outcome)
     if kind is not None:
-        yield kind, sign.subject_of(kind)
-    elif sign.outcome == OK:
+        yield kind, outcome.subject_of(kind)
+    elif outcome.outcome == OK:
         # A success with one of several keys is also one of the provider as a whole.
-        for each in KINDS_OF_CALLS:
-            yield from dict.fromkeys(((each, sign.subject_of(each)), (each, replace(sign, key="").subject_of(each))))
+        for call_kind in KINDS_OF_CALLS:
+            yield from dict.fromkeys(
+                (
+                    (call_kind, outcome.subject_of(call_kind)),
+                    (call_kind, replace(outcome, key="").subject_of(call_kind)),
+                )
+            )
 
 
 def moment_of(began: datetime, started_ms: float, duration_ms: float) -> datetime:
@@ -102,25 +107,25 @@ class CallOutcomes:
         newest: dict[tuple[str, str, str, str], tuple[Entry, Try]] = {}
         for entry in entries:
             for attempt in entry.attempts:
-                for one in attempt.tries:
-                    if one.outcome == OK or _kind_of(one.outcome):
-                        newest[attempt.provider, attempt.model, one.key, one.outcome] = entry, one
+                for call in attempt.tries:
+                    if call.outcome == OK or _kind_of(call.outcome):
+                        newest[attempt.provider, attempt.model, call.key, call.outcome] = entry, call
         with self._lock:
-            for place, (entry, one) in newest.items():
-                if place in self._noted or len(self._noted) < MOST:
-                    at = moment_of(entry.facts.began, one.started_ms, one.duration_ms)
-                    self._noted[place] = CallOutcome(*place, at, one.status_code)
+            for key, (entry, call) in newest.items():
+                if key in self._noted or len(self._noted) < MOST:
+                    at = moment_of(entry.facts.began, call.started_ms, call.duration_ms)
+                    self._noted[key] = CallOutcome(*key, at, call.status_code)
 
     def take(self) -> tuple[CallOutcome, ...]:
         with self._lock:
             noted, self._noted = self._noted, {}
         return tuple(noted.values())
 
-    def put_back(self, signs: Iterable[CallOutcome]) -> None:
+    def put_back(self, outcomes: Iterable[CallOutcome]) -> None:
         """Put back outcomes that could not be processed yet; newer ones win."""
         with self._lock:
-            for sign in signs:
-                self._noted.setdefault((sign.provider, sign.model, sign.key, sign.outcome), sign)
+            for outcome in outcomes:
+                self._noted.setdefault((outcome.provider, outcome.model, outcome.key, outcome.outcome), outcome)
 
 
 call_outcomes = owned(CallOutcomes)

@@ -33,8 +33,8 @@ def _find_costs(entry: Entry) -> tuple[Mapping[str, Any], Sequence[Mapping[str, 
         tier = facts.details.service_tier or ""
         cost = cost_now(answered.provider, answered.model, facts.usage, facts.began, tier)
     rows = [
-        _attempt(each, facts, facts.usage if each is answered else None, cost if each is answered else None)
-        for each in entry.attempts
+        _attempt(attempt, facts, facts.usage if attempt is answered else None, cost if attempt is answered else None)
+        for attempt in entry.attempts
     ]
     if cost is None:
         return UNKNOWN, rows
@@ -42,16 +42,16 @@ def _find_costs(entry: Entry) -> tuple[Mapping[str, Any], Sequence[Mapping[str, 
 
 
 def _attempt(attempt: Attempt, facts: RequestFacts, answer: Usage | None, cost: Cost | None) -> Mapping[str, Any]:
-    failed = [one.usage for one in attempt.tries if one.usage is not None]
+    failed = [call.usage for call in attempt.tries if call.usage is not None]
     usages = failed if answer is None else [*failed, answer]
     if not usages:
         return NOT_BILLED
-    wasted = [cost_now(attempt.provider, attempt.model, each, facts.began) for each in failed]
-    known = [each for each in (*wasted, cost) if each is not None]
+    wasted = [cost_now(attempt.provider, attempt.model, usage, facts.began) for usage in failed]
+    known = [priced for priced in (*wasted, cost) if priced is not None]
     return {
-        "prompt_tokens": _sum([each.prompt_tokens for each in usages]),
-        "completion_tokens": _sum([each.completion_tokens for each in usages]),
-        "cost_nanos": sum(each.nanos for each in known) if known else None,
+        "prompt_tokens": _sum([usage.prompt_tokens for usage in usages]),
+        "completion_tokens": _sum([usage.completion_tokens for usage in usages]),
+        "cost_nanos": sum(priced.nanos for priced in known) if known else None,
         "currency": known[0].currency if known else "",
     }
 
@@ -78,7 +78,7 @@ def list_waste(
 def sum_waste(request: RequestLog, attempts: Sequence[AttemptLog]) -> dict[str, int]:
     """Return the cost of calls without an answer by currency, in nanos."""
     found: dict[str, int] = {}
-    for row, (*_tokens, nanos) in list_waste(vars(request), [vars(each) for each in attempts]):
+    for row, (*_tokens, nanos) in list_waste(vars(request), [vars(attempt) for attempt in attempts]):
         if nanos:
             found[row["currency"]] = found.get(row["currency"], 0) + nanos
     return found

@@ -31,20 +31,20 @@ class CountedNames:
 
     def __init__(self, configuration: Configuration, other: str, agents: tuple[str, ...] = ()) -> None:
         self._other, self.agents = other, agents
-        self._providers = {"", *(each.name for each in configuration.providers)}
+        self._providers = {"", *(provider.name for provider in configuration.providers)}
         self._models = {*_models_in(configuration), ("", "")}
         self._routes = {
             "",
-            *(each.task_type for each in configuration.routes),
-            *(each.id for each in configuration.services),
-            *(each.name for each in configuration.aliases),
+            *(route.task_type for route in configuration.routes),
+            *(service.id for service in configuration.services),
+            *(alias.name for alias in configuration.aliases),
             *(f"{provider}/{model}" for provider, model in self._models),
         }
 
     def model(self, provider: str, model: str) -> str:
         return model if not model or (provider, model) in self._models else self._other
 
-    def place(self, provider: str, model: str) -> tuple[str, str]:
+    def labels_of(self, provider: str, model: str) -> tuple[str, str]:
         return (provider, self.model(provider, model)) if provider in self._providers else (self._other, self._other)
 
     def route(self, task_type: str) -> str:
@@ -59,17 +59,17 @@ class CountedNames:
 
 
 def _models_in(configuration: Configuration) -> Iterator[tuple[str, str]]:
-    yield from ((each.provider, each.model) for each in configuration.services)
-    yield from ((each.name, each.default_model) for each in configuration.providers)
+    yield from ((service.provider, service.model) for service in configuration.services)
+    yield from ((provider.name, provider.default_model) for provider in configuration.providers)
     for route in configuration.routes:
-        yield from ((each.provider, each.model) for each in route.candidates if each.model)
+        yield from ((candidate.provider, candidate.model) for candidate in route.candidates if candidate.model)
     for alias in configuration.aliases:
         if pair := provider_and_model(configuration, alias.target):
             yield pair
 
 
 def _build(state: Snapshot, other: str) -> CountedNames:
-    agents = islice((each.id for each in state.configured), settings.METRICS_AGENTS)
+    agents = islice((agent.id for agent in state.configured), settings.METRICS_AGENTS)
     return CountedNames(state.configuration, other, tuple(agents))
 
 
@@ -128,9 +128,9 @@ def without_former_names(family: MetricFamily) -> MetricFamily:
 
     def is_known(labels: tuple[str, ...]) -> bool:
         found = dict(zip(columns, labels, strict=True))
-        place = found.get("provider") or found.get(PLACE[1], ""), found.get("model") or found.get(PLACE[2], "")
+        model_labels = found.get("provider") or found.get(PLACE[1], ""), found.get("model") or found.get(PLACE[2], "")
         agent = found.get("agent", OTHER)
-        return names.agent(agent) == agent and names.is_known(found.get("route", ""), *place)
+        return names.agent(agent) == agent and names.is_known(found.get("route", ""), *model_labels)
 
     return replace(family, values={labels: value for labels, value in family.values.items() if is_known(labels)})
 
@@ -142,21 +142,21 @@ def _count(entry: Entry, names: CountedNames) -> None:
     if names.agents:
         request_metrics().count_agent_request(names.agent(facts.agent), facts.outcome)
     for attempt in entry.attempts:
-        place = names.place(attempt.provider, attempt.model)
-        request_metrics().count_attempt(route, *place, attempt.outcome)
+        model_labels = names.labels_of(attempt.provider, attempt.model)
+        request_metrics().count_attempt(route, *model_labels, attempt.outcome)
         if attempt.tries:
             error = "" if attempt.outcome == OK else attempt.outcome
-            request_metrics().observe_call(operation, *place, error, attempt.duration_ms / 1000)
-        for one in attempt.tries:
-            if one.usage is not None:  # billed although it gave no answer
-                request_metrics().count_tokens(route, operation, *place, _tokens_of(one.usage))
+            request_metrics().observe_call(operation, *model_labels, error, attempt.duration_ms / 1000)
+        for call in attempt.tries:
+            if call.usage is not None:  # billed although it gave no answer
+                request_metrics().count_tokens(route, operation, *model_labels, _tokens_of(call.usage))
     answered = find_answering(entry)
     if answered is not None:
-        place = names.place(answered.provider, answered.model)
-        request_metrics().count_tokens(route, operation, *place, _tokens_of(facts.usage))
+        model_labels = names.labels_of(answered.provider, answered.model)
+        request_metrics().count_tokens(route, operation, *model_labels, _tokens_of(facts.usage))
         if facts.first_content_ms is not None:
             seconds = (facts.first_content_ms - answered.started_ms) / 1000
-            request_metrics().observe_first_content(operation, *place, seconds)
+            request_metrics().observe_first_content(operation, *model_labels, seconds)
     _count_costs(entry, names)
 
 
@@ -167,8 +167,8 @@ def _count_costs(entry: Entry, names: CountedNames) -> None:
         return
     for attempt, row in zip(entry.attempts, rows, strict=True):
         if row["cost_nanos"]:
-            place = (names.route(entry.facts.task_type), *names.place(attempt.provider, attempt.model))
-            request_metrics().count_cost(*place, row["currency"], row["cost_nanos"])
+            labels = (names.route(entry.facts.task_type), *names.labels_of(attempt.provider, attempt.model))
+            request_metrics().count_cost(*labels, row["currency"], row["cost_nanos"])
 
 
 def _tokens_of(usage: Usage) -> dict[str, int]:

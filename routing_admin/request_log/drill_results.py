@@ -58,7 +58,7 @@ class DrillResult:
             "met": self.met,
             "answered": dict(self.answered),
             "failed": self.failed,
-            "requests": [each.id for each in self.named],
+            "requests": [call.id for call in self.named],
             "delayMs": None if self.delay_ms is None else round(self.delay_ms),
         }
 
@@ -82,11 +82,11 @@ COLUMNS = (
 
 def find_result(provider: str, started_at: datetime, ends_at: datetime) -> DrillResult:
     """Return the result of the provider's drill in that time; two queries."""
-    within = AttemptLog.objects.filter(provider=provider, outcome=Fault.FIRE_DRILL, at__gte=started_at)
-    rows = within.filter(at__lte=ends_at).order_by("-at").values_list(*COLUMNS)
+    attempts = AttemptLog.objects.filter(provider=provider, outcome=Fault.FIRE_DRILL, at__gte=started_at)
+    rows = attempts.filter(at__lte=ends_at).order_by("-at").values_list(*COLUMNS)
     calls = {
-        pk: _MetCall(pk, outcome, answerer, task_type, duration if first is None else first)
-        for pk, outcome, answerer, task_type, first, duration in rows[:MOST]
+        pk: _MetCall(pk, outcome, answered_by, task_type, duration if first is None else first)
+        for pk, outcome, answered_by, task_type, first, duration in rows[:MOST]
     }
     own = AttemptLog.objects.filter(provider=provider, outcome=OK, at__gte=started_at - HOUR, at__lt=started_at)
     return judge_drill(calls.values(), _times_of(own)) if calls else DrillResult()
@@ -97,20 +97,20 @@ def _times_of(rows: QuerySet[AttemptLog]) -> list[float]:
     return sorted(duration if first is None else first for first, duration in times)
 
 
-def judge_drill(calls: Iterable[_MetCall], usual: Sequence[float]) -> DrillResult:
-    """Return the result of calls that met a drill, newest first; `usual` are the provider's own times, sorted."""
+def judge_drill(calls: Iterable[_MetCall], usual_times: Sequence[float]) -> DrillResult:
+    """Return the result of calls that met a drill, newest first; `usual_times` are the provider's own times, sorted."""
     found = list(calls)
-    ends = [ending_of(each.outcome) for each in found]
-    answered = [each for each, end in zip(found, ends, strict=True) if end is RequestEnding.ANSWERED]
-    failed = [each for each, end in zip(found, ends, strict=True) if end is RequestEnding.FAILED]
-    times = sorted(each.ms for each in answered)
+    ends = [ending_of(call.outcome) for call in found]
+    answered = [call for call, end in zip(found, ends, strict=True) if end is RequestEnding.ANSWERED]
+    failed = [call for call, end in zip(found, ends, strict=True) if end is RequestEnding.FAILED]
+    times = sorted(call.ms for call in answered)
     return DrillResult(
         len(found),
-        tuple(Counter(each.provider for each in answered).most_common()),
+        tuple(Counter(call.provider for call in answered).most_common()),
         len(failed),
-        tuple(UnansweredCall(each.id, each.task_type) for each in failed[:MAX_FAILED]),
+        tuple(UnansweredCall(call.id, call.task_type) for call in failed[:MAX_FAILED]),
         len(found) - len(answered) - len(failed),
-        quantile(times, 0.5) - quantile(usual, 0.5) if times and usual else None,
+        quantile(times, 0.5) - quantile(usual_times, 0.5) if times and usual_times else None,
     )
 
 

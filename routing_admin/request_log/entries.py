@@ -101,12 +101,16 @@ def entry_of(
     `prepared` is what each candidate was sent. `chat` is the canonical request, of which digests are kept if files were
     sent.
     """
-    sent = {at: sent_files(each.deliveries) for at, each in prepared.items() if each.deliveries} if prepared else {}
+    sent = (
+        {at: sent_files(request.deliveries) for at, request in prepared.items() if request.deliveries}
+        if prepared
+        else {}
+    )
     return Entry(facts, tuple(attempts), sent, digest_of(chat) if sent and chat else None)
 
 
 def bare_entry(entry: Entry) -> Entry:
-    """Return a copy of the entry without anything that a provider said."""
+    """Return a copy of the entry without anything that a provider returned."""
     known, names = entry.facts, ("agent", "key", "task_type", "language", "stream", "outcome", "status", "duration_ms")
     facts = RequestFacts(known.id, known.began, known.surface, **{name: getattr(known, name) for name in names})
     return Entry(facts)
@@ -189,7 +193,7 @@ def _answer_column(facts: RequestFacts) -> dict[str, Any]:
         "systemFingerprint": details.system_fingerprint and details.system_fingerprint[:100],
     }
     if facts.media:
-        known["media"] = [_media(each) for each in facts.media[:MAX_NAMES]]
+        known["media"] = [_media(item) for item in facts.media[:MAX_NAMES]]
     if facts.citations:
         known["citations"] = facts.citations
     known["replayOf"] = facts.replay_of[:64]
@@ -205,8 +209,8 @@ def _prefix_column(entry: Entry) -> dict[str, Any] | None:
     if digest is None:
         return None
     # Prefixes are compared per candidate, by the text that replaced its files.
-    words = {str(at): [file.digest for file in files] for at, files in entry.sent.items()}
-    return {"continues": digest.continues, "opening": digest.opening, "past": digest.past, "words": words}
+    texts = {str(at): [file.digest for file in files] for at, files in entry.sent.items()}
+    return {"continues": digest.continues, "opening": digest.opening, "past": digest.past, "words": texts}
 
 
 def _media(media: Media) -> dict[str, Any]:
@@ -255,15 +259,15 @@ def _attempt(entry: Entry, at: int, attempt: Attempt) -> dict[str, Any]:
         "first_content_ms": None,
         "tries": [
             {
-                "startedMs": one.started_ms,
-                "durationMs": one.duration_ms,
-                "outcome": one.outcome,
-                "status": one.status_code,
-                **({"key": one.key} if one.key else {}),
+                "startedMs": call.started_ms,
+                "durationMs": call.duration_ms,
+                "outcome": call.outcome,
+                "status": call.status_code,
+                **({"key": call.key} if call.key else {}),
             }
-            for one in attempt.tries
+            for call in attempt.tries
         ],
-        "deliveries": [delivery_column(each) for each in entry.sent.get(at, ())],
+        "deliveries": [delivery_column(file) for file in entry.sent.get(at, ())],
         "dropped_params": list_first(attempt.dropped_params),
         "at": entry.facts.began + timedelta(milliseconds=attempt.started_ms),
     }
@@ -271,8 +275,8 @@ def _attempt(entry: Entry, at: int, attempt: Attempt) -> dict[str, Any]:
 
 def list_first(names: Sequence[str]) -> list[str]:
     """Return the first `MAX_NAMES` names and how many more there are; callers choose the number of names."""
-    more = len(names) - MAX_NAMES
-    return [*names[:MAX_NAMES], f"… (+{more})"] if more > 0 else list(names)
+    surplus = len(names) - MAX_NAMES
+    return [*names[:MAX_NAMES], f"… (+{surplus})"] if surplus > 0 else list(names)
 
 
 def _error_column(text: str | None) -> Any:
@@ -325,8 +329,8 @@ def asked_for(row: RequestLog) -> AskedFor:
     """Return what a row of the list shows first; the id if the request ended before it named a model."""
     name = row.asked_model.removeprefix(TASK)
     if row.task_type:
-        other = row.task_type if name not in ("", AUTO, row.task_type) else ""
-        return AskedFor(name if other else row.task_type, "route", other)
+        task_type = row.task_type if name not in ("", AUTO, row.task_type) else ""
+        return AskedFor(name if task_type else row.task_type, "route", task_type)
     if not name:
         return AskedFor(row.pk, "")
     if not row.chain:
@@ -365,7 +369,9 @@ def note_refused_files(entries: Iterable[Entry]) -> None:
 def find_refused_files(entry: Entry) -> Iterator[RefusedFile]:
     """Yield the refused files: a provider answered with an error status that its model takes no such content."""
     for at, attempt in enumerate(entry.attempts):
-        status = next((one.status_code for one in attempt.tries if one.outcome == MISMATCH and one.status_code), None)
+        status = next(
+            (call.status_code for call in attempt.tries if call.outcome == MISMATCH and call.status_code), None
+        )
         capabilities = _refused_kinds(attempt, entry.sent.get(at, ())) if status else frozenset[str]()
         if capabilities:
             yield RefusedFile(

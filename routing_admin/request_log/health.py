@@ -72,17 +72,17 @@ def judge(samples: Sequence[Sample], now: datetime) -> Health:
     """Return the health shown by samples of one provider, newest first."""
     if not samples:
         return Health()
-    answered = sorted(each.ms for each in samples if each.outcome == OK)
-    failure = next((each for each in samples if each.outcome != OK), None)
-    lately = samples[:DOWN_AFTER]
-    if all(each.outcome != OK for each in lately):
+    answered = sorted(sample.ms for sample in samples if sample.outcome == OK)
+    failure = next((sample for sample in samples if sample.outcome != OK), None)
+    recent = samples[:DOWN_AFTER]
+    if all(sample.outcome != OK for sample in recent):
         status = "down"
     else:
         status = "slow" if answered and quantile(answered, 0.5) > SLOW_MS else "ok"
     series = [0] * BUCKETS
-    for each in samples:
-        place = BUCKETS - 1 - int((now - each.at) / (HOUR / BUCKETS))
-        series[min(max(place, 0), BUCKETS - 1)] += 1
+    for sample in samples:
+        index = BUCKETS - 1 - int((now - sample.at) / (HOUR / BUCKETS))
+        series[min(max(index, 0), BUCKETS - 1)] += 1
     p50, p95 = (quantile(answered, share) if answered else None for share in (0.5, 0.95))
     return Health(status, len(samples), p50, p95, tuple(series), failure)
 
@@ -152,12 +152,12 @@ class FirstContent:
 def first_content(now: datetime) -> FirstContent:
     """Return the last 24 hours, each by its newest streams, so the cost has a bound; one query."""
     hours: dict[int, list[float]] = {}
-    for place, ms in _newest_streams(window_start(now)):
-        hours.setdefault(place, []).append(ms)
+    for index, ms in _newest_streams(window_start(now)):
+        hours.setdefault(index, []).append(ms)
     every = sorted(ms for hour in hours.values() for ms in hour)
     if not every:
         return FirstContent()
-    series = tuple(quantile(sorted(hours[place]), 0.5) if place in hours else 0.0 for place in range(BARS))
+    series = tuple(quantile(sorted(hours[index]), 0.5) if index in hours else 0.0 for index in range(BARS))
     return FirstContent(quantile(every, 0.5), quantile(every, 0.95), series)
 
 
@@ -168,8 +168,8 @@ def _newest_streams(start: datetime) -> list[tuple[int, float]]:
         " AND started_at < %s AND first_content_ms IS NOT NULL ORDER BY started_at DESC LIMIT {most}) AS hour{place}"
     )
     table = connection.ops.quote_name(RequestLog._meta.db_table)
-    parts = [of_an_hour.format(place=place, table=table, most=STREAMS_OF_AN_HOUR) for place in range(BARS)]
-    bounds = [connection.ops.adapt_datetimefield_value(start + place * HOUR) for place in range(BARS + 1)]
+    parts = [of_an_hour.format(place=index, table=table, most=STREAMS_OF_AN_HOUR) for index in range(BARS)]
+    bounds = [connection.ops.adapt_datetimefield_value(start + index * HOUR) for index in range(BARS + 1)]
     with connection.cursor() as cursor:
         cursor.execute(" UNION ALL ".join(parts), list(chain.from_iterable(pairwise(bounds))))
         return list(cursor.fetchall())
@@ -196,7 +196,7 @@ def two_days(now: datetime) -> tuple[Day, Day]:
     """Return the last 24 hours (`window_start`) and the 24 before; one query that reads only indexes."""
     connection = connections[LOGS]
     start, hours = window_start(now) - DAY, DAY_HOURS + BARS
-    bounds = [connection.ops.adapt_datetimefield_value(start + place * HOUR) for place in range(hours + 1)]
+    bounds = [connection.ops.adapt_datetimefield_value(start + index * HOUR) for index in range(hours + 1)]
     sql = BY_HOUR.format(
         table=RequestLog._meta.db_table,
         hours=", ".join(["(%s, %s)"] * hours),

@@ -89,15 +89,15 @@ def _unlike_other_days(rows: Rows) -> Rows:
 def write_missing(rows: Rows) -> None:
     """Write rows, skipping those that the table already has."""
     with transaction.atomic(using=LOGS):
-        there = _ids_there(rows)
-        write_rows([complete(row) for row in rows if (row[0]["id"], str(row[0]["started_at"])) not in there])
+        existing_ids = _ids_there(rows)
+        write_rows([complete(row) for row in rows if (row[0]["id"], str(row[0]["started_at"])) not in existing_ids])
 
 
 def complete(row: Row) -> Row:
     """Return the row with defaults for missing columns: an earlier version may have spooled it."""
     request, attempts = row
-    whole = {**_defaults(RequestLog), **request, "ending": ending_of(request["outcome"]).value}
-    return whole, [{**_defaults(AttemptLog), **each} for each in attempts]
+    values = {**_defaults(RequestLog), **request, "ending": ending_of(request["outcome"]).value}
+    return values, [{**_defaults(AttemptLog), **attempt} for attempt in attempts]
 
 
 @cache
@@ -132,7 +132,7 @@ def _under_free_ids(rows: Rows) -> Rows:
 
 
 CHUNKS = (100, 20)
-"""Rows per statement; a smaller rest goes in one statement of its own.
+"""Rows per statement; a smaller rest goes in its own statement.
 
 While a statement runs, the event loop takes the interpreter lock, and the writer then waits for it. Row by row, a busy
 process would write only a few hundred rows a second.
@@ -158,8 +158,8 @@ def _insert(model: type[Model], rows: Sequence[Columns]) -> None:
 def _statement(model: type[Model], names: tuple[str, ...], rows: int) -> str:
     quote = connections[LOGS].ops.quote_name
     row = f"({', '.join(['%s'] * len(names))})"
-    into = f"{quote(model._meta.db_table)} ({', '.join(map(quote, names))})"
-    return f"INSERT INTO {into} VALUES {', '.join([row] * rows)}"  # noqa: S608  # our models' own names
+    target = f"{quote(model._meta.db_table)} ({', '.join(map(quote, names))})"
+    return f"INSERT INTO {target} VALUES {', '.join([row] * rows)}"  # noqa: S608  # our models' own names
 
 
 def _columns(connection: Any, model: type[Model], rows: Sequence[Columns]) -> dict[str, list[Any]]:

@@ -150,7 +150,7 @@ class Journal:
 
     def _next_batch(self) -> list[Entry]:
         # By index: the deque grows meanwhile, and its iterators do not allow that.
-        return [self.waiting[place] for place in range(min(BATCH, len(self.waiting)))]
+        return [self.waiting[index] for index in range(min(BATCH, len(self.waiting)))]
 
     def _let_go(self, batch: Sequence[Entry]) -> None:
         for _ in batch:
@@ -159,10 +159,10 @@ class Journal:
 
     def _write(self, batch: Sequence[Entry]) -> bool:
         # While the database is behind, batches go to disk without trying it.
-        done = (self.behind_since is None and self._insert(batch)) or self._keep(batch)
-        if done:
+        stored = (self.behind_since is None and self._insert(batch)) or self._keep(batch)
+        if stored:
             self._let_go(batch)
-        return done
+        return stored
 
     def _insert(self, batch: Sequence[Entry]) -> bool:
         try:
@@ -204,23 +204,23 @@ class Journal:
                 self._store(half, write_again, write_again)
 
     def _store_repaired(self, row: Row, refused: Exception, write: Callable[[Rows], None]) -> None:
-        what, why = f"request {row[0]['id']} of {row[0]['started_at']}", type(refused).__name__
+        subject, reason = f"request {row[0]['id']} of {row[0]['started_at']}", type(refused).__name__
         try:
             write((repaired(row),))
         except Exception as error:
             if not is_of_values(error):
                 raise
-            self._lose(what, why)
+            self._lose(subject, reason)
         else:
             self.repaired += 1
-            log.error("%s had values that the log cannot hold (%s): it is logged without them", what, why)
+            log.error("%s had values that the log cannot hold (%s): it is logged without them", subject, reason)
 
-    def _lose(self, what: str, why: str) -> None:
+    def _lose(self, subject: str, reason: str) -> None:
         # After an outage a file is read from its start again, so the same row can be rejected twice.
-        if what not in self._refused:
-            self._refused.add(what)
+        if subject not in self._refused:
+            self._refused.add(subject)
             self._count_lost(1)
-            log.error("%s could not be logged: %s", what, why)
+            log.error("%s could not be logged: %s", subject, reason)
 
     def _count_lost(self, count: int) -> None:
         self.lost += count

@@ -53,7 +53,7 @@ INPUT = "input "
 OURS, MAX_ID = re.compile(r"[a-z]+_[0-9a-f]{26,28}"), 256
 """Ids that contain the key of their answer; other ids are names themselves, up to a length."""
 
-Place = tuple[str, str]
+Key = tuple[str, str]
 """An agent and a name: the key of an answer, `INPUT` plus that key, or an item's id."""
 
 
@@ -93,7 +93,7 @@ _NOTHING = _Kept(datetime.min.replace(tzinfo=UTC), b"")
 class KeptAnswers:
     """Answers of this process that are not written yet, and bytes written since the last check of the limits."""
 
-    _waiting: dict[Place, _Kept] = field(default_factory=dict)
+    _waiting: dict[Key, _Kept] = field(default_factory=dict)
     _bytes: int = 0
     _written: Counter[str] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -115,15 +115,15 @@ class KeptAnswers:
                 ends, b'{"before":%b,"input":%b}' % (orjson.dumps(turn.before), turn.input), turn.before
             )
         with self._lock:
-            for name, each in kept.items():
+            for name, entry in kept.items():
                 self._drop((agent, name))
-                self._waiting[agent, name] = each
-                self._bytes += len(each.data)
+                self._waiting[agent, name] = entry
+                self._bytes += len(entry.data)
             while self._bytes > WAITING_BYTES:
                 self._drop(next(iter(self._waiting)))
 
-    def _drop(self, place: Place) -> None:
-        found = self._waiting.pop(place, None)
+    def _drop(self, key: Key) -> None:
+        found = self._waiting.pop(key, None)
         self._bytes -= len(found.data) if found else 0
 
     def find_conversation(self, agent: str, key: str, max_bytes: int) -> tuple[list[str], list[Any]] | None:
@@ -135,24 +135,24 @@ class KeptAnswers:
         if not last:
             return None
         before: list[str] = last[INPUT + key]["before"]
-        wanted = {key, *before, *(INPUT + each for each in before)}
-        found = self.find(agent, wanted, max_bytes) | last
-        if wanted - found.keys():
+        names = {key, *before, *(INPUT + earlier_key for earlier_key in before)}
+        found = self.find(agent, names, max_bytes) | last
+        if names - found.keys():
             return None
         keys = [*before, key]
-        return keys, [item for each in keys for item in (*found[INPUT + each]["input"], *found[each])]
+        return keys, [item for answer_key in keys for item in (*found[INPUT + answer_key]["input"], *found[answer_key])]
 
     def find(self, agent: str, keys: Iterable[str], max_bytes: int) -> dict[str, Any]:
         """Return what is stored for an agent under those names: items by the key of their answer, or by their id.
 
         Raise `KeptTooLargeError` and what the database raises.
         """
-        wanted, now = set(keys), datetime.now(UTC)
+        requested, now = set(keys), datetime.now(UTC)
         with self._lock:
-            waiting = {key: self._waiting.get((agent, key), _NOTHING) for key in wanted}
-        data = {key: each.data for key, each in waiting.items() if each.ends > now}
+            waiting = {key: self._waiting.get((agent, key), _NOTHING) for key in requested}
+        data = {key: entry.data for key, entry in waiting.items() if entry.ends > now}
         left = max_bytes - sum(map(len, data.values()))
-        by_digest = {_digest(agent, key): key for key in wanted - data.keys()}
+        by_digest = {_digest(agent, key): key for key in requested - data.keys()}
         for names in _batches(list(by_digest)):
             rows = KeptAnswer.objects.filter(pk__in=names, expires_at__gt=now)
             # One row at a time, so that no more is decrypted than the request may have.
@@ -165,7 +165,7 @@ class KeptAnswers:
                     break
         if left < 0:
             raise KeptTooLargeError
-        return {key: orjson.loads(each) for key, each in data.items()}
+        return {key: orjson.loads(content) for key, content in data.items()}
 
     def write(self, _batch: object = None) -> None:
         """Write queued answers; those that the database does not take remain queued."""
@@ -180,21 +180,21 @@ class KeptAnswers:
                 log.debug("the items of %s answers could not be kept yet: %s", len(waiting), error)
                 return
             with self._lock:
-                for place, each in waiting.items():
+                for key, entry in waiting.items():
                     # It may have been replaced while it was written.
-                    if self._waiting.get(place) is each:
-                        self._drop(place)
+                    if self._waiting.get(key) is entry:
+                        self._drop(key)
 
-    def _store(self, waiting: Mapping[Place, _Kept]) -> None:
+    def _store(self, waiting: Mapping[Key, _Kept]) -> None:
         rows = []
-        for (agent, name), each in waiting.items():
-            sealed = cipher().encrypt(zlib.compress(each.data, 1))
+        for (agent, name), entry in waiting.items():
+            sealed = cipher().encrypt(zlib.compress(entry.data, 1))
             rows.append(
                 KeptAnswer(
                     digest=_digest(agent, name),
                     owner=_owner(agent, name),
                     size=len(sealed),
-                    expires_at=each.ends,
+                    expires_at=entry.ends,
                     ciphertext=sealed,
                 )
             )
@@ -209,17 +209,17 @@ class KeptAnswers:
                 update_fields=["owner", "size", "expires_at", "ciphertext"],
                 batch_size=ROWS,
             )
-            for (agent, _), each in waiting.items():
+            for (agent, _), entry in waiting.items():
                 # Earlier answers of a conversation live as long as its newest one.
-                renewed = sorted(_digest(agent, name) for key in each.before for name in (key, INPUT + key))
-                for some in _batches(renewed):
-                    KeptAnswer.objects.filter(pk__in=some, expires_at__lt=each.ends).update(expires_at=each.ends)
+                renewed = sorted(_digest(agent, name) for key in entry.before for name in (key, INPUT + key))
+                for batch in _batches(renewed):
+                    KeptAnswer.objects.filter(pk__in=batch, expires_at__lt=entry.ends).update(expires_at=entry.ends)
         for row in rows:
             self._written.update({row.owner: row.size, "": row.size})
         for owner, size in tuple(self._written.items()):
-            most = AGENT_BYTES if owner else ALL_BYTES
-            if size * CHECK_SHARE > most:
-                _trim(KeptAnswer.objects.filter(owner=owner) if owner else KeptAnswer.objects.all(), most)
+            max_size = AGENT_BYTES if owner else ALL_BYTES
+            if size * CHECK_SHARE > max_size:
+                _trim(KeptAnswer.objects.filter(owner=owner) if owner else KeptAnswer.objects.all(), max_size)
                 del self._written[owner]
 
 
@@ -242,8 +242,8 @@ def _open(ciphertext: bytes | memoryview, max_bytes: int) -> bytes | None:
         return None
 
 
-def _trim(rows: QuerySet[KeptAnswer], most: int) -> None:
-    surplus = (rows.aggregate(total=Sum("size"))["total"] or 0) - most
+def _trim(rows: QuerySet[KeptAnswer], max_size: int) -> None:
+    surplus = (rows.aggregate(total=Sum("size"))["total"] or 0) - max_size
     surplus_names = []
     for name, size in rows.order_by("expires_at").values_list("pk", "size").iterator() if surplus > 0 else ():
         if surplus <= 0:

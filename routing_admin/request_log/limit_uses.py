@@ -61,23 +61,27 @@ class LimitUse:
 
 def find_limit_uses(limits: Mapping[str, AgentLimits | None]) -> Mapping[str, Sequence[LimitUse]]:
     """Return each holder's usage of each of its limits, in the order of `Meter`; one query if any has limits."""
-    counted = {holder: each for holder, each in limits.items() if each is not None and each.most}
+    counted = {
+        holder: holder_limits
+        for holder, holder_limits in limits.items()
+        if holder_limits is not None and holder_limits.most
+    }
     used = find_uses(counted) if counted else {}
     uncounted = count_uncounted(counted, snapshot.current().exchange)
     return {
         holder: [
             LimitUse(
                 meter,
-                each.most[meter],
+                holder_limits.most[meter],
                 used.get((holder, meter), 0),
                 end_of_window(meter),
-                each.currency if meter in MONEY else "",
+                holder_limits.currency if meter in MONEY else "",
                 uncounted.get((holder, meter), 0),
             )
             for meter in Meter
-            if each and meter in each.most
+            if holder_limits and meter in holder_limits.most
         ]
-        for holder, each in limits.items()
+        for holder, holder_limits in limits.items()
     }
 
 
@@ -89,26 +93,30 @@ def count_uncounted(
     One query per type of holder that has a money budget and allows such calls.
     """
     allowing = {
-        holder: each
-        for holder, each in limits.items()
-        if each is not None and each.has_money and each.unpriced is UnpricedPolicy.ALLOW
+        holder: holder_limits
+        for holder, holder_limits in limits.items()
+        if holder_limits is not None and holder_limits.has_money and holder_limits.unpriced is UnpricedPolicy.ALLOW
     }
     found = Counter[tuple[str, Meter]]()
     for column, prefix in PREFIXES.items():
-        names = {holder.removeprefix(prefix): each for holder, each in allowing.items() if holder.startswith(prefix)}
+        names = {
+            holder.removeprefix(prefix): holder_limits
+            for holder, holder_limits in allowing.items()
+            if holder.startswith(prefix)
+        }
         if names:
             for name, meter, count in _count(column, names, exchange):
                 found[f"{prefix}{name}", meter] += count
-    return {place: count for place, count in found.items() if count}
+    return {key: count for key, count in found.items() if count}
 
 
 def list_uncounted(configuration: Configuration, exchange: ExchangeTable) -> Mapping[tuple[str, Meter], int]:
     """Return `count_uncounted` of every agent, team and project with a budget."""
-    limits = {id_of_agent(each.id): limits_of(each.limits) for each in configuration.agents}
-    for label, each in configuration.limits_by_label.items():
+    limits = {id_of_agent(agent.id): limits_of(agent.limits) for agent in configuration.agents}
+    for label, label_limits in configuration.limits_by_label.items():
         kind, _, name = label.partition(":")
         if kind != LabelKind.USER:
-            limits[id_of_label(LabelKind(kind), name)] = each
+            limits[id_of_label(LabelKind(kind), name)] = label_limits
     return count_uncounted(limits, exchange)
 
 

@@ -80,9 +80,9 @@ class StoredOutcome:
     facts: Mapping[str, Any]
 
 
-def digest_of(*words: str) -> str:
+def digest_of(*parts: str) -> str:
     """Return a keyed digest of the words: stable for this installation and not reversible."""
-    return sign_lastingly("\n".join(words).encode())
+    return sign_lastingly("\n".join(parts).encode())
 
 
 def claim_key(
@@ -156,9 +156,9 @@ def _insert(claim: Claim, fingerprint: str, request_id: str, now: datetime) -> b
 
 def _take_over(row: IdempotencyRecord, claim: Claim, request_id: str, now: datetime) -> bool:
     # If several calls try this at once, the filter lets one succeed.
-    gone = _running(Claim(row.digest, row.holder)).filter(held_until=row.held_until)
+    abandoned = _running(Claim(row.digest, row.holder)).filter(held_until=row.held_until)
     ends = {"held_until": now + LEASE, "expires_at": now + LIFETIME}
-    return bool(gone.update(holder=claim.holder, request_id=request_id[:64], **ends))
+    return bool(abandoned.update(holder=claim.holder, request_id=request_id[:64], **ends))
 
 
 def _sweep(now: datetime) -> None:

@@ -37,28 +37,28 @@ class Space:
     remaining: int = BODY_BYTES
     cut: bool = False
 
-    def words(self, text: str) -> str:
+    def fit(self, text: str) -> str:
         """Return as much of a text as fits, without NUL characters."""
         data = text[: max(0, self.remaining)].encode("utf-8", "replace")
-        kept = data[: max(0, self.remaining)].decode("utf-8", "ignore")
-        self.cut = self.cut or kept != text
+        fitting = data[: max(0, self.remaining)].decode("utf-8", "ignore")
+        self.cut = self.cut or fitting != text
         self.remaining -= len(data)
         # PostgreSQL stores no NUL characters.
-        return kept.replace("\0", "")
+        return fitting.replace("\0", "")
 
 
 def body_of(chat: ChatRequest, answer: Answer | None = None) -> dict[str, Any]:
     """Return the canonical request as JSON, with the answer under `answer`, cut to size but not yet `clean_body`."""
     space = Space()
     answered = {"answer": _answer(answer, space)} if answer else {}
-    kept: list[dict[str, Any]] = []
+    messages: list[dict[str, Any]] = []
     # Newest first, so that the oldest are left out if the space runs out.
     for message in reversed(chat.messages):
         if space.remaining < MESSAGE_COST:
             break
-        kept.insert(0, _message(message, space))
-    body: dict[str, Any] = {"messages": kept, **_wishes(chat), **answered}
-    missing = len(chat.messages) - len(kept)
+        messages.insert(0, _message(message, space))
+    body: dict[str, Any] = {"messages": messages, **_parameters(chat), **answered}
+    missing = len(chat.messages) - len(messages)
     if space.cut or missing:
         body["note"] = f"Cut at {BODY_BYTES} bytes; {missing} earlier messages were left out."
     return body
@@ -79,22 +79,24 @@ def clean_body(body: Any) -> Any:
 def _answer(answer: Answer, space: Space) -> dict[str, Any]:
     made = [
         {
-            "kind": each.kind.value,
-            "mimeType": each.mime_type,
-            **({"artifactRef": f"artifact:{each.artifact_id}"} if each.artifact_id else {}),
-            **({"transcript": space.words(each.transcript)} if each.transcript else {}),
+            "kind": item.kind.value,
+            "mimeType": item.mime_type,
+            **({"artifactRef": f"artifact:{item.artifact_id}"} if item.artifact_id else {}),
+            **({"transcript": space.fit(item.transcript)} if item.transcript else {}),
         }
-        for each in answer.media
+        for item in answer.media
     ]
-    text = {"text": space.words(answer.text)}
+    text = {"text": space.fit(answer.text)}
     return {**text, **_calls(answer.tool_calls, space), **({"media": made} if made else {})}
 
 
 def question_of(body: Any) -> tuple[str, list[str]]:
     """Return the text of a recorded body's last user message, and the ids of its artifacts."""
     messages = body.get("messages") if isinstance(body, dict) else None
-    asked: dict[str, Any] = next((one for one in reversed(messages or []) if one.get("role") == Role.USER.value), {})
-    parts = asked.get("content", [])
+    question: dict[str, Any] = next(
+        (message for message in reversed(messages or []) if message.get("role") == Role.USER.value), {}
+    )
+    parts = question.get("content", [])
     files = [str(part.get("artifactRef", "")).removeprefix("artifact:") for part in parts]
     return "\n".join(part["text"] for part in parts if "text" in part), [file for file in files if file]
 
@@ -106,46 +108,46 @@ def _message(message: Message, space: Space) -> dict[str, Any]:
         "role": message.role.value,
         "content": [_part(part, space) for part in message.parts],
         **_calls(message.tool_calls, space),
-        **{key: space.words(value) for key, value in names.items() if value},
+        **{key: space.fit(value) for key, value in names.items() if value},
     }
 
 
 def _calls(calls: Sequence[ToolCall], space: Space) -> dict[str, Any]:
     listed = [
-        {"id": space.words(one.id), "name": space.words(one.name), "arguments": space.words(one.arguments)}
-        for one in calls
+        {"id": space.fit(call.id), "name": space.fit(call.name), "arguments": space.fit(call.arguments)}
+        for call in calls
     ]
     return {"toolCalls": listed} if listed else {}
 
 
 def _part(part: Part, space: Space) -> dict[str, Any]:
     if isinstance(part, TextPart):
-        return {"type": "text", "text": space.words(part.text)}
+        return {"type": "text", "text": space.fit(part.text)}
     space.remaining -= MESSAGE_COST
     facts: dict[str, Any] = {"type": "file", "kind": part.kind.value, "mimeType": part.mime_type}
     if part.filename:
-        facts["filename"] = space.words(part.filename)
+        facts["filename"] = space.fit(part.filename)
     if part.url and not part.url.startswith("data:"):
-        facts["url"] = space.words(part.url)
+        facts["url"] = space.fit(part.url)
     if isinstance(part, NativePart):
         return facts
     return facts | _file_facts(part)
 
 
 def _file_facts(file: FilePart) -> dict[str, Any]:
-    ref = f"artifact:{file.artifact_id}" if file.artifact_id else None
-    known = {"size": file.size, "artifactRef": ref}
+    reference = f"artifact:{file.artifact_id}" if file.artifact_id else None
+    known = {"size": file.size, "artifactRef": reference}
     return {key: value for key, value in known.items() if value is not None}
 
 
-def _wishes(chat: ChatRequest) -> dict[str, Any]:
-    asked = {
+def _parameters(chat: ChatRequest) -> dict[str, Any]:
+    parameters = {
         "temperature": chat.temperature,
         "maxTokens": chat.max_tokens,
         "topP": chat.top_p,
         "tools": [tool.name[:200] for tool in chat.tools[:100]] or None,
     }
-    return {key: value for key, value in asked.items() if value is not None}
+    return {key: value for key, value in parameters.items() if value is not None}
 
 
 # Digests identify a conversation in the log without its text. Only requests with files have them: without files nothing
@@ -170,18 +172,18 @@ class ConversationDigest(NamedTuple):
 
 
 def digest_of(chat: ChatRequest) -> ConversationDigest:
-    opening, said = blake2b(digest_size=DIGEST_BYTES), blake2b(digest_size=DIGEST_BYTES)
+    opening, history = blake2b(digest_size=DIGEST_BYTES), blake2b(digest_size=DIGEST_BYTES)
     opening.update(repr(chat.tools).encode("utf-8", "replace"))
     continues, past, is_answered, was_answer = None, 0, False, False
     for at, message in enumerate(chat.messages):
         is_answer = message.role is Role.ASSISTANT
         if is_answer and not was_answer:
             # The messages before the last answer are those of the earlier request.
-            continues, past = _number(said.digest()), at
+            continues, past = _number(history.digest()), at
         is_answered, was_answer = is_answered or is_answer, is_answer
-        heard = opening if message.role is Role.SYSTEM and not is_answered else said
-        heard.update(_identity(message))
-    return ConversationDigest(_number(said.digest()), continues, _number(opening.digest()), past)
+        target = opening if message.role is Role.SYSTEM and not is_answered else history
+        target.update(_identity(message))
+    return ConversationDigest(_number(history.digest()), continues, _number(opening.digest()), past)
 
 
 def _number(digest: bytes) -> int:

@@ -40,9 +40,9 @@ class RequestRecorder:
 
     def beside(self, request_id: str, surface: str) -> RequestRecorder:
         """Return a recorder for a request made on behalf of this one, with the same agent, key and labels."""
-        other = RequestRecorder(request_id, surface, self._journal)
-        other.add_facts(agent=self._facts.agent, key=self._facts.key, labels=self._facts.labels)
-        return other
+        recorder = RequestRecorder(request_id, surface, self._journal)
+        recorder.add_facts(agent=self._facts.agent, key=self._facts.key, labels=self._facts.labels)
+        return recorder
 
     def add_facts(self, **facts: Any) -> None:
         # After the end, the facts belong to the queued entry.
@@ -67,8 +67,8 @@ class RequestRecorder:
 
     def add_trace(self, path: str, headers: Mapping[str, str]) -> None:
         """Add the path and the caller's trace headers, for exported traces."""
-        said = {name: headers[name] for name in TRACE_HEADERS if name in headers}
-        self.add_facts(path=path, trace=said)
+        trace = {name: headers[name] for name in TRACE_HEADERS if name in headers}
+        self.add_facts(path=path, trace=trace)
 
     def mark_first_content(self) -> None:
         self.add_facts(first_content_ms=self.elapsed_ms())

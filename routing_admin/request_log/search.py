@@ -56,16 +56,20 @@ def find(
 ) -> RequestPage:
     """Return the page before or after a cursor; the newest page without a valid cursor."""
     now = now or timezone.now()
-    rows_of = _rows_by_stretch(search, now)
-    place = read_cursor(after)
-    if place is not None:
+    rows_in = _rows_by_range(search, now)
+    cursor = read_cursor(after)
+    if cursor is not None:
         # Read forwards from the cursor, then shown newest first.
-        back = _take(size, (_later(rows_of(each), place).order_by("started_at", "pk") for each in on_from(place[0])))
-        return _page(list(reversed(back[:size])), has_newer=len(back) > size, has_older=True)
-    place = read_cursor(before)
-    newest = min(filter(None, (now, place and place[0], moment(search.get("until"), now))))
-    found = _take(size, (_earlier(rows_of(each), place).order_by("-started_at", "-pk") for each in back_from(newest)))
-    return _page(found[:size], has_newer=place is not None, has_older=len(found) > size)
+        rows = _take(
+            size, (_later(rows_in(day_range), cursor).order_by("started_at", "pk") for day_range in on_from(cursor[0]))
+        )
+        return _page(list(reversed(rows[:size])), has_newer=len(rows) > size, has_older=True)
+    cursor = read_cursor(before)
+    newest = min(filter(None, (now, cursor and cursor[0], moment(search.get("until"), now))))
+    found = _take(
+        size, (_earlier(rows_in(day_range), cursor).order_by("-started_at", "-pk") for day_range in back_from(newest))
+    )
+    return _page(found[:size], has_newer=cursor is not None, has_older=len(found) > size)
 
 
 def _take(size: int, parts: Iterable[QuerySet[RequestLog]]) -> list[RequestLog]:
@@ -78,23 +82,23 @@ def _take(size: int, parts: Iterable[QuerySet[RequestLog]]) -> list[RequestLog]:
     return found
 
 
-def _earlier(rows: QuerySet[RequestLog], place: tuple[datetime, str] | None) -> QuerySet[RequestLog]:
-    if place is None:
+def _earlier(rows: QuerySet[RequestLog], cursor: tuple[datetime, str] | None) -> QuerySet[RequestLog]:
+    if cursor is None:
         return rows
-    return rows.filter(started_at__lte=place[0]).exclude(started_at=place[0], pk__gte=place[1])
+    return rows.filter(started_at__lte=cursor[0]).exclude(started_at=cursor[0], pk__gte=cursor[1])
 
 
-def _later(rows: QuerySet[RequestLog], place: tuple[datetime, str]) -> QuerySet[RequestLog]:
-    return rows.filter(Q(started_at__gt=place[0]) | Q(started_at=place[0], pk__gt=place[1]))
+def _later(rows: QuerySet[RequestLog], cursor: tuple[datetime, str]) -> QuerySet[RequestLog]:
+    return rows.filter(Q(started_at__gt=cursor[0]) | Q(started_at=cursor[0], pk__gt=cursor[1]))
 
 
 def count_newer(search: Search, after: str, now: datetime | None = None) -> int:
     """Return how many matching rows follow a cursor, at most `MAX_NEW`; 0 for an invalid cursor."""
-    place = read_cursor(after)
-    if place is None:
+    cursor = read_cursor(after)
+    if cursor is None:
         return 0
-    rows_of = _rows_by_stretch(search, now or timezone.now())
-    rows = _later(rows_of(DayRange(place[0])), place).order_by("started_at", "pk")
+    rows_in = _rows_by_range(search, now or timezone.now())
+    rows = _later(rows_in(DayRange(cursor[0])), cursor).order_by("started_at", "pk")
     return len(rows.values_list("pk", flat=True)[:MAX_NEW])
 
 
@@ -116,10 +120,10 @@ def _page(rows: list[RequestLog], *, has_newer: bool, has_older: bool) -> Reques
 
 def filter_rows(search: Search, now: datetime) -> QuerySet[RequestLog]:
     """Return the rows a search matches, unordered and without bodies."""
-    return _rows_by_stretch(search, now)(EVER)
+    return _rows_by_range(search, now)(EVER)
 
 
-def _rows_by_stretch(search: Search, now: datetime) -> Callable[[DayRange], QuerySet[RequestLog]]:
+def _rows_by_range(search: Search, now: datetime) -> Callable[[DayRange], QuerySet[RequestLog]]:
     # Columns that a list of requests does not show.
     rows = RequestLog.objects.defer("body", "error", "sentence", "token_details", "answer", "prefix")
     equal = {"task": "task_type", "agent": "agent", **LABELS}
@@ -131,7 +135,7 @@ def _rows_by_stretch(search: Search, now: datetime) -> Callable[[DayRange], Quer
     rows = _filter_surface(_filter_id(rows, search.text), search.get("surface"))
     rows = _filter_status(rows, search.get("status"))
     chain = _chain_condition(search.get("provider"), search.get("model"))
-    return lambda stretch: within(rows, stretch, "started_at").filter(chain(stretch))
+    return lambda day_range: within(rows, day_range, "started_at").filter(chain(day_range))
 
 
 def unanswered_condition() -> RawSQL:
@@ -154,9 +158,9 @@ def _filter_id(rows: QuerySet[RequestLog], beginning: str) -> QuerySet[RequestLo
     if not beginning:
         return rows
     # A few ids are collected first; if there are many, a scan from the newest row meets a page of them soon.
-    few = list_few(RequestLog.objects.filter(pk__gte=beginning, pk__lt=beginning + LAST_CHARACTER), "pk")
-    if few is not None:
-        return rows.filter(pk__in=few)
+    ids = list_few(RequestLog.objects.filter(pk__gte=beginning, pk__lt=beginning + LAST_CHARACTER), "pk")
+    if ids is not None:
+        return rows.filter(pk__in=ids)
     return rows.annotate(beginning=Left("pk", len(beginning))).filter(beginning=beginning)
 
 
@@ -177,8 +181,8 @@ def _filter_surface(rows: QuerySet[RequestLog], surface: str) -> QuerySet[Reques
     if not surface:
         return rows
     # Nearly all requests have one surface, and hardly any have another.
-    few = list_few(RequestLog.objects.filter(surface=surface), "pk")
-    return rows.filter(surface=surface) if few is None else rows.filter(pk__in=few)
+    ids = list_few(RequestLog.objects.filter(surface=surface), "pk")
+    return rows.filter(surface=surface) if ids is None else rows.filter(pk__in=ids)
 
 
 def _filter_status(rows: QuerySet[RequestLog], status: str) -> QuerySet[RequestLog]:
@@ -202,15 +206,15 @@ def _chain_condition(provider: str, model: str) -> Callable[[DayRange], Q]:
     if not named:
         return lambda _: Q()
     attempts = AttemptLog.objects.filter(**named).order_by()
-    few = list_few(attempts, "request_id")
-    if few is not None:
-        return lambda _: Q(pk__in=few)
+    ids = list_few(attempts, "request_id")
+    if ids is not None:
+        return lambda _: Q(pk__in=ids)
     # Attempts are only read if there was more than the one that the row itself names.
     has_others = Q(fell_back_condition()) | Q(unanswered_condition()) | Q(provider="")
     own = attempts.filter(request=OuterRef("pk"))
     if connections[LOGS].vendor == POSTGRESQL:  # reads the tables of two days instead of all
         own = own.filter(at__gte=OuterRef("started_at"), at__lt=OuterRef("started_at") + LONGEST)
-    return lambda stretch: Q(**named) | has_others & Q(Exists(within(own, stretch, "at", LONGEST)))
+    return lambda day_range: Q(**named) | has_others & Q(Exists(within(own, day_range, "at", LONGEST)))
 
 
 def write_cursor(row: RequestLog) -> str:
@@ -302,19 +306,21 @@ def suggest(typed: str, values: Mapping[str, Sequence[str]]) -> list[str]:
     """Return the text with its last word completed, up to `MOST` variants; `values` are this installation's, by key."""
     head, _space, word = typed.rpartition(" ")
     before = f"{head} " if head else ""
-    return [before + each for each in _completions(word, {**FIXED, **values})][:MOST]
+    return [before + completion for completion in _completions(word, {**FIXED, **values})][:MOST]
 
 
 def _completions(word: str, values: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    key, colon, begun = word.partition(":")
+    key, colon, typed_value = word.partition(":")
     if not colon:
-        yield from (f"{each}:" for each in KEYS if each.startswith(word))
+        yield from (f"{known_key}:" for known_key in KEYS if known_key.startswith(word))
         if not word:
             yield from ("status:failed", "status:fallback", "since:1h")
         return
-    wanted = begun.strip('"').lower()
-    found = [each for each in values.get(key, ()) if wanted in each.lower()]
-    yield from (f"{key}:{quote(each)}" for each in sorted(found, key=lambda each: not each.lower().startswith(wanted)))
+    needle = typed_value.strip('"').lower()
+    found = [value for value in values.get(key, ()) if needle in value.lower()]
+    yield from (
+        f"{key}:{quote(value)}" for value in sorted(found, key=lambda value: not value.lower().startswith(needle))
+    )
 
 
 # Rows matching a rare word are collected first, and the search continues among them.
@@ -327,13 +333,13 @@ def list_few(rows: QuerySet[Any], column: str) -> set[str] | None:
     """Return one column of the rows, found by their own index; None if there are more than `RARE`."""
     connection, found = connections[LOGS], rows.order_by().values_list(column)
     if connection.vendor != POSTGRESQL:
-        few = {name for (name,) in found[: RARE + 1]}
-        return few if len(few) <= RARE else None
+        ids = {name for (name,) in found[: RARE + 1]}
+        return ids if len(ids) <= RARE else None
     try:
         sql, values = found.query.sql_with_params()
     except EmptyResultSet:
         return set()
     with connection.cursor() as cursor:  # MATERIALIZED: planned for the first few rows only, it would read whole tables
         cursor.execute(f"WITH few AS MATERIALIZED ({sql}) SELECT * FROM few LIMIT {RARE + 1}", values)  # noqa: S608
-        few = {name for (name,) in cursor.fetchall()}
-        return few if cursor.rowcount <= RARE else None
+        ids = {name for (name,) in cursor.fetchall()}
+        return ids if cursor.rowcount <= RARE else None

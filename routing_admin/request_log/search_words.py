@@ -21,7 +21,7 @@ LABELS = {"team": "team", "project": "project", "user": "end_user"}
 MAX_CHARACTERS = 2_000
 """Longer search texts are cut."""
 KEYS = ("status", "task", "provider", "model", "agent", "key", *LABELS, "surface", "since", "until")
-ENDED = {each.value for each in RequestEnding}
+ENDED = {ending.value for ending in RequestEnding}
 COUNTED_KEYS = frozenset({"status", "task", "agent", *LABELS, "since", "until"})
 STATUSES = ("ok", "failed", "refused", "cancelled", "error", "fallback")
 
@@ -64,7 +64,7 @@ def parse(text: str, now: datetime | None = None) -> Search:
         words = shlex.split(text.replace("'", "\\'"))
     except ValueError:
         words = text.replace('"', "").split()
-    said: dict[str, str] = {}
+    values: dict[str, str] = {}
     free, problems = [], []
     for word in words:
         key, colon, value = word.partition(":")
@@ -73,8 +73,8 @@ def parse(text: str, now: datetime | None = None) -> Search:
         elif problem := _problem(key, value, now or timezone.now()):
             problems.append(problem)
         else:
-            said[key] = value
-    return Search(tuple(said.items()), free[-1] if free else "", tuple(problems))
+            values[key] = value
+    return Search(tuple(values.items()), free[-1] if free else "", tuple(problems))
 
 
 def _problem(key: str, value: str, now: datetime) -> str:

@@ -36,23 +36,23 @@ class SentFile(NamedTuple):
 
 def sent_files(deliveries: Sequence[PartDelivery]) -> tuple[SentFile, ...]:
     """Return what the log keeps of deliveries, without bytes and text."""
-    kept = [_sent_file(each, each.file) for each in deliveries[:MAX_FILES]]
+    files = [_sent_file(delivery, delivery.file) for delivery in deliveries[:MAX_FILES]]
     if len(deliveries) > MAX_FILES:
-        kept[-1] = kept[-1]._replace(more=len(deliveries) - MAX_FILES)
-    return tuple(kept)
+        files[-1] = files[-1]._replace(more=len(deliveries) - MAX_FILES)
+    return tuple(files)
 
 
-def _sent_file(each: PartDelivery, file: FilePart) -> SentFile:
+def _sent_file(delivery: PartDelivery, file: FilePart) -> SentFile:
     return SentFile(
-        each.message,
-        each.part,
+        delivery.message,
+        delivery.part,
         file.kind.value,
         file.filename,
         file.artifact_id,
         file.mime_type,
         file.size,
-        each.delivery,
-        None if each.text is None else crc32(each.text.encode("utf-8", "replace")),
+        delivery.delivery,
+        None if delivery.text is None else crc32(delivery.text.encode("utf-8", "replace")),
     )
 
 
@@ -79,7 +79,7 @@ def delivery_column(file: SentFile) -> dict[str, Any]:
 
 
 def _description(description: ModelDescription) -> dict[str, Any]:
-    # Set if this request had the file described. The call is logged as a request of its own, with candidate, tokens and
+    # Set if this request had the file described. The call is logged as a separate request, with candidate, tokens and
     # cost. Times are relative to the start of this request.
     call = description.call
     made = call and {

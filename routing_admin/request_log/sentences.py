@@ -50,8 +50,8 @@ class RenderedSentence:
     earlier: str = ""
 
     def __str__(self) -> str:
-        words = self.quoted or self.earlier
-        return join_sentences((self.ours, f"“{words}”" if words and self.ours else words))
+        text = self.quoted or self.earlier
+        return join_sentences((self.ours, f"“{text}”" if text and self.ours else text))
 
     def __bool__(self) -> bool:
         return bool(self.ours or self.quoted or self.earlier)
@@ -85,5 +85,5 @@ def render_sentence(text: str | None) -> RenderedSentence:
 
 
 def _cause_text(text: Translatable) -> str:
-    words = text.facts["said"]
-    return words if isinstance(words, str) else ""
+    cause = text.facts["said"]
+    return cause if isinstance(cause, str) else ""

@@ -107,12 +107,12 @@ class SpanWriter:
             dict(_of_attempt(entry, at, attempt)),
             start_time=_moment(entry, attempt.started_ms),
         )
-        for one in attempt.tries:
-            if one.outcome != OK:
-                said: dict[str, Any] = {"error.type": one.outcome, OWN + "duration_ms": one.duration_ms}
-                if one.status_code is not None:
-                    said["http.response.status_code"] = one.status_code
-                span.add_event(OWN + "try_failed", said, _moment(entry, one.started_ms + one.duration_ms))
+        for call in attempt.tries:
+            if call.outcome != OK:
+                attributes: dict[str, Any] = {"error.type": call.outcome, OWN + "duration_ms": call.duration_ms}
+                if call.status_code is not None:
+                    attributes["http.response.status_code"] = call.status_code
+                span.add_event(OWN + "try_failed", attributes, _moment(entry, call.started_ms + call.duration_ms))
         if attempt.outcome != OK:
             span.set_status(Status(StatusCode.ERROR))
         span.end(_moment(entry, attempt.started_ms + attempt.duration_ms))
@@ -178,13 +178,13 @@ def _server_of(provider: str) -> Iterator[tuple[str, Any]]:
 
 
 def _add_skip(request: Span, entry: Entry, at: int, attempt: Attempt) -> None:
-    said: dict[str, Any] = {
+    attributes: dict[str, Any] = {
         "gen_ai.provider.name": attempt.provider,
         "gen_ai.request.model": attempt.model,
         OWN + "fallback.position": at,
         OWN + "skip.reason": attempt.outcome,
     }
-    request.add_event(OWN + "candidate_skipped", said, _moment(entry, attempt.started_ms))
+    request.add_event(OWN + "candidate_skipped", attributes, _moment(entry, attempt.started_ms))
 
 
 def _moment(entry: Entry, milliseconds: float) -> int:

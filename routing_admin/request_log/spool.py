@@ -1,6 +1,6 @@
 """Keep rows that the request log's database did not accept in files until it does.
 
-Each process appends to a locked file of its own, one request per line. Files of dead processes are taken over by the
+Each process appends to its own locked file, one request per line. Files of dead processes are taken over by the
 next process that drains. Writing raises `OSError` if the disk is full.
 """
 
@@ -94,11 +94,11 @@ class Spool:
         sized = []
         for path in self.folder.glob("*.jsonl") if self.folder.is_dir() else ():
             try:
-                about = path.stat()
+                status = path.stat()
             except FileNotFoundError:  # another process has just written and removed it
                 continue
-            if about.st_size:
-                sized.append((about.st_mtime, path))
+            if status.st_size:
+                sized.append((status.st_mtime, path))
         return [path for _, path in sorted(sized)]
 
 
@@ -137,7 +137,9 @@ def repaired(row: Row) -> Row:
     request, attempts = complete(row)
     details = request["token_details"] or {}
     counts = {name: count for name, count in details.items() if isinstance(count, int) and 0 <= count <= MAX_COUNT}
-    return _fit(RequestLog, {**request, "token_details": counts or None}), [_fit(AttemptLog, each) for each in attempts]
+    return _fit(RequestLog, {**request, "token_details": counts or None}), [
+        _fit(AttemptLog, attempt) for attempt in attempts
+    ]
 
 
 def _fit(model: type[Model], columns: Mapping[str, Any]) -> dict[str, Any]:

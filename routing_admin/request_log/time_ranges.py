@@ -55,10 +55,10 @@ def on_from(oldest: datetime) -> Iterator[DayRange]:
     yield DayRange(start, None)
 
 
-def within(rows: QuerySet[Row], stretch: DayRange, column: str, later: timedelta = timedelta()) -> QuerySet[Row]:
+def within(rows: QuerySet[Row], day_range: DayRange, column: str, later: timedelta = timedelta()) -> QuerySet[Row]:
     """Return the rows of a range by that column, which may lie up to `later` behind the end."""
-    rows = rows.filter(**{f"{column}__gte": stretch.start}) if stretch.start else rows
-    return rows.filter(**{f"{column}__lt": stretch.stop + later}) if stretch.stop else rows
+    rows = rows.filter(**{f"{column}__gte": day_range.start}) if day_range.start else rows
+    return rows.filter(**{f"{column}__lt": day_range.stop + later}) if day_range.stop else rows
 
 
 def _midnight(moment: datetime) -> datetime:

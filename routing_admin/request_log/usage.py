@@ -73,8 +73,8 @@ class Counts:
     def merge(self, other: Counts) -> None:
         for name in PLAIN_COUNTS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        for sums, more in zip(self.money, other.money, strict=True):
-            for currency, nanos in more.items():
+        for sums, other_sums in zip(self.money, other.money, strict=True):
+            for currency, nanos in other_sums.items():
                 sums[currency] = sums.get(currency, 0) + nanos
 
     @property
@@ -113,18 +113,18 @@ def sum_usage(
     span, start = _span_of(since)
     if until is not None:
         until = _stop_of(span, until)
-    of = {GROUPS[name]: value for name, value in only.items()}
+    filters = {GROUPS[name]: value for name, value in only.items()}
     is_by_day = group_by == "day"
     # One snapshot for all queries, so that groups and series have the same total.
     with one_moment(LOGS):
-        starts = [each for each in list_starts(span, start) if until is None or each < until]
+        starts = [moment for moment in list_starts(span, start) if until is None or moment < until]
         name, counted = (SMALLEST, COUNTS) if is_by_day else (GROUPS[group_by], SERIES_COUNTS)
-        groups, series = _sum_up(span, starts, name, of, counted)
+        groups, series = _sum_up(span, starts, name, filters, counted)
     if is_by_day:
         groups = _by_day(series)
     total = Counts()
-    for each in groups.values():
-        total.merge(each)
+    for counts in groups.values():
+        total.merge(counts)
     if is_by_day:
         ordered = sorted(groups.items(), reverse=True)
     else:
@@ -150,12 +150,14 @@ SELECT start, NULL, currency, {series} FROM (
 
 
 def _sum_up(
-    span: str, starts: Sequence[datetime], name: str, of: Mapping[str, str], series_counts: Sequence[str]
+    span: str, starts: Sequence[datetime], name: str, filters: Mapping[str, str], series_counts: Sequence[str]
 ) -> tuple[dict[Any, Counts], dict[datetime, Counts]]:
     # Roll-ups have one column each, so they cannot be filtered by another. There may be thousands of pairs of value and
     # start, which are summed in the database.
-    folded = set[datetime]() if of else list_folded(span, starts)
-    rows = UsageSum.objects.filter(span=span, start__in=[each for each in starts if each not in folded], **of)
+    folded = set[datetime]() if filters else list_folded(span, starts)
+    rows = UsageSum.objects.filter(
+        span=span, start__in=[moment for moment in starts if moment not in folded], **filters
+    )
     rollups = UsageRollup.objects.filter(span=span, start__in=folded)
     columns = "start", "value", "currency", *COUNTS
     queries = {
@@ -165,18 +167,18 @@ def _sum_up(
     }
     parts = {part: query.query.get_compiler(LOGS, elide_empty=False).as_sql() for part, query in queries.items()}
     sql = REPORT.format(
-        **{part: words for part, (words, _) in parts.items()},
+        **{part: statement for part, (statement, _) in parts.items()},
         counts=", ".join(COUNTS),
-        all=", ".join(f"SUM({each})" for each in COUNTS),
-        series=", ".join(f"SUM({each})" if each in series_counts else "0" for each in COUNTS),
+        all=", ".join(f"SUM({column})" for column in COUNTS),
+        series=", ".join(f"SUM({column})" if column in series_counts else "0" for column in COUNTS),
     )
-    groups, moments = defaultdict[Any, Counts](Counts), defaultdict[datetime, Counts](Counts)
+    groups, series = defaultdict[Any, Counts](Counts), defaultdict[datetime, Counts](Counts)
     with connections[LOGS].cursor() as cursor:
         cursor.execute(sql, [value for _, values in parts.values() for value in values])
         for start, value, currency, *counts in cursor.fetchall():
-            group = groups[value] if start is None else moments[moment_of(start)]
+            group = groups[value] if start is None else series[moment_of(start)]
             group.add(currency, list(map(int, counts)))  # PostgreSQL's sums are decimals
-    return groups, moments
+    return groups, series
 
 
 def _span_of(since: datetime) -> tuple[str, datetime]:
@@ -201,8 +203,8 @@ def _by_day(series: dict[datetime, Counts]) -> dict[Any, Counts]:
 
 def main_currency(total: Counts) -> str:
     """Return the currency of the largest sum; empty if nothing is priced."""
-    paid = [currency for currency in total.costs if currency != NO_CURRENCY]
-    return max(paid, key=lambda currency: (total.costs[currency], currency), default="")
+    priced = [currency for currency in total.costs if currency != NO_CURRENCY]
+    return max(priced, key=lambda currency: (total.costs[currency], currency), default="")
 
 
 def weight_in(total: Counts, exchange: ExchangeTable) -> tuple[str, Callable[[Counts], int]]:

@@ -94,9 +94,9 @@ class UsageRollups:
     def fold_next(self, now: datetime) -> bool:
         """Fold the newest ended hour or day without a roll-up; return False if there is none."""
         for span, length in LENGTHS.items():
-            ended = [each for each in list_starts(span, datetime.min) if each + length + GRACE <= now]
+            ended = [start for start in list_starts(span, datetime.min) if start + length + GRACE <= now]
             folded = list_folded(span, ended)
-            left = [each for each in ended if each not in folded and (span, each) not in self._failed]
+            left = [start for start in ended if start not in folded and (span, start) not in self._failed]
             if left:
                 # If it fails, others are folded before it is tried again.
                 self._failed.add((span, left[-1]))
@@ -113,17 +113,17 @@ def fold(span: str, start: datetime) -> None:
     """Write the roll-up of an hour or day, unless a late request or another process interferes."""
     period = UsageRollup.objects.filter(span=span, start=start)
     mark = UsageRollup(span=span, start=start, value=secrets.token_hex(8))
-    with _alone():
+    with _exclusive():
         period.delete()
         mark.save()
     rows = [row for dimension in DIMENSIONS for row in sum_up(span, start, dimension)]
     # The lock is held for one batch only, so that late requests do not wait for the whole fold.
     for at in range(0, len(rows), BATCH):
-        with _alone():
+        with _exclusive():
             if not _holds(period, mark):
                 return
             UsageRollup.objects.bulk_create(rows[at : at + BATCH])
-    with _alone():
+    with _exclusive():
         _holds(period, mark) and period.filter(pk=mark.pk).update(value="")
 
 
@@ -139,7 +139,7 @@ def sum_up(span: str, start: datetime, dimension: str) -> Iterator[UsageRollup]:
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
+def _exclusive() -> Iterator[None]:
     # The lock excludes other folds and late requests; SQLite has one writer at a time anyway.
     with transaction.atomic(using=LOGS):
         if connections[LOGS].vendor == POSTGRESQL:

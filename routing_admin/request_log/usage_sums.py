@@ -20,7 +20,7 @@ from routing_admin.request_log.counting import CountedNames, names_now
 from routing_admin.request_log.entries import in_chunks
 from routing_admin.request_log.time_ranges import DAY, HOUR, hour_of
 
-# Callers can make up labels, so only a limited number of them get sums of their own.
+# Callers can make up labels, so only a limited number of them get their own sums.
 
 OTHERS = "(other)"
 """Name for all further labels."""
@@ -106,46 +106,46 @@ LENGTHS: Mapping[str, timedelta] = {UsageSum.HOUR: HOUR, UsageSum.DAY: DAY}
 """An hour or day counts as ended this long after its start."""
 ROLLUP_LOCK = 0x726F6C6C7570
 """Number of the PostgreSQL advisory lock that separates late requests from roll-ups."""
-Place = tuple[Any, ...]
+SumKey = tuple[Any, ...]
 Columns = Mapping[str, Any]
 
 
 def add_usage(rows: Iterable[tuple[Columns, Sequence[Columns]]]) -> None:
     """Add rows of the request log, with those of their attempts, to the sums they belong to."""
-    sums: dict[Place, list[int]] = {}
+    sums: dict[SumKey, list[int]] = {}
     counted = names_now(OTHERS)
     for request, attempts in rows:
         labels = sum_labels().bounded(request)
         for row, counts in ((request, _counts(request, len(attempts))), *_waste(request, attempts)):
-            for place in _places(request, row, labels, counted):
-                known = sums.setdefault(place, [0] * len(COUNTS))
+            for key in _sum_keys(request, row, labels, counted):
+                known = sums.setdefault(key, [0] * len(COUNTS))
                 for at, count in enumerate(counts):
                     known[at] += count
     if not sums:
         return
     connection = connections[LOGS]
     adapt = connection.ops.adapt_datetimefield_value
-    _forget_rollups({place[:2] for place in sums})
+    _forget_rollups({key[:2] for key in sums})
     with connection.cursor() as cursor:
         for chunk in in_chunks(sorted(sums.items()), CHUNKS):  # sorted, so that two writers cannot deadlock
-            lines = [[span, adapt(start), *names, *counts] for (span, start, *names), counts in chunk]
-            cursor.execute(_statement(len(chunk)), [value for line in lines for value in line])
+            records = [[span, adapt(start), *names, *counts] for (span, start, *names), counts in chunk]
+            cursor.execute(_statement(len(chunk)), [value for record in records for value in record])
 
 
 def _forget_rollups(periods: Iterable[tuple[Any, ...]]) -> None:
     # Roll-ups of ended hours and days are outdated once their sums change, so their marks go in the same transaction.
     now = timezone.now()
-    late = [(span, start) for span, start in periods if start + LENGTHS[span] <= now]
-    if not late:
+    ended = [(span, start) for span, start in periods if start + LENGTHS[span] <= now]
+    if not ended:
         return
     if connections[LOGS].vendor == POSTGRESQL:
         with connections[LOGS].cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock_shared(%s)", [ROLLUP_LOCK])
-    for span, start in late:
+    for span, start in ended:
         UsageRollup.objects.filter(span=span, start=start, dimension="").delete()
 
 
-def _places(request: Columns, row: Columns, labels: LabelNames, counted: CountedNames) -> tuple[Place, Place]:
+def _sum_keys(request: Columns, row: Columns, labels: LabelNames, counted: CountedNames) -> tuple[SumKey, SumKey]:
     hour, day = _starts(request["started_at"].replace(second=0, microsecond=0))
     route, model = counted.route(request["task_type"]), counted.model(row["provider"], row["model"])
     names = request["agent"], route, row["provider"], model, *labels, row["currency"]
@@ -181,10 +181,10 @@ def _counts(row: Columns, attempts: int) -> list[int]:
 @cache
 def _statement(rows: int) -> str:
     quote = connections[LOGS].ops.quote_name
-    table, place = quote(UsageSum._meta.db_table), ", ".join(map(quote, PLACE))
+    table, key_columns = quote(UsageSum._meta.db_table), ", ".join(map(quote, PLACE))
     names, marks = ", ".join(map(quote, (*PLACE, *COUNTS))), ", ".join(["%s"] * (len(PLACE) + len(COUNTS)))
     values = ", ".join([f"({marks})"] * rows)
-    least = "LEAST" if connections[LOGS].vendor == POSTGRESQL else "MIN"
-    added = ", ".join(f"{name} = {least}({table}.{name}, {MAX_SUM}) + excluded.{name}" for name in map(quote, COUNTS))
+    minimum = "LEAST" if connections[LOGS].vendor == POSTGRESQL else "MIN"
+    added = ", ".join(f"{name} = {minimum}({table}.{name}, {MAX_SUM}) + excluded.{name}" for name in map(quote, COUNTS))
     insert = f"INSERT INTO {table} ({names}) VALUES {values}"  # noqa: S608  # our models' own names
-    return f"{insert} ON CONFLICT ({place}) DO UPDATE SET {added}"
+    return f"{insert} ON CONFLICT ({key_columns}) DO UPDATE SET {added}"

@@ -264,14 +264,14 @@ class AlertWatch:
         state, signs = snapshot.current(), self.signs.take()
         try:
             findings, living = evaluate(signs), subjects_of(state)
-            for trouble, at in findings.troubles:
+            for trouble, at in findings.conditions:
                 # A call that ended after its provider was deleted must not begin an alert.
                 if trouble.subject in living[trouble.kind]:
                     note_trouble(trouble, at)
             self._note_events(rows, now)
             for trouble in (*find_troubles(state), *find_outages(now), *self._find_overdue(now)):
                 note_trouble(trouble, now)
-            end_alerts(findings.mended, living, now)
+            end_alerts(findings.resolved, living, now)
         except Exception:
             # No sign is lost: the next round evaluates them again.
             self.signs.put_back(signs)
