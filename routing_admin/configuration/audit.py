@@ -70,21 +70,21 @@ RUNS = 20
 
 def list_runs(action: str) -> list[datetime]:
     """Return when an action was performed, the newest first."""
-    lines = AuditEvent.objects.filter(action=action).order_by("-number")[:RUNS]
+    events = AuditEvent.objects.filter(action=action).order_by("-number")[:RUNS]
     # A copy made before a migration has a folder and does not count as a backup.
-    return [each.created_at for each in lines if "folder" not in each.details]
+    return [event.created_at for event in events if "folder" not in event.details]
 
 
 def list_details_since(action: str, number: int) -> list[Mapping[str, Any]]:
-    lines = AuditEvent.objects.filter(action=action, number__gt=number).order_by("number")
-    return list(lines.values_list("details", flat=True))
+    events = AuditEvent.objects.filter(action=action, number__gt=number).order_by("number")
+    return list(events.values_list("details", flat=True))
 
 
 def was_noted(actor: Actor, act: AuditedAction, within: timedelta) -> bool:
     """Return whether the actor performed the same action on the same object within that time."""
     since = timezone.now() - within
-    lines = AuditEvent.objects.filter(created_at__gt=since, actor_kind=actor.kind, actor=actor.name)
-    return lines.filter(action=act.action, object_kind=act.object_kind, object_name=act.object_name).exists()
+    events = AuditEvent.objects.filter(created_at__gt=since, actor_kind=actor.kind, actor=actor.name)
+    return events.filter(action=act.action, object_kind=act.object_kind, object_name=act.object_name).exists()
 
 
 def entry_of(row: AuditEvent) -> AuditEntry:

@@ -43,9 +43,9 @@ def databases() -> list[str]:
         with connections[alias].cursor() as cursor:
             for pragma in ("quick_check", "foreign_key_check") if connections[alias].vendor == "sqlite" else ():
                 cursor.execute(f"PRAGMA {pragma}")
-                said = [row for row in cursor.fetchall() if row != ("ok",)]
-                found += [f"{alias}: {pragma} says {' '.join(map(str, row))}" for row in said[:10]]
-    found += [f"its user lacks the right {each}; make it the owner of the tables" for each in list_missing_rights()]
+                reports = [row for row in cursor.fetchall() if row != ("ok",)]
+                found += [f"{alias}: {pragma} says {' '.join(map(str, row))}" for row in reports[:10]]
+    found += [f"its user lacks the right {right}; make it the owner of the tables" for right in list_missing_rights()]
     return found
 
 
@@ -54,14 +54,16 @@ def migrations() -> list[str]:
     for alias in connections:
         executor = MigrationExecutor(connections[alias])
         plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
-        found += [f"{alias}: migration {one.app_label} {one.name} has not been applied" for one, _ in plan]
+        found += [
+            f"{alias}: migration {migration.app_label} {migration.name} has not been applied" for migration, _ in plan
+        ]
     return [*found, *(["Run: python manage.py bootstrap"] if found else [])]
 
 
 def configuration() -> list[str]:
     """Check that the rows are valid and equal the newest revision."""
     now = rows.read()
-    found = [f"{each.field}: {each.message}" for each in check(now) if each.severity == "error"]
+    found = [f"{problem.field}: {problem.message}" for problem in check(now) if problem.severity == "error"]
     changes = diff(newest_configuration(), now)
     if changes:
         found.append(f"The rows differ from the newest revision in {len(changes)} places: something wrote past it.")
@@ -81,12 +83,12 @@ def audit() -> list[str]:
 
 
 def keys() -> list[str]:
-    first = Provider.objects.exclude(stored_key=None).select_related("stored_key")
-    further = ProviderKey.objects.exclude(stored_key=None).select_related("stored_key", "provider")
-    places = [(each, each.stored_key, each.name) for each in first]
-    places += [(each.provider, each.stored_key, f"{each.provider.name}, key {each.name}") for each in further]
+    providers = Provider.objects.exclude(stored_key=None).select_related("stored_key")
+    further_keys = ProviderKey.objects.exclude(stored_key=None).select_related("stored_key", "provider")
+    stored_keys = [(row, row.stored_key, row.name) for row in providers]
+    stored_keys += [(key.provider, key.stored_key, f"{key.provider.name}, key {key.name}") for key in further_keys]
     found = []
-    for provider, stored, name in places:
+    for provider, stored, name in stored_keys:
         try:
             if stored is not None:
                 open_key(stored, provider.endpoint)

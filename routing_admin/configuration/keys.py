@@ -155,13 +155,13 @@ def provider_keys(
         NamedKey(key.name, state, key.enabled, _mark(state, provider.endpoint))
         for key, state in zip(provider.keys, own, strict=True)
     )
-    enabled = [each for each in every if each.enabled]
+    enabled = [key for key in every if key.enabled]
     by_mark: dict[str, NamedKey] = {}
-    for each in enabled:
-        if each.mark and each.state.usable:
-            by_mark.setdefault(each.mark, each)  # the same key counts once
+    for named_key in enabled:
+        if named_key.mark and named_key.state.usable:
+            by_mark.setdefault(named_key.mark, named_key)  # the same key counts once
     pool = tuple(by_mark.values())
-    first = next((each.state for each in (*pool, *enabled)), None)
+    first = next((key.state for key in (*pool, *enabled)), None)
     if first is None:
         first = replace(
             own[0], source=KeyFrom.MISSING, value=None, reason=translatable(NONE_ENABLED, name=provider.name)

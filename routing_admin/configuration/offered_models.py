@@ -23,7 +23,7 @@ class OfferedModel(NamedTuple):
 def list_offered(state: Snapshot, limits: AgentLimits | None = None) -> Iterator[OfferedModel]:
     """Yield task routes, then services, as far as the limits allow."""
     entries = _list_all(state)
-    return entries if limits is None else (each for each in entries if limits.allows(each.name))
+    return entries if limits is None else (entry for entry in entries if limits.allows(entry.name))
 
 
 def _list_all(state: Snapshot) -> Iterator[OfferedModel]:
@@ -33,6 +33,6 @@ def _list_all(state: Snapshot) -> Iterator[OfferedModel]:
             service = first_service(configuration, state.keys, route.task_type)
             reads = service.effective_capabilities if service else TEXT_ONLY
             yield OfferedModel(TASK + route.task_type, reads, "routing_admin")
-    for each in configuration.services:
-        if each.enabled:
-            yield OfferedModel(each.id, each.effective_capabilities, each.provider)
+    for model_service in configuration.services:
+        if model_service.enabled:
+            yield OfferedModel(model_service.id, model_service.effective_capabilities, model_service.provider)

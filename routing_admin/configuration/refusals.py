@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from routing_admin.core.configuration.specs import Configuration
-from routing_admin.core.fallback.memory import Place, Refused
+from routing_admin.core.fallback.memory import ModelKey, Refused
 from routing_admin.models import LearnedRefusal
 from routing_admin.platform.databases.router import LOGS
 
@@ -17,43 +17,43 @@ MAX_CHARACTERS = 200
 """Longer names of models and parameters are kept in memory only."""
 
 
-def addresses_of(configuration: Configuration) -> dict[Place, str]:
+def addresses_of(configuration: Configuration) -> dict[ModelKey, str]:
     """Return a digest of protocol and endpoint for each model of a service or a route."""
     digests = {
-        each.name: hashlib.sha256(f"{each.protocol} {each.endpoint}".encode()).hexdigest()
-        for each in configuration.providers
+        provider.name: hashlib.sha256(f"{provider.protocol} {provider.endpoint}".encode()).hexdigest()
+        for provider in configuration.providers
     }
-    defaults = {each.name: each.default_model for each in configuration.providers}
-    return {place: digests[place[0]] for place in _list_places(configuration, defaults) if place[0] in digests}
+    defaults = {provider.name: provider.default_model for provider in configuration.providers}
+    return {key: digests[key[0]] for key in _list_models(configuration, defaults) if key[0] in digests}
 
 
-def _list_places(configuration: Configuration, defaults: Mapping[str, str]) -> Iterator[Place]:
+def _list_models(configuration: Configuration, defaults: Mapping[str, str]) -> Iterator[ModelKey]:
     yield from defaults.items()
     for service in configuration.services:
         yield service.provider, service.model
     for route in configuration.routes:
-        for each in route.candidates:
-            yield each.provider, each.model or defaults.get(each.provider, "")
+        for candidate in route.candidates:
+            yield candidate.provider, candidate.model or defaults.get(candidate.provider, "")
 
 
-def read_refusals(addresses: Mapping[Place, str]) -> dict[Place, Refused]:
-    """Return the stored refusals by place; rows of models that are gone or have moved are deleted."""
-    known: dict[Place, dict[str, str | None]] = {}
-    gone = []
+def read_refusals(addresses: Mapping[ModelKey, str]) -> dict[ModelKey, Refused]:
+    """Return the stored refusals by model; rows of models that are gone or have moved are deleted."""
+    known: dict[ModelKey, dict[str, str | None]] = {}
+    outdated = []
     for row in LearnedRefusal.objects.order_by("pk"):
-        place = (row.provider, row.model)
-        if addresses.get(place) == row.address:
-            known.setdefault(place, {})[row.name] = row.sent_as or None
+        key = (row.provider, row.model)
+        if addresses.get(key) == row.address:
+            known.setdefault(key, {})[row.name] = row.sent_as or None
         else:
-            gone.append(row.pk)
-    if gone:
-        LearnedRefusal.objects.filter(pk__in=gone).delete()
+            outdated.append(row.pk)
+    if outdated:
+        LearnedRefusal.objects.filter(pk__in=outdated).delete()
     return dict(known)
 
 
-def write_refusals(place: Place, address: str, before: Refused, now: Refused) -> None:
+def write_refusals(key: ModelKey, address: str, before: Refused, now: Refused) -> None:
     """Write what this process learned or forgot since its last read, keeping other processes' rows."""
-    provider, model = place
+    provider, model = key
     rows = [
         LearnedRefusal(
             provider=provider,
@@ -66,10 +66,10 @@ def write_refusals(place: Place, address: str, before: Refused, now: Refused) ->
         for name, sent_as in now.items()
         if (name, sent_as) not in before.items() and max(len(model), len(name)) <= MAX_CHARACTERS
     ]
-    gone = before.keys() - now.keys()
+    forgotten = before.keys() - now.keys()
     with transaction.atomic(using=LOGS):
-        if gone:
-            LearnedRefusal.objects.filter(provider=provider, model=model, name__in=gone).delete()
+        if forgotten:
+            LearnedRefusal.objects.filter(provider=provider, model=model, name__in=forgotten).delete()
         if rows:
             LearnedRefusal.objects.bulk_create(
                 rows,

@@ -86,8 +86,8 @@ def _refuse_gone_rows() -> Iterator[None]:
         raise ConflictError(message) from error
 
 
-def _is_violation(error: DatabaseError, words: str, state: str) -> bool:
-    return words in str(error) or getattr(error.__cause__, "sqlstate", "") == state
+def _is_violation(error: DatabaseError, text: str, state: str) -> bool:
+    return text in str(error) or getattr(error.__cause__, "sqlstate", "") == state
 
 
 class RevisionRecorder:

@@ -58,16 +58,16 @@ class Snapshot:
     @property
     def directory(self) -> AgentDirectory:
         # Agents can expire after the snapshot was taken.
-        return self.everybody.select_living(time.time())
+        return self.all_agents.select_living(time.time())
 
     @cached_property
-    def everybody(self) -> AgentDirectory:
+    def all_agents(self) -> AgentDirectory:
         return AgentDirectory(self.agents)
 
     @cached_property
     def configured(self) -> AgentDirectory:
         """Agents kept by administrators; texts that stay in a conversation name only these."""
-        return self.everybody.select_configured()
+        return self.all_agents.select_configured()
 
 
 def build() -> Snapshot:
@@ -77,7 +77,7 @@ def build() -> Snapshot:
         configuration = rows.read()
         revision = newest_number()
         keys = keys_of(configuration)
-        agents = agent_profiles(configuration, {name: each.first for name, each in keys.items()})
+        agents = agent_profiles(configuration, {name: resolved.first for name, resolved in keys.items()})
         catalogue = find_catalogue(configuration.catalogue)
         drill = find_open_drill()
     recording = installation.record_bodies
@@ -159,13 +159,15 @@ def first_service(configuration: Configuration, keys: Mapping[str, KeyState], ta
         if provider is None or not provider.enabled or not keys[provider.name].usable:
             continue
         service = configuration.service_at(provider.name, candidate.model or provider.default_model)
-        if service is None or not disabled_there(configuration, service):
+        if service is None or not is_model_disabled(configuration, service):
             return service
     return None
 
 
-def disabled_there(configuration: Configuration, service: ServiceSpec) -> bool:
-    there = (
-        each for each in configuration.services if (each.provider, each.model) == (service.provider, service.model)
+def is_model_disabled(configuration: Configuration, service: ServiceSpec) -> bool:
+    same_model = (
+        candidate
+        for candidate in configuration.services
+        if (candidate.provider, candidate.model) == (service.provider, service.model)
     )
-    return not any(each.enabled for each in there)
+    return not any(candidate.enabled for candidate in same_model)

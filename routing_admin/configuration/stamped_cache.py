@@ -67,15 +67,15 @@ class StampedCache(Generic[S]):
 
     def current(self) -> S:
         """Return the newest value. Raise if none could ever be read."""
-        came, state = self._clock(), self._state
-        if state is not None and came - state.looked_at <= FRESH_SECONDS:
+        requested_at, state = self._clock(), self._state
+        if state is not None and requested_at - state.looked_at <= FRESH_SECONDS:
             return state.value
         with self._looking:
             state = self._state
             if state is None:
                 return self._read().value
             # Another thread may have checked while this one waited for the lock.
-            return (state if came - state.looked_at <= FRESH_SECONDS else self._look(state)).value
+            return (state if requested_at - state.looked_at <= FRESH_SECONDS else self._look(state)).value
 
     def fresh(self) -> S | None:
         """Return the newest value if that is known without a query, else None."""

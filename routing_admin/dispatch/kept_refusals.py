@@ -17,7 +17,7 @@ from capabilities.runtime import owned
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.refusals import addresses_of, read_refusals, write_refusals
 from routing_admin.configuration.snapshot import Snapshot
-from routing_admin.core.fallback.memory import Memory, Place, Refused
+from routing_admin.core.fallback.memory import Memory, ModelKey, Refused
 from routing_admin.dispatch.send import process_run_context
 
 READ_SECONDS = 5.0
@@ -30,9 +30,9 @@ class KeptRefusals:
 
     find_memory: Callable[[], Memory] = lambda: process_run_context().memory
     clock: Callable[[], float] = time.monotonic
-    _addresses: Mapping[Place, str] = field(default_factory=dict)
-    _stored: dict[Place, Refused] = field(default_factory=dict)
-    _changed: set[Place] = field(default_factory=set)
+    _addresses: Mapping[ModelKey, str] = field(default_factory=dict)
+    _stored: dict[ModelKey, Refused] = field(default_factory=dict)
+    _changed: set[ModelKey] = field(default_factory=set)
     _state: Snapshot | None = None
     _read_due: float = float("-inf")
     _lock: threading.Lock = field(default_factory=threading.Lock)

@@ -65,16 +65,16 @@ class Command(BaseCommand):
                 raise
             raise CommandError(line) from problem
         except OSError as problem:
-            where = f"{problem.filename}: " if problem.filename else ""
-            raise CommandError(f"{where}{problem.strerror or problem}") from problem
+            prefix = f"{problem.filename}: " if problem.filename else ""
+            raise CommandError(f"{prefix}{problem.strerror or problem}") from problem
 
     def read(self, paths: Iterable[Path]) -> list[bytes]:
         """Return the content of these files. A local variant of `llmservices.json` is read in its place."""
-        asked = list(paths)
-        read = [document_path(path) if path.name == SERVICES_FILE else path for path in asked]
-        for path, instead in zip(asked, read, strict=True):
-            if instead != path:
-                self.stderr.write(f"Reading {instead} instead of {path}.")
+        requested = list(paths)
+        read = [document_path(path) if path.name == SERVICES_FILE else path for path in requested]
+        for path, actual in zip(requested, read, strict=True):
+            if actual != path:
+                self.stderr.write(f"Reading {actual} instead of {path}.")
         # Both names may lead to the same local file, which counts once.
         return [path.read_bytes() for path in dict.fromkeys(read)]
 

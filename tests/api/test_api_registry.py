@@ -168,7 +168,7 @@ def test_an_agent_ends_at_its_moment_though_nothing_else_changes(text_agent: Any
     end = next(agent.expires_at for agent in state.agents if agent.id == "blink")
     assert end is not None
     assert "blink" in state.directory
-    assert "blink" not in state.everybody.select_living(end)
+    assert "blink" not in state.all_agents.select_living(end)
 
 
 def test_agents_are_found_by_what_their_model_writes(text_agent: Any) -> None:

@@ -98,7 +98,7 @@ def test_failures_in_a_row_count_together(process):
         one.fail(failure=failure)
     one.share()
     assert one.memory.cooldowns.look("one", "model") is None
-    two.listen_until(lambda: two.memory.cooldowns.ailment_of(("one", "model")))
+    two.listen_until(lambda: two.memory.cooldowns.state_of(("one", "model")))
     two.fail(failure=failure)
     assert two.memory.cooldowns.look("one", "model") is not None
 

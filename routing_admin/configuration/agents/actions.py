@@ -53,14 +53,14 @@ def put_agent(
     route together, or a missing one.
     """
     with ledger.audit(actor, AuditedAction("agent.put", "agent", agent_id)):
-        mine = Agent.objects.get(agent_id=owner)
+        owner_row = Agent.objects.get(agent_id=owner)
         row = Agent.objects.filter(agent_id=agent_id).first()
-        if row is not None and (row.origin != Agent.Origin.RUNTIME or row.owner_id != mine.pk):
+        if row is not None and (row.origin != Agent.Origin.RUNTIME or row.owner_id != owner_row.pk):
             raise ConflictError(_("This id belongs to an agent you did not create. Choose another id."))
         # Expired agents do not count against the limit, so reviving one is checked like creating one.
         if row is None or (row.expires_at and row.expires_at <= timezone.now()):
-            check_can_make_agent(mine)
-        row = row or Agent(agent_id=agent_id, origin=Agent.Origin.RUNTIME, owner=mine)
+            check_can_make_agent(owner_row)
+        row = row or Agent(agent_id=agent_id, origin=Agent.Origin.RUNTIME, owner=owner_row)
         check_one_line("name", name)
         row.name, row.description, row.task_type = name, description, task_type or ""
         row.service = find_service(service_id)
@@ -101,15 +101,15 @@ def check_uses_one_thing(row: Agent) -> None:
 
 def check_allowed_names(row: Agent) -> None:
     before = Agent.objects.filter(pk=row.pk).first()
-    check_names_are_there(row.limits.get(MODELS, ()), before.limits.get(MODELS, ()) if before else ())
+    check_names_exist(row.limits.get(MODELS, ()), before.limits.get(MODELS, ()) if before else ())
 
 
-def check_names_are_there(names: Collection[str], before: Collection[str]) -> None:
+def check_names_exist(names: Collection[str], before: Collection[str]) -> None:
     if not names:
         return
     # Names that were allowed before may stay, even if they no longer exist.
-    there = {*Service.objects.values_list("service_id", flat=True), *before}
-    missing = [name for name in names if name not in there and not _is_route(name)]
+    known = {*Service.objects.values_list("service_id", flat=True), *before}
+    missing = [name for name in names if name not in known and not _is_route(name)]
     if missing:
         message = _("There is no route or service %(name)s. Write a route as task:%(name)s, a service as its id.")
         raise InvalidError([Problem(MODELS, message % {"name": missing[0]}, "reference")])
@@ -122,11 +122,11 @@ def _is_route(name: str) -> bool:
 def check_key_terms(agent: Agent, terms: Mapping[str, Any], before: Mapping[str, Any]) -> None:
     """Raise `InvalidError` if the terms allow a missing model, or one that the agent may not use."""
     names = terms.get(LIMITS, {}).get(MODELS, ())
-    check_names_are_there(names, before.get(LIMITS, {}).get(MODELS, ()))
+    check_names_exist(names, before.get(LIMITS, {}).get(MODELS, ()))
     allowed = agent.limits.get(MODELS)
-    beyond = [name for name in names if allowed and name not in allowed]
-    if beyond:
-        message = _("The agent cannot use %(name)s, so its key cannot either.") % {"name": beyond[0]}
+    forbidden = [name for name in names if allowed and name not in allowed]
+    if forbidden:
+        message = _("The agent cannot use %(name)s, so its key cannot either.") % {"name": forbidden[0]}
         raise InvalidError([Problem(MODELS, message, "range")])
 
 
@@ -138,8 +138,8 @@ def check_can_delete_agent(row: Agent) -> None:
 def delete_agent(actor: Actor, row: Agent) -> AuditedAction:
     """Delete an agent with its keys; its artifacts stay. Run-time agents make no revision."""
     act = AuditedAction("agent.delete", "agent", row.agent_id)
-    kept = row.origin == Agent.Origin.ADMINISTRATOR
-    with ledger.change(actor, act) if kept else ledger.audit(actor, act):
+    makes_revision = row.origin == Agent.Origin.ADMINISTRATOR
+    with ledger.change(actor, act) if makes_revision else ledger.audit(actor, act):
         check_can_delete_agent(row)
         row.delete()
     return act
@@ -172,15 +172,15 @@ def issue_key(
 
     `terms` are read by `core/services/key_terms.py`. Raise `InvalidError` for unknown scopes and invalid terms.
     """
-    wanted = tuple(dict.fromkeys(scopes))
-    unknown = [scope for scope in wanted if scope not in SCOPES]
+    requested = tuple(dict.fromkeys(scopes))
+    unknown = [scope for scope in requested if scope not in SCOPES]
     if unknown:
         message = _("There is no scope %(scope)s. Scopes are: %(scopes)s.")
         text = message % {"scope": unknown[0], "scopes": join_words(SCOPES)}
         raise InvalidError([Problem("scope", text, "enum")])
     check_one_line("label", label)
     check_key_terms(agent, terms or {}, {})
-    return _make_key(actor, agent, wanted, label, expires_at, dict(terms or {}))
+    return _make_key(actor, agent, requested, label, expires_at, dict(terms or {}))
 
 
 def _make_key(
@@ -223,10 +223,12 @@ def change_key(
     facts = {"key": f"ra_{row.public_id}", "before": row.terms, "after": dict(terms)}
     ends = row.expires_at if isinstance(expires_at, EllipsisType) else expires_at
     if ends != row.expires_at:
-        facts |= {"end": [each.isoformat(timespec="seconds") if each else None for each in (row.expires_at, ends)]}
+        facts |= {
+            "end": [moment.isoformat(timespec="seconds") if moment else None for moment in (row.expires_at, ends)]
+        }
     act = AuditedAction("key.change", "agent", row.agent.agent_id, facts)
-    kept = row.agent.origin == Agent.Origin.ADMINISTRATOR
-    with ledger.change(actor, act) if kept else ledger.audit(actor, act):
+    makes_revision = row.agent.origin == Agent.Origin.ADMINISTRATOR
+    with ledger.change(actor, act) if makes_revision else ledger.audit(actor, act):
         row.label, row.terms, row.expires_at = label, dict(terms), ends
         row.save(update_fields=["label", "terms", "expires_at"])
     return act

@@ -88,7 +88,7 @@ def find_profile(row: Agent, directory: AgentDirectory) -> AgentProfile:
 def list_readings(profile: AgentProfile, directory: AgentDirectory) -> list[Reading]:
     found = []
     for name in READABLE:
-        others = tuple(other for other in directory.find_capable(name) if other != profile.id)
+        others = tuple(agent_id for agent_id in directory.find_capable(name) if agent_id != profile.id)
         found.append(Reading(name, profile.capabilities.has(name), others))
     return found
 
@@ -105,17 +105,17 @@ def list_agents(q: str = "") -> list[AgentLine]:
     if q:
         rows = rows.filter(Q(agent_id__icontains=q) | Q(name__icontains=q) | Q(description__icontains=q))
     directory = snapshot.current().directory
-    takers = {name: directory.find_capable(name) for name in READABLE}
-    handed: dict[tuple[str, ...], tuple[str, ...]] = {}  # agents that read the same hand over to the same
+    readers = {name: directory.find_capable(name) for name in READABLE}
+    receivers: dict[tuple[str, ...], tuple[str, ...]] = {}  # agents that read the same hand over to the same
     lines = []
     for row in rows:
         reads = find_profile(row, directory).capabilities
         lacks = tuple(name for name in READABLE if not reads.has(name))
-        if lacks not in handed:
-            handed[lacks] = tuple(dict.fromkeys(other for name in lacks for other in takers[name]))
-        unread = tuple(name for name in lacks if not takers[name])
+        if lacks not in receivers:
+            receivers[lacks] = tuple(dict.fromkeys(agent_id for name in lacks for agent_id in readers[name]))
+        unread = tuple(name for name in lacks if not readers[name])
         lines.append(
-            AgentLine(row=row, reads=tuple(reads.input), hands_to=handed[lacks], unread=unread, keys=row.working)
+            AgentLine(row=row, reads=tuple(reads.input), hands_to=receivers[lacks], unread=unread, keys=row.working)
         )
     return lines
 
@@ -132,7 +132,7 @@ class Link:
 def list_links(task_type: str) -> tuple[Link, ...]:
     configuration = snapshot.current().configuration
     route = configuration.route(task_type)
-    return tuple(_link(configuration, each) for each in (route.candidates if route else ()))
+    return tuple(_link(configuration, candidate) for candidate in (route.candidates if route else ()))
 
 
 def _link(configuration: Configuration, candidate: CandidateSpec) -> Link:

@@ -36,8 +36,8 @@ def read() -> Configuration:
     # Joined, because Django fetches related rows by a single condition with all ids, of which SQLite accepts a
     # thousand.
     candidates = models.Prefetch("candidates", Candidate.objects.select_related("provider"))
-    further = models.Prefetch("more_keys", ProviderKey.objects.select_related("stored_key"))
-    providers = Provider.objects.select_related("stored_key").prefetch_related(further)
+    more_keys = models.Prefetch("more_keys", ProviderKey.objects.select_related("stored_key"))
+    providers = Provider.objects.select_related("stored_key").prefetch_related(more_keys)
     limited = models.Prefetch("keys", AgentKey.objects.exclude(terms={}, issued_terms={}), "limited_keys")
     agents = Agent.objects.filter(origin=Agent.Origin.ADMINISTRATOR).select_related("service").prefetch_related(limited)
     found = Configuration(
@@ -53,7 +53,7 @@ def read() -> Configuration:
         default_language=installation.default_language or None,
         content_policy=installation.content_policy or None,
         catalogue=installation.catalogue or None,
-        exchange_rates=tuple(ExchangeRate(**each) for each in installation.exchange_rates),
+        exchange_rates=tuple(ExchangeRate(**rate) for rate in installation.exchange_rates),
         extra_routing=installation.routing_extra,
         extra_services=installation.services_extra,
     )
@@ -76,7 +76,7 @@ def provider_spec(row: Provider) -> ProviderSpec:
         vendor_tools=None if row.vendor_tools is None else tuple(row.vendor_tools),
         in_routing_file=row.in_routing_file,
         extra=row.extra,
-        more_keys=tuple(key_spec(each, each.name, each.enabled) for each in row.more_keys.all()),
+        more_keys=tuple(key_spec(key, key.name, key.enabled) for key in row.more_keys.all()),
     )
 
 

@@ -42,14 +42,14 @@ def write(new: Configuration) -> None:
     Call it inside a ledger's change. A stored key is found by its fingerprint; if it is gone, the provider takes its
     key from the environment.
     """
-    chains_of_gone_routes(new)
+    delete_removed_chains(new)
     providers = sync(
         Provider, "name", {spec.name: provider_fields(spec, at) for at, spec in enumerate(new.providers)}, delete=False
     )
     for provider in new.providers:
         write_more_keys(providers[provider.name], provider)
     services = {spec.id: service_fields(spec, at, providers[spec.provider]) for at, spec in enumerate(new.services)}
-    write_agents_away(new)
+    delete_removed_agents(new)
     rows = sync(Service, "service_id", services)
     for spec in new.services:
         write_cells(rows[spec.id], spec)
@@ -70,7 +70,7 @@ def write(new: Configuration) -> None:
     installation.default_language = new.default_language or ""
     installation.content_policy = new.content_policy or ""
     installation.catalogue = new.catalogue or ""
-    installation.exchange_rates = [asdict(each) for each in new.exchange_rates]
+    installation.exchange_rates = [asdict(rate) for rate in new.exchange_rates]
     installation.routing_extra, installation.services_extra = dict(new.extra_routing), dict(new.extra_services)
     installation.save()
     check_written(new)
@@ -79,10 +79,14 @@ def write(new: Configuration) -> None:
 def check_written(new: Configuration) -> None:
     """Raise `InvalidError` if the rows, read back, differ from the value, so that it is rolled back."""
     problems = [
-        Problem(each.field or each.kind, _("This cannot be stored: %(what)s") % {"what": describe_place(each)}, "range")
-        for each in diff(new, read())
+        Problem(
+            change.field or change.kind,
+            _("This cannot be stored: %(what)s") % {"what": describe_place(change)},
+            "range",
+        )
+        for change in diff(new, read())
         # Keys may differ: one whose ciphertext is gone, or whose agent lacks it, is written as what exists.
-        if not each.field.startswith(KEY_FIELDS)
+        if not change.field.startswith(KEY_FIELDS)
     ]
     if problems:
         raise InvalidError(problems)
@@ -92,17 +96,17 @@ def describe_place(change: Change) -> str:
     return " ".join(filter(None, (change.kind, change.name, change.field)))
 
 
-def chains_of_gone_routes(new: Configuration) -> None:
-    gone = Candidate.objects.exclude(route__task_type__in=[route.task_type for route in new.routes])
+def delete_removed_chains(new: Configuration) -> None:
+    removed = Candidate.objects.exclude(route__task_type__in=[route.task_type for route in new.routes])
     # From the end, so that no deletion leaves a gap, which the database refuses.
-    for candidate in gone.order_by("-position"):
+    for candidate in removed.order_by("-position"):
         candidate.delete()
 
 
-def write_agents_away(new: Configuration) -> None:
+def delete_removed_agents(new: Configuration) -> None:
     """Delete administrators' agents that the value lacks, and detach agents from services that will go."""
-    kept = [agent.id for agent in new.agents]
-    Agent.objects.filter(origin=Agent.Origin.ADMINISTRATOR).exclude(agent_id__in=kept).delete()
+    remaining_ids = [agent.id for agent in new.agents]
+    Agent.objects.filter(origin=Agent.Origin.ADMINISTRATOR).exclude(agent_id__in=remaining_ids).delete()
     services = [service.id for service in new.services]
     Agent.objects.exclude(service__service_id__in=services).filter(service__isnull=False).update(service=None)
 
@@ -123,10 +127,10 @@ def sync(model: type[M], key: str, values: Mapping[str, dict[str, Any]], *, dele
     return rows
 
 
-def is_stored(there: Any, value: Any) -> bool:
+def is_stored(stored: Any, value: Any) -> bool:
     is_json = isinstance(value, Mapping | list)
     # In JSON, 1 differs from true, but Python compares them as equal.
-    return same_json(there, value) if is_json else bool(there == value)
+    return same_json(stored, value) if is_json else bool(stored == value)
 
 
 def update_row(row: models.Model, fields: Mapping[str, Any]) -> None:
@@ -170,11 +174,11 @@ def key_fields(key: KeySpec, variable: str = "") -> dict[str, Any]:
 
 
 def write_more_keys(row: Provider, spec: ProviderSpec) -> None:
-    found = tuple(key_spec(each, each.name, each.enabled) for each in row.more_keys.select_related("stored_key"))
+    found = tuple(key_spec(key, key.name, key.enabled) for key in row.more_keys.select_related("stored_key"))
     if found == spec.more_keys:
         return
     row.more_keys.all().delete()
-    variables = further_variables(key_variable(spec.name, spec.env_name), (each.variable for each in spec.more_keys))
+    variables = further_variables(key_variable(spec.name, spec.env_name), (key.variable for key in spec.more_keys))
     for position, (key, variable) in enumerate(zip(spec.more_keys, variables, strict=True), start=2):
         # Positions start at 2, because the first key is in the provider's own row.
         named = {"name": key.name, "enabled": key.enabled, "position": position}
@@ -235,10 +239,10 @@ def agent_fields(spec: AgentSpec, services: Mapping[str, Service]) -> dict[str, 
 
 
 def write_key_terms(new: Configuration) -> None:
-    wanted = {public_id: terms for agent in new.agents for public_id, terms in agent.keys.items()}
+    terms_by_key = {public_id: terms for agent in new.agents for public_id, terms in agent.keys.items()}
     for row in AgentKey.objects.filter(agent__origin=Agent.Origin.ADMINISTRATOR):
         # A key that the value does not mention has the terms it was issued with.
-        terms = wanted.get(row.public_id, row.issued_terms)
+        terms = terms_by_key.get(row.public_id, row.issued_terms)
         if not same_json(row.terms, terms):
             row.terms = terms
             row.save(update_fields=["terms"])
@@ -246,24 +250,24 @@ def write_key_terms(new: Configuration) -> None:
 
 def write_cells(row: Service, spec: ServiceSpec) -> None:
     """Make a service's capability cells equal the value; increment its version if they changed."""
-    wanted = {cell: (at, True) for at, cell in enumerate(cells_of(spec.capabilities))}
+    expected = {cell: (at, True) for at, cell in enumerate(cells_of(spec.capabilities))}
     for cell in spec.sources:
         side, _, name = cell.partition(":")
         # Capabilities that the model lacks follow those it has.
-        wanted.setdefault((side, name), (len(wanted), False))
+        expected.setdefault((side, name), (len(expected), False))
     found = {(cell.side, cell.name): cell for cell in row.capabilities.all()}
-    gone = [cell.pk for key, cell in found.items() if key not in wanted]
-    row.capabilities.filter(pk__in=gone).delete()
-    has_changed = bool(gone)
-    for (side, name), (position, supported) in wanted.items():
+    removed = [cell.pk for key, cell in found.items() if key not in expected]
+    row.capabilities.filter(pk__in=removed).delete()
+    has_changed = bool(removed)
+    for (side, name), (position, supported) in expected.items():
         source = spec.source(side, name)
         values = {"supported": supported, "source": source.value, "position": position}
-        there = found.get((side, name))
-        if there is None:
+        existing = found.get((side, name))
+        if existing is None:
             row.capabilities.create(side=side, name=name, **values)
             has_changed = True
-        elif any(getattr(there, field) != value for field, value in values.items()):
-            update_row(there, values)
+        elif any(getattr(existing, field) != value for field, value in values.items()):
+            update_row(existing, values)
             has_changed = True
     if has_changed:
         update_row(row, {})

@@ -12,7 +12,7 @@ from capabilities.core.consequence import Consequence, Gravity
 from capabilities.core.translatable import translatable
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot
-from routing_admin.core.configuration.removals import keep_agents, switch_off, without
+from routing_admin.core.configuration.removals import keep_agents, switch_off, without_items
 from routing_admin.core.configuration.specs import AgentSpec, Configuration
 from routing_admin.core.planning.consequences import consequences
 from routing_admin.dispatch.decisions import unusable_of
@@ -54,7 +54,7 @@ def _some(names: Collection[str]) -> tuple[str, ...]:
 
 
 def foresee_deletion(kind: str, names: Collection[str]) -> tuple[Consequence, ...]:
-    return _foresee_change(lambda before: without(before, kind, names))
+    return _foresee_change(lambda before: without_items(before, kind, names))
 
 
 def foresee_disabling(kind: str, names: Collection[str]) -> tuple[Consequence, ...]:

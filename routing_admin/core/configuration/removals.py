@@ -18,7 +18,7 @@ PLACES: Mapping[str, tuple[str, str]] = {kind: (field, name) for kind, field, na
 """Kind → the field of the configuration that holds its objects, and the field with their name."""
 
 
-def without(configuration: Configuration, kind: str, names: Collection[str]) -> Configuration:
+def without_items(configuration: Configuration, kind: str, names: Collection[str]) -> Configuration:
     field, name = PLACES[kind]
     remaining = tuple(item for item in getattr(configuration, field) if getattr(item, name) not in names)
     return _with(configuration, field, remaining)

@@ -13,7 +13,9 @@ class InvalidConfigurationError(Exception):
 
     def __init__(self, problems: Iterable[Problem], source: str = "the configuration") -> None:
         self.problems = tuple(problems)
-        super().__init__("\n".join((f"{source} is not valid:", *(f"- {line(problem)}" for problem in self.problems))))
+        super().__init__(
+            "\n".join((f"{source} is not valid:", *(f"- {format_line(problem)}" for problem in self.problems)))
+        )
 
 
 def errors(problems: Iterable[Problem]) -> tuple[Problem, ...]:
@@ -21,7 +23,7 @@ def errors(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     return tuple(problem for problem in problems if problem.severity == "error")
 
 
-def line(problem: Problem) -> str:
+def format_line(problem: Problem) -> str:
     """Format a problem as one line of a command's output."""
     mark = "" if problem.severity == "error" else f"{problem.severity}: "
     return mark + problem.message

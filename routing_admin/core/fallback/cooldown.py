@@ -160,7 +160,7 @@ class LocalCooldowns:
                 del self._states[key]
         self._notify(cleared)
 
-    def ailment_of(self, key: Key) -> CooldownState | None:
+    def state_of(self, key: Key) -> CooldownState | None:
         """Return the state for other processes, or None without failures."""
         with self._lock:
             state, now = self._states.get(key), self.clock()
@@ -176,21 +176,21 @@ class LocalCooldowns:
                 failure=failure,
             )
 
-    def take_over(self, key: Key, ailment: CooldownState | None) -> None:
+    def take_over(self, key: Key, state: CooldownState | None) -> None:
         """Adopt another process's state, None for a recovery, without calling `watcher`."""
         with self._lock:
-            if ailment is None:
+            if state is None:
                 self._states.pop(key, None)
                 return
             now = self.clock()
-            until = now + ailment.seconds if ailment.seconds is not None else 0.0
-            probe_until = now + ailment.probe_seconds if ailment.probe_seconds > 0 else 0.0
+            until = now + state.seconds if state.seconds is not None else 0.0
+            probe_until = now + state.probe_seconds if state.probe_seconds > 0 else 0.0
             self._states[key] = _State(
-                failures=ailment.failures,
-                rounds=ailment.rounds,
+                failures=state.failures,
+                rounds=state.rounds,
                 until=until,
                 probe_until=probe_until,
-                failure=ailment.failure,
+                failure=state.failure,
             )
 
     def _notify(self, keys: Iterable[Key]) -> None:

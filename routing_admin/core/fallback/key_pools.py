@@ -1,7 +1,7 @@
 """Choose among a provider's keys: a conversation's own key if it is usable, else the least used.
 
-Vendors cache prompts per account, so a conversation that keeps its key is cheaper. After a refusal each key has a
-cooldown of its own (`key_effect`), and a single call probes it afterwards.
+Vendors cache prompts per account, so a conversation that keeps its key is cheaper. After a refusal each key has its own
+cooldown (`key_effect`), and a single call probes it afterwards.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def listing(path: str, value: Any) -> Iterator[Problem]:
         yield wrong_type(path, translatable("a list"))
 
 
-def words(path: str, value: Any) -> Iterator[Problem]:
+def filled_texts(path: str, value: Any) -> Iterator[Problem]:
     yield from listing(path, value)
     for at, item in enumerate(value if isinstance(value, list) else ()):
         yield from filled(f"{path}[{at}]", item)

@@ -39,7 +39,7 @@ def key_from_file(
 ) -> tuple[KeySpec, str | None]:
     """Return the key after an import, and its plaintext if the file contains a new one.
 
-    `held` is the provider's key for the same origin.
+    `existing` is the provider's key for the same origin.
     """
     form = form_of(text)
     if form is KeyNotation.LITERAL:

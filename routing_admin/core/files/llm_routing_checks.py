@@ -46,7 +46,7 @@ PROVIDER_RULES = (
     Rule("quirks", rule.quirks),
     Rule("timeouts", rule.seconds_table),
     Rule("proxy", rule.proxy),
-    Rule("vendorTools", rule.words),
+    Rule("vendorTools", rule.filled_texts),
     Rule("fromServices", rule.flag),
     Rule("keyName", rule.key_name),
     Rule("keyEnabled", rule.flag),

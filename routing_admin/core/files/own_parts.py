@@ -40,8 +40,8 @@ LAST_DAY = date.max
 """Files may contain rates of any day; a page, which has a clock, refuses those in the future."""
 
 
-def line(max_length: int) -> Check:
-    """Return a check for text on one line of at most `most` characters, the width of its column."""
+def single_line(max_length: int) -> Check:
+    """Return a check for text on one line of at most `max_length` characters, the width of its column."""
 
     def check(path: str, value: Any) -> Iterator[Problem]:
         if isinstance(value, str) and (len(value) > max_length or any(character in value for character in "\r\n")):
@@ -53,7 +53,10 @@ def line(max_length: int) -> Check:
 AGENT_RULES = (
     Rule("id", rule.filled, required=True),
     *(Rule(name, rule.text) for name in ("name", "description", "serviceId", "taskType")),
-    *(Rule(name, line(length)) for name, length in (("id", 120), ("name", 200), ("serviceId", 200), ("taskType", 200))),
+    *(
+        Rule(name, single_line(length))
+        for name, length in (("id", 120), ("name", 200), ("serviceId", 200), ("taskType", 200))
+    ),
     Rule("limits", limits),
 )
 AGENT_KEYS = tuple(dict.fromkeys(agent_rule.key for agent_rule in AGENT_RULES))
@@ -90,7 +93,7 @@ def texts(longest_name: int, longest: int) -> Check:
         for name, item in value.items() if isinstance(value, Mapping) else ():
             yield from _name(path, name, longest_name)
             yield from rule.filled(child(path, name), item)
-            yield from line(longest)(child(path, name), item)
+            yield from single_line(longest)(child(path, name), item)
 
     return check
 
@@ -204,7 +207,7 @@ OWN_KEYS = (*(part.key for part in OWN_PARTS), CATALOGUE)
 OWN_RULES = (
     *(Rule(part.key, part.check) for part in OWN_PARTS),
     Rule(CATALOGUE, rule.text),
-    Rule(CATALOGUE, line(300)),
+    Rule(CATALOGUE, single_line(300)),
 )
 
 

@@ -1,7 +1,7 @@
 """Export files for the seed programs, and list what those cannot express.
 
 In the seeds' files an endpoint is the full call URL, a fallback is a provider's name, and a provider has one model. So
-each (provider, model) that a fallback uses gets an entry of its own.
+each (provider, model) that a fallback uses gets its own entry.
 """
 
 from __future__ import annotations

@@ -70,5 +70,5 @@ def _prepend_directive(message: Message, directive: str) -> Message:
     if isinstance(first, TextPart):
         part = replace(first, text=with_directive(first.text, directive))
         return replace(message, parts=(part, *message.parts[1:]))
-    # The message starts with a file, so the directive becomes a part of its own.
+    # The message starts with a file, so the directive becomes a separate part.
     return replace(message, parts=(TextPart(directive), *message.parts))

@@ -226,7 +226,7 @@ def policy_of(route: RouteSpec, preset: ErrorPreset = ErrorPreset.SEED) -> Polic
 
 
 def _request_timeouts(route: RouteSpec, candidates: Iterable[PlannedCandidate]) -> Timeouts:
-    # Without a total of its own, a route allows the longest total among its candidates.
+    # Without its own total, a route allows the longest total among its candidates.
     own = [candidate.timeouts.total for candidate in candidates if candidate.timeouts is not None]
     total = route.deadline or max([Timeouts().total, *own])
     return _override(Timeouts(), {"firstContent": route.first_content, "total": total})

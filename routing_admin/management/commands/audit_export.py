@@ -32,12 +32,12 @@ class Command(command.Command):
         parser.add_argument("--output", type=Path, help="write to this file, which must not exist, instead of stdout")
 
     def run(self, **options: Any) -> None:
-        wanted = {name: options[name] for name in NARROWING if options[name]}
+        filters = {name: options[name] for name in NARROWING if options[name]}
         # Audited before the log is read, so that the export contains its own event as the newest.
         note_audit_export(
-            command.command_actor(), {"form": options["form"], **{name: str(each) for name, each in wanted.items()}}
+            command.command_actor(), {"form": options["form"], **{name: str(value) for name, value in filters.items()}}
         )
-        lines = export_audit(AuditFilter(**wanted), AuditForm(options["form"]))
+        lines = export_audit(AuditFilter(**filters), AuditForm(options["form"]))
         if options["output"] is None:
             for line in lines:
                 self.stdout.write(line, ending="")

@@ -43,19 +43,19 @@ class Command(command.Command):
             raise CommandError("Name the folder to write, or use --record after another tool's backup.")
         out: Path = options["out"].absolute()
         try:
-            done = back_up(command.command_actor(), out, with_secrets=options["with_secrets"])
+            result = back_up(command.command_actor(), out, with_secrets=options["with_secrets"])
         except BackupError as refusal:
             raise CommandError(str(refusal)) from refusal
-        for sha256 in done.missing:
+        for sha256 in result.missing:
             self.stderr.write(f"The file {sha256} is missing or damaged, and not in the backup. Run: doctor")
         self.stdout.write(
-            f"Saved to {out}: revision {done.revision or 0}, "
-            f"{count_of(done.artifacts or 0, 'artifact')} ({size_text(done.artifact_bytes or 0)})."
+            f"Saved to {out}: revision {result.revision or 0}, "
+            f"{count_of(result.artifacts or 0, 'artifact')} ({size_text(result.artifact_bytes or 0)})."
         )
-        if done.audit_head:
-            self.stdout.write(f"Audit log up to {done.audit_head}")
+        if result.audit_head:
+            self.stdout.write(f"Audit log up to {result.audit_head}")
         self.stdout.write(
             "Secrets are included. Protect the backup like the keys themselves."
-            if done.has_secrets
+            if result.has_secrets
             else "Secrets are not included. Without the saved secret_key and keys, every key must be entered again."
         )

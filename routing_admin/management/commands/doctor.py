@@ -34,11 +34,11 @@ class Command(command.Command):
 
     def run(self, **options: Any) -> None:
         """Print a line per check and per problem. Changes nothing."""
-        bad = 0
+        failed = 0
         for name, check in integrity.CHECKS.items():
             try:
                 problems = check()
-            # A check that cannot run is a problem of its own, and the others still run.
+            # A check that cannot run is itself a problem, and the others still run.
             except DatabaseError as failure:
                 problems = [f"cannot be checked: {explain_failure(failure) or failure}"]
             except StoreAwayError as failure:
@@ -46,10 +46,10 @@ class Command(command.Command):
             self.stdout.write(f"{'bad' if problems else 'ok ':<4} {name}")
             for problem in problems:
                 self.stderr.write(f"     {name}: {problem}")
-            bad += bool(problems)
+            failed += bool(problems)
         self.stdout.write(f"ok   artifacts are in: {settings.ARTIFACTS_BUCKET or 'the data directory'}")
         # Redis is optional, but one that is set and cannot be reached is an error.
-        bad += self._look_at_redis()
+        failed += self._look_at_redis()
         limit = raise_descriptor_limit()
         shortage = find_descriptor_shortage()
         self.stdout.write(f"warn open files: {shortage}" if shortage else f"ok   open files: {limit} in each process")
@@ -57,8 +57,8 @@ class Command(command.Command):
         self.stdout.write(f"ok   pages of other origins: {', '.join(settings.CORS_ORIGINS) or 'none allowed'}")
         self._name_retired_models()
         self._warn_of_routes_and_budgets()
-        if bad:
-            self.stderr.write(f"{bad} of {len(integrity.CHECKS) + 1} checks failed.")
+        if failed:
+            self.stderr.write(f"{failed} of {len(integrity.CHECKS) + 1} checks failed.")
             sys.exit(1)
 
     def _look_at_redis(self) -> bool:
@@ -75,9 +75,9 @@ class Command(command.Command):
         ends = _configured_ends()
         if not ends:
             self.stdout.write("ok   models: none known to be retired")
-        for where, end in ends:
-            word = "late" if end.retirement.day <= today else "soon"
-            self.stdout.write(f"{word} models: {describe_end(where, end, gone=word == 'late')}")
+        for location, end in ends:
+            label = "late" if end.retirement.day <= today else "soon"
+            self.stdout.write(f"{label} models: {describe_end(location, end, gone=label == 'late')}")
 
     def _warn_of_routes_and_budgets(self) -> None:
         try:
@@ -88,8 +88,8 @@ class Command(command.Command):
             return  # a check above has reported it
         unable = list_unable(standings)
         names = f": {', '.join(unable)}" if unable else ""
-        word = "warn" if unable else "ok  "
-        self.stdout.write(f"{word} routes: {len(unable)} of {len(standings)} cannot answer{names}")
+        label = "warn" if unable else "ok  "
+        self.stdout.write(f"{label} routes: {len(unable)} of {len(standings)} cannot answer{names}")
         for (holder, meter), count in sorted(uncounted.items()):
             sentence = (
                 f"{holder} {meter}: {count} calls without a known price passed uncounted; set prices, or its `unpriced`"
@@ -102,8 +102,10 @@ class Command(command.Command):
             self.stdout.write(f"warn routes: {problem.message}")
 
     def _name_contested_prices(self, state: snapshot.Snapshot) -> None:
-        places = sorted({(each.provider, each.model) for each in state.configuration.services if each.enabled})
-        contested = [place for place in places if sheet_of(state).find_contested(*place)]
+        models = sorted(
+            {(service.provider, service.model) for service in state.configuration.services if service.enabled}
+        )
+        contested = [model for model in models if sheet_of(state).find_contested(*model)]
         for provider, model in contested:
             self.stdout.write(f"warn prices: lists differ on {provider}/{model}; set its price on the service's page")
         if not contested:
@@ -124,8 +126,8 @@ def _configured_ends() -> list[tuple[str, ModelEnd]]:
     return [("LLM_MODEL", end) for end in single] + [("", end) for end in configured]
 
 
-def describe_end(where: str, end: ModelEnd, *, gone: bool) -> str:
-    retirement, name = end.retirement, f"{where} " if where else ""
+def describe_end(location: str, end: ModelEnd, *, gone: bool) -> str:
+    retirement, name = end.retirement, f"{location} " if location else ""
     verb = "was retired on" if gone else "is served until"
     text = f"{name}{end.provider}/{end.model} {verb} {retirement.day} ({retirement.source})"
     if not retirement.successor:

@@ -78,9 +78,9 @@ def keep(path: Path, owner: str) -> Artifact | None:
     if path.stat().st_size > upload_limit():
         raise TooLargeError(upload_limit())
     with path.open("rb") as file:
-        kept = byte_store().put(iter(lambda: file.read(BLOCK), b""), upload_limit())
+        stored = byte_store().put(iter(lambda: file.read(BLOCK), b""), upload_limit())
     # Known only once the bytes are stored, which stores equal bytes once.
-    if has_copy(kept.sha256, clean_filename(path.name), owner):
+    if has_copy(stored.sha256, clean_filename(path.name), owner):
         return None
-    blocks = byte_store().open_blocks(kept.sha256)
+    blocks = byte_store().open_blocks(stored.sha256)
     return actions.store_blocks(ACTOR, blocks, owner=owner, filename=path.name)

@@ -29,15 +29,15 @@ class Command(command.Command):
             preview = preview_import(texts, prune=options["prune"])
             if not preview.imported.accepted:
                 raise InvalidError(problem for problem in preview.imported.problems if problem.severity == "error")
-            self.tell(preview)
+            self.show_preview(preview)
             self.stdout.write("Nothing was changed (dry run).")
             return
         applied = import_configuration(command.command_actor(), texts, prune=options["prune"])
-        self.tell(applied.preview)
+        self.show_preview(applied.preview)
         made = f"Imported as revision {applied.revision}." if applied.revision else "Nothing changed."
         self.stdout.write(made)
 
-    def tell(self, preview: ImportPreview) -> None:
+    def show_preview(self, preview: ImportPreview) -> None:
         for problem in preview.imported.problems:
             self.stderr.write(f"warning: {problem.line}")
         for change in preview.changes:

@@ -58,7 +58,7 @@ class Command(command.Command):
             raise CommandError(f"{BROKEN_OFF} {str(problem).splitlines()[0]}") from None
         finally:
             target.close()
-        self.tell_settings(options["to"], options["artifacts"])
+        self.show_settings(options["to"], options["artifacts"])
 
     def move(self, tables: list[Table], target: Destination, store: ByteStore | None) -> None:
         """Copy and verify everything. Raise `MoveError`."""
@@ -68,20 +68,20 @@ class Command(command.Command):
         else:
             if store is not None:
                 check_store(store)
-            # The mark tells a later run that it continues this move.
+            # The mark shows a later run that it continues this move.
             target.claim()
         target.prepare(tables)
         # Files before rows: a row must not name a file that is not there yet.
         self.move_files(store)
-        places = {alias: alias for alias in ALIASES}
-        total = count_all(tables, places)
+        databases = {alias: alias for alias in ALIASES}
+        total = count_all(tables, databases)
         digests: dict[Table, TextDigest | None] = dict.fromkeys(tables)
         if not target.is_done:
             with progress_of("Rows copied", total) as counter:
                 digests = {table: copy_rows(target, table, counter) for table in tables}
         # Tables copied by an earlier run have no digest of this one, and are read again for the comparison.
-        again = count_all([table for table, digest in digests.items() if digest is None], places)
-        with progress_of("Rows verified", total + again) as counter:
+        unverified = count_all([table for table, digest in digests.items() if digest is None], databases)
+        with progress_of("Rows verified", total + unverified) as counter:
             count = sum(verify_rows(table, digest, counter) for table, digest in digests.items())
         target.finish(tables)
         self.stdout.write(
@@ -97,7 +97,7 @@ class Command(command.Command):
         for sha256 in lost:
             self.stderr.write(f"The file with SHA-256 {sha256} is also missing or damaged here. Run: doctor")
 
-    def tell_settings(self, url: str, artifacts: str) -> None:
+    def show_settings(self, url: str, artifacts: str) -> None:
         password = urlsplit(url).password
         self.stdout.write("\nThe source has not changed. Set these and start:")
         # The URL without its password, which is never printed.

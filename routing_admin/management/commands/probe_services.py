@@ -33,8 +33,8 @@ def describe(result: ProbeResult) -> str:
     if result.failed:
         return f"not probed: it does not answer plain text ({result.failed.fault})"
     parts = [
-        ("reads ", [name for name, on in result.answers.items() if on]),
-        ("does not read ", [name for name, on in result.answers.items() if not on]),
+        ("reads ", [name for name, reads in result.answers.items() if reads]),
+        ("does not read ", [name for name, reads in result.answers.items() if not reads]),
         ("unclear, left unchanged: ", result.unclear),
         ("declared otherwise, kept: ", result.contradicted),
         ("changed: ", list(result.changed)),

@@ -35,11 +35,11 @@ class Command(command.Command):
 
     def run(self, **options: Any) -> None:
         undo = timedelta(0) if options["deleted"] else UNDO
-        done = prune(command.command_actor(), timezone.now(), request_days=options["requests"], undo=undo)
+        result = prune(command.command_actor(), timezone.now(), request_days=options["requests"], undo=undo)
         self.stdout.write(
-            f"Removed {count_of(done.requests, 'request')}, "
-            f"{count_of(done.artifacts, 'artifact')} ({size_text(done.bytes)}), "
-            f"{count_of(done.agents, 'agent')}, {count_of(done.sessions, 'session')}, "
-            f"{count_of(done.leftovers, 'unfinished upload')}, {count_of(done.forgotten, 'orphaned file')}, "
-            f"{count_of(done.thumbnails, 'thumbnail')}."
+            f"Removed {count_of(result.requests, 'request')}, "
+            f"{count_of(result.artifacts, 'artifact')} ({size_text(result.bytes)}), "
+            f"{count_of(result.agents, 'agent')}, {count_of(result.sessions, 'session')}, "
+            f"{count_of(result.leftovers, 'unfinished upload')}, {count_of(result.forgotten, 'orphaned file')}, "
+            f"{count_of(result.thumbnails, 'thumbnail')}."
         )

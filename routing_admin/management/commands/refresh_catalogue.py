@@ -27,18 +27,18 @@ class Command(command.Command):
         parser.add_argument("--drop", action="store_true", help="go back to the shipped catalogue")
 
     def run(self, **options: Any) -> None:
-        asked = [options["file"], options["provider"], options["drop"] or None]
-        if sum(each is not None for each in asked) != 1:
+        choices = [options["file"], options["provider"], options["drop"] or None]
+        if sum(choice is not None for choice in choices) != 1:
             raise CommandError("Give a file, --provider NAME or --drop.")
         if options["drop"]:
-            self.tell_revision(editions.drop_edition(command.command_actor()).revision)
+            self.show_revision(editions.drop_edition(command.command_actor()).revision)
             return
         pk = self.read_file(options["file"]) if options["file"] else self.ask(options["provider"])
-        self.tell(editions.preview_edition(pk))
+        self.show_preview(editions.preview_edition(pk))
         if options["dry_run"]:
             self.stdout.write("Nothing was changed (dry run).")
             return
-        self.tell_revision(editions.take_edition(command.command_actor(), pk).revision)
+        self.show_revision(editions.take_edition(command.command_actor(), pk).revision)
 
     def read_file(self, path: Path) -> int:
         """Return the version of the catalogue in a file. Raise `CommandError` if the file is too large."""
@@ -56,15 +56,15 @@ class Command(command.Command):
             raise CommandError(f"{name} returned no list of models: {answer.fault} {answer.message}".rstrip())
         return editions.keep_provider_list(row, answer.entries)
 
-    def tell(self, preview: editions.EditionPreview) -> None:
+    def show_preview(self, preview: editions.EditionPreview) -> None:
         change = preview.change
         counts = f"{len(change.added)} added, {len(change.removed)} removed, {len(change.changed)}"
         self.stdout.write(preview.name)
         self.stdout.write(f"models: {counts} with other capabilities")
         # Cells of our own services are listed one by one, and the catalogue's many models only counted.
-        for each in preview.cells:
-            value = "yes" if each.on else "no"
-            self.stdout.write(f"{each.service_id}: {each.side} {each.name} {value} ({each.source.value})")
+        for cell in preview.cells:
+            value = "yes" if cell.on else "no"
+            self.stdout.write(f"{cell.service_id}: {cell.side} {cell.name} {value} ({cell.source.value})")
 
-    def tell_revision(self, number: int | None) -> None:
+    def show_revision(self, number: int | None) -> None:
         self.stdout.write(f"Applied as revision {number}." if number else "Nothing changed.")

@@ -30,18 +30,18 @@ class Command(command.Command):
 
     def run(self, **options: Any) -> None:
         try:
-            done = restore(command.command_actor(), options["folder"].absolute(), replace=options["replace"])
+            result = restore(command.command_actor(), options["folder"].absolute(), replace=options["replace"])
         except BackupError as refusal:
             raise CommandError(str(refusal)) from refusal
-        found = done.manifest
+        found = result.manifest
         artifacts = (
             "artifacts unchanged"
             if found.artifacts is None
             else f"{count_of(found.artifacts, 'artifact')} ({size_text(found.artifact_bytes or 0)})"
         )
         self.stdout.write(f"Restored the backup of {found.created_at}: revision {found.revision or 0}, {artifacts}.")
-        for place in done.beside:
-            self.stdout.write(f"The previous installation is in {place}")
-        for sentence in done.remarks:
+        for folder in result.beside:
+            self.stdout.write(f"The previous installation is in {folder}")
+        for sentence in result.remarks:
             self.stderr.write(sentence)
         self.stdout.write("Check it: python manage.py doctor")

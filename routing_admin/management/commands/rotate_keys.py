@@ -54,18 +54,18 @@ class Command(command.Command):
         self.stdout.write(
             f"Stored provider keys re-encrypted: {count}. Only the first of ROUTING_ADMIN_KEYS is needed now."
         )
-        behind = [*agents_behind(), *tokens_behind()]
+        outdated = [*agents_behind(), *tokens_behind()]
         if options["drop_old"]:
             # Their keys would stop working: they are signed with a secret that is about to go.
-            if behind and not options["force"]:
+            if outdated and not options["force"]:
                 raise CommandError(
                     "Some agent keys, page links or tokens were not used since the secret changed. They belong to: "
-                    f"{', '.join(behind)}. Wait until they are used, issue new ones, or use --force to end them."
+                    f"{', '.join(outdated)}. Wait until they are used, issue new ones, or use --force to end them."
                 )
             drop_secrets(actor)
             self.stdout.write("Old secrets removed. Sessions signed with them end at the next start.")
-        elif behind:
+        elif outdated:
             self.stdout.write(
-                f"Keys or links of these still need an older ROUTING_ADMIN_SECRET_KEY: {', '.join(behind)}. Each is "
+                f"Keys or links of these still need an older ROUTING_ADMIN_SECRET_KEY: {', '.join(outdated)}. Each is "
                 "signed again when it is used. Then run: rotate_keys --drop-old."
             )

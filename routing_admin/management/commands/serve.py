@@ -94,9 +94,9 @@ def metrics_sockets(port: int) -> list[socket]:
     except (OSError, OverflowError) as error:
         problem = str(error)
     if problem:
-        where = f"{settings.METRICS_HOST} port {settings.METRICS_PORT}"
+        address = f"{settings.METRICS_HOST} port {settings.METRICS_PORT}"
         raise CommandError(
-            f"/metrics cannot be served at {where}: {problem}. Set ROUTING_ADMIN_METRICS_PORT to a free port."
+            f"/metrics cannot be served at {address}: {problem}. Set ROUTING_ADMIN_METRICS_PORT to a free port."
         )
     log.info("/metrics is at http://%s:%d/metrics, too", settings.METRICS_HOST, settings.METRICS_PORT)
     return [found]
