@@ -55,7 +55,7 @@ class CountedNames:
 
     def is_known(self, route: str, provider: str, model: str) -> bool:
         """Return whether something could be counted under these names."""
-        return self.route(route) == route and self.place(provider, model) == (provider, model)
+        return self.route(route) == route and self.labels_of(provider, model) == (provider, model)
 
 
 def _models_in(configuration: Configuration) -> Iterator[tuple[str, str]]:

@@ -113,7 +113,7 @@ class FairSemaphore:
 class Slot:
     """The slots of one call; `at_end` runs on `leave`."""
 
-    __slots__ = ("_count", "_name", "_places", "at_end")
+    __slots__ = ("_count", "_name", "_semaphore", "at_end")
 
     _name: str | None
 
