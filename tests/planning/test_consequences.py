@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from capabilities.core.consequence import Gravity
 from capabilities.core.vocabulary import Capabilities
-from routing_admin.core.configuration.removals import removed_names, switch_off, without
+from routing_admin.core.configuration.removals import removed_names, switch_off, without_items
 from routing_admin.core.configuration.specs import (
     AgentSpec,
     AliasSpec,
@@ -80,7 +80,7 @@ def test_disabling_a_provider_says_the_same_of_all_its_models() -> None:
 def test_a_deleted_service_leaves_its_model_as_text_only() -> None:
     """The provider and model stay callable, so the chain keeps the model and loses only a reader."""
     before = replace(HERE, agents=(), aliases=())
-    assert told(without(before, "service", ["qwen-vl"]), before) == [
+    assert told(without_items(before, "service", ["qwen-vl"]), before) == [
         "design loses its last model that reads images.",
         "look loses its last model that reads images.",
     ]
@@ -90,7 +90,7 @@ def test_a_candidate_that_reads_less_than_before_is_told_where_others_still_read
     """The route as a whole loses nothing; only that candidate does."""
     more = replace(HERE, services=(*HERE.services, service("qwen-plus", "qwen", "vision")), agents=(), aliases=())
     before = replace(more, routes=(route("design", "qwen/qwen-vl", "qwen/qwen-plus"),))
-    assert told(without(before, "service", ["qwen-plus"]), before) == [
+    assert told(without_items(before, "service", ["qwen-plus"]), before) == [
         "In design, qwen/qwen-plus gets images as descriptions."
     ]
 
@@ -103,13 +103,13 @@ def test_what_could_not_answer_before_loses_nothing() -> None:
 
 def test_a_route_that_goes_says_where_its_tasks_go_and_an_alias_that_it_leads_nowhere() -> None:
     """An agent of the removed route reads what the default route's first model reads."""
-    assert told(without(HERE, "route", ["look"])) == [
+    assert told(without_items(HERE, "route", ["look"])) == [
         "The alias gpt-4 no longer leads anywhere.",
         "The agent painter no longer reads images.",
         "look is removed; its tasks go to default.",
     ]
     assert "design is removed, and no route takes its tasks." in told(
-        without(HERE, "route", ["default", "design", "look"])
+        without_items(HERE, "route", ["default", "design", "look"])
     )
     assert told(switch_off(HERE, "route", ["design"])) == ["design is disabled; its tasks go to default."]
 
@@ -117,7 +117,7 @@ def test_a_route_that_goes_says_where_its_tasks_go_and_an_alias_that_it_leads_no
 def test_an_agent_that_goes_takes_its_keys_and_perhaps_the_last_reader_with_it() -> None:
     """Deleting the last agent that reads images leaves no agent to hand images to."""
     both = ["eyes", "painter"]
-    assert told(without(HERE, "agent", both)) == [
+    assert told(without_items(HERE, "agent", both)) == [
         "No agent is left to read images.",
         "The agent eyes is deleted, and its keys stop working.",
         "The agent painter is deleted, and its keys stop working.",
@@ -132,18 +132,18 @@ def test_an_agent_that_is_given_another_model_reads_what_that_reads() -> None:
 
 def test_a_language_that_goes_says_which_answers_in_its_place() -> None:
     """A built-in language falls back to its built-in directive."""
-    assert told(without(HERE, "language", ["pt"])) == ["Requests in pt are answered in en."]
-    assert told(without(HERE, "language", ["en"])) == ["The directive for en becomes: Please respond in English."]
+    assert told(without_items(HERE, "language", ["pt"])) == ["Requests in pt are answered in en."]
+    assert told(without_items(HERE, "language", ["en"])) == ["The directive for en becomes: Please respond in English."]
 
 
 def test_nothing_is_said_where_nothing_changes_for_anybody() -> None:
     """Removing a model that no chain and no agent uses has no consequences."""
     more = replace(HERE, services=(*HERE.services, service("spare", "qwen")))
-    assert told(without(more, "service", ["spare"]), more) == []
+    assert told(without_items(more, "service", ["spare"]), more) == []
     assert told(HERE) == []
 
 
 def test_the_names_that_go_are_told_by_kind() -> None:
     """Removed names are listed in the order of the pages; a kind without removals is omitted."""
-    after = without(without(HERE, "route", ["look", "design"]), "language", ["pt"])
+    after = without_items(without_items(HERE, "route", ["look", "design"]), "language", ["pt"])
     assert removed_names(HERE, after) == {"route": ("design", "look"), "language": ("pt",)}
