@@ -94,5 +94,5 @@ def test_a_process_without_rounds_sends_at_once(process):
 
 def test_nothing_waits_where_there_is_no_redis():
     news = News(RedisLink("", PREFIX))
-    news.tell("topic", "a", dict)
+    news.publish("topic", "a", dict)
     assert not news.is_waiting("topic", "a")

@@ -66,11 +66,11 @@ def test_a_hint_lets_a_process_look_at_once(demo, redis_server: RedisServer):
     snapshot.current()
     before = snapshot.newest().stamp()
     Installation.objects.update(version=F("version") + 1)
-    ours.tell(TOPIC, "", dict)
+    ours.publish(TOPIC, "", dict)
     ours.send()
     assert ours.listen()
     assert snapshot.newest().stamp() == before
-    other.tell(TOPIC, "", dict)
+    other.publish(TOPIC, "", dict)
     other.send()
     until = time.monotonic() + 30
     while snapshot.newest().stamp() == before:
