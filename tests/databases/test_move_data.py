@@ -123,10 +123,10 @@ WRITTEN_MEANWHILE = """
 import django
 django.setup()
 from django.db import connections, DatabaseError
-from routing_admin.console.backups.data_transfer.serving import kept_from_writers
+from routing_admin.console.backups.data_transfer.serving import exclude_writers
 from routing_admin.console.backups.data_transfer.tables import list_tables
 from routing_admin.platform.databases.lock_timeout import lock_timeout
-with kept_from_writers(list_tables()), lock_timeout(0.1):
+with exclude_writers(list_tables()), lock_timeout(0.1):
     for alias, table in {"default": "signinattempt", "logs": "attemptlog"}.items():
         other = connections[alias].copy()
         try:

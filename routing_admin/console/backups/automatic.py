@@ -27,10 +27,10 @@ SPARE_BYTES = 1024 * 1024
 """Disk space that is always left free."""
 
 
-def back_up_before_migrating(tell: Callable[[str], object]) -> Path | None:
+def back_up_before_migrating(report: Callable[[str], object]) -> Path | None:
     """Copy the databases if migrations are pending and return the folder, else None.
 
-    `tell` receives a line with the disk space needed before the copy starts. Raises `BackupError` if the disk has no
+    `report` receives a line with the disk space needed before the copy starts. Raises `BackupError` if the disk has no
     room for the copy and for what the migrations write.
     """
     root, pending = Path(settings.DATA_DIR) / FOLDER, list_pending()
@@ -38,24 +38,24 @@ def back_up_before_migrating(tell: Callable[[str], object]) -> Path | None:
     if not pending:
         return None
     root.mkdir(mode=0o700, exist_ok=True)
-    _check_room(len(pending), tell)
-    out = root / f"{timezone.now():%Y%m%dT%H%M%S%f}-before-{pending[-1][1]}"
-    with new_folder(out) as part:
+    _check_room(len(pending), report)
+    folder = root / f"{timezone.now():%Y%m%dT%H%M%S%f}-before-{pending[-1][1]}"
+    with new_folder(folder) as part:
         copies = copy_databases(part)
         write_manifest(part, describe(part, copies, artifacts=None, missing=[], sizes={}, with_secrets=False))
     # Names begin with a timestamp, so sorting puts the newest last.
-    for path in sorted(each for each in root.iterdir() if each.is_dir() and not each.name.endswith(PART))[:-MOST]:
+    for path in sorted(entry for entry in root.iterdir() if entry.is_dir() and not entry.name.endswith(PART))[:-MOST]:
         shutil.rmtree(path)
-    return out
+    return folder
 
 
-def note_backup(actor: Actor, out: Path) -> None:
+def note_backup(actor: Actor, folder: Path) -> None:
     """Record the backup in the audit log, once migrations have brought its table up to date."""
-    with ledger.audit(actor, AuditedAction("installation.backup", details={"folder": out.name})):
+    with ledger.audit(actor, AuditedAction("installation.backup", details={"folder": folder.name})):
         pass
 
 
-def _check_room(count: int, tell: Callable[[str], object]) -> None:
+def _check_room(count: int, report: Callable[[str], object]) -> None:
     # Three times the files: the copy, and a table and its journal as a migration rewrites them.
     needed = SPARE_BYTES + (3 * databases.measure_files() if databases.are_files() else measure_rows())
     free = shutil.disk_usage(settings.DATA_DIR).free
@@ -64,4 +64,4 @@ def _check_room(count: int, tell: Callable[[str], object]) -> None:
             f"Pending migrations: {count}. The disk has no room for the backup before them: {needed} bytes needed, "
             f"{free} free. Free up space, or skip the backup: bootstrap --no-backup."
         )
-    tell(f"  pending migrations: {count}; they and the backup before them take up to {size_text(needed)} of the disk")
+    report(f"  pending migrations: {count}; they and the backup before them take up to {size_text(needed)} of the disk")

@@ -66,9 +66,9 @@ class Manifest:
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write the manifest and then the hash of every file."""
     value = asdict(manifest)
-    for each in value["databases"].values():
-        if each["text_bytes"] is None:  # older versions do not know it
-            del each["text_bytes"]
+    for database in value["databases"].values():
+        if database["text_bytes"] is None:  # older versions do not know it
+            del database["text_bytes"]
     text = json.dumps(value, ensure_ascii=False, indent=2) + "\n"
     (folder / MANIFEST).write_text(text, encoding="utf-8")
     sums = "".join(f"{digest}  {path.relative_to(folder)}\n" for path, digest in _digests(folder))
@@ -108,12 +108,12 @@ def read_manifest(folder: Path) -> Manifest:
         value = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         if value["format"] not in (FORMAT, PACKED_FORMAT):
             raise BackupError(f"The backup has format {value['format']}, and this program reads up to {PACKED_FORMAT}.")
-        databases = {alias: SavedDatabase(**each) for alias, each in value.pop("databases").items()}
+        databases = {alias: SavedDatabase(**fields) for alias, fields in value.pop("databases").items()}
         manifest = Manifest(**value, databases=databases)
-    except (ValueError, KeyError, TypeError) as problem:
-        raise BackupError(f"{MANIFEST} cannot be read: {problem}") from problem
+    except (ValueError, KeyError, TypeError) as error:
+        raise BackupError(f"{MANIFEST} cannot be read: {error}") from error
     # A truncated SHA256SUMS would pass the loop above, so what it lists is compared with the manifest.
-    there = sum(1 for name in sums if name.startswith(f"{ARTIFACTS}/"))
-    if MANIFEST not in sums or there != (manifest.artifacts or 0):
+    artifact_count = sum(1 for name in sums if name.startswith(f"{ARTIFACTS}/"))
+    if MANIFEST not in sums or artifact_count != (manifest.artifacts or 0):
         raise BackupError(f"The backup is incomplete: {SUMS} does not list everything that {MANIFEST} counts.")
     return manifest

@@ -48,20 +48,20 @@ def save_tables(part: Path, tables: Sequence[Table], alias: str) -> PackedRows:
     """Write the tables into a folder of the backup and read them back; raise `DifferenceError` or `OSError`."""
     (part / FOLDER).mkdir(mode=0o700)
     rows, total = {}, 0
-    with progress_of("Log rows copied", sum(each._base_manager.using(alias).count() for each in tables)) as counter:
+    with progress_of("Log rows copied", sum(table._base_manager.using(alias).count() for table in tables)) as counter:
         for table in tables:
             path = file_of(part / FOLDER, table)
-            sent = TextDigest()
+            written = TextDigest()
             make_private(str(path))
             with gzip.open(path, "wb", FAST) as packed, io.BufferedWriter(packed, BLOCK) as file:
                 for text in _text_of(table, alias, counter):
                     file.write(text)
-                    sent.add(text)
+                    written.add(text)
             databases.sync(path)
-            if _digest_file(path) != sent:
+            if _digest_file(path) != written:
                 raise DifferenceError(f"{path.name} differs from what the database sent.")
             # The first line is the header, not a row.
-            rows[table._meta.db_table], total = sent.lines - 1, total + sent.size
+            rows[table._meta.db_table], total = written.lines - 1, total + written.size
     return PackedRows(rows, total)
 
 
@@ -77,23 +77,23 @@ def bring_back_tables(folder: Path, tables: Sequence[Table], alias: str, count: 
                     while block := file.read(BLOCK):
                         write(block)
                         counter.advance(saved.add(block))
-            there = TextDigest()
+            stored = TextDigest()
             for text in _text_of(table, alias, counter):
-                there.add(text)
-            if there != saved:
+                stored.add(text)
+            if stored != saved:
                 raise DifferenceError(
-                    f"{table._meta.db_table} differs. Rows here: {saved.lines - 1}, there: {there.lines - 1}."
+                    f"{table._meta.db_table} differs. Rows here: {saved.lines - 1}, there: {stored.lines - 1}."
                 )
 
 
-def unpack(folder: Path, until: Sequence[Migration], out: Path, count: int) -> None:
-    """Write the packed rows into one SQLite file, migrated up to `until`; raise `MoveError` or `OSError`."""
+def unpack(folder: Path, migrations: Sequence[Migration], target: Path, count: int) -> None:
+    """Write the packed rows into one SQLite file, migrated up to `migrations`; raise `MoveError` or `OSError`."""
     with tempfile.TemporaryDirectory(prefix="restore-", dir=settings.DATA_DIR) as name:
         path = Path(name) / "rows.sqlite3"
         files = Destination(f"sqlite:///{path}")
         files.open()
         try:
-            files.make_tables(until)
+            files.make_tables(migrations)
         finally:
             files.close()
         logs = path.with_name("rows-logs.sqlite3")
@@ -102,7 +102,7 @@ def unpack(folder: Path, until: Sequence[Migration], out: Path, count: int) -> N
         databases.close_for_good(logs)
         # The rows were written without waiting for the disk.
         databases.sync(logs)
-        logs.rename(out)
+        logs.rename(target)
 
 
 def _fill(database: sqlite3.Connection, folder: Path, count: int) -> None:
@@ -128,13 +128,13 @@ def _fill_table(database: sqlite3.Connection, path: Path, counter: WorkProgress)
     with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
         names = file.readline().rstrip("\n").split("\t")
         types = {row[1]: row[2] for row in database.execute(f'PRAGMA table_info("{name}")')}
-        blobs = [place for place, each in enumerate(names) if types[each].upper() == "BLOB"]
+        blob_columns = [index for index, column in enumerate(names) if types[column].upper() == "BLOB"]
         # Django's JSON columns carry this check; their declared type is plain text.
-        json = [place for place, each in enumerate(names) if f'JSON_VALID("{each}")' in statement]
+        json_columns = [index for index, column in enumerate(names) if f'JSON_VALID("{column}")' in statement]
         database.execute(f'DELETE FROM "{name}"')  # noqa: S608  # the tables' own names, here and below
-        columns, marks = ", ".join(f'"{each}"' for each in names), ", ".join("?" * len(names))
+        columns, marks = ", ".join(f'"{column}"' for column in names), ", ".join("?" * len(names))
         while lines := list(islice(file, BATCH)):
-            rows = (parse_line(line, blobs, json) for line in lines)
+            rows = (parse_line(line, blob_columns, json_columns) for line in lines)
             database.executemany(f'INSERT INTO "{name}" ({columns}) VALUES ({marks})', rows)  # noqa: S608
             counter.advance(len(lines))
 

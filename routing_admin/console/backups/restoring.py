@@ -51,7 +51,7 @@ class Restored:
     """The restored backup, the places of the previous installation, and what is left to do, one sentence each."""
 
     manifest: Manifest
-    beside: tuple[str, ...]
+    moved_aside: tuple[str, ...]
     remarks: tuple[str, ...]
 
 
@@ -59,14 +59,14 @@ def restore(actor: Actor, folder: Path, *, replace: bool = False) -> Restored:
     """Replace the installation by a backup; if it raises `BackupError`, nothing has changed."""
     manifest = read_manifest(folder)
     try:
-        for each in manifest.databases.values():
-            refuse_newer([(app, name) for app, name in each.migrations], "The backup was made by")
-    except NewerSchemaError as newer:
-        raise BackupError(str(newer)) from newer
+        for database in manifest.databases.values():
+            refuse_newer([(app, name) for app, name in database.migrations], "The backup was made by")
+    except NewerSchemaError as error:
+        raise BackupError(str(error)) from error
     # Everything is checked before anything is moved.
     _check_room(folder, manifest, replace=replace)
     _close_databases()
-    with _moved_aside(manifest) as beside, _rows_moved_aside() as schema:
+    with _moved_aside(manifest) as aside, _rows_moved_aside() as schema:
         _bring_back(folder, manifest)
     remarks = tuple(_remarks(folder, manifest))
     details = {"createdAt": manifest.created_at, "revision": manifest.revision, "auditHead": manifest.audit_head}
@@ -74,7 +74,7 @@ def restore(actor: Actor, folder: Path, *, replace: bool = False) -> Restored:
         pass
     if (head := find_head()) is not None:
         note_head(head)
-    return Restored(manifest, tuple(str(each) for each in (schema, beside) if each), remarks)
+    return Restored(manifest, tuple(str(place) for place in (schema, aside) if place), remarks)
 
 
 def _close_databases() -> None:
@@ -97,58 +97,60 @@ def _rows_moved_aside() -> AbstractContextManager[str | None]:
 
 
 def _check_room(folder: Path, manifest: Manifest, *, replace: bool) -> None:
-    there = [str(path) for path in _parts(manifest) if path.exists() and _is_in_use(path)]
+    existing = [str(path) for path in _parts(manifest) if path.exists() and _is_in_use(path)]
     if not databases.are_files() and has_rows():
-        there.insert(0, "rows in the database")
-    if there and not replace:
+        existing.insert(0, "rows in the database")
+    if existing and not replace:
         raise BackupError(
-            f"There is already an installation: {', '.join(there)}. Use --replace to move it aside and restore the "
+            f"There is already an installation: {', '.join(existing)}. Use --replace to move it aside and restore the "
             "backup in its place."
         )
     needed = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    needed += sum(UNPACKED * (each.text_bytes or 0) for each in manifest.databases.values() if databases.are_files())
+    needed += sum(
+        UNPACKED * (database.text_bytes or 0) for database in manifest.databases.values() if databases.are_files()
+    )
     free = shutil.disk_usage(settings.DATA_DIR).free
     if needed > free:
         raise BackupError(f"Not enough disk space: the backup needs {needed} bytes, and {free} are free.")
 
 
 def _is_in_use(path: Path) -> bool:
-    return path.stat().st_size > 0 if path.is_file() else any(each.is_file() for each in path.rglob("*"))
+    return path.stat().st_size > 0 if path.is_file() else any(entry.is_file() for entry in path.rglob("*"))
 
 
 def _parts(manifest: Manifest) -> list[Path]:
-    found = [databases.file_of(alias) for alias in databases.FILES] if databases.are_files() else []
+    parts = [databases.file_of(alias) for alias in databases.FILES] if databases.are_files() else []
     if manifest.artifacts is not None and isinstance(byte_store(), FileStore):
-        found.append(Path(settings.DATA_DIR) / ARTIFACTS)
-    return found
+        parts.append(Path(settings.DATA_DIR) / ARTIFACTS)
+    return parts
 
 
 @contextmanager
 def _moved_aside(manifest: Manifest) -> Iterator[Path | None]:
     root = Path(settings.DATA_DIR)
-    beside = root / f"before-restore-{timezone.now():%Y%m%dT%H%M%S%f}"
-    wanted = [*_parts(manifest), root / NOTED]
+    aside = root / f"before-restore-{timezone.now():%Y%m%dT%H%M%S%f}"
+    paths = [*_parts(manifest), root / NOTED]
     if manifest.artifacts is not None:
-        wanted.append(root / "thumbnails")
+        paths.append(root / "thumbnails")
     if manifest.has_secrets:
-        wanted += [root / name for name in SECRET_FILES]
+        paths += [root / name for name in SECRET_FILES]
     moved = []
     try:
-        for path in wanted:
+        for path in paths:
             if path.exists() and _is_in_use(path):
-                beside.mkdir(mode=0o700, exist_ok=True)
-                shutil.move(path, beside / path.name)
+                aside.mkdir(mode=0o700, exist_ok=True)
+                shutil.move(path, aside / path.name)
                 moved.append(path)
-        yield beside if moved else None
+        yield aside if moved else None
     # On failure, what was restored so far is removed and what was there before is moved back.
     except BaseException:
         connections.close_all()
-        for path in wanted:
+        for path in paths:
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
         for path in moved:
-            shutil.move(beside / path.name, path)
+            shutil.move(aside / path.name, path)
         if moved:
-            beside.rmdir()
+            aside.rmdir()
         raise
 
 
@@ -192,7 +194,7 @@ def _bring_back_secrets(folder: Path) -> None:
 
 
 def _remarks(folder: Path, manifest: Manifest) -> Iterator[str]:
-    if not any(is_marked(each, manifest.secret_marks[0]) for each in settings.SIGNING_SECRETS):
+    if not any(is_marked(secret, manifest.secret_marks[0]) for secret in settings.SIGNING_SECRETS):
         yield (
             "The signing secret differs from the one in use when the backup was made: every agent needs a new key, and "
             "people must sign in again. To keep the old keys, set ROUTING_ADMIN_SECRET_KEY to the saved one."
@@ -211,21 +213,21 @@ def _remarks(folder: Path, manifest: Manifest) -> Iterator[str]:
 
 PART = ".part"
 """Suffix of an unfinished backup's folder. Its name begins with a dot, so a shell's `*/` skips it."""
-CONTENTS = (ARTIFACTS, MANIFEST, SUMS, SECRETS, "rows", *FILES.values(), *(f"{each}.json" for each in exports.FILES))
+CONTENTS = (ARTIFACTS, MANIFEST, SUMS, SECRETS, "rows", *FILES.values(), *(f"{file}.json" for file in exports.FILES))
 """Prefixes of every name in a backup, finished or not."""
 
 
 @contextmanager
-def new_folder(out: Path) -> Iterator[Path]:
-    """Yield an empty private folder that becomes `out` if the block succeeds, and is removed otherwise.
+def new_folder(folder: Path) -> Iterator[Path]:
+    """Yield an empty private folder that becomes `folder` if the block succeeds, and is removed otherwise.
 
-    Removes what killed backups left beside it. Raises `BackupError` if `out` exists or another backup is running.
+    Removes what killed backups left next to it. Raises `BackupError` if `folder` exists or another backup is running.
     """
-    if out.exists():
-        raise BackupError(f"{out} already exists. A backup needs a new folder.")
-    part = out.with_name(f".{out.name}{PART}")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    remove_unfinished(out.parent)
+    if folder.exists():
+        raise BackupError(f"{folder} already exists. A backup needs a new folder.")
+    part = folder.with_name(f".{folder.name}{PART}")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    remove_unfinished(folder.parent)
     try:
         part.mkdir(mode=0o700)
     except FileExistsError:
@@ -235,8 +237,8 @@ def new_folder(out: Path) -> Iterator[Path]:
         with suppress(OSError):  # without file locks, unfinished backups are never removed
             try_lock(lock)
         yield part
-        os.rename(part, out)
-        sync(out.parent)
+        os.rename(part, folder)
+        sync(folder.parent)
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
         raise
@@ -249,7 +251,7 @@ def remove_unfinished(folder: Path) -> None:
     # Earlier versions did not hide their unfinished folders. Only folders with nothing but a backup's files are
     # removed.
     for part in folder.glob(f"*{PART}"):
-        if part.is_dir() and all(each.name.startswith(CONTENTS) for each in part.iterdir()):
+        if part.is_dir() and all(entry.name.startswith(CONTENTS) for entry in part.iterdir()):
             with suppress(OSError), hold_unless_locked(part) as is_free:
                 if is_free:
                     shutil.rmtree(part)

@@ -22,14 +22,14 @@ from django.utils import timezone
 
 from routing_admin.console.backups import databases, packed_rows
 from routing_admin.console.backups.data_transfer.rows import (
+    AliasMap,
     DifferenceError,
-    Places,
     carry_rows,
     drop_indexes,
     empty_tables,
     list_indexes,
     make_indexes,
-    number_anew,
+    reset_sequences,
 )
 from routing_admin.console.backups.data_transfer.tables import Table, alias_of, list_tables
 from routing_admin.console.backups.data_transfer.target import ALIASES, Destination, MoveError
@@ -46,7 +46,7 @@ from routing_admin.platform.databases.schema import (
 )
 
 # One connection for both: PostgreSQL has both in one database, and only one transaction sees one moment.
-SERVED: Places = {DEFAULT_DB_ALIAS: DEFAULT_DB_ALIAS, LOGS: DEFAULT_DB_ALIAS}
+SERVED: AliasMap = {DEFAULT_DB_ALIAS: DEFAULT_DB_ALIAS, LOGS: DEFAULT_DB_ALIAS}
 NAMES: Mapping[str, str] = {DEFAULT_DB_ALIAS: "rows.sqlite3", LOGS: "rows-logs.sqlite3"}
 """Names of the temporary SQLite files; the second one follows from the first."""
 
@@ -54,20 +54,20 @@ NAMES: Mapping[str, str] = {DEFAULT_DB_ALIAS: "rows.sqlite3", LOGS: "rows-logs.s
 def save_rows(part: Path) -> dict[str, SavedDatabase]:
     """Write both databases into a backup, at the migrations they have had; raise `BackupError`."""
     registry: Apps = apps
-    until: Sequence[Migration] = ()
+    leaves: Sequence[Migration] = ()
     # Before pending migrations the tables are those of the migrations applied so far, not of today's models.
     if list_pending():
-        until = find_leaves(had := list_applied())
-        registry = load_migrations(had).project_state(list(until)).apps
+        leaves = find_leaves(applied_before := list_applied())
+        registry = load_migrations(applied_before).project_state(list(leaves)).apps
     with _files_in(part) as files:
-        files.make_tables(until)
+        files.make_tables(leaves)
         tables = list_tables(registry)
         empty_tables(tables, ALIASES)
-        main, logs = _halves_of(tables)
+        main_tables, logs = _halves_of(tables)
         with one_moment():
-            carry_rows(main, SERVED, ALIASES)
+            carry_rows(main_tables, SERVED, ALIASES)
             packed = packed_rows.save_tables(part, logs, DEFAULT_DB_ALIAS)
-        number_anew(tables, ALIASES)
+        reset_sequences(tables, ALIASES)
     for name in NAMES.values():
         databases.close_for_good(part / name)
     path = part / databases.FILES[DEFAULT_DB_ALIAS]
@@ -75,7 +75,7 @@ def save_rows(part: Path) -> dict[str, SavedDatabase]:
     # The request log is in packed files instead.
     (part / NAMES[LOGS]).unlink()
     databases.sync(path)
-    applied = [list(each) for each in list_applied_in_file(path)]
+    applied = [list(migration) for migration in list_applied_in_file(path)]
     return {
         DEFAULT_DB_ALIAS: SavedDatabase(
             file=path.name, engine=POSTGRESQL, migrations=applied, rows=databases.count_rows(path)
@@ -101,47 +101,47 @@ def bring_back_rows(folder: Path, manifest: Manifest) -> None:
     # Only rows of exactly these migrations fit the tables as they are. Others pass through a migrated SQLite file.
     is_streamed = saved.is_packed and set(list_applied()) == {(app, name) for app, name in saved.migrations}
     with tempfile.TemporaryDirectory(prefix="restore-", dir=settings.DATA_DIR) as name:
-        for alias, each in manifest.databases.items():
+        for alias, database in manifest.databases.items():
             if not (alias == LOGS and is_streamed):
-                copy_file(folder, each, Path(name) / NAMES[alias])
+                copy_file(folder, database, Path(name) / NAMES[alias])
         with _files_in(Path(name)) as files:
             files.make_tables()
             tables = list_tables()
-            main, logs = _halves_of(tables)
+            main_tables, logs = _halves_of(tables)
             with transaction.atomic():
                 empty_tables(tables, SERVED)
                 indexes = list_indexes(tables, SERVED)
                 drop_indexes(indexes)
-                carry_rows(main if is_streamed else tables, ALIASES, SERVED)
+                carry_rows(main_tables if is_streamed else tables, ALIASES, SERVED)
                 if is_streamed:
                     packed_rows.bring_back_tables(folder / saved.file, logs, DEFAULT_DB_ALIAS, saved.row_count)
                 make_indexes(indexes)
-                number_anew(tables, SERVED)
+                reset_sequences(tables, SERVED)
 
 
-def copy_file(folder: Path, saved: SavedDatabase, out: Path) -> None:
+def copy_file(folder: Path, saved: SavedDatabase, target: Path) -> None:
     """Write a database of a backup as one SQLite file, with the tables it had; raise `BackupError`."""
     if not saved.is_packed:
-        shutil.copyfile(folder / saved.file, out)
+        shutil.copyfile(folder / saved.file, target)
         return
     try:
-        until = find_leaves((app, name) for app, name in saved.migrations)
-        packed_rows.unpack(folder / saved.file, until, out, saved.row_count)
-    except MoveError as problem:
-        raise BackupError(f"The rows could not be restored: {problem}") from None
+        leaves = find_leaves((app, name) for app, name in saved.migrations)
+        packed_rows.unpack(folder / saved.file, leaves, target, saved.row_count)
+    except MoveError as error:
+        raise BackupError(f"The rows could not be restored: {error}") from None
 
 
 def _halves_of(tables: list[Table]) -> tuple[list[Table], list[Table]]:
-    logs = [each for each in tables if alias_of(each) == LOGS]
-    return [each for each in tables if each not in logs], logs
+    logs = [table for table in tables if alias_of(table) == LOGS]
+    return [table for table in tables if table not in logs], logs
 
 
 def has_rows() -> bool:
     """Return whether the database contains any row of the installation's tables."""
     connection = connections[DEFAULT_DB_ALIAS]
-    there = set(connection.introspection.table_names()) & {each._meta.db_table for each in list_tables()}
+    existing = set(connection.introspection.table_names()) & {table._meta.db_table for table in list_tables()}
     with connection.cursor() as cursor:
-        for name in sorted(there):
+        for name in sorted(existing):
             cursor.execute(f'SELECT EXISTS (SELECT 1 FROM "{name}")')  # noqa: S608
             if cursor.fetchone()[0]:
                 return True
@@ -165,20 +165,20 @@ def schema_moved_aside() -> Iterator[str | None]:
         return
     with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
         cursor.execute("SELECT quote_ident(current_schema())")
-        (usual,) = cursor.fetchone()
-    beside = f"before_restore_{timezone.now():%Y%m%d_%H%M%S_%f}"
+        (current,) = cursor.fetchone()
+    aside = f"before_restore_{timezone.now():%Y%m%d_%H%M%S_%f}"
     try:
-        _execute(f"ALTER SCHEMA {usual} RENAME TO {beside}", f"CREATE SCHEMA {usual}")
+        _execute(f"ALTER SCHEMA {current} RENAME TO {aside}", f"CREATE SCHEMA {current}")
     except ProgrammingError:
         raise BackupError(
-            f"The database user cannot move the existing rows aside because it does not own the schema {usual}. "
+            f"The database user cannot move the existing rows aside because it does not own the schema {current}. "
             "Make it the owner of the database, or set DATABASE_URL to an empty database."
         ) from None
     try:
-        yield f"the schema {beside} of the database"
+        yield f"the schema {aside} of the database"
     except BaseException:
         connections.close_all()
-        _execute(f"DROP SCHEMA {usual} CASCADE", f"ALTER SCHEMA {beside} RENAME TO {usual}")
+        _execute(f"DROP SCHEMA {current} CASCADE", f"ALTER SCHEMA {aside} RENAME TO {current}")
         raise
 
 
@@ -194,9 +194,9 @@ def _files_in(folder: Path) -> Iterator[Destination]:
     try:
         files.open()
         yield files
-    except (MoveError, DifferenceError) as problem:
-        raise BackupError(f"The rows could not be copied: {problem}") from None
-    except DatabaseError as problem:
-        raise BackupError(f"The rows could not be copied. The database says: {str(problem).splitlines()[0]}") from None
+    except (MoveError, DifferenceError) as error:
+        raise BackupError(f"The rows could not be copied: {error}") from None
+    except DatabaseError as error:
+        raise BackupError(f"The rows could not be copied. The database says: {str(error).splitlines()[0]}") from None
     finally:
         files.close()

@@ -45,12 +45,12 @@ from routing_admin.environment import program_version
 from routing_admin.platform.databases.schema import list_applied_in_file
 
 
-def back_up(actor: Actor, out: Path, *, with_secrets: bool = False) -> Manifest:
+def back_up(actor: Actor, folder: Path, *, with_secrets: bool = False) -> Manifest:
     """Write a backup into a new folder; raise `BackupError` or `OSError`."""
-    with new_folder(out) as part:
+    with new_folder(folder) as part:
         manifest = _fill(part, with_secrets=with_secrets)
     record_backup(actor, {"withSecrets": with_secrets})
-    if head := databases.find_head(out / databases.FILES["default"]):
+    if head := databases.find_head(folder / databases.FILES["default"]):
         note_head(head)
     return manifest
 
@@ -93,7 +93,7 @@ def copy_databases(part: Path) -> dict[str, SavedDatabase]:
     for alias, name in databases.FILES.items():
         path = part / name
         databases.copy_database(alias, path)
-        applied = [list(each) for each in list_applied_in_file(path)]
+        applied = [list(migration) for migration in list_applied_in_file(path)]
         copies[alias] = SavedDatabase(
             file=name, engine=connections[alias].vendor, migrations=applied, rows=databases.count_rows(path)
         )
@@ -109,7 +109,7 @@ def describe(
     sizes: dict[str, int],
     with_secrets: bool,
 ) -> Manifest:
-    size = sum(each for sha256, each in sizes.items() if sha256 not in missing)
+    size = sum(length for sha256, length in sizes.items() if sha256 not in missing)
     newest = databases.find_newest_revision(part / databases.FILES["default"])
     return Manifest(
         created_at=timezone.now().isoformat(timespec="seconds"),
@@ -121,30 +121,30 @@ def describe(
         artifact_bytes=size if artifacts is not None else None,
         missing=missing,
         has_secrets=with_secrets,
-        secret_marks=[mark_secret(each) for each in settings.SIGNING_SECRETS],
-        format=PACKED_FORMAT if any(each.is_packed for each in copies.values()) else FORMAT,
+        secret_marks=[mark_secret(secret) for secret in settings.SIGNING_SECRETS],
+        format=PACKED_FORMAT if any(database.is_packed for database in copies.values()) else FORMAT,
     )
 
 
 def _save_bytes(store: ByteStore, sha256: str, folder: Path) -> bool:
-    place = folder / sha256[:2] / sha256
-    if place.exists():
+    target = folder / sha256[:2] / sha256
+    if target.exists():
         return True
-    place.parent.mkdir(mode=0o700, exist_ok=True)
+    target.parent.mkdir(mode=0o700, exist_ok=True)
     try:
         if isinstance(store, FileStore):
             # A hard link takes no space, and stored files are never modified. `OSError`: on another file system it
             # is copied.
             with store.local_file(sha256) as path, suppress(OSError):
-                os.link(path, place)
+                os.link(path, target)
                 return True
-        with place.open("xb") as file:
+        with target.open("xb") as file:
             for block in store.open_blocks(sha256):
                 file.write(block)
             file.flush()
             os.fsync(file.fileno())
     except (MissingError, CorruptError):
-        place.unlink(missing_ok=True)
+        target.unlink(missing_ok=True)
         return False
     return True
 

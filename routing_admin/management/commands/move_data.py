@@ -20,7 +20,7 @@ from routing_admin.console.backups.data_transfer.files import (
     verify_files,
 )
 from routing_admin.console.backups.data_transfer.rows import count_all
-from routing_admin.console.backups.data_transfer.serving import is_in_use, kept_from_writers
+from routing_admin.console.backups.data_transfer.serving import exclude_writers, is_in_use
 from routing_admin.console.backups.data_transfer.streams import TextDigest
 from routing_admin.console.backups.data_transfer.tables import Table, list_tables
 from routing_admin.console.backups.data_transfer.target import ALIASES, Destination, MoveError
@@ -50,7 +50,7 @@ class Command(command.Command):
         try:
             store = open_target_store(options["artifacts"]) if options["artifacts"] else None
             tables = list_tables()
-            with kept_from_writers(tables):
+            with exclude_writers(tables):
                 self.move(tables, target, store)
         except MoveError as problem:
             raise CommandError(str(problem)) from None

@@ -40,7 +40,7 @@ class Command(command.Command):
             else f"{count_of(found.artifacts, 'artifact')} ({size_text(found.artifact_bytes or 0)})"
         )
         self.stdout.write(f"Restored the backup of {found.created_at}: revision {found.revision or 0}, {artifacts}.")
-        for folder in result.beside:
+        for folder in result.moved_aside:
             self.stdout.write(f"The previous installation is in {folder}")
         for sentence in result.remarks:
             self.stderr.write(sentence)

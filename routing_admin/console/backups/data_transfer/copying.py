@@ -18,24 +18,24 @@ BATCHES = 10
 
 def copy_rows(target: Destination, table: Table, counter: WorkProgress) -> TextDigest | None:
     """Copy the rows that are not yet there and return their digest, or None if some already were."""
-    to, digest = ALIASES[alias_of(table)], TextDigest()
-    mark = target.read_mark(to, table._meta.db_table)
+    target_alias, digest = ALIASES[alias_of(table)], TextDigest()
+    mark = target.read_mark(target_alias, table._meta.db_table)
     batches = read_batches(table, alias_of(table), mark)
     # Foreign keys are checked when a transaction ends, so a table that refers to itself is copied in one.
     at_once = None if table in references_of(table) else BATCHES - 1
-    for first in batches:
-        with transaction.atomic(using=to):
-            last = write_batches(table, to, chain([first], islice(batches, at_once)), digest, counter)
+    for batch in batches:
+        with transaction.atomic(using=target_alias):
+            last = write_batches(table, target_alias, chain([batch], islice(batches, at_once)), digest, counter)
             # Written in the same transaction as its rows, so an interrupted copy resumes at the right row.
-            target.write_mark(to, table._meta.db_table, last)
+            target.write_mark(target_alias, table._meta.db_table, last)
     return digest if mark is None else None
 
 
 def verify_rows(table: Table, digest: TextDigest | None, counter: WorkProgress) -> int:
     """Return the number of rows, the same on both sides; raise `MoveError` if they differ."""
     # A resumed copy saw only part of the rows, so the source is read once more.
-    here = digest_table(table, alias_of(table), counter) if digest is None else digest
+    source_digest = digest_table(table, alias_of(table), counter) if digest is None else digest
     try:
-        return compare(table, here, ALIASES[alias_of(table)], counter)
-    except DifferenceError as difference:
-        raise MoveError(f"{difference} Empty the target and start again.") from None
+        return compare(table, source_digest, ALIASES[alias_of(table)], counter)
+    except DifferenceError as error:
+        raise MoveError(f"{error} Empty the target and start again.") from None

@@ -25,8 +25,8 @@ def open_target_store(address: str) -> ByteStore:
     """
     try:
         bucket = None if address == FILES else parse_bucket(address)
-    except BucketAddressError as problem:
-        raise MoveError(f"--artifacts must be files or a bucket. {problem}") from None
+    except BucketAddressError as error:
+        raise MoveError(f"--artifacts must be files or a bucket. {error}") from None
     if bucket == settings.ARTIFACTS_BUCKET:
         raise MoveError("The artifacts are already there. Leave out --artifacts.")
     store = open_store(bucket, Path(settings.DATA_DIR) / "artifacts")
@@ -46,24 +46,24 @@ def check_store(store: ByteStore) -> None:
             raise MoveError("The target of --artifacts is not empty: it contains other files.")
 
 
-def copy_files(store: ByteStore, tell: Callable[[int], None]) -> list[str]:
-    """Copy missing files and return the hashes of those that cannot be read; `tell` receives the count so far."""
-    source, lost = byte_store(), []
+def copy_files(store: ByteStore, report: Callable[[int], None]) -> list[str]:
+    """Copy missing files and return the hashes of those that cannot be read; `report` receives the count so far."""
+    source, unreadable = byte_store(), []
     for count, sha256 in enumerate(list_digests(), 1):
         try:
             if not store.exists(sha256):
                 store.put(source.open_blocks(sha256))
         except UnreadableError:
-            lost.append(sha256)
-        tell(count)
-    return lost
+            unreadable.append(sha256)
+        report(count)
+    return unreadable
 
 
-def verify_files(store: ByteStore, lost: list[str]) -> int:
+def verify_files(store: ByteStore, unreadable: list[str]) -> int:
     """Read every copied byte and return the number of files; raise `MoveError` for a damaged one."""
     count = 0
     for sha256 in list_digests():
-        if sha256 in lost:
+        if sha256 in unreadable:
             continue
         try:
             store.verify(sha256)

@@ -21,7 +21,7 @@ NULL = r"\N"
 ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 SPECIAL = ("\\", *ESCAPES.values())
-ESCAPING = str.maketrans({"\\": r"\\", **{meant: f"\\{letter}" for letter, meant in ESCAPES.items()}})
+ESCAPING = str.maketrans({"\\": r"\\", **{character: f"\\{letter}" for letter, character in ESCAPES.items()}})
 # Lengths of moments without a fraction and with one in microseconds.
 MOMENT_LENGTHS = {len("2026-01-31 12:00:00"), len("2026-01-31 12:00:00.123456")}
 
@@ -34,8 +34,8 @@ def lines_of(kinds: Sequence[str], rows: Sequence[Row]) -> bytes:
         if values.count(first) == len(values):  # many columns are empty, or the same for hours on end
             columns.append(repeat(NULL if first is None else next(iter(render([first]))), len(values)))
         elif None in values:
-            rendered = iter(render([each for each in values if each is not None]))
-            columns.append([NULL if each is None else next(rendered) for each in values])
+            rendered = iter(render([value for value in values if value is not None]))
+            columns.append([NULL if value is None else next(rendered) for value in values])
         else:
             columns.append(render(values))
     return "".join("\t".join(fields) + "\n" for fields in zip(*columns, strict=True)).encode()
@@ -47,18 +47,18 @@ def _render_plain(values: Sequence[Any]) -> Iterable[str]:
 
 def _render_text(values: Sequence[Any]) -> Iterable[str]:
     # Checking all values at once is enough for most batches, which need no escaping.
-    together = "".join(values)
-    if not is_storable(together):
-        values = [storable_text(each) for each in values]
-    if any(each in together for each in SPECIAL):
-        return [each.translate(ESCAPING) for each in values]
+    joined = "".join(values)
+    if not is_storable(joined):
+        values = [storable_text(value) for value in values]
+    if any(character in joined for character in SPECIAL):
+        return [value.translate(ESCAPING) for value in values]
     return values
 
 
 def _render_moments(values: Sequence[Any]) -> Iterable[str]:
-    if {len(each) for each in values} <= MOMENT_LENGTHS and ".000000" not in "".join(values):
+    if {len(value) for value in values} <= MOMENT_LENGTHS and ".000000" not in "".join(values):
         return values
-    return [_moment(each) for each in values]
+    return [_moment(value) for value in values]
 
 
 def _moment(text: str) -> str:
@@ -67,11 +67,11 @@ def _moment(text: str) -> str:
 
 
 def _render_floats(values: Sequence[Any]) -> Iterable[str]:
-    return [repr(each + 0.0).removesuffix(".0") for each in values]  # adding 0.0 turns -0.0 into 0.0
+    return [repr(value + 0.0).removesuffix(".0") for value in values]  # adding 0.0 turns -0.0 into 0.0
 
 
 def _render_bytes(values: Sequence[Any]) -> Iterable[str]:
-    return [rf"\\x{each.hex()}" for each in values]
+    return [rf"\\x{value.hex()}" for value in values]
 
 
 def _render_json(values: Sequence[Any]) -> Iterable[str]:
@@ -88,8 +88,8 @@ def _json_text(value: Any) -> str:
         return encode_basestring(value)
     if isinstance(value, dict):
         # PostgreSQL's `jsonb` orders keys by their length in bytes, then by their bytes.
-        pairs = sorted(((key.encode(), each) for key, each in value.items()), key=lambda pair: (len(pair[0]), pair[0]))
-        return "{" + ", ".join(f"{encode_basestring(key.decode())}: {_json_text(each)}" for key, each in pairs) + "}"
+        pairs = sorted(((key.encode(), item) for key, item in value.items()), key=lambda pair: (len(pair[0]), pair[0]))
+        return "{" + ", ".join(f"{encode_basestring(key.decode())}: {_json_text(item)}" for key, item in pairs) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(_json_text, value)) + "]"
     return json.dumps(value)
@@ -105,27 +105,27 @@ RENDERERS: Mapping[str, Callable[[Sequence[Any]], Iterable[str]]] = {
 """What renders the non-NULL values of a kind of column; numbers and dates need no change."""
 
 
-def parse_line(line: str, blobs: Sequence[int], json: list[int]) -> Row:
+def parse_line(line: str, blob_columns: Sequence[int], json_columns: list[int]) -> Row:
     """Return a line's values, with bytes and JSON at the given positions; SQLite converts digits to numbers."""
     values: list[str | bytes | None] = [
-        (None if each == NULL else ESCAPED.sub(_unescape, each)) if "\\" in each else each
-        for each in line.rstrip("\n").split("\t")
+        (None if field == NULL else ESCAPED.sub(_unescape, field)) if "\\" in field else field
+        for field in line.rstrip("\n").split("\t")
     ]
-    for place in blobs:
-        if isinstance(value := values[place], str):
-            values[place] = bytes.fromhex(value.removeprefix("\\x"))
-    return escape_json(values, json) if json and not line.isascii() else values
+    for column in blob_columns:
+        if isinstance(value := values[column], str):
+            values[column] = bytes.fromhex(value.removeprefix("\\x"))
+    return escape_json(values, json_columns) if json_columns and not line.isascii() else values
 
 
 def _unescape(match: re.Match[str]) -> str:
     return ESCAPES.get(match[1], match[1])
 
 
-def escape_json(row: Row, places: list[int]) -> Row:
+def escape_json(row: Row, columns: list[int]) -> Row:
     """Return the row with JSON in ASCII, as Django writes it into SQLite."""
-    if all((row[place] or "").isascii() for place in places):
+    if all((row[column] or "").isascii() for column in columns):
         return row
     return [
-        json.dumps(json.loads(value)) if place in places and value is not None else value
-        for place, value in enumerate(row)
+        json.dumps(json.loads(value)) if column in columns and value is not None else value
+        for column, value in enumerate(row)
     ]

@@ -23,7 +23,7 @@ from routing_admin.platform.databases.append_only import refuse_changes, stateme
 from routing_admin.platform.databases.progress import WorkProgress, progress_of
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 
-Places = Mapping[str, str]
+AliasMap = Mapping[str, str]
 """The alias to use by the installation's own alias for the same tables."""
 
 
@@ -31,52 +31,52 @@ class DifferenceError(Exception):
     """A table differs between both sides; the message names it."""
 
 
-def empty_tables(tables: list[Table], places: Places) -> None:
+def empty_tables(tables: list[Table], aliases: AliasMap) -> None:
     """Delete every row, those of the append-only audit log included, and make it append-only again."""
-    main = places["default"]
+    main = aliases["default"]
     with transaction.atomic(using=main):
         for statement in statements_to_allow(connections[main].vendor):
             _execute(main, statement)
         # Tables are listed after those they refer to, so the last one is emptied first.
         for table in reversed(tables):
-            _execute(places[alias_of(table)], f'DELETE FROM "{table._meta.db_table}"')  # noqa: S608
+            _execute(aliases[alias_of(table)], f'DELETE FROM "{table._meta.db_table}"')  # noqa: S608
         refuse_changes(main)
 
 
-def number_anew(tables: list[Table], places: Places) -> None:
+def reset_sequences(tables: list[Table], aliases: AliasMap) -> None:
     """Reset the sequences to the highest id of each table."""
-    for alias in dict.fromkeys(places.values()):
-        own = [each for each in tables if places[alias_of(each)] == alias]
-        for statement in connections[alias].ops.sequence_reset_sql(no_style(), own):
+    for alias in dict.fromkeys(aliases.values()):
+        own_tables = [table for table in tables if aliases[alias_of(table)] == alias]
+        for statement in connections[alias].ops.sequence_reset_sql(no_style(), own_tables):
             _execute(alias, statement)
 
 
-def count_all(tables: list[Table], places: Places) -> int:
-    return sum(each._base_manager.using(places[alias_of(each)]).count() for each in tables)
+def count_all(tables: list[Table], aliases: AliasMap) -> int:
+    return sum(table._base_manager.using(aliases[alias_of(table)]).count() for table in tables)
 
 
-def carry_rows(tables: list[Table], here: Places, there: Places) -> None:
+def carry_rows(tables: list[Table], source: AliasMap, target: AliasMap) -> None:
     """Copy every row and verify all of them; raise `DifferenceError`."""
-    with progress_of("Rows copied and verified", 2 * count_all(tables, here)) as counter:
+    with progress_of("Rows copied and verified", 2 * count_all(tables, source)) as counter:
         digests = []
         for table in tables:
             digest = TextDigest()
-            write_batches(table, there[alias_of(table)], read_batches(table, here[alias_of(table)]), digest, counter)
+            write_batches(table, target[alias_of(table)], read_batches(table, source[alias_of(table)]), digest, counter)
             digests.append(digest)
         for table, digest in zip(tables, digests, strict=True):
-            compare(table, digest, there[alias_of(table)], counter)
+            compare(table, digest, target[alias_of(table)], counter)
 
 
-def compare(table: Table, here: TextDigest, alias: str, counter: WorkProgress) -> int:
+def compare(table: Table, expected: TextDigest, alias: str, counter: WorkProgress) -> int:
     """Return the number of rows of a table with this digest; raise `DifferenceError` if it has another."""
     is_postgresql = connections[alias].vendor == POSTGRESQL
-    there = digest_text(table, alias, counter) if is_postgresql else digest_table(table, alias, counter)
+    stored = digest_text(table, alias, counter) if is_postgresql else digest_table(table, alias, counter)
     # PostgreSQL's own text is faster to hash, but writes numbers with an exponent differently.
-    if here != there and is_postgresql:
-        there = digest_table(table, alias)
-    if here != there:
-        raise DifferenceError(f"{table._meta.db_table} differs. Rows here: {here.lines}, there: {there.lines}.")
-    return here.lines
+    if expected != stored and is_postgresql:
+        stored = digest_table(table, alias)
+    if expected != stored:
+        raise DifferenceError(f"{table._meta.db_table} differs. Rows here: {expected.lines}, there: {stored.lines}.")
+    return expected.lines
 
 
 INDEXES = {
@@ -94,16 +94,16 @@ Index = Sequence[str]
 """The alias of an index, its name, and the statement that creates it."""
 
 
-def list_indexes(tables: list[Table], places: Places) -> list[Index]:
+def list_indexes(tables: list[Table], aliases: AliasMap) -> list[Index]:
     """Return the indexes of the request log; creating them after the rows are inserted is faster."""
-    found: list[Index] = []
+    indexes: list[Index] = []
     for table in tables:
-        alias = places[alias_of(table)]
+        alias = aliases[alias_of(table)]
         if alias_of(table) == LOGS:
             with connections[alias].cursor() as cursor:
                 cursor.execute(INDEXES[connections[alias].vendor], [table._meta.db_table])
-                found += [(alias, *row) for row in cursor.fetchall()]
-    return found
+                indexes += [(alias, *row) for row in cursor.fetchall()]
+    return indexes
 
 
 def drop_indexes(indexes: Iterable[Index]) -> None:

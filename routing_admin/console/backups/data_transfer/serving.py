@@ -27,11 +27,11 @@ def is_in_use() -> bool:
 
 
 @contextmanager
-def kept_from_writers(tables: Iterable[Table]) -> Iterator[None]:
+def exclude_writers(tables: Iterable[Table]) -> Iterator[None]:
     """Keep other processes from writing within the block; raise `DatabaseError` if one is writing now."""
     with transaction.atomic("default"), transaction.atomic(LOGS):  # on SQLite the transactions themselves are the lock
         if connections["default"].vendor == POSTGRESQL:
-            names = ", ".join(f'"{each._meta.db_table}"' for each in tables)
+            names = ", ".join(f'"{table._meta.db_table}"' for table in tables)
             with connections["default"].cursor() as cursor:
                 cursor.execute(f"LOCK TABLE {names} IN SHARE MODE NOWAIT")
         yield
@@ -41,12 +41,12 @@ def _is_used(alias: str) -> bool:
     connection = connections[alias]
     if connection.vendor == "sqlite":
         return _is_locked(Path(connection.settings_dict["NAME"]))
-    until = time.monotonic() + CLOSING_SECONDS
+    deadline = time.monotonic() + CLOSING_SECONDS
     with connection.cursor() as cursor:
-        while (used := _has_others(cursor)) and time.monotonic() < until:
+        while (is_used := _has_others(cursor)) and time.monotonic() < deadline:
             time.sleep(0.05)
     connection.close()
-    return used
+    return is_used
 
 
 def _has_others(cursor: Any) -> bool:
@@ -63,12 +63,12 @@ def _is_locked(path: Path) -> bool:
     if not path.exists():
         return False
     # Every process that has the file open holds a shared lock on it, so an exclusive one fails.
-    alone = sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, timeout=0.5, isolation_level=None)
+    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, timeout=0.5, isolation_level=None)
     try:
-        alone.execute("PRAGMA locking_mode=EXCLUSIVE")
-        alone.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.OperationalError:
         return True
     finally:
-        alone.close()
+        connection.close()
     return False

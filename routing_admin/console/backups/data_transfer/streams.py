@@ -39,11 +39,11 @@ class Kinds:
     def __init__(self, table: Table) -> None:
         self.table = table._meta.db_table
         fields = columns_of(table)
-        self.kinds = [_kind_of(each) for each in fields]
-        self.columns = [str(each.column) for each in fields]
-        self.names = [f'"{each}"' for each in self.columns]
-        self.key = next(place for place, each in enumerate(fields) if each.primary_key)
-        self.json = [place for place, kind in enumerate(self.kinds) if kind == "JSONField"]
+        self.kinds = [_kind_of(field) for field in fields]
+        self.columns = [str(field.column) for field in fields]
+        self.names = [f'"{column}"' for column in self.columns]
+        self.key = next(index for index, field in enumerate(fields) if field.primary_key)
+        self.json = [index for index, kind in enumerate(self.kinds) if kind == "JSONField"]
 
     def order(self, vendor: str) -> str:
         """Return the ORDER BY expression of the primary key: the same on both engines, text by its bytes."""
@@ -81,23 +81,23 @@ class TextDigest:
 def read_batches(table: Table, alias: str, after: Any = None) -> Iterator[Sequence[Row]]:
     """Yield the rows after a primary key in batches, ordered by it."""
     kinds, vendor = Kinds(table), connections[alias].vendor
-    read, key = _read_postgresql if vendor == POSTGRESQL else _read_sqlite, kinds.order(vendor)
-    rest = f' FROM "{kinds.table}"' + (f" WHERE {key} > %s" if after is not None else "") + f" ORDER BY {key}"
-    yield from read(kinds, alias, rest, [after] if after is not None else [])
+    read_rows, key = _read_postgresql if vendor == POSTGRESQL else _read_sqlite, kinds.order(vendor)
+    clauses = f' FROM "{kinds.table}"' + (f" WHERE {key} > %s" if after is not None else "") + f" ORDER BY {key}"
+    yield from read_rows(kinds, alias, clauses, [after] if after is not None else [])
 
 
-def _read_sqlite(kinds: Kinds, alias: str, rest: str, values: list[Any]) -> Iterator[Sequence[Row]]:
+def _read_sqlite(kinds: Kinds, alias: str, clauses: str, values: list[Any]) -> Iterator[Sequence[Row]]:
     with connections[alias].cursor() as cursor:
         # The plus makes an expression of each column: it has no declared type, so nothing is converted.
         columns = ", ".join(f"+{name}" for name in kinds.names)
-        cursor.execute(f"SELECT {columns}{rest}", values)
+        cursor.execute(f"SELECT {columns}{clauses}", values)
         while rows := cursor.fetchmany(BATCH):
             yield rows
 
 
-def _read_postgresql(kinds: Kinds, alias: str, rest: str, values: list[Any]) -> Iterator[Sequence[Row]]:
+def _read_postgresql(kinds: Kinds, alias: str, clauses: str, values: list[Any]) -> Iterator[Sequence[Row]]:
     connection = connections[alias]
-    statement = f"COPY (SELECT {_forms_of(kinds)}{rest}) TO STDOUT (FORMAT BINARY)"
+    statement = f"COPY (SELECT {_forms_of(kinds)}{clauses}) TO STDOUT (FORMAT BINARY)"
     with connection.wrap_database_errors, connection.cursor() as cursor, cursor.copy(statement, values or None) as copy:
         copy.set_types([FROM_POSTGRESQL.get(kind, WHOLE)[1] for kind in kinds.kinds])
         stream = copy.rows()
@@ -113,12 +113,12 @@ def _forms_of(kinds: Kinds) -> str:
 def copy_text(table: Table, alias: str) -> Iterator[bytes]:
     """Yield a PostgreSQL table as lines of COPY's text, ordered by its primary key."""
     kinds, connection = Kinds(table), connections[alias]
-    rest = f'FROM "{kinds.table}" ORDER BY {kinds.order(POSTGRESQL)}'
-    statement = f"COPY (SELECT {_forms_of(kinds)} {rest}) TO STDOUT"
+    clauses = f'FROM "{kinds.table}" ORDER BY {kinds.order(POSTGRESQL)}'
+    statement = f"COPY (SELECT {_forms_of(kinds)} {clauses}) TO STDOUT"
     with connection.wrap_database_errors, connection.cursor() as cursor, cursor.copy(statement) as copy:
         lines = (bytes(line) for line in copy)
-        while some := list(islice(lines, BATCH)):
-            yield b"".join(some)
+        while batch := list(islice(lines, BATCH)):
+            yield b"".join(batch)
 
 
 @contextmanager
@@ -152,14 +152,14 @@ def write_batches(
     table: Table, alias: str, batches: Iterable[Sequence[Row]], digest: TextDigest, counter: WorkProgress
 ) -> Any:
     """Insert rows in one transaction and return the key of the last; None without rows."""
-    kinds, last = Kinds(table), None
+    kinds, last_key = Kinds(table), None
     with _inserting(kinds, alias) as insert:
         for rows in batches:
             lines = lines_of(kinds.kinds, rows)
             insert(rows, lines)
             counter.advance(digest.add(lines))
-            last = rows[-1][kinds.key]
-    return last
+            last_key = rows[-1][kinds.key]
+    return last_key
 
 
 def digest_table(table: Table, alias: str, counter: WorkProgress | None = None) -> TextDigest:

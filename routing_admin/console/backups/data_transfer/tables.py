@@ -14,19 +14,19 @@ Table = type[Model]
 
 def list_tables(registry: Apps = apps) -> list[Table]:
     """Return every table after those it refers to; raise `LookupError` for circular references."""
-    waiting = [each for each in registry.get_models(include_auto_created=True) if each._meta.managed]
+    remaining = [table for table in registry.get_models(include_auto_created=True) if table._meta.managed]
     ordered: list[Table] = []
-    while waiting:
-        ready = [each for each in waiting if not references_of(each) & set(waiting) - {each}]
+    while remaining:
+        ready = [table for table in remaining if not references_of(table) & set(remaining) - {table}]
         if not ready:
             raise LookupError("Tables refer to one another in a circle.")
         ordered += ready
-        waiting = [each for each in waiting if each not in ready]
+        remaining = [table for table in remaining if table not in ready]
     return ordered
 
 
 def references_of(table: Table) -> set[Table]:
-    return {each.related_model for each in table._meta.local_fields if isinstance(each.related_model, type)}
+    return {field.related_model for field in table._meta.local_fields if isinstance(field.related_model, type)}
 
 
 def alias_of(table: Table) -> str:
@@ -34,4 +34,4 @@ def alias_of(table: Table) -> str:
 
 
 def columns_of(table: Table) -> list[Field[Any, Any]]:
-    return [each for each in table._meta.local_concrete_fields if not getattr(each, "generated", False)]
+    return [field for field in table._meta.local_concrete_fields if not getattr(field, "generated", False)]

@@ -24,7 +24,7 @@ from routing_admin.console.backups.data_transfer.rows import (
     empty_tables,
     list_indexes,
     make_indexes,
-    number_anew,
+    reset_sequences,
 )
 from routing_admin.console.backups.data_transfer.tables import Table, alias_of
 from routing_admin.environment import BASE_DIR
@@ -83,8 +83,8 @@ class Destination:
         for alias in ALIASES.values():
             try:
                 connections[alias].ensure_connection()
-            except DatabaseError as problem:
-                raise MoveError(f"The target is not responding: {str(problem).splitlines()[0]}") from None
+            except DatabaseError as error:
+                raise MoveError(f"The target is not responding: {str(error).splitlines()[0]}") from None
 
     def close(self) -> None:
         """Close the connections and remove the aliases."""
@@ -109,21 +109,21 @@ class Destination:
                 raise MoveError(f"The target is not empty: {name} has rows. Use an empty database.")
         return False
 
-    def make_tables(self, until: Sequence[tuple[str, str]] = ()) -> None:
+    def make_tables(self, migrations: Sequence[tuple[str, str]] = ()) -> None:
         """Migrate, up to the given migrations if any; raise `MoveError`."""
         # PostgreSQL has both databases in one, which is migrated once.
         aliases = ("default", LOGS) if connections["target"].vendor == "sqlite" else ("default",)
-        done = subprocess.run(  # noqa: S603 - our own interpreter and program, no shell
-            [sys.executable, "-c", MIGRATE, json.dumps([aliases, list(until)])],
+        result = subprocess.run(  # noqa: S603 - our own interpreter and program, no shell
+            [sys.executable, "-c", MIGRATE, json.dumps([aliases, list(migrations)])],
             cwd=BASE_DIR,
             env=os.environ | {"DATABASE_URL": self.url, "DJANGO_SETTINGS_MODULE": "routing_admin.settings"},
             capture_output=True,
             text=True,
             check=False,
         )
-        if done.returncode:
-            last = (done.stderr.strip().splitlines() or ["no word"])[-1]
-            raise MoveError(f"The tables could not be created in the target: {last}")
+        if result.returncode:
+            last_line = (result.stderr.strip().splitlines() or ["no word"])[-1]
+            raise MoveError(f"The tables could not be created in the target: {last_line}")
 
     def claim(self) -> None:
         """Mark the target as that of a move from here."""
@@ -154,7 +154,7 @@ class Destination:
         """Create the indexes, reset the sequences, and drop the marks, those of the main database last."""
         self.write_mark("target", DONE, True)
         make_indexes(self.read_mark("target", INDEXES) or ())
-        number_anew(tables, ALIASES)
+        reset_sequences(tables, ALIASES)
         for alias in reversed(ALIASES.values()):
             self.execute(alias, f"DROP TABLE IF EXISTS {MARKS}")
 
