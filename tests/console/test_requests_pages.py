@@ -20,7 +20,7 @@ from capabilities.core.translatable import data_of
 from capabilities.core.wire import Fault
 from capabilities.models import Agent
 from routing_admin.console.requests.advice import ADVICE
-from routing_admin.console.requests.story import build_steps, build_tracks, content_of, explain_outcome, tell_story
+from routing_admin.console.requests.story import build_steps, build_story, build_tracks, content_of, explain_outcome
 from routing_admin.core.fallback.chain import CANCELLED, SkipReason
 from routing_admin.core.fallback.remedies import Remedy
 from routing_admin.core.fallback.table import CALLERS_FAULTS, TABLE
@@ -300,7 +300,7 @@ def test_an_unknown_request_is_a_missing_page(admin: Client) -> None:
 
 
 def told(row: RequestLog) -> str:
-    return tell_story(row, build_steps(list(row.attempts.order_by("position")))).headline
+    return build_story(row, build_steps(list(row.attempts.order_by("position")))).headline
 
 
 def test_each_end_of_a_request_has_its_own_sentence(db: None) -> None:
@@ -333,10 +333,10 @@ def test_a_stream_that_began_without_content_says_so_whatever_came_of_it(db: Non
     attempt(row, 0, "ok" if outcome == "ok" else "http_500")
     steps = build_steps(list(row.attempts.order_by("position")))
     said = "After 20.0 s without content the stream began with keep-alive comments, so its status is 200."
-    assert tell_story(row, steps).why[-1] == said
+    assert build_story(row, steps).why[-1] == said
     with translation.override("zh-hans"):
-        assert "保活注释" in tell_story(row, steps).why[-1]
-    assert outcome != "ok" or tell_story(row, steps).tone == "ok"
+        assert "保活注释" in build_story(row, steps).why[-1]
+    assert outcome != "ok" or build_story(row, steps).tone == "ok"
 
 
 @pytest.mark.parametrize(("language", "words"), [("en", "2 of 3"), ("zh-hans", "第 2 个，共 3 个")])

@@ -30,8 +30,8 @@ def make_link(
     check_one_line("name", name)
     text, public, digest = make_key(LINK_KIND)
     facts = {"link": f"{LINK_KIND}_{public}", "name": name, "bodies": with_bodies}
-    ends = expires_at.isoformat(timespec="seconds") if expires_at else None
-    with ledger.audit(actor, AuditedAction("link.make", "agent", agent.agent_id, {**facts, "expires": ends})):
+    expires = expires_at.isoformat(timespec="seconds") if expires_at else None
+    with ledger.audit(actor, AuditedAction("link.make", "agent", agent.agent_id, {**facts, "expires": expires})):
         row = AgentLink.objects.create(
             agent=agent,
             name=name,
@@ -55,8 +55,8 @@ def revoke_link(actor: Actor, row: AgentLink) -> None:
 def note_visit(row: AgentLink, text: str) -> None:
     """Record that a link was opened, at most once a minute, and re-sign it with the newest secret."""
     now, name = timezone.now(), name_of_secret(newest_secret())
-    is_told = row.last_seen_at is not None and now - row.last_seen_at <= EVERY
-    if is_told and row.signed_with == name:
+    is_recent = row.last_seen_at is not None and now - row.last_seen_at <= EVERY
+    if is_recent and row.signed_with == name:
         return
     # A read-only or unavailable database is no reason to refuse the page.
     with suppress(DatabaseError):

@@ -109,13 +109,13 @@ def admin_issue_key(request: HttpRequest, agent_id: str) -> HttpResponse:
     body = read_as(request, KeyIn)
     check_gives(request, body.scopes or (), "Such a key")
     row = require(find_agent(agent_id), "agent", agent_id)
-    ends = timezone.now() + timedelta(days=body.days) if body.days else None
+    expires_at = timezone.now() + timedelta(days=body.days) if body.days else None
     scopes = DEFAULT_SCOPES if body.scopes is None else body.scopes
     form = terms_form(body)
-    key, made = issue_key(
-        script_actor(request), row, scopes=scopes, label=body.label or "", expires_at=ends, terms=form.terms
+    key, key_row = issue_key(
+        script_actor(request), row, scopes=scopes, label=body.label or "", expires_at=expires_at, terms=form.terms
     )
-    return issued(key, made)
+    return issued(key, key_row)
 
 
 @router.put("/agents/{path:agent_id}/keys/{key_id}", response=KeyOut, openapi_extra=takes(KeyTermsIn))
@@ -130,9 +130,11 @@ def admin_change_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpRe
         check_expectation(expectation_in(request), key_entry_of(row))
         if row.revoked_at is not None or is_over(row):
             raise ConflictError(f"The key {key_id} has ended. Issue a new one.")
-        form, ends = terms_form(body), read_end(body) if "expiresAt" in body.model_fields_set else row.expires_at
-        if (row.label, row.terms, row.expires_at) != (form.cleaned_data["label"], form.terms, ends):
-            change_key(script_actor(request), row, label=form.cleaned_data["label"], terms=form.terms, expires_at=ends)
+        form, expires_at = terms_form(body), read_end(body) if "expiresAt" in body.model_fields_set else row.expires_at
+        if (row.label, row.terms, row.expires_at) != (form.cleaned_data["label"], form.terms, expires_at):
+            change_key(
+                script_actor(request), row, label=form.cleaned_data["label"], terms=form.terms, expires_at=expires_at
+            )
     return answer_key(row)
 
 
@@ -145,8 +147,8 @@ def admin_get_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpRespo
 
 def terms_form(body: KeyTermsIn | KeyIn) -> KeyTermsForm:
     """Return the page's form, filled from the body and valid. Raise `InvalidError` otherwise."""
-    words = {"label": body.label or "", "team": body.team or "", "project": body.project or ""}
-    form = KeyTermsForm({**words, **limit_fields(body.limits or {})})
+    fields = {"label": body.label or "", "team": body.team or "", "project": body.project or ""}
+    form = KeyTermsForm({**fields, **limit_fields(body.limits or {})})
     if not form.is_valid():
         raise InvalidError(problems_of(form, {}))
     return form
@@ -228,7 +230,7 @@ def link_out(row: AgentLink) -> LinkThing:
 def admin_list_links(request: HttpRequest, agent_id: str) -> HttpResponse:
     """List the links to an agent's own page, without their secrets."""
     row = require(find_agent(agent_id), "agent", agent_id)
-    return answer(LinksOut(links=[link_out(each) for each in list_links(row)]))
+    return answer(LinksOut(links=[link_out(link) for link in list_links(row)]))
 
 
 @router.post("/agents/{path:agent_id}/links", response={201: MadeLinkOut}, openapi_extra=takes(LinkIn))
@@ -236,10 +238,12 @@ def admin_make_link(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Create a link to an agent's own page; its address is shown only in this answer."""
     body = read_as(request, LinkIn)
     row = require(find_agent(agent_id), "agent", agent_id)
-    ends = timezone.now() + timedelta(days=body.days) if body.days else None
-    text, made = make_link(script_actor(request), row, name=body.name, expires_at=ends, with_bodies=body.withBodies)
+    expires_at = timezone.now() + timedelta(days=body.days) if body.days else None
+    text, link = make_link(
+        script_actor(request), row, name=body.name, expires_at=expires_at, with_bodies=body.withBodies
+    )
     address = settings.PUBLIC_URL + reverse("own_page", args=[text])
-    return answer(MadeLinkOut(link=address, details=link_out(made)), 201)
+    return answer(MadeLinkOut(link=address, details=link_out(link)), 201)
 
 
 @router.delete("/agents/{path:agent_id}/links/{link_id}", response={204: None})

@@ -80,10 +80,10 @@ class AgentForm(AgentModelForm):
         self.fields["version"].initial = self.instance.version
         task_types = [route.task_type for route in snapshot.current().configuration.routes]
         choices = [("", _("none")), *((task_type, task_type) for task_type in task_types)]
-        own = self.instance.task_type
+        current = self.instance.task_type
         # A route that was deleted since stays selectable, or saving would drop it unseen.
-        if own and own not in dict(choices):
-            choices.append((own, own))
+        if current and current not in dict(choices):
+            choices.append((current, current))
         self.fields["task_type"].choices = choices  # type: ignore[attr-defined]
         self.amounts = make_amount_fields(self.instance.limits)
         if self.instance.origin == Agent.Origin.RUNTIME:  # the limits of its creator apply

@@ -50,8 +50,8 @@ def open_link(text: str) -> AgentLink | None:
     if not is_signed(secret_in(text).encode(), row.digest if row else "") or row is None or row.revoked_at is not None:
         return None
     # A link ends with its agent, and an agent made at run time with its creators.
-    ends = (row.expires_at, row.agent.expires_at, *(maker.expires_at for maker in makers_of(row.agent)))
-    return None if any(end is not None and end <= now for end in ends) else row
+    end_times = (row.expires_at, row.agent.expires_at, *(maker.expires_at for maker in makers_of(row.agent)))
+    return None if any(end is not None and end <= now for end in end_times) else row
 
 
 # An agent's keys as its page lists them: limits, labels and use.
@@ -70,8 +70,8 @@ class KeyLine:
 
     @property
     def labels(self) -> list[tuple[str, str]]:
-        found = ((_("Team"), self.terms.labels.team), (_("Project"), self.terms.labels.project))
-        return [(name, label) for name, label in found if label]
+        labels = ((_("Team"), self.terms.labels.team), (_("Project"), self.terms.labels.project))
+        return [(name, label) for name, label in labels if label]
 
 
 def list_key_limits(keys: Sequence[AgentKey]) -> dict[str, AgentLimits | None]:

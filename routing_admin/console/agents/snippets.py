@@ -93,8 +93,8 @@ def name_model(row: Agent) -> str:
 
 def write_snippets(row: Agent, key: str = "") -> tuple[Snippet, ...]:
     """Return ready calls; they contain the key where the page shows it anyway, else its variable."""
-    words = {"base": settings.PUBLIC_URL.rstrip("/"), "model": name_model(row)}
-    texts = ((*each, text.format(**words)) for each, text in CALLS.items())
+    values = {"base": settings.PUBLIC_URL.rstrip("/"), "model": name_model(row)}
+    texts = ((*heading, text.format(**values)) for heading, text in CALLS.items())
     return tuple(Snippet(name, language, _fill_in(text, key) if key else text) for name, language, text in texts)
 
 

@@ -79,9 +79,11 @@ def agents(request: HttpRequest) -> HttpResponse:
 def summarize(lines: list[AgentLine]) -> str:
     if not lines:
         return _("No agent yet.")
-    without = [line.row.agent_id for line in lines if line.is_locked_out]
-    if without:
-        return _("Cannot call models because they have no working key: %(names)s.") % {"names": join_words(without[:5])}
+    locked_out = [line.row.agent_id for line in lines if line.is_locked_out]
+    if locked_out:
+        return _("Cannot call models because they have no working key: %(names)s.") % {
+            "names": join_words(locked_out[:5])
+        }
     return ngettext("%(count)s agent can call models.", "%(count)s agents can call models.", len(lines)) % {
         "count": len(lines)
     }
@@ -95,11 +97,11 @@ def agent_new(request: HttpRequest) -> HttpResponse:
         if form.is_valid():
             try:
                 row = form.save(commit=False)
-                made = save_agent(actor_of(request), row)
+                change = save_agent(actor_of(request), row)
             except ActionError as refusal:
                 status = add_refusal(form, refusal, PLACES)
             else:
-                add_toast(request, _("%(name)s added") % {"name": row.agent_id}, made.revision)
+                add_toast(request, _("%(name)s added") % {"name": row.agent_id}, change.revision)
                 return redirect("agent", agent_id=row.agent_id)
     return render(request, "capabilities/agent_new.html", {"form": form}, status=status)
 
@@ -118,7 +120,7 @@ def save(request: HttpRequest, row: Agent) -> HttpResponse:
         return agent_page(request, require_found(find_agent(row.agent_id)), form=form, status=UNPROCESSABLE)
     try:
         saved = form.save(commit=False)
-        made = save_agent(actor_of(request), saved, expected=form.cleaned_data["version"])
+        change = save_agent(actor_of(request), saved, expected=form.cleaned_data["version"])
     except ActionError as refusal:
         current = require_found(find_agent(row.agent_id))
         status = add_refusal(form, refusal, PLACES)
@@ -126,7 +128,7 @@ def save(request: HttpRequest, row: Agent) -> HttpResponse:
         # The refused form is shown with the current version, so saving it again is deliberate.
         renew_version(form, current.version)
         return agent_page(request, current, form=form, status=status, refusal=refusal, conflict=conflict)
-    add_toast(request, _("%(name)s saved") % {"name": saved.agent_id}, made.revision)
+    add_toast(request, _("%(name)s saved") % {"name": saved.agent_id}, change.revision)
     return redirect("agent", agent_id=saved.agent_id)
 
 
@@ -135,7 +137,7 @@ def agent_page(
 ) -> HttpResponse:
     directory = snapshot.current().directory
     profile = find_profile(row, directory)
-    found, keys = list_readings(profile, directory), list_keys(row)
+    readings, keys = list_readings(profile, directory), list_keys(row)
     uses = find_key_uses(row, keys)
     context = {
         "row": row,
@@ -146,13 +148,13 @@ def agent_page(
         "link_form": AgentLinkForm(prefix="link"),
         "links": list_links(row) if can_change(role_of(request.user), "agent_link_make") else [],
         "profile": profile,
-        "readings": found,
+        "readings": readings,
         "handed": [
-            (each.name, each.others[:NAMES], max(0, len(each.others) - NAMES))
-            for each in found
-            if not each.itself and each.others
+            (reading.name, reading.others[:NAMES], max(0, len(reading.others) - NAMES))
+            for reading in readings
+            if not reading.itself and reading.others
         ],
-        "unread": [each.name for each in found if not each.itself and not each.others],
+        "unread": [reading.name for reading in readings if not reading.itself and not reading.others],
         "guarantee": find_guarantee(row.task_type) if row.task_type else None,
         "keys": list_key_lines(keys, uses, more.get("terms_form")),
         "now": timezone.now(),
@@ -171,11 +173,11 @@ def agent_page(
 def agent_delete(request: HttpRequest, agent_id: str) -> HttpResponse:
     row = require_found(find_agent(agent_id))
     try:
-        made = delete_agent(actor_of(request), row)
+        change = delete_agent(actor_of(request), row)
     except ActionError as refusal:
         add_refusal_toast(request, refusal)
         return redirect("agent", agent_id=agent_id)
-    add_toast(request, _("%(name)s deleted, its keys no longer work") % {"name": agent_id}, made.revision)
+    add_toast(request, _("%(name)s deleted, its keys no longer work") % {"name": agent_id}, change.revision)
     return redirect("agents")
 
 
@@ -214,21 +216,21 @@ def key_change(request: HttpRequest, agent_id: str, public_id: str) -> HttpRespo
     if not form.is_valid():
         return agent_page(request, require_found(find_agent(agent_id)), status=UNPROCESSABLE, terms_form=form)
     try:
-        made = change_key(actor_of(request), key, label=form.cleaned_data["label"], terms=form.terms)
+        change = change_key(actor_of(request), key, label=form.cleaned_data["label"], terms=form.terms)
     except ActionError as refusal:
         status = add_refusal(form, refusal)
         return agent_page(request, require_found(find_agent(agent_id)), status=status, terms_form=form)
-    add_toast(request, _("ra_%(key)s… changed") % {"key": public_id}, made.revision)
+    add_toast(request, _("ra_%(key)s… changed") % {"key": public_id}, change.revision)
     return redirect("agent", agent_id=agent_id)
 
 
 @require_POST
 def key_roll(request: HttpRequest, agent_id: str, public_id: str) -> HttpResponse:
     """Issue a successor with the same scopes; the old key keeps working for the overlap."""
-    old = require_found(find_key(agent_id, public_id))
+    rolled = require_found(find_key(agent_id, public_id))
     overlap = OVERLAPS.get(request.POST.get("overlap", ""), OVERLAPS["24h"])
-    issued, key = roll_key(actor_of(request), old, overlap=overlap)
-    return agent_page(request, require_found(find_agent(agent_id)), issued=issued, issued_key=key, rolled=old)
+    issued, key = roll_key(actor_of(request), rolled, overlap=overlap)
+    return agent_page(request, require_found(find_agent(agent_id)), issued=issued, issued_key=key, rolled=rolled)
 
 
 @require_POST
@@ -250,12 +252,12 @@ def agent_link_make(request: HttpRequest, agent_id: str) -> HttpResponse:
     if not form.is_valid():
         return agent_page(request, row, status=UNPROCESSABLE, link_form=form)
     data = form.cleaned_data
-    text, made = make_link(
+    text, link_row = make_link(
         actor_of(request), row, name=data["name"], expires_at=form.expires_at, with_bodies=data["with_bodies"]
     )
     address = settings.PUBLIC_URL + reverse("own_page", args=[text])
     # As with keys, this answer is the only place where the whole link is ever shown.
-    return agent_page(request, row, link=address, link_row=made)
+    return agent_page(request, row, link=address, link_row=link_row)
 
 
 @require_POST

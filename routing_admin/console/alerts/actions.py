@@ -29,48 +29,48 @@ RESOLVE_DELAY = timedelta(minutes=2)
 """How long an end has to last before it is sent."""
 REFRESHES_PER_LIFETIME = 3
 """A lasting state is written again after this fraction of its lifetime."""
-RETRY_DELAYS = tuple(timedelta(seconds=each) for each in (30, 60, 120, 240, 480, 960, 1800, 3600, 3600))
+RETRY_DELAYS = tuple(timedelta(seconds=delay) for delay in (30, 60, 120, 240, 480, 960, 1800, 3600, 3600))
 """Delays between failed attempts to send; after the last one the notice is given up."""
 RETENTION = timedelta(days=90)
 """How long resolved alerts stay on the page before `prune` removes them."""
 
 
-def note_trouble(trouble: Condition, at: datetime) -> None:
+def note_trouble(condition: Condition, at: datetime) -> None:
     """Record a condition observed at `at`: begin an alert, refresh it, or ignore what is outdated."""
-    rows = Alert.objects.filter(kind=trouble.kind, subject=trouble.subject[:400])
+    rows = Alert.objects.filter(kind=condition.kind, subject=condition.subject[:400])
     row = rows.first()
     if row is None:
-        found = Alert(kind=trouble.kind, subject=trouble.subject[:400], **_beginning(trouble, at))
-        Alert.objects.bulk_create([found], ignore_conflicts=True)  # another process may have inserted it meanwhile
-        log_begin(trouble)
+        alert = Alert(kind=condition.kind, subject=condition.subject[:400], **_opening_values(condition, at))
+        Alert.objects.bulk_create([alert], ignore_conflicts=True)  # another process may have inserted it meanwhile
+        log_begin(condition)
     elif row.ended_at is None:
-        _go_on(rows, row, trouble, at)
+        _refresh(rows, row, condition, at)
     elif row.ended_at < at:
-        _begin_again(rows.filter(ended_at=row.ended_at), row, trouble, at)
+        _reopen(rows.filter(ended_at=row.ended_at), row, condition, at)
 
 
-def _go_on(rows: QuerySet[Alert], row: Alert, trouble: Condition, at: datetime) -> None:
+def _refresh(rows: QuerySet[Alert], row: Alert, condition: Condition, at: datetime) -> None:
     # States are observed every few seconds, so they are written less often. Signs from calls keep their exact time.
-    step = trouble.lasts / REFRESHES_PER_LIFETIME if trouble.is_state else timedelta(0)
-    if at - row.last_seen_at > step:
+    interval = condition.lasts / REFRESHES_PER_LIFETIME if condition.is_state else timedelta(0)
+    if at - row.last_seen_at > interval:
         # The newest sentence replaces the last one, since the numbers in it grow.
-        expires_at, sentence = max(row.expires_at, at + trouble.lasts), data_of(trouble.sentence)
+        expires_at, sentence = max(row.expires_at, at + condition.lasts), data_of(condition.sentence)
         rows.filter(last_seen_at__lt=at).update(last_seen_at=at, expires_at=expires_at, sentence=sentence)
 
 
-def log_begin(trouble: Condition) -> None:
-    level = logging.ERROR if KINDS[trouble.kind].severity is Severity.CRITICAL else logging.WARNING
-    log.log(level, "alert %s about %s: %s", trouble.kind, trouble.subject, trouble.sentence)
+def log_begin(condition: Condition) -> None:
+    level = logging.ERROR if KINDS[condition.kind].severity is Severity.CRITICAL else logging.WARNING
+    log.log(level, "alert %s about %s: %s", condition.kind, condition.subject, condition.sentence)
 
 
-def _begin_again(ended: QuerySet[Alert], row: Alert, trouble: Condition, at: datetime) -> None:
+def _reopen(rows: QuerySet[Alert], row: Alert, condition: Condition, at: datetime) -> None:
     if _is_flapping(row, at):
         # What was sent already is not sent again.
         due = at if row.sent_at is None else None
-        ended.update(ended_at=None, last_seen_at=at, expires_at=at + trouble.lasts, next_try_at=due)
+        rows.update(ended_at=None, last_seen_at=at, expires_at=at + condition.lasts, next_try_at=due)
         return
-    ended.update(**_beginning(trouble, at), ended_at=None, sent_at=None, end_sent_at=None, times=F("times") + 1)
-    log_begin(trouble)
+    rows.update(**_opening_values(condition, at), ended_at=None, sent_at=None, end_sent_at=None, times=F("times") + 1)
+    log_begin(condition)
 
 
 def _is_flapping(row: Alert, at: datetime) -> bool:
@@ -80,10 +80,10 @@ def _is_flapping(row: Alert, at: datetime) -> bool:
 def adopt_kept_alerts() -> None:
     """Move into the database what was recorded, and perhaps sent, while it was unavailable."""
     if alert_file().read():
-        with alert_file().edit() as kept:
-            for each in kept.values():
-                _adopt(each)
-            kept.clear()
+        with alert_file().edit() as alerts:
+            for alert in alerts.values():
+                _adopt(alert)
+            alerts.clear()
 
 
 def _adopt(alert: KeptAlert) -> None:
@@ -98,8 +98,8 @@ def _adopt(alert: KeptAlert) -> None:
         )
         row.save()
     else:
-        again = {"ended_at": None, "end_sent_at": None, "times": row.times + 1}
-        Alert.objects.filter(pk=row.pk).update(**asdict(alert), **again)
+        changes = {"ended_at": None, "end_sent_at": None, "times": row.times + 1}
+        Alert.objects.filter(pk=row.pk).update(**asdict(alert), **changes)
 
 
 Known = Mapping[tuple[str, str], datetime | None]
@@ -109,40 +109,42 @@ Known = Mapping[tuple[str, str], datetime | None]
 def list_known(now: datetime, *, only_sent: bool) -> Known:
     """Return the alerts, or those that were sent, that last or ended so recently that they may return."""
     rows = Alert.objects.filter(Q(ended_at=None) | Q(ended_at__gt=now - RESOLVE_DELAY))
-    found = rows.filter(sent_at__isnull=False) if only_sent else rows
-    return {(kind, subject): ended_at for kind, subject, ended_at in found.values_list("kind", "subject", "ended_at")}
-
-
-def _beginning(trouble: Condition, at: datetime) -> dict[str, Any]:
+    selected = rows.filter(sent_at__isnull=False) if only_sent else rows
     return {
-        "sentence": data_of(trouble.sentence),
+        (kind, subject): ended_at for kind, subject, ended_at in selected.values_list("kind", "subject", "ended_at")
+    }
+
+
+def _opening_values(condition: Condition, at: datetime) -> dict[str, Any]:
+    return {
+        "sentence": data_of(condition.sentence),
         "first_seen_at": at,
         "last_seen_at": at,
-        "expires_at": at + trouble.lasts,
+        "expires_at": at + condition.lasts,
         "next_try_at": at,
         "tries": 0,
         "error": None,
     }
 
 
-Mended = Mapping[tuple[AlertKind, str], datetime]
+ResolvedTimes = Mapping[tuple[AlertKind, str], datetime]
 """When a subject was last observed to be well."""
-Living = Mapping[AlertKind, Collection[str]]
+ExistingSubjects = Mapping[AlertKind, Collection[str]]
 """The existing subjects, of kinds whose subjects may be deleted."""
 
 
-def end_alerts(mended: Mended, living: Living, now: datetime) -> None:
-    """End alerts that are mended, whose subject is gone, or that were not observed for their lifetime.
+def end_alerts(resolved: ResolvedTimes, existing: ExistingSubjects, now: datetime) -> None:
+    """End alerts that are resolved, whose subject is gone, or that were not observed for their lifetime.
 
     One query if nothing ends.
     """
     for row in Alert.objects.filter(ended_at=None):
         kind = AlertKind(row.kind)
-        well_at = mended.get((kind, row.subject))
+        well_at = resolved.get((kind, row.subject))
         if well_at is not None and well_at > row.last_seen_at:
             # The condition on `last_seen_at` leaves alone what another process saw again meanwhile.
             _end(Alert.objects.filter(pk=row.pk, last_seen_at__lt=well_at), well_at)
-        elif row.expires_at <= now or row.subject not in living.get(kind, (row.subject,)):
+        elif row.expires_at <= now or row.subject not in existing.get(kind, (row.subject,)):
             _end(Alert.objects.filter(pk=row.pk, last_seen_at=row.last_seen_at), now)
 
 
@@ -177,19 +179,19 @@ def claim_next(now: datetime) -> ClaimedAlert | None:
     begun = Q(ended_at=None, sent_at=None)
     ended = Q(ended_at__isnull=False, sent_at__isnull=False, end_sent_at=None)
     for row in Alert.objects.filter(begun | ended, next_try_at__lte=now).order_by("next_try_at"):
-        same = Q(pk=row.pk, tries=row.tries, next_try_at=row.next_try_at)
-        mine = Alert.objects.filter(same & (begun if row.ended_at is None else ended))
+        unchanged = Q(pk=row.pk, tries=row.tries, next_try_at=row.next_try_at)
+        claim = Alert.objects.filter(unchanged & (begun if row.ended_at is None else ended))
         wait = RETRY_DELAYS[row.tries] if row.tries < len(RETRY_DELAYS) else None
         # Compare and set: of several processes only the one that increments `tries` first gets the row.
-        if mine.update(tries=row.tries + 1, next_try_at=None if wait is None else now + wait):
+        if claim.update(tries=row.tries + 1, next_try_at=None if wait is None else now + wait):
             kind, sentence = AlertKind(row.kind), text_of(row.sentence)
-            since, tries = row.first_seen_at, row.tries + 1
+            first_seen_at, tries = row.first_seen_at, row.tries + 1
             return ClaimedAlert(
                 id=row.pk,
                 kind=kind,
                 subject=row.subject,
                 sentence=sentence,
-                first_seen_at=since,
+                first_seen_at=first_seen_at,
                 ended_at=row.ended_at,
                 times=row.times,
                 tries=tries,
@@ -198,8 +200,8 @@ def claim_next(now: datetime) -> ClaimedAlert | None:
 
 
 def note_sent(claimed: ClaimedAlert, now: datetime) -> None:
-    arrived = {"sent_at": now} if claimed.ended_at is None else {"end_sent_at": now}
-    _rows_of(claimed).update(**arrived, error=None)
+    changes = {"sent_at": now} if claimed.ended_at is None else {"end_sent_at": now}
+    _rows_of(claimed).update(**changes, error=None)
 
 
 def note_failed(claimed: ClaimedAlert, reason: str) -> None:

@@ -77,8 +77,8 @@ def alert_out(line: AlertLine) -> AlertThing:
 def admin_list_alerts(request: HttpRequest) -> HttpResponse:
     """List active and resolved alerts, and the host they are sent to."""
     webhook = settings.ALERT_WEBHOOK
-    shown = WebhookThing(host=webhook.host, shape=webhook.shape.value) if webhook else None
-    return answer(AlertsOut(alerts=[alert_out(line) for line in list_alerts()], webhook=shown))
+    shown_webhook = WebhookThing(host=webhook.host, shape=webhook.shape.value) if webhook else None
+    return answer(AlertsOut(alerts=[alert_out(line) for line in list_alerts()], webhook=shown_webhook))
 
 
 @router.post("/alerts/test", response=TestOut)

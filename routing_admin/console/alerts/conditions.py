@@ -28,8 +28,8 @@ from routing_admin.console.alerts import actions as rows
 from routing_admin.console.alerts import sending
 from routing_admin.console.alerts.actions import (
     RESOLVE_DELAY,
+    ExistingSubjects,
     Known,
-    Living,
     adopt_kept_alerts,
     end_alerts,
     list_known,
@@ -61,7 +61,7 @@ EVERYWHERE = "*"
 # A restart of the database or of Redis takes less than this and is not reported.
 SETTLED = timedelta(seconds=10)
 BACKLOG = timedelta(minutes=1)
-"""How long log entries wait, or the configuration cannot be read, before that is an alert of its own."""
+"""How long log entries wait, or the configuration cannot be read, before that becomes a separate alert."""
 SERVER = socket.gethostname()
 
 METERS: Mapping[Meter, str] = {
@@ -87,8 +87,8 @@ def find_outages(now: datetime) -> Iterator[Condition]:
         yield condition_of(AlertKind.ARTIFACT_STORE, "artifact store")
     if redis is not None and now - redis.since >= SETTLED:
         yield condition_of(AlertKind.REDIS, "Redis", problem=redis.sentence)
-    waiting = {AlertKind.LOG_WAITING: journal().behind_since, AlertKind.CONFIGURATION_STALE: snapshot.unread_since()}
-    for kind, since in waiting.items():
+    backlogs = {AlertKind.LOG_WAITING: journal().behind_since, AlertKind.CONFIGURATION_STALE: snapshot.unread_since()}
+    for kind, since in backlogs.items():
         if since is not None and now - since >= BACKLOG:
             yield condition_of(kind, SERVER, seconds=int((now - since).total_seconds()))
     if journal().disk_is_full:
@@ -118,12 +118,15 @@ def find_cooling(state: Snapshot) -> Iterator[Condition]:
 
 
 def _is_cooling(state: Snapshot, route: RouteSpec, cooldowns: Cooldowns) -> bool:
-    places = ((each.provider, each.model or _default_model(state, each.provider)) for each in route.candidates)
+    endpoints = (
+        (candidate.provider, candidate.model or _default_model(state, candidate.provider))
+        for candidate in route.candidates
+    )
     # Cheap check first: only routes with a cooling candidate are planned in full.
-    if not any(cooldowns.look(*place) for place in places):
+    if not any(cooldowns.look(*endpoint) for endpoint in endpoints):
         return False
     ready = list_ready(state, route)
-    return bool(ready) and all(cooldowns.look(each.provider, each.model) for each in ready)
+    return bool(ready) and all(cooldowns.look(candidate.provider, candidate.model) for candidate in ready)
 
 
 def _default_model(state: Snapshot, provider: str) -> str:
@@ -177,7 +180,7 @@ STAGES: Mapping[DatabaseFault | None, Stage] = {
 
 @dataclass(slots=True)
 class AlertWatch:
-    """The rounds, in threads of their own: a chat may take seconds to answer, and nothing else waits for it.
+    """The rounds, in separate threads: a chat may take seconds to answer, and nothing else waits for it.
 
     `asking_since` is when the oldest unanswered database query began, None while the database answers.
     """
@@ -213,20 +216,20 @@ class AlertWatch:
     def round(self) -> None:
         """Look once and send what is due; while the database does not answer, `offline_round` does."""
         try:
-            with self._asking():
+            with self._database_guard():
                 renew_connections()
                 check_writable()
                 self.look(timezone.now())
             if settings.ALERT_WEBHOOK is not None:
-                send_due(settings.ALERT_WEBHOOK, timezone.now(), asking=self._asking)
-            with self._asking():
+                send_due(settings.ALERT_WEBHOOK, timezone.now(), guard=self._database_guard)
+            with self._database_guard():
                 self._known = list_known(timezone.now(), only_sent=settings.ALERT_WEBHOOK is not None)
         except (DatabaseError, InterfaceError) as error:  # whatever the reason, no alert can be stored
             self._stage = STAGES.get(fault_of(error), Stage.USUAL)
             log.debug("the alerts wait for the database: %s", error)
 
     @contextmanager
-    def _asking(self) -> Iterator[None]:
+    def _database_guard(self) -> Iterator[None]:
         self.asking_since = self.asking_since or timezone.now()
         try:
             yield
@@ -245,16 +248,16 @@ class AlertWatch:
             return
         troubles = [condition_of(AlertKind.DATABASE, "database", self._stage, server=SERVER), *find_outages(now)]
         self._note_events(sending, now)
-        for trouble in troubles:
-            if not self._is_known(trouble, since):
-                sending.note_trouble(trouble, now)
+        for condition in troubles:
+            if not self._is_known(condition, since):
+                sending.note_trouble(condition, now)
         if settings.ALERT_WEBHOOK is not None:
             send_due(settings.ALERT_WEBHOOK, now, sending)
 
-    def _is_known(self, trouble: Condition, since: datetime) -> bool:
+    def _is_known(self, condition: Condition, since: datetime) -> bool:
         # What the chat already has as lasting is not repeated: no end is sent before `RESOLVE_DELAY`, or without
         # the database.
-        key = (trouble.kind.value, trouble.subject)
+        key = (condition.kind.value, condition.subject)
         ended_at = self._known.get(key)
         return key in self._known and (ended_at is None or since - ended_at <= RESOLVE_DELAY)
 
@@ -263,15 +266,15 @@ class AlertWatch:
         adopt_kept_alerts()
         state, signs = snapshot.current(), self.signs.take()
         try:
-            findings, living = evaluate(signs), subjects_of(state)
-            for trouble, at in findings.conditions:
+            findings, existing = evaluate(signs), subjects_of(state)
+            for condition, at in findings.conditions:
                 # A call that ended after its provider was deleted must not begin an alert.
-                if trouble.subject in living[trouble.kind]:
-                    note_trouble(trouble, at)
+                if condition.subject in existing[condition.kind]:
+                    note_trouble(condition, at)
             self._note_events(rows, now)
-            for trouble in (*find_troubles(state), *find_outages(now), *self._find_overdue(now)):
-                note_trouble(trouble, now)
-            end_alerts(findings.resolved, living, now)
+            for condition in (*find_troubles(state), *find_outages(now), *self._find_overdue(now)):
+                note_trouble(condition, now)
+            end_alerts(findings.resolved, existing, now)
         except Exception:
             # No sign is lost: the next round evaluates them again.
             self.signs.put_back(signs)
@@ -295,14 +298,14 @@ class AlertWatch:
             self._jobs_due = now + JOBS_PAUSE
 
 
-def subjects_of(state: Snapshot) -> Living:
+def subjects_of(state: Snapshot) -> ExistingSubjects:
     """Return the subjects alerts can be about; an alert about anything deleted from the configuration ends."""
-    providers = {each.name for each in state.configuration.providers if each.enabled}
+    providers = {provider.name for provider in state.configuration.providers if provider.enabled}
     keys = {f"{name} ({key.name})" for name, keys in state.provider_keys.items() for key in keys.pool}
-    callable_ones = providers | keys
+    subjects = providers | keys
     return {
-        AlertKind.KEY_REFUSED: callable_ones,
-        AlertKind.BALANCE_GONE: callable_ones,
+        AlertKind.KEY_REFUSED: subjects,
+        AlertKind.BALANCE_GONE: subjects,
         AlertKind.RETIRED_MODEL: set(models_in_use(state.configuration)),
     }
 
@@ -312,8 +315,8 @@ def models_in_use(configuration: Configuration) -> Iterator[str]:
     defaults = {spec.name: spec.default_model for spec in configuration.providers if spec.enabled}
     for route in configuration.routes:
         if route.enabled:
-            for each in route.candidates:
-                yield f"{each.provider}/{each.model or defaults.get(each.provider, '')}"
+            for candidate in route.candidates:
+                yield f"{candidate.provider}/{candidate.model or defaults.get(candidate.provider, '')}"
     for service in configuration.services:
         if service.enabled:
             yield f"{service.provider}/{service.model}"

@@ -24,13 +24,13 @@ PAGE = "/alerts/"
 def write_notice(alert: ClaimedAlert, language: str) -> Notice:
     entry, is_over, url = KINDS[alert.kind], alert.ended_at is not None, page_url()
     with override(language):
-        first = _("%(kind)s: resolved") if is_over else _severity_line(entry.severity)
-        until = _("%(from)s – %(to)s") if is_over else _("Since %(from)s")
+        title = _("%(kind)s: resolved") if is_over else _severity_line(entry.severity)
+        period = _("%(from)s – %(to)s") if is_over else _("Since %(from)s")
         moments = {"from": _moment(alert.first_seen_at), "to": _moment(alert.ended_at or alert.first_seen_at)}
         lines = (
-            f"[{NAME}] " + first % {"kind": translate_sentence(entry.title)},
+            f"[{NAME}] " + title % {"kind": translate_sentence(entry.title)},
             translate_sentence(alert.sentence),
-            until % moments,
+            period % moments,
             _("Look: %(url)s") % {"url": url},
             _("What to do: %(page)s") % {"page": entry.page},
         )
@@ -69,12 +69,12 @@ def _severity_line(severity: Severity) -> str:
 
 
 def _in_both(sentence: str) -> Mapping[str, Any]:
-    found = {}
+    texts = {}
     for name, language in (("en", ENGLISH), ("zh", CHINESE)):
         with override(language):
-            found[name] = translate_sentence(sentence)
-    return found
+            texts[name] = translate_sentence(sentence)
+    return texts
 
 
-def _moment(at: datetime) -> str:
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+def _moment(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"

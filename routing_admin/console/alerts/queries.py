@@ -59,17 +59,17 @@ def list_alerts() -> list[AlertLine]:
 
     Two queries.
     """
-    kept = [_line_of(row) for row in _list_kept()]
+    from_file = [_line_of(row) for row in _list_kept()]
     rows = Alert.objects.order_by("ended_at", "-first_seen_at", "-id")
     lines = [_line_of(row) for row in rows.filter(ended_at=None)[:MAX_LINES]]
-    over = rows.filter(ended_at__isnull=False).order_by("-ended_at", "-id")[: MAX_LINES - len(lines)]
-    return [*kept, *lines, *(_line_of(row) for row in over)]
+    resolved = rows.filter(ended_at__isnull=False).order_by("-ended_at", "-id")[: MAX_LINES - len(lines)]
+    return [*from_file, *lines, *(_line_of(row) for row in resolved)]
 
 
 def _list_kept() -> list[Alert]:
     # The file holds alerts that began while the database was unavailable or read-only.
     now = timezone.now()
-    return [Alert(**asdict(each)) for each in alert_file().read().values() if each.expires_at > now]
+    return [Alert(**asdict(alert)) for alert in alert_file().read().values() if alert.expires_at > now]
 
 
 def _line_of(row: Alert) -> AlertLine:
@@ -92,9 +92,9 @@ def _line_of(row: Alert) -> AlertLine:
 
 
 def count_open() -> Mapping[AlertKind, int]:
-    found = Counter(Alert.objects.filter(ended_at=None).order_by().values_list("kind", flat=True))
-    found.update(row.kind for row in _list_kept())
-    return {kind: found[kind.value] for kind in AlertKind}
+    counts = Counter(Alert.objects.filter(ended_at=None).order_by().values_list("kind", flat=True))
+    counts.update(row.kind for row in _list_kept())
+    return {kind: counts[kind.value] for kind in AlertKind}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,21 +112,21 @@ def list_budget_uses(configuration: Configuration) -> list[BudgetUse]:
     holders = [*_configured_holders(configuration), *_key_holders()]
     if not holders:
         return []
-    used = find_uses(holder.id for holder, _ in holders)
+    uses_by_limit = find_uses(holder.id for holder, _ in holders)
     uses = [
-        BudgetUse(holder.id, name, meter, percent_of(used.get((holder.id, meter), 0), most))
+        BudgetUse(holder.id, name, meter, percent_of(uses_by_limit.get((holder.id, meter), 0), limit))
         for holder, name in holders
-        for meter, most in holder.limits.most.items()
-        # Rates recover by themselves and are no budgets.
+        for meter, limit in holder.limits.most.items()
+        # Rates recover without action and are no budgets.
         if meter not in RATES
     ]
     return [use for use in uses if use.percent >= WARN_PERCENT]
 
 
-Named = tuple[LimitHolder, str]
+NamedHolder = tuple[LimitHolder, str]
 
 
-def _configured_holders(configuration: Configuration) -> Iterator[Named]:
+def _configured_holders(configuration: Configuration) -> Iterator[NamedHolder]:
     for agent in configuration.agents:
         if holder := agent_holder(agent.id, limits_of(agent.limits)):
             yield holder, translatable("The agent %(name)s", name=agent.id)
@@ -134,14 +134,14 @@ def _configured_holders(configuration: Configuration) -> Iterator[Named]:
         yield from _label_holder(label, limits)
 
 
-def _label_holder(label: str, limits: AgentLimits | None) -> Iterator[Named]:
+def _label_holder(label: str, limits: AgentLimits | None) -> Iterator[NamedHolder]:
     kind, _, name = label.partition(":")
     # A limit of kind `user` holds for each end user of an agent, so there is no one count to compare.
     if kind != LabelKind.USER and (holder := label_holder(LabelKind(kind), name, limits)):
         yield holder, holder.title
 
 
-def _key_holders() -> Iterator[Named]:
+def _key_holders() -> Iterator[NamedHolder]:
     alive = Q(revoked_at=None) & (Q(expires_at=None) | Q(expires_at__gt=timezone.now()))
     for row in AgentKey.objects.filter(alive, terms__has_key="limits"):
         if holder := key_holder(row.public_id, terms_of(row.terms).limits):

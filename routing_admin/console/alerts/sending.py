@@ -55,8 +55,8 @@ class WebhookAnswer:
     shape: ShapeName
 
     def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
-        refused = refusal_in(self.shape, status, body)
-        return Failure(Fault.BAD_SHAPE, refused, status) if refused else Answer("")
+        refusal = refusal_in(self.shape, status, body)
+        return Failure(Fault.BAD_SHAPE, refusal, status) if refusal else Answer("")
 
 
 def send(webhook: Webhook, notice: Notice) -> str:
@@ -67,10 +67,10 @@ def send(webhook: Webhook, notice: Notice) -> str:
     return webhook.hide(_reason(webhook, outcome)) if isinstance(outcome, Failure) else ""
 
 
-def _reason(webhook: Webhook, failed: Failure) -> Translatable:
-    if failed.fault in (Fault.BAD_SHAPE, Fault.ORIGIN_REFUSED) and isinstance(failed.message, Translatable):
-        return failed.message
-    return translatable(FAILED, host=webhook.host, reason=REASONS.get(failed.fault, BROKEN))
+def _reason(webhook: Webhook, failure: Failure) -> Translatable:
+    if failure.fault in (Fault.BAD_SHAPE, Fault.ORIGIN_REFUSED) and isinstance(failure.message, Translatable):
+        return failure.message
+    return translatable(FAILED, host=webhook.host, reason=REASONS.get(failure.fault, BROKEN))
 
 
 def send_test(person: str, now: datetime) -> str:
@@ -90,7 +90,7 @@ NO_WEBHOOK = translatable("No webhook is set. Set ROUTING_ADMIN_ALERT_WEBHOOK an
 class AlertLedger(Protocol):
     """Where alerts are stored: rows or, while the database is unavailable, a file."""
 
-    def note_trouble(self, trouble: Condition, at: datetime) -> None: ...
+    def note_trouble(self, condition: Condition, at: datetime) -> None: ...
 
     def end_kind(self, kind: AlertKind, at: datetime) -> None: ...
 
@@ -101,21 +101,21 @@ class AlertLedger(Protocol):
     def note_failed(self, claimed: ClaimedAlert, reason: str) -> None: ...
 
 
-Asking = Callable[[], AbstractContextManager[object]]
+Guard = Callable[[], AbstractContextManager[object]]
 
 
-def send_due(webhook: Webhook, now: datetime, ledger: AlertLedger = rows, asking: Asking = nullcontext) -> None:
+def send_due(webhook: Webhook, now: datetime, ledger: AlertLedger = rows, guard: Guard = nullcontext) -> None:
     """Send the alerts this process can claim; what fails becomes due again later.
 
-    The ledger is used inside `asking`, so the caller can distinguish a hanging ledger from a slow webhook.
+    The ledger is used inside `guard`, so the caller can distinguish a hanging ledger from a slow webhook.
     """
     for _ in range(MAX_IN_A_ROUND):
-        with asking():
+        with guard():
             alert = ledger.claim_next(now)
         if alert is None:
             return
         reason = send(webhook, write_notice(alert, webhook.language))
-        with asking():
+        with guard():
             if reason:
                 log.warning("the alert %s about %s was not sent: %s", alert.kind, alert.subject, reason)
                 ledger.note_failed(alert, reason)
@@ -131,52 +131,52 @@ def send_due(webhook: Webhook, now: datetime, ledger: AlertLedger = rows, asking
 # Only beginnings are sent from it. Ends are recorded and sent once the database is back.
 
 
-def note_trouble(trouble: Condition, at: datetime) -> None:
-    with alert_file().edit() as kept:
-        key = (trouble.kind.value, trouble.subject)
-        if key not in kept:
-            kept[key] = KeptAlert(*key, data_of(trouble.sentence), at, at, at, next_try_at=at)
-            log_begin(trouble)
-        kept[key].last_seen_at, kept[key].expires_at = at, at + trouble.lasts
-        kept[key].sentence = data_of(trouble.sentence)
+def note_trouble(condition: Condition, at: datetime) -> None:
+    with alert_file().edit() as alerts:
+        key = (condition.kind.value, condition.subject)
+        if key not in alerts:
+            alerts[key] = KeptAlert(*key, data_of(condition.sentence), at, at, at, next_try_at=at)
+            log_begin(condition)
+        alerts[key].last_seen_at, alerts[key].expires_at = at, at + condition.lasts
+        alerts[key].sentence = data_of(condition.sentence)
 
 
 def end_kind(kind: AlertKind, at: datetime) -> None:
-    with alert_file().edit() as kept:
-        for each in kept.values():
-            if each.kind == kind:
+    with alert_file().edit() as alerts:
+        for alert in alerts.values():
+            if alert.kind == kind:
                 # An expired alert is no longer shown, and ends once the database has it.
-                each.expires_at = min(at, each.expires_at)
+                alert.expires_at = min(at, alert.expires_at)
 
 
 def claim_next(now: datetime) -> ClaimedAlert | None:
     """Claim an alert whose beginning is due; None if nothing is."""
-    with alert_file().edit() as kept:
-        for each in kept.values():
-            if each.sent_at is None and each.next_try_at is not None and each.next_try_at <= now:
-                each.next_try_at = now + RETRY_DELAYS[each.tries] if each.tries < len(RETRY_DELAYS) else None
-                each.tries += 1
-                kind, sentence = AlertKind(each.kind), text_of(each.sentence)
+    with alert_file().edit() as alerts:
+        for alert in alerts.values():
+            if alert.sent_at is None and alert.next_try_at is not None and alert.next_try_at <= now:
+                alert.next_try_at = now + RETRY_DELAYS[alert.tries] if alert.tries < len(RETRY_DELAYS) else None
+                alert.tries += 1
+                kind, sentence = AlertKind(alert.kind), text_of(alert.sentence)
                 return ClaimedAlert(
                     id=0,
                     kind=kind,
-                    subject=each.subject,
+                    subject=alert.subject,
                     sentence=sentence,
-                    first_seen_at=each.first_seen_at,
+                    first_seen_at=alert.first_seen_at,
                     ended_at=None,
                     times=1,
-                    tries=each.tries,
+                    tries=alert.tries,
                 )
     return None
 
 
 def note_sent(claimed: ClaimedAlert, now: datetime) -> None:
-    with alert_file().edit() as kept:
-        if found := kept.get((claimed.kind, claimed.subject)):
-            found.sent_at, found.error = now, None
+    with alert_file().edit() as alerts:
+        if stored := alerts.get((claimed.kind, claimed.subject)):
+            stored.sent_at, stored.error = now, None
 
 
 def note_failed(claimed: ClaimedAlert, reason: str) -> None:
-    with alert_file().edit() as kept:
-        if found := kept.get((claimed.kind, claimed.subject)):
-            found.error = data_of(reason)
+    with alert_file().edit() as alerts:
+        if stored := alerts.get((claimed.kind, claimed.subject)):
+            stored.error = data_of(reason)

@@ -60,22 +60,22 @@ def artifact_compare(request: HttpRequest, pk: str) -> HttpResponse:
     """Show the comparison of the services `?a=` and `?b=`, by default the first two."""
     row, language = require_found(find_artifact(pk)), language_of(request)
     previewer = Previewer(row, language=language)
-    names = tuple(each.name for each in previewer.endpoints)
-    left, right = (_choose(request.GET.get(name, ""), names, place) for place, name in enumerate("ab"))
-    shown = previewer.preview(each for each in previewer.endpoints if each.name in (left, right))
+    names = tuple(endpoint.name for endpoint in previewer.endpoints)
+    left, right = (_choose(request.GET.get(name, ""), names, position) for position, name in enumerate("ab"))
+    preview = previewer.preview(endpoint for endpoint in previewer.endpoints if endpoint.name in (left, right))
     may_read = may(request.user, PagePart.ARTIFACT_BYTES)
     if may_read:
         # The page shows the file's content to those who may read it, so the audit log records it as read.
         note_reading(request, row)
-    cards = {each.service_id: build_card(shown, each, may_read) for each in shown.deliveries}
+    cards = {delivery.service_id: build_card(preview, delivery, may_read) for delivery in preview.deliveries}
     context = {"row": row, "names": names, "left": left, "right": right, **language_words(language)}
     if left in cards and right in cards:
         context |= _compare(cards[left], cards[right])
     return render(request, "artifacts/compare.html", context)
 
 
-def _choose(name: str, names: tuple[str, ...], place: int) -> str:
-    return name if name in names else names[min(place, len(names) - 1)] if names else ""
+def _choose(name: str, names: tuple[str, ...], position: int) -> str:
+    return name if name in names else names[min(position, len(names) - 1)] if names else ""
 
 
 def _compare(left: DeliveryCard, right: DeliveryCard) -> dict[str, Any]:
@@ -85,7 +85,9 @@ def _compare(left: DeliveryCard, right: DeliveryCard) -> dict[str, Any]:
         "cards": (left, right),
         "sentence": compare_tokens(left, right),
         "facts": [
-            fact for label, tell in FACTS if (fact := ComparedFact(str(label), tell(left), tell(right))).is_there
+            fact
+            for label, describe in FACTS
+            if (fact := ComparedFact(str(label), describe(left), describe(right))).is_there
         ],
         "texts": list(_texts(left, right)) if may_read else [],
         "may_read": may_read,
@@ -126,13 +128,13 @@ def compare_tokens(left: DeliveryCard, right: DeliveryCard) -> str:
 
 
 def _texts(left: DeliveryCard, right: DeliveryCard) -> list[ComparedText]:
-    pairs = [(_("Payload"), *(json_text(card.preview.payload or "") for card in (left, right)))]
+    texts = [(_("Payload"), *(json_text(card.preview.payload or "") for card in (left, right)))]
     if left.preview.text is not None and right.preview.text is not None:
-        pairs.insert(0, (_("What it sees"), left.preview.text, right.preview.text))
-    return [compare_texts(*pair) for pair in pairs]
+        texts.insert(0, (_("What it sees"), left.preview.text, right.preview.text))
+    return [compare_texts(*text) for text in texts]
 
 
 def compare_texts(label: str, left: str, right: str) -> ComparedText:
     lines = [text.splitlines() for text in (left, right)]
-    first, second = ("\n".join(each[:MAX_LINES]) for each in lines)
-    return ComparedText(label, compare_lines(first, second), any(len(each) > MAX_LINES for each in lines))
+    first, second = ("\n".join(side[:MAX_LINES]) for side in lines)
+    return ComparedText(label, compare_lines(first, second), any(len(side) > MAX_LINES for side in lines))

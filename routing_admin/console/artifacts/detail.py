@@ -60,7 +60,7 @@ def artifact_page(
     if may_read:
         note_reading(request, row)
     asked_for = _filter(request)
-    # An opened card is loaded by itself, without previews of the other services.
+    # An opened card is loaded alone, without previews of the other services.
     if request.GET.get("fragment") == "card":
         return card(request, row, asked_for.opened)
     previewer = Previewer(row, language=language)
@@ -86,8 +86,8 @@ def artifact_page(
 
 def note_reading(request: HttpRequest, row: Artifact) -> None:
     """Record in the audit log that this person saw the file's content."""
-    act = AuditedAction(READINGS[PagePart.ARTIFACT_BYTES], "artifact", row.pk, {"filename": row.filename})
-    ledger.note_reading(actor_of(request), act)
+    action = AuditedAction(READINGS[PagePart.ARTIFACT_BYTES], "artifact", row.pk, {"filename": row.filename})
+    ledger.note_reading(actor_of(request), action)
 
 
 def _filter(request: HttpRequest) -> EndpointFilter:
@@ -102,7 +102,7 @@ def _filter(request: HttpRequest) -> EndpointFilter:
 def card(request: HttpRequest, row: Artifact, service: str, **more: object) -> HttpResponse:
     may_read, language = may(request.user, PagePart.ARTIFACT_BYTES), language_of(request)
     previewer = Previewer(row, language=language)
-    endpoint = require_found(next((each for each in previewer.endpoints if each.name == service), None))
+    endpoint = require_found(next((endpoint for endpoint in previewer.endpoints if endpoint.name == service), None))
     preview = previewer.preview([endpoint])
     context = {
         "row": row,
@@ -125,23 +125,23 @@ def _about(row: Artifact, may_read: bool) -> dict[str, Any]:
         "text_limit": TEXT_BYTES,
         "evidence": [
             {
-                "step": STEPS.get(one["step"], one["step"]),
-                "says": one["says"],
-                "because": EVIDENCE.get(one["reason"], ""),
+                "step": STEPS.get(entry["step"], entry["step"]),
+                "says": entry["says"],
+                "because": EVIDENCE.get(entry["reason"], ""),
             }
-            for one in row.evidence
+            for entry in row.evidence
         ],
     }
 
 
 def _correcting(request: HttpRequest, row: Artifact, form: CorrectionForm | None) -> dict[str, Any]:
-    query, own = request.GET.urlencode(), CorrectionForm(row)
+    query, current = request.GET.urlencode(), CorrectionForm(row)
     return {
-        "fields": {name: (form if form and name in form.data else own)[name] for name in own.fields},
+        "fields": {name: (form if form and name in form.data else current)[name] for name in current.fields},
         "guess_form": CorrectionForm(row, auto_id="guess_%s"),
         "correct_url": reverse("artifact_correct", args=[row.pk]) + (f"?{query}" if query else ""),
         "types": TYPES,
-        "is_lossy": any(one["reason"] == "corrected_lossy" for one in row.evidence),
+        "is_lossy": any(entry["reason"] == "corrected_lossy" for entry in row.evidence),
     }
 
 
@@ -176,7 +176,7 @@ def language_words(language: str) -> dict[str, Any]:
 
 def _sending(row: Artifact, may_read: bool) -> dict[str, str]:
     try:
-        urls = {f"{act}_url": reverse(f"artifact_{act}", args=[row.pk]) for act in ("send", "describe")}
+        urls = {f"{verb}_url": reverse(f"artifact_{verb}", args=[row.pk]) for verb in ("send", "describe")}
     except NoReverseMatch:
         return {}
     return urls if may_read else {}
@@ -189,8 +189,8 @@ def artifact_raw(request: HttpRequest, pk: str) -> HttpResponseBase:
     note_reading(request, row)
     try:
         return download(request, row)
-    except (MissingError, CorruptError) as gone:
-        return render(request, "artifacts/gone.html", {"sentence": UNREADABLE[gone.code]}, status=410)
+    except (MissingError, CorruptError) as error:
+        return render(request, "artifacts/gone.html", {"sentence": UNREADABLE[error.code]}, status=410)
 
 
 @require_GET
@@ -213,10 +213,10 @@ def artifact_correct(request: HttpRequest, pk: str) -> HttpResponse:
     form = CorrectionForm(row, request.POST)
     # The action validates; this only fills `cleaned_data`.
     form.is_valid()
-    back = actions.CorrectionFields(mime_type=None, encoding=None)
+    as_detected = actions.CorrectionFields(mime_type=None, encoding=None)
     try:
         corrected = actions.correct_artifact(
-            actor_of(request), row, **(back if "back" in request.POST else form.changes())
+            actor_of(request), row, **(as_detected if "back" in request.POST else form.changes())
         )
     except ActionError as refusal:
         add_refusal(form, refusal)

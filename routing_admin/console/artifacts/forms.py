@@ -92,8 +92,8 @@ class CorrectionForm(forms.Form):
 def encoding_choices(current: str) -> list[Any]:
     """Return the encodings in groups, led by the current one if no group has it."""
     offered = {name for _, names in ENCODINGS for name in names}
-    first = [] if current in offered else [(current, current or _("none (not text)"))]
-    return [*first, *((label, [(name, _label(name)) for name in names]) for label, names in ENCODINGS)]
+    current_group = [] if current in offered else [(current, current or _("none (not text)"))]
+    return [*current_group, *((label, [(name, _label(name)) for name in names]) for label, names in ENCODINGS)]
 
 
 def _label(name: str) -> str:
@@ -103,4 +103,4 @@ def _label(name: str) -> str:
 def visibility_choices(row: Artifact) -> list[tuple[str, str]]:
     # What a person uploaded belongs to no agent, so "private" means people only.
     no_owner = {} if row.owner else {row.Visibility.PRIVATE: _("no agent, only people on these pages")}
-    return [(each.value, str(no_owner.get(each, each.label))) for each in row.Visibility]
+    return [(visibility.value, str(no_owner.get(visibility, visibility.label))) for visibility in row.Visibility]

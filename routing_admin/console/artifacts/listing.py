@@ -36,31 +36,31 @@ STATUS = {TooLargeError: 413, StorageFullError: 507, StoreAwayError: 503}
 
 @require_GET
 def artifacts(request: HttpRequest) -> HttpResponse:
-    held = count_artifacts()
-    context = {**_page(request), "count": held.count, "bytes": held.bytes, "kinds": _kinds(request)}
+    totals = count_artifacts()
+    context = {**_page(request), "count": totals.count, "bytes": totals.bytes, "kinds": _kinds(request)}
     return render(request, "artifacts/artifacts.html", context)
 
 
 def _page(request: HttpRequest) -> dict[str, Any]:
-    asked = {name: request.GET.get(name, "") for name in ("q", "kind", "cursor")}
+    query = {name: request.GET.get(name, "") for name in ("q", "kind", "cursor")}
     problem = ""
     try:
-        page = list_artifacts(cursor=asked["cursor"], q=asked["q"], kind=asked["kind"])
+        page = list_artifacts(cursor=query["cursor"], q=query["q"], kind=query["kind"])
     except InvalidError:
         problem = _("That kind or page does not exist. Showing the newest instead.")
-        page, asked = list_artifacts(), dict.fromkeys(asked, "")
-    older = _address(asked, cursor=page.next_cursor) if page.next_cursor else ""
+        page, query = list_artifacts(), dict.fromkeys(query, "")
+    older = _address(query, cursor=page.next_cursor) if page.next_cursor else ""
     return {
         "rows": [{"row": row, "picture": can_have_thumbnail(row), "kind": KINDS[row.kind]} for row in page.rows],
         "problem": problem,
-        "q": asked["q"],
-        "kind": asked["kind"],
-        "is_filtered": bool(asked["q"] or asked["kind"]),
+        "q": query["q"],
+        "kind": query["kind"],
+        "is_filtered": bool(query["q"] or query["kind"]),
         "older": older,
-        "newest": _address(asked, cursor="") if asked["cursor"] else "",
-        "all_address": _address(asked, selected="all"),
+        "newest": _address(query, cursor="") if query["cursor"] else "",
+        "all_address": _address(query, selected="all"),
         "all_selected": request.GET.get("selected") == "all",
-        "here": _address(asked),
+        "here": _address(query),
         "max_bytes": upload_limit(),
     }
 
@@ -71,9 +71,9 @@ def _address(parameters: dict[str, str], **changes: str | None) -> str:
 
 
 def _kinds(request: HttpRequest) -> list[dict[str, Any]]:
-    q, now = request.GET.get("q", ""), request.GET.get("kind", "")
+    q, current = request.GET.get("q", ""), request.GET.get("kind", "")
     return [
-        {"label": label, "kind": kind, "url": _address({"q": q, "kind": kind}), "current": kind == now}
+        {"label": label, "kind": kind, "url": _address({"q": q, "kind": kind}), "current": kind == current}
         for kind, label in KINDS.items()
     ]
 
@@ -117,13 +117,13 @@ def _answer(
 
 @require_POST
 def artifacts_delete(request: HttpRequest) -> HttpResponse:
-    gone = actions.delete_artifacts(actor_of(request), request.POST.getlist("id"))
-    if not gone:
+    deleted = actions.delete_artifacts(actor_of(request), request.POST.getlist("id"))
+    if not deleted:
         messages.info(request, _("Nothing was selected, or it has already been deleted."))
         return redirect(_back(request))
     # All of them have one moment of deletion, by which one Undo restores them together.
-    moment = find_deletion(gone[0])
-    text = ngettext("%(count)s artifact deleted", "%(count)s artifacts deleted", len(gone)) % {"count": len(gone)}
+    moment = find_deletion(deleted[0])
+    text = ngettext("%(count)s artifact deleted", "%(count)s artifacts deleted", len(deleted)) % {"count": len(deleted)}
     undo = f"{reverse('artifacts_restore')}?{urlencode({'at': moment.isoformat() if moment else ''})}"
     messages.success(request, text, extra_tags=f"undo-url:{undo}")
     return redirect(_back(request))
@@ -136,9 +136,11 @@ def artifacts_restore(request: HttpRequest) -> HttpResponse:
         deleted = list_deleted_at(datetime.fromisoformat(request.GET.get("at", "")))
     except ValueError:
         deleted = []
-    back = actions.restore_artifacts(actor_of(request), deleted)
-    if back:
-        text = ngettext("%(count)s artifact is back", "%(count)s artifacts are back", len(back)) % {"count": len(back)}
+    restored = actions.restore_artifacts(actor_of(request), deleted)
+    if restored:
+        text = ngettext("%(count)s artifact is back", "%(count)s artifacts are back", len(restored)) % {
+            "count": len(restored)
+        }
         messages.success(request, text)
     else:
         messages.error(request, _("They are already back, or have been permanently deleted."))
@@ -148,5 +150,5 @@ def artifacts_restore(request: HttpRequest) -> HttpResponse:
 def _back(request: HttpRequest) -> str:
     target = request.POST.get("next", "")
     # `next` is part of the form, so it must not lead to another site.
-    ours = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())
-    return target if ours else reverse("artifacts")
+    is_local = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())
+    return target if is_local else reverse("artifacts")

@@ -106,12 +106,12 @@ class EndpointFilter:
     opened: str = ""
 
     def select(self, endpoints: Iterable[ModelEndpoint]) -> list[ModelEndpoint]:
-        routed, wanted = list_routed_services() if self.routed else None, self.q.casefold()
+        routed, query = list_routed_services() if self.routed else None, self.q.casefold()
         return [
-            each
-            for each in endpoints
-            if (routed is None or each.name in routed)
-            and wanted in f"{each.name} {each.target.provider} {each.target.model}".casefold()
+            endpoint
+            for endpoint in endpoints
+            if (routed is None or endpoint.name in routed)
+            and query in f"{endpoint.name} {endpoint.target.provider} {endpoint.target.model}".casefold()
         ]
 
 
@@ -139,28 +139,29 @@ def list_endpoints(previewer: Previewer, asked_for: EndpointFilter, may_read: bo
         by_form.setdefault(previewer.form_at(endpoint), []).append(endpoint)
     # Every service is counted by its form, but only those on the page get a full preview.
     counts = {badge: len(by_form.get(form, ())) for form, badge, _, _, _ in GROUPS}
-    page, found, readers = None, [], previewer.readers
+    page, groups, readers = None, [], previewer.readers
     for form, badge, label, tone, hint in GROUPS:
-        everyone = by_form.get(form, [])
-        if not everyone or asked_for.badge not in ("", badge):
+        endpoints = by_form.get(form, [])
+        if not endpoints or asked_for.badge not in ("", badge):
             continue
-        page = Paginator(everyone, PER_PAGE).get_page(asked_for.page) if asked_for.badge else None
-        here = list(page) if page else _first_few(everyone, asked_for.opened)
-        cards = _build_cards(previewer.preview(here), may_read, tone, asked_for.opened)
-        found.append(Group(badge, label, tone, hint, cards, len(everyone)))
-    return EndpointList(counts, tuple(found), page, readers)
+        page = Paginator(endpoints, PER_PAGE).get_page(asked_for.page) if asked_for.badge else None
+        shown = list(page) if page else _first_few(endpoints, asked_for.opened)
+        cards = _build_cards(previewer.preview(shown), may_read, tone, asked_for.opened)
+        groups.append(Group(badge, label, tone, hint, cards, len(endpoints)))
+    return EndpointList(counts, tuple(groups), page, readers)
 
 
 def _first_few(endpoints: list[ModelEndpoint], opened: str) -> list[ModelEndpoint]:
-    return [each for at, each in enumerate(endpoints) if at < FEW or each.name == opened]
+    return [endpoint for position, endpoint in enumerate(endpoints) if position < FEW or endpoint.name == opened]
 
 
 def _build_cards(preview: Preview, may_read: bool, tone: str, opened: str) -> tuple[DeliveryCard, ...]:
     first = preview.deliveries[0]
     # The requested card is open, else the first if it is short.
-    chosen = opened or (first.service_id if len(first.text or "") <= SHORT else "")
+    open_id = opened or (first.service_id if len(first.text or "") <= SHORT else "")
     return tuple(
-        build_card(preview, each, may_read, tone, is_open=each.service_id == chosen) for each in preview.deliveries
+        build_card(preview, delivery, may_read, tone, is_open=delivery.service_id == open_id)
+        for delivery in preview.deliveries
     )
 
 
@@ -170,31 +171,31 @@ def pick_pair(groups: Sequence[Group]) -> str:
 
 
 def build_card(
-    preview: Preview, each: DeliveryPreview, may_read: bool, tone: str = "", *, is_open: bool = True
+    preview: Preview, delivery: DeliveryPreview, may_read: bool, tone: str = "", *, is_open: bool = True
 ) -> DeliveryCard:
     """Return the card of one service; a closed one is loaded when it is opened."""
-    gone = is_gone(each.reason)
-    is_described = each.description is not None and each.description.is_cached
-    reads_words = each.outcome in WORDS_OF_THE_FILE or is_described or preview.artifact.kind is Kind.TEXT
+    is_unavailable = is_gone(delivery.reason)
+    is_described = delivery.description is not None and delivery.description.is_cached
+    reads_words = delivery.outcome in WORDS_OF_THE_FILE or is_described or preview.artifact.kind is Kind.TEXT
     return DeliveryCard(
-        id=each.service_id,
-        preview=each,
-        reason=reason_sentence(each.reason),
-        slot=_slot(each),
-        policies=tuple(str(text) for policy, text in POLICIES.items() if policy in each.policies),
+        id=delivery.service_id,
+        preview=delivery,
+        reason=reason_sentence(delivery.reason),
+        slot=_slot(delivery),
+        policies=tuple(str(text) for policy, text in POLICIES.items() if policy in delivery.policies),
         is_open=is_open,
         may_read=may_read or not reads_words,
-        agents=() if each.form is not DeliveryForm.DESCRIBED or gone else preview.readers,
-        tone=tone or next(tone for word, _, _, tone, _ in GROUPS if word is each.form),
-        prefix=translate_sentence(each.prefix),
-        loss=translate_sentence(each.loss.sentence()) if each.loss else "",
-        not_described=reason_sentence(each.not_described) if each.not_described else "",
+        agents=() if delivery.form is not DeliveryForm.DESCRIBED or is_unavailable else preview.readers,
+        tone=tone or next(tone for word, _, _, tone, _ in GROUPS if word is delivery.form),
+        prefix=translate_sentence(delivery.prefix),
+        loss=translate_sentence(delivery.loss.sentence()) if delivery.loss else "",
+        not_described=reason_sentence(delivery.not_described) if delivery.not_described else "",
     )
 
 
-def _slot(each: DeliveryPreview) -> str:
-    facts = each.reason.facts
-    return "text" if each.text is not None else str(facts.get("slot") or _in_payload(each.payload))
+def _slot(delivery: DeliveryPreview) -> str:
+    facts = delivery.reason.facts
+    return "text" if delivery.text is not None else str(facts.get("slot") or _in_payload(delivery.payload))
 
 
 # OpenAI and Anthropic name the media part in `type`, Gemini by its key.
@@ -215,8 +216,8 @@ def _in_payload(payload: Any) -> str:
     if isinstance(payload, dict):
         if payload.get("type") in MEDIA_KEYS:
             return str(payload["type"])
-        found = next((key for key in MEDIA_KEYS if isinstance(payload.get(key), dict)), "")
-        return found or next((name for value in payload.values() if (name := _in_payload(value))), "")
+        media_key = next((key for key in MEDIA_KEYS if isinstance(payload.get(key), dict)), "")
+        return media_key or next((name for value in payload.values() if (name := _in_payload(value))), "")
     if isinstance(payload, list):
         return next((name for value in payload if (name := _in_payload(value))), "")
     return ""

@@ -127,8 +127,8 @@ def advise(row: RequestLog, attempts: Sequence[Step]) -> tuple[RenderedAdvice, .
         failed = failed[-1:]
     if not failed:
         return (_advice(ADVICE.get(row.outcome, WRONG), row, None, render_logged(row)),)
-    found = (_advice(_line_of(step), row, step, step.error) for step in failed)
-    return tuple(dict.fromkeys(found))
+    rendered = (_advice(_line_of(step), row, step, step.error) for step in failed)
+    return tuple(dict.fromkeys(rendered))
 
 
 def _line_of(step: Step) -> Advice:

@@ -60,7 +60,7 @@ class AnswerFile:
 class AnswerView:
     """What the page shows beside an answer. Texts are empty if the provider did not report them.
 
-    `replay_of` is the request whose result was replayed, if it was. `choice` tells which of several answers this is.
+    `replay_of` is the request whose result was replayed, if it was. `choice` names which of several answers this is.
     """
 
     finish_reason: str
@@ -77,7 +77,7 @@ class AnswerView:
 
 def artifact_ids(row: RequestLog) -> tuple[str, ...]:
     """Return the ids of the artifacts that hold an answer's files."""
-    return tuple(each["artifactId"] for each in (row.answer or {}).get("media", ()) if each["artifactId"])
+    return tuple(file["artifactId"] for file in (row.answer or {}).get("media", ()) if file["artifactId"])
 
 
 def build_answer(row: RequestLog, artifacts: Mapping[str, Artifact]) -> AnswerView:
@@ -85,25 +85,25 @@ def build_answer(row: RequestLog, artifacts: Mapping[str, Artifact]) -> AnswerVi
 
     `artifacts` maps the ids of `artifact_ids` to those that still exist.
     """
-    said, counts = row.answer or {}, row.token_details or {}
-    stop = said.get("stopDetails") or {}
+    answer, counts = row.answer or {}, row.token_details or {}
+    details = answer.get("stopDetails") or {}
     # Sorts that do not occur are left out: most answers have few of them.
     tokens = tuple((counts[name], SORTS[name]) for name in TOKEN_DETAILS if counts.get(name))
     return AnswerView(
-        said.get("finishReason", ""),
-        said.get("stopReason", ""),
-        ": ".join(stop[name] for name in ("category", "explanation") if stop.get(name)),
-        said.get("serviceTier", ""),
-        said.get("systemFingerprint", ""),
+        answer.get("finishReason", ""),
+        answer.get("stopReason", ""),
+        ": ".join(details[name] for name in ("category", "explanation") if details.get(name)),
+        answer.get("serviceTier", ""),
+        answer.get("systemFingerprint", ""),
         tokens,
-        said.get("citations", 0),
-        tuple(_answer_file(each, artifacts) for each in said.get("media", ())),
-        said.get("replayOf", ""),
-        said.get("choice", {}),
+        answer.get("citations", 0),
+        tuple(_answer_file(file, artifacts) for file in answer.get("media", ())),
+        answer.get("replayOf", ""),
+        answer.get("choice", {}),
     )
 
 
-def _answer_file(each: Mapping[str, Any], artifacts: Mapping[str, Artifact]) -> AnswerFile:
-    known = each["artifactId"]
-    facts = (each["kind"], each["mimeType"], each["size"])
-    return AnswerFile(*facts, artifacts.get(known or ""), known is not None, each["elsewhere"])
+def _answer_file(file: Mapping[str, Any], artifacts: Mapping[str, Artifact]) -> AnswerFile:
+    artifact_id = file["artifactId"]
+    facts = (file["kind"], file["mimeType"], file["size"])
+    return AnswerFile(*facts, artifacts.get(artifact_id or ""), artifact_id is not None, file["elsewhere"])

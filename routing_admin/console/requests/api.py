@@ -28,8 +28,8 @@ def admin_list_requests(
     model: str = "",
 ) -> HttpResponse:
     """List requests of all agents, or of `agent`, newest first. Filters are those of `GET /api/v1/requests`."""
-    said = {"since": since, "until": until, "status": status, "task": route, "model": model, "agent": agent}
-    return answer(page_of(said, cursor, limit))
+    filters = {"since": since, "until": until, "status": status, "task": route, "model": model, "agent": agent}
+    return answer(page_of(filters, cursor, limit))
 
 
 @router.get("/requests/{request_id}", response=RequestOut)
@@ -37,5 +37,5 @@ def admin_get_request(request: HttpRequest, request_id: str) -> HttpResponse:
     """Get a request with its attempt timeline, by its `x-request-id`."""
     # A request that has just ended may still wait in memory to be written.
     journal().flush()
-    found = require(find_logged_request(request_id), "request", request_id)
-    return answer(timeline(found))
+    logged = require(find_logged_request(request_id), "request", request_id)
+    return answer(timeline(logged))

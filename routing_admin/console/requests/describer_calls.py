@@ -69,14 +69,14 @@ def describer_of(delivery: Mapping[str, Any]) -> str:
 
 def list_describer_calls(row: AttemptLog) -> Iterator[LoggedDescriberCall]:
     """Yield the describers' calls made before this attempt."""
-    known: set[str] = set()
+    seen: set[str] = set()
     for delivery in row.deliveries:
         description: Mapping[str, Any] = delivery.get("description") or {}
         call: Mapping[str, Any] = description.get("call") or {}
         # One call may serve several deliveries.
-        if not call or call["requestId"] in known:
+        if not call or call["requestId"] in seen:
             continue
-        known.add(call["requestId"])
+        seen.add(call["requestId"])
         is_there = description.get("state") == DescriptionState.BY_MODEL
         yield LoggedDescriberCall(
             describer=description.get("describer", ""),

@@ -30,14 +30,14 @@ WORDS_CHANGED = translatable(
 """The sentences as templates. Messages are counted from 1, including the one with the language directive."""
 
 
-def tell_prefix(row: RequestLog, attempts: Sequence[AttemptLog], earlier: RequestLog | None) -> Translatable | None:
+def explain_prefix(row: RequestLog, attempts: Sequence[AttemptLog], earlier: RequestLog | None) -> Translatable | None:
     """Return the sentence. None if no model was called, or for rows from before digests were logged.
 
     `earlier` is the request that this one continues, with its `attempts` prefetched.
     """
     if not attempts:
         return None
-    attempt = next((each for each in reversed(attempts) if each.deliveries), None)
+    attempt = next((attempt for attempt in reversed(attempts) if attempt.deliveries), None)
     if attempt is None:
         return WITHOUT_FILES
     if row.prefix is None:
@@ -45,21 +45,28 @@ def tell_prefix(row: RequestLog, attempts: Sequence[AttemptLog], earlier: Reques
     if row.prefix["continues"] is None:
         return FIRST
     # Only new messages have files, and those cannot change what came before them.
-    if all(each["message"] >= row.prefix["past"] for each in attempt.deliveries):
+    if all(delivery["message"] >= row.prefix["past"] for delivery in attempt.deliveries):
         return KEPT
-    before = _attempt_at(attempt, earlier)
-    if earlier is None or earlier.prefix is None or before is None:
+    earlier_attempt = _attempt_at(attempt, earlier)
+    if earlier is None or earlier.prefix is None or earlier_attempt is None:
         return UNKNOWN
     if row.prefix["opening"] != earlier.prefix["opening"]:
         return OPENING_CHANGED
-    return _compare(_forms(earlier, before), _forms(row, attempt))
+    return _compare(_forms(earlier, earlier_attempt), _forms(row, attempt))
 
 
 def _attempt_at(attempt: AttemptLog, earlier: RequestLog | None) -> AttemptLog | None:
     # Caches are per model: only an attempt at the same provider and model can be compared.
-    where = (attempt.provider, attempt.model)
-    there = earlier.attempts.all() if earlier else ()
-    return next((each for each in there if each.deliveries and (each.provider, each.model) == where), None)
+    target = (attempt.provider, attempt.model)
+    attempts = earlier.attempts.all() if earlier else ()
+    return next(
+        (
+            earlier_attempt
+            for earlier_attempt in attempts
+            if earlier_attempt.deliveries and (earlier_attempt.provider, earlier_attempt.model) == target
+        ),
+        None,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,26 +75,26 @@ class _Form:
 
     outcome: str
     mime_type: str
-    words: int | None
+    text_digest: int | None
     delivery: Mapping[str, Any] = field(compare=False)
 
 
 def _forms(row: RequestLog, attempt: AttemptLog) -> list[_Form]:
-    words = row.prefix["words"].get(str(attempt.position), []) if row.prefix else []
+    digests = row.prefix["words"].get(str(attempt.position), []) if row.prefix else []
     return [
-        _Form(each["outcome"], each["mimeType"], digest, each)
-        for each, digest in zip(attempt.deliveries, words, strict=False)
+        _Form(delivery["outcome"], delivery["mimeType"], digest, delivery)
+        for delivery, digest in zip(attempt.deliveries, digests, strict=False)
     ]
 
 
 def _compare(before: Sequence[_Form], after: Sequence[_Form]) -> Translatable:
     # Files that only the later request has are new and break nothing.
-    changed = ((then, now) for then, now in zip(before, after, strict=False) if then != now)
-    then, now = next(changed, (None, None))
-    if then is None or now is None:
+    changed = ((old, new) for old, new in zip(before, after, strict=False) if old != new)
+    old, new = next(changed, (None, None))
+    if old is None or new is None:
         return KEPT
-    number, reason = now.delivery["message"] + 1, text_of(now.delivery["sentence"])
-    if then.outcome == now.outcome:
+    number, reason = new.delivery["message"] + 1, text_of(new.delivery["sentence"])
+    if old.outcome == new.outcome:
         return translatable(WORDS_CHANGED, number=number)
-    template = ROOM_FREED if now.delivery["reason"] in ROOM_CODES else FILE_CHANGED
+    template = ROOM_FREED if new.delivery["reason"] in ROOM_CODES else FILE_CHANGED
     return translatable(template, number=number, reason=reason)

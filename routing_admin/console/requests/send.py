@@ -49,8 +49,8 @@ def artifact_send(request: HttpRequest, pk: str) -> HttpResponse:
     state = snapshot.current()
     service = require_found(state.configuration.service(request.POST.get("service", "")))
     planned = plan_preview(state, row, service, request.POST.get("language") or None)
-    done = send_for_real(planned, service.id, request_id_of(request), actor_of(request))
-    context = {"row": row, "service": service, **done}
+    result = send_for_real(planned, service.id, request_id_of(request), actor_of(request))
+    context = {"row": row, "service": service, **result}
     template = "artifacts/answer.html" if getattr(request, "htmx", None) else "artifacts/sent.html"
     return render(request, template, context)
 
@@ -62,9 +62,9 @@ def artifact_describe(request: HttpRequest, pk: str) -> HttpResponse:
     service = require_found(state.configuration.service(request.POST.get("service", "")))
     planned = plan_preview(state, row, service, request.POST.get("language") or None)
     request_id = request_id_of(request)
-    found = have_described(planned, RequestRecorder(request_id, SURFACE), request_id)
+    result = have_described(planned, RequestRecorder(request_id, SURFACE), request_id)
     journal().flush()
-    note = tell_asking(found)
+    note = description_note(result)
     if getattr(request, "htmx", None):
         return detail.card(request, row, service.id, note=note)
     (messages.success if note.ok else messages.error)(request, note.sentence)
@@ -73,7 +73,7 @@ def artifact_describe(request: HttpRequest, pk: str) -> HttpResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class AskingNote:
+class DescriptionNote:
     """The result of a description in a sentence. `request_id` is that of the describer's own request."""
 
     ok: bool
@@ -81,16 +81,16 @@ class AskingNote:
     request_id: str = ""
 
 
-def tell_asking(description: ModelDescription | None) -> AskingNote:
+def description_note(description: ModelDescription | None) -> DescriptionNote:
     if description is None:
-        return AskingNote(False, _("No model is set to describe this file for this service."))
+        return DescriptionNote(False, _("No model is set to describe this file for this service."))
     names = {"describer": description.describer, "code": description.fault}
     request_id = description.call.request_id if description.call else ""
     if description.state is not DescriptionState.BY_MODEL:
-        return AskingNote(False, _("%(describer)s did not describe the file (%(code)s).") % names, request_id)
+        return DescriptionNote(False, _("%(describer)s did not describe the file (%(code)s).") % names, request_id)
     if description.call is None:
-        return AskingNote(True, _("%(describer)s had already described the file, so no model was called.") % names)
-    return AskingNote(True, _("%(describer)s described the file; its words are kept.") % names, request_id)
+        return DescriptionNote(True, _("%(describer)s had already described the file, so no model was called.") % names)
+    return DescriptionNote(True, _("%(describer)s described the file; its words are kept.") % names, request_id)
 
 
 def plan_preview(state: snapshot.Snapshot, row: Artifact, service: ServiceSpec, language: str | None) -> PlannedRequest:
@@ -107,11 +107,11 @@ def send_for_real(planned: PlannedRequest, service: str, request_id: str, actor:
     recorder.add_facts(asked_model=service)
     record_plan(recorder, planned, "")
     try:
-        done = record_answer_sync(dispatch, recorder)
+        answered = record_answer_sync(dispatch, recorder)
     except RouterError as error:
-        said: dict[str, Any] = {"error": error.message, "code": error.code}
+        fields: dict[str, Any] = {"error": error.message, "code": error.code}
     else:
-        said = {"answer": done.answer, "usage": done.answer.usage}
+        fields = {"answer": answered.answer, "usage": answered.answer.usage}
     # The page links to the log's entry, which must be written by then.
     journal().flush()
-    return {**said, "request_id": request_id, "ms": recorder.elapsed_ms()}
+    return {**fields, "request_id": request_id, "ms": recorder.elapsed_ms()}

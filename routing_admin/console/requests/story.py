@@ -1,4 +1,4 @@
-"""The story of a request, told from its log rows alone: what happened, why, and what was lost."""
+"""The story of a request, built from its log rows alone: what happened, why, and what was lost."""
 
 from __future__ import annotations
 
@@ -101,32 +101,32 @@ class Step:
     @property
     def more_files(self) -> int:
         # The log keeps a limited number of deliveries one by one and counts the others.
-        return sum(each.get("more", 0) for each in self.row.deliveries)
+        return sum(delivery.get("more", 0) for delivery in self.row.deliveries)
 
     @property
     def key_chips(self) -> tuple[tuple[str, str], ...]:
         """The result of each key that was tried, with its tone; empty if the provider has a single key."""
-        tries = [one for one in self.row.tries if one.get("key")]
-        codes = [(one["key"], str(one["status"] or one["outcome"])) for one in tries]
+        tries = [entry for entry in self.row.tries if entry.get("key")]
+        codes = [(entry["key"], str(entry["status"] or entry["outcome"])) for entry in tries]
         return tuple((f"{key} {code}", "ok" if code == OK else tone_of(code)) for key, code in codes)
 
     @property
     def refused_keys(self) -> tuple[str, ...]:
-        refused = (one["key"] for one in self.row.tries if one.get("key") and one["outcome"] in GROUPS[Group.AUTH])
-        return tuple(dict.fromkeys(refused))
+        keys = (entry["key"] for entry in self.row.tries if entry.get("key") and entry["outcome"] in GROUPS[Group.AUTH])
+        return tuple(dict.fromkeys(keys))
 
     @property
     def badges(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(each.badge for each in self.files))
+        return tuple(dict.fromkeys(file.badge for file in self.files))
 
     @property
     def lost(self) -> tuple[File, ...]:
         """The files of which the candidate got only a description."""
-        return tuple(each for each in self.files if each.badge == "described")
+        return tuple(file for file in self.files if file.badge == "described")
 
     @property
     def shortened(self) -> tuple[File, ...]:
-        return tuple(each for each in self.files if each.loss)
+        return tuple(file for file in self.files if file.loss)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +140,11 @@ class Story:
 
 def build_steps(attempts: Sequence[AttemptLog]) -> tuple[Step, ...]:
     """Return every attempt in chain order. A describer's call is shown with the first attempt that it was made for."""
-    known: set[str] = set()
+    seen: set[str] = set()
     steps = []
     for row in attempts:
-        calls = tuple(each for each in list_describer_calls(row) if each.request_id not in known)
-        known.update(each.request_id for each in calls)
+        calls = tuple(call for call in list_describer_calls(row) if call.request_id not in seen)
+        seen.update(call.request_id for call in calls)
         steps.append(replace(_build_step(row), describer_calls=calls))
     return tuple(steps)
 
@@ -154,36 +154,36 @@ def add_entries(steps: Sequence[Step], entries: Mapping[str, RequestLog]) -> tup
     return tuple(
         replace(
             step,
-            describer_calls=tuple(replace(each, entry=entries.get(each.request_id)) for each in step.describer_calls),
+            describer_calls=tuple(replace(call, entry=entries.get(call.request_id)) for call in step.describer_calls),
         )
         for step in steps
     )
 
 
 def _build_step(row: AttemptLog) -> Step:
-    good = row.outcome == OK
-    quiet = row.outcome in SKIPS
+    is_ok = row.outcome == OK
+    is_skipped = row.outcome in SKIPS
     # A failure with status 200, such as an empty answer, is shown by its outcome.
-    code = str(row.status) if row.status and (good or row.status != 200) else row.outcome
-    tone = "ok" if good else "" if quiet else tone_of(code)
+    code = str(row.status) if row.status and (is_ok or row.status != 200) else row.outcome
+    tone = "ok" if is_ok else "" if is_skipped else tone_of(code)
     # Rows without single tries have the number of retries only.
-    tries = len(row.tries) or (0 if quiet else row.retry_attempts + 1)
-    files = tuple(_build_file(each) for each in row.deliveries)
+    tries = len(row.tries) or (0 if is_skipped else row.retry_attempts + 1)
+    files = tuple(_build_file(delivery) for delivery in row.deliveries)
     return Step(
         row, row.model or row.provider, code, tone, explain_outcome(row.outcome), tries, files, render_logged(row)
     )
 
 
 def tone_of(code: str) -> str:
-    """Return the tone of a code: amber for failures that pass by themselves, red for those that need attention."""
-    passing = code == "429" or code.startswith("5") or "timeout" in code
-    return "warn" if passing else "bad"
+    """Return the tone of a code: amber for temporary failures, red for those that need attention."""
+    is_temporary = code == "429" or code.startswith("5") or "timeout" in code
+    return "warn" if is_temporary else "bad"
 
 
 def color_chips(chain: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the chips of a chain with the tones of the attempts' table."""
     return [
-        {**each, "tone": each["tone"] if each["tone"] in ("", "ok") else tone_of(str(each["code"]))} for each in chain
+        {**chip, "tone": chip["tone"] if chip["tone"] in ("", "ok") else tone_of(str(chip["code"]))} for chip in chain
     ]
 
 
@@ -199,7 +199,7 @@ def _build_file(delivery: Mapping[str, Any]) -> File:
     )
 
 
-def tell_story(row: RequestLog, attempts: Sequence[Step]) -> Story:
+def build_story(row: RequestLog, attempts: Sequence[Step]) -> Story:
     """Return what happened in one sentence, with the reasons."""
     original = (row.answer or {}).get("replayOf")
     if original:
@@ -209,8 +209,8 @@ def tell_story(row: RequestLog, attempts: Sequence[Step]) -> Story:
     tone = "warn" if why else "ok"
     # The status was sent with the first comment, before a model had answered.
     if waited := (row.answer or {}).get("keepAliveMs"):
-        said = _("After %(time)s without content the stream began with keep-alive comments, so its status is 200.")
-        why = (*why, insert_facts(said, {"time": duration_text(waited)}))
+        template = _("After %(time)s without content the stream began with keep-alive comments, so its status is 200.")
+        why = (*why, insert_facts(template, {"time": duration_text(waited)}))
     if row.outcome == OK:
         lost = attempts[-1].lost if attempts else ()
         shortened = attempts[-1].shortened if attempts else ()
@@ -277,21 +277,23 @@ def _describe_failure(step: Step) -> str:
 
 def _describe_keys(attempts: Sequence[Step]) -> Iterator[str]:
     for step in attempts:
-        keys = dict.fromkeys(one["key"] for one in step.row.tries if one.get("key") and is_of_key(one["outcome"]))
+        keys = dict.fromkeys(
+            entry["key"] for entry in step.row.tries if entry.get("key") and is_of_key(entry["outcome"])
+        )
         if step.row.outcome == OK and keys:
             text = _("%(name)s answered with another key after %(keys)s failed.")
             yield insert_facts(text, {"name": step.name, "keys": join_words(list(keys))})
 
 
 def _describe_losses(attempts: Sequence[Step], lost: Sequence[File]) -> tuple[str, ...]:
-    return tuple(_describe_loss(each, attempts[-1].name) for each in lost[:3])
+    return tuple(_describe_loss(file, attempts[-1].name) for file in lost[:3])
 
 
 def _describe_loss(file: File, name: str) -> str:
     facts = {"file": file.name or _name_file(file), "name": name, "reason": str(file.reason)}
     if file.describer:
-        said = _("%(describer)s described %(file)s for %(name)s: %(reason)s")
-        return insert_facts(said, {**facts, "describer": file.describer})
+        template = _("%(describer)s described %(file)s for %(name)s: %(reason)s")
+        return insert_facts(template, {**facts, "describer": file.describer})
     return insert_facts(_("%(name)s got a description of %(file)s: %(reason)s"), facts)
 
 
@@ -299,9 +301,9 @@ def _describe_cuts(attempts: Sequence[Step], shortened: Sequence[File]) -> tuple
     return tuple(
         insert_facts(
             _("%(name)s got only part of %(file)s: %(loss)s"),
-            {"file": each.name or _name_file(each), "name": attempts[-1].name, "loss": each.loss},
+            {"file": file.name or _name_file(file), "name": attempts[-1].name, "loss": file.loss},
         )
-        for each in shortened[:3]
+        for file in shortened[:3]
     )
 
 
@@ -315,28 +317,28 @@ def build_tracks(attempts: Sequence[Step]) -> tuple[Track, ...]:
 
 
 def _build_describing(step: Step) -> Iterator[Track]:
-    return (each.track for each in step.describer_calls)
+    return (call.track for call in step.describer_calls)
 
 
 def _build_tracks(step: Step) -> Iterator[Track]:
     row = step.row
     # Rows without tries are drawn as one bar.
     tries = row.tries or [{"startedMs": row.started_ms, "durationMs": row.duration_ms, "outcome": row.outcome}]
-    for key in dict.fromkeys(one.get("key", "") for one in tries):
-        own = [one for one in tries if one.get("key", "") == key]
-        yield Track(f"{step.name} · {key}" if key else step.name, _build_bars(step, own, tries[-1]))
+    for key in dict.fromkeys(entry.get("key", "") for entry in tries):
+        key_tries = [entry for entry in tries if entry.get("key", "") == key]
+        yield Track(f"{step.name} · {key}" if key else step.name, _build_bars(step, key_tries, tries[-1]))
 
 
 def _build_bars(step: Step, tries: Sequence[Mapping[str, Any]], last: Mapping[str, Any]) -> tuple[Bar, ...]:
     row = step.row
     bars: list[Bar] = []
-    for one in tries:
-        start, end = one["startedMs"], one["startedMs"] + one["durationMs"]
-        tone = "ok" if one["outcome"] == OK else step.tone if step.tone in ("warn", "bad") else "warn"
-        first = row.first_content_ms
+    for entry in tries:
+        start, end = entry["startedMs"], entry["startedMs"] + entry["durationMs"]
+        tone = "ok" if entry["outcome"] == OK else step.tone if step.tone in ("warn", "bad") else "warn"
+        first_content = row.first_content_ms
         # The answering try is split at its first content: waiting, then streaming.
-        if tone == "ok" and one is last and first is not None and 0 < first < row.duration_ms:
-            middle = min(max(row.started_ms + first, start), max(end, row.started_ms + row.duration_ms))
+        if tone == "ok" and entry is last and first_content is not None and 0 < first_content < row.duration_ms:
+            middle = min(max(row.started_ms + first_content, start), max(end, row.started_ms + row.duration_ms))
             bars += [
                 Bar(start, middle, tone, early=True),
                 Bar(middle, max(end, row.started_ms + row.duration_ms), tone),
@@ -370,13 +372,17 @@ BADGE_ORDER = (
 
 def content_of(adaptation: str) -> dict[str, str]:
     """Return the worst badge of a request's files, from a value such as `image=native;file=inlined:cut:2`."""
-    pairs = [part.partition("=") for part in adaptation.split(";") if "=" in part]
+    sections = [part.partition("=") for part in adaptation.split(";") if "=" in part]
     # Reversed, so that of several files with the same outcome the first one is named.
-    went = {word: kind for kind, _sep, outcome in reversed(pairs) for word in outcome.split(":")}
+    kinds_by_outcome = {word: kind for kind, _sep, outcome in reversed(sections) for word in outcome.split(":")}
     for outcome, badge in BADGE_ORDER:
-        if outcome in went:
-            return {"badge": badge, "kind": _kind(went[outcome])}
-    return {"badge": "native", "kind": _kind(next(iter(went.values())))} if went else {"badge": "", "kind": ""}
+        if outcome in kinds_by_outcome:
+            return {"badge": badge, "kind": _kind(kinds_by_outcome[outcome])}
+    return (
+        {"badge": "native", "kind": _kind(next(iter(kinds_by_outcome.values())))}
+        if kinds_by_outcome
+        else {"badge": "", "kind": ""}
+    )
 
 
 def _kind(slot: str) -> str:

@@ -21,14 +21,14 @@ from routing_admin.configuration import snapshot
 from routing_admin.console.base.readings import note_body_read
 from routing_admin.console.requests.advice import RenderedAdvice, advise
 from routing_admin.console.requests.answer_view import artifact_ids, build_answer
-from routing_admin.console.requests.prefix_story import tell_prefix
+from routing_admin.console.requests.prefix_story import explain_prefix
 from routing_admin.console.requests.story import (
     add_entries,
     build_row,
     build_steps,
+    build_story,
     build_tracks,
     color_chips,
-    tell_story,
 )
 from routing_admin.core.fallback.chain import OK
 from routing_admin.core.fallback.endings import RequestEnding
@@ -66,9 +66,9 @@ LONGEST = 300
 @require_GET
 def requests_newer(request: HttpRequest) -> HttpResponse:
     """Return how many matching requests are newer than the first one shown. 204 if the page shows that number."""
-    typed, after, shown = (request.GET.get(name, "") for name in ("q", "after", "count"))
+    typed, after, shown_count = (request.GET.get(name, "") for name in ("q", "after", "count"))
     count = count_newer(parse(typed), after)
-    if str(count) == shown:
+    if str(count) == shown_count:
         return HttpResponse(status=NOTHING_NEW)
     context = {"count": count, "is_more": count == MAX_NEW, "typed": typed, "place": after}
     return render(request, "requests/newer.html", context)
@@ -109,21 +109,21 @@ EXAMPLE = "status:failed task:planning provider:openai since:1h"
 def requests(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     search = parse(request.GET.get("q", ""), now)
-    found = find(search, request.GET.get("before", ""), request.GET.get("after", ""))
+    page = find(search, request.GET.get("before", ""), request.GET.get("after", ""))
     typed = request.GET.get("q", "")
     context = {
-        "rows": [build_row(row) for row in found.rows],
+        "rows": [build_row(row) for row in page.rows],
         "search": search,
         "typed": typed,
-        "sentence": _sentence(list(found.rows), typed),
-        "matches": _count_sentence(count_matches(search, now)) if found.rows else "",
-        "quick": [_filter(search, *one) for one in QUICK],
-        "older": _address(typed, before=found.older) if found.older else "",
-        "newer": _address(typed, after=found.newer) if found.newer else "",
+        "sentence": _sentence(list(page.rows), typed),
+        "matches": _count_sentence(count_matches(search, now)) if page.rows else "",
+        "quick": [_filter(search, *preset) for preset in QUICK],
+        "older": _address(typed, before=page.older) if page.older else "",
+        "newer": _address(typed, after=page.newer) if page.newer else "",
         "keys": KEYS,
         "words": suggest_words(typed[:LONGEST]),
         # Only the newest page polls. On an empty one everything from now on is newer.
-        "place": "" if found.newer else write_cursor(found.rows[0]) if found.rows else write_place(timezone.now(), "~"),
+        "place": "" if page.newer else write_cursor(page.rows[0]) if page.rows else write_place(timezone.now(), "~"),
         "example": EXAMPLE,
     }
     return render(request, "requests/requests.html", context)
@@ -169,44 +169,44 @@ def _count_sentence(count: int | None) -> str:
 
 def _filter(search: Search, key: str, value: str, label: Any, icon: str) -> dict[str, Any]:
     is_on = search.get(key) == value
-    wanted = search.having(key, "" if is_on else value)
-    return {"label": label, "icon": icon, "is_on": is_on, "url": _address(wanted.to_text())}
+    toggled = search.having(key, "" if is_on else value)
+    return {"label": label, "icon": icon, "is_on": is_on, "url": _address(toggled.to_text())}
 
 
-def _address(typed: str, **place: str) -> str:
-    said = {name: value for name, value in {"q": typed, **place}.items() if value}
-    return f"?{urlencode(said)}" if said else "?"
+def _address(typed: str, **position: str) -> str:
+    parameters = {name: value for name, value in {"q": typed, **position}.items() if value}
+    return f"?{urlencode(parameters)}" if parameters else "?"
 
 
 @require_GET
 def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
     """Show one request. Raise `Http404` if it is not in the log."""
-    found = find_logged_request(pk, body=may(request.user, PagePart.RECORDED_BODIES))
-    if found is None:
+    logged = find_logged_request(pk, body=may(request.user, PagePart.RECORDED_BODIES))
+    if logged is None:
         raise Http404
-    row, walked, state = found.row, build_steps(found.attempts), snapshot.current()
-    asked = [each.request_id for step in walked for each in step.describer_calls]
-    # Describers' calls are requests of their own, whose entries know what they cost.
-    walked = add_entries(walked, find_logged_requests(asked)) if asked else walked
+    row, steps, state = logged.row, build_steps(logged.attempts), snapshot.current()
+    call_ids = [call.request_id for step in steps for call in step.describer_calls]
+    # Describers' calls are logged as requests, and those entries have the cost.
+    steps = add_entries(steps, find_logged_requests(call_ids)) if call_ids else steps
     # Reading a recorded body is audited.
     note_body_read(actor_of(request), row)
     context = {
         "row": row,
-        "story": tell_story(row, walked),
-        "advice": [] if row.outcome == OK else [(each, _is_there(each, state)) for each in advise(row, walked)],
+        "story": build_story(row, steps),
+        "advice": [] if row.outcome == OK else [(item, _is_there(item, state)) for item in advise(row, steps)],
         "ending": row.ending,
         "error": render_logged(row),
-        "has_errors": any(step.error for step in walked),
+        "has_errors": any(step.error for step in steps),
         "answer": build_answer(row, find_artifacts(artifact_ids(row))),
-        "steps": walked,
+        "steps": steps,
         "chain": color_chips(row.chain),
-        "tracks": build_tracks(walked),
-        "dropped": sorted({name for step in walked for name in step.row.dropped_params}),
-        "prefix": translate_sentence(tell_prefix(row, found.attempts, find_earlier_request(row)) or ""),
-        "has_files": any(step.files for step in walked),
+        "tracks": build_tracks(steps),
+        "dropped": sorted({name for step in steps for name in step.row.dropped_params}),
+        "prefix": translate_sentence(explain_prefix(row, logged.attempts, find_earlier_request(row)) or ""),
+        "has_files": any(step.files for step in steps),
         "contested_price": sheet_of(state).find_contested(row.provider, row.model),
-        "wasted": money_texts(sum_waste(row, found.attempts)),
-        "has_tokens": (has_tokens := any(step.row.is_counted or step.describer_calls for step in walked)),
+        "wasted": money_texts(sum_waste(row, logged.attempts)),
+        "has_tokens": (has_tokens := any(step.row.is_counted or step.describer_calls for step in steps)),
         "has_costs": has_tokens,
         "operation": operation_name(row.surface),
         "is_route": state.configuration.route(row.task_type) is not None,

@@ -83,7 +83,7 @@ class Panel:
         return [(kind.value, KINDS[kind], self.stand_ins.get(kind.value, "")) for kind in TYPES]
 
     def script(self) -> Mapping[int, Sequence[str]]:
-        return {at: (word,) for at, (_card, _name, word) in enumerate(self.outcomes)}
+        return {index: (word,) for index, (_card, _name, word) in enumerate(self.outcomes)}
 
 
 def panel_in(data: QueryDict, configuration: Configuration, *, may_attach: bool) -> Panel:
@@ -93,20 +93,20 @@ def panel_in(data: QueryDict, configuration: Configuration, *, may_attach: bool)
     panel = Panel(
         message=str(data.get("sim-message", "")) if is_sent else _("What is in this file?"),
         language=str(data.get("sim-language", "")),
-        artifact_ids=[str(one) for one in data.getlist("sim-artifact") if one],
+        artifact_ids=[str(artifact_id) for artifact_id in data.getlist("sim-artifact") if artifact_id],
         stream="sim-stream" in data,
         assume_usable="sim-usable" in data,
         stand_ins={kind.value: text for kind in TYPES if (text := str(data.get(f"sim-{kind.value}", "")).strip())},
     )
-    directives = {**LANGUAGE_DIRECTIVES, **{one.code: one.directive for one in configuration.languages}}
+    directives = {**LANGUAGE_DIRECTIVES, **{language.code: language.directive for language in configuration.languages}}
     panel.languages = [(code, f"{code} · {text}") for code, text in directives.items()]
     panel.artifacts = list_attachable(panel.artifact_ids) if may_attach else []
     return panel
 
 
-def set_outcomes(panel: Panel, data: QueryDict, places: Sequence[tuple[str, str]]) -> Panel:
+def set_outcomes(panel: Panel, data: QueryDict, candidates: Sequence[tuple[str, str]]) -> Panel:
     """Set an outcome for each (card, name) of a chain: the one posted, an answer by default."""
-    outcomes = [(card, name, str(data.get(f"out-{card}", "200"))) for card, name in places]
+    outcomes = [(card, name, str(data.get(f"out-{card}", "200"))) for card, name in candidates]
     panel.outcomes = [(card, name, word if word in SCRIPTED else "200") for card, name, word in outcomes]
     return panel
 

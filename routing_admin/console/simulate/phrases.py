@@ -125,14 +125,14 @@ def tone_of(outcome: str, *, last: bool) -> tuple[str, str]:
     return ("bad", "stop") if last else ("warn", "refresh")
 
 
-def tell_delivery(one: PartDelivery, estimate: EstimateDescribing) -> str:
-    found, names = one.delivery.description, {"file": FILES[one.file.kind]}
-    if found is None:
-        return insert_facts(str(WAYS[one.delivery.form]), names)
-    names |= {"describer": found.describer, "code": found.fault}
-    if found.state is not DescriptionState.NOT_ASKED:
-        return insert_facts(str(DESCRIPTIONS[found.state]), names)
-    tokens = estimate(one.delivery.describer, one.file)
+def describe_delivery(part: PartDelivery, estimate: EstimateDescribing) -> str:
+    description, names = part.delivery.description, {"file": FILES[part.file.kind]}
+    if description is None:
+        return insert_facts(str(WAYS[part.delivery.form]), names)
+    names |= {"describer": description.describer, "code": description.fault}
+    if description.state is not DescriptionState.NOT_ASKED:
+        return insert_facts(str(DESCRIPTIONS[description.state]), names)
+    tokens = estimate(part.delivery.describer, part.file)
     if tokens is None:
         return insert_facts(_("%(file)s would be described by %(describer)s; not cached, tokens unknown"), names)
     template = _("%(file)s would be described by %(describer)s; not cached, tokens: about %(tokens)s")
@@ -142,27 +142,27 @@ def tell_delivery(one: PartDelivery, estimate: EstimateDescribing) -> str:
 def details(
     outcome: str, attempt: Attempt | None, deliveries: Sequence[PartDelivery], estimate: EstimateDescribing
 ) -> list[str]:
-    said = [tell_delivery(one, estimate) for one in deliveries]
+    lines = [describe_delivery(part, estimate) for part in deliveries]
     if outcome in TABLE:
-        said.append(translate_sentence(TABLE[outcome].meaning))
+        lines.append(translate_sentence(TABLE[outcome].meaning))
     if attempt and attempt.waits:
         waits = join_words(f"{seconds:.1f} s" for seconds in attempt.waits)
-        said.append(_("waits %(times)s") % {"times": waits})
+        lines.append(_("waits %(times)s") % {"times": waits})
     if attempt and attempt.dropped_params:
-        said.append(_("without %(names)s") % {"names": join_words(attempt.dropped_params)})
-    return said
+        lines.append(_("without %(names)s") % {"names": join_words(attempt.dropped_params)})
+    return lines
 
 
 def render_received(chat: ChatRequest, deliveries: Sequence[PartDelivery]) -> str:
     """Return the text that a candidate reads. Files are named in angle brackets."""
     # Files are found by their place in the request.
-    went = {(one.message, one.part): one for one in deliveries}
+    by_position = {(delivery.message, delivery.part): delivery for delivery in deliveries}
     blocks = []
-    for at, message in enumerate(chat.messages):
-        for place, part in enumerate(message.parts):
+    for message_index, message in enumerate(chat.messages):
+        for part_index, part in enumerate(message.parts):
             if isinstance(part, TextPart):
                 blocks.append(part.text)
-            elif (at, place) in went:
-                one = went[at, place]
-                blocks.append(one.text or f"<{one.file.filename or one.file.mime_type}>")
+            elif (message_index, part_index) in by_position:
+                delivery = by_position[message_index, part_index]
+                blocks.append(delivery.text or f"<{delivery.file.filename or delivery.file.mime_type}>")
     return "\n\n".join(block for block in blocks if block)

@@ -43,7 +43,7 @@ def run(panel: Panel, state: Snapshot, route: RouteSpec) -> None:
     chat = chat_of(panel)
     if panel.problem:
         return
-    found = simulate(
+    simulated = simulate(
         state,
         route,
         chat,
@@ -53,25 +53,25 @@ def run(panel: Panel, state: Snapshot, route: RouteSpec) -> None:
         stream=panel.stream or "cut" in {word for _card, _name, word in panel.outcomes},
         assume_usable=panel.assume_usable,
     )
-    panel.run_view = run_view(found)
+    panel.run_view = run_view(simulated)
 
 
 def run_view(simulated: Simulated) -> RunView:
     # Candidates after this one were not asked, so it is the one that decided.
-    last = max((at for at, stop in enumerate(simulated.stops) if stop.attempt), default=-1)
+    last = max((index for index, stop in enumerate(simulated.stops) if stop.attempt), default=-1)
     stops = [
         stop_view(
-            at,
+            index,
             stop.candidate.name,
             stop.outcome,
             stop.attempt,
             stop.deliveries,
             simulated.planned.chat,
-            last=at == last,
+            last=index == last,
         )
-        for at, stop in enumerate(simulated.stops)
+        for index, stop in enumerate(simulated.stops)
     ]
-    full = [
+    complete = [
         replace(
             _add_payload(view, stop.payload, stop.wire, stop.bytes, stop.reason), prefix=translate_sentence(stop.prefix)
         )
@@ -80,7 +80,7 @@ def run_view(simulated: Simulated) -> RunView:
     return RunView(
         sentence=sentence(simulated),
         tone="ok" if simulated.ok else "bad",
-        stops=full,
+        stops=complete,
         real=False,
         code=f"{simulated.status} {simulated.code}",
     )
@@ -92,14 +92,14 @@ def sentence(simulated: Simulated) -> str:
             "status": simulated.status,
             "code": simulated.code,
         }
-    named = {"place": simulated.answered_by.index + 1, "name": simulated.answered_by.name}
+    facts = {"place": simulated.answered_by.index + 1, "name": simulated.answered_by.name}
     if not simulated.ok:
-        return _("Candidate %(place)s, %(name)s, is cut off: the caller keeps what came") % named
-    return _("Candidate %(place)s, %(name)s, answers") % named
+        return _("Candidate %(place)s, %(name)s, is cut off: the caller keeps what came") % facts
+    return _("Candidate %(place)s, %(name)s, answers") % facts
 
 
 def stop_view(
-    at: int,
+    index: int,
     name: str,
     outcome: str,
     attempt: Attempt | None,
@@ -109,9 +109,9 @@ def stop_view(
     last: bool,
 ) -> StopView:
     tone, icon = words.tone_of(outcome, last=last)
-    described = any(one.delivery.form is DeliveryForm.DESCRIBED for one in deliveries)
+    described = any(delivery.delivery.form is DeliveryForm.DESCRIBED for delivery in deliveries)
     return StopView(
-        place=at + 1,
+        place=index + 1,
         name=name,
         tone=tone,
         icon=icon,
@@ -149,31 +149,31 @@ def send(request: HttpRequest, panel: Panel, state: Snapshot, route: RouteSpec) 
     with ledger.audit(actor_of(request), AuditedAction("request.send", "route", route.task_type)):
         pass
     try:
-        done = record_answer_sync(dispatch, recorder)
+        result = record_answer_sync(dispatch, recorder)
     except RouterError as error:
-        said = _("No candidate answers: the caller gets %(status)s %(code)s") % {
+        headline = _("No candidate answers: the caller gets %(status)s %(code)s") % {
             "status": error.status,
             "code": error.code,
         }
         panel.run_view = _build_sent_view(
-            request, said, "bad", error.attempts, dispatch, str(render_sentence(error.message))
+            request, headline, "bad", error.attempts, dispatch, str(render_sentence(error.message))
         )
         return
-    named = {"place": done.candidate.index + 1, "name": done.candidate.name}
-    said = _("Candidate %(place)s, %(name)s, answered") % named
-    panel.run_view = _build_sent_view(request, said, "ok", done.attempts, dispatch, done.answer.text)
+    facts = {"place": result.candidate.index + 1, "name": result.candidate.name}
+    headline = _("Candidate %(place)s, %(name)s, answered") % facts
+    panel.run_view = _build_sent_view(request, headline, "ok", result.attempts, dispatch, result.answer.text)
 
 
 def _build_sent_view(
     request: HttpRequest, headline: str, tone: str, attempts: Sequence[Attempt], dispatch: Dispatch, answer: str
 ) -> RunView:
     stops = []
-    for at, attempt in enumerate(attempts):
+    for index, attempt in enumerate(attempts):
         name = f"{attempt.provider}/{attempt.model}"
-        prepared = dispatch.prepared.get(at)
+        prepared = dispatch.prepared.get(index)
         deliveries = prepared.deliveries if prepared else ()
         view = stop_view(
-            at, name, attempt.outcome, attempt, deliveries, dispatch.planned.chat, last=at == len(attempts) - 1
+            index, name, attempt.outcome, attempt, deliveries, dispatch.planned.chat, last=index == len(attempts) - 1
         )
         if prepared:
             size = prepared.request.content_length

@@ -43,12 +43,12 @@ def simulate_page(request: HttpRequest) -> HttpResponse:
     route = state.configuration.route(task) or state.configuration.route(DEFAULT_ROUTE)
     panel = panel_in(data, state.configuration, may_attach=may(request.user, PagePart.ARTIFACT_BYTES))
     if route is not None:
-        places = [(str(at), name_of(spec)) for at, spec in enumerate(route.candidates, start=1)]
-        set_outcomes(panel, replay_outcomes(data, logged_request, route), places)
+        candidates = [(str(number), name_of(spec)) for number, spec in enumerate(route.candidates, start=1)]
+        set_outcomes(panel, replay_outcomes(data, logged_request, route), candidates)
         # Once the form was posted, it counts and no longer the log.
         if logged_request and "sim-message" not in data:
             panel.language = logged_request.row.language
-            ask_again(panel, logged_request, may_read=may_read)
+            repeat_request(panel, logged_request, may_read=may_read)
         if data.get("act") == "send" and request.method == "POST" and may(request.user, PagePart.REAL_REQUESTS):
             send(request, panel, state, route)
         elif data.get("act") == "simulate" or logged:
@@ -57,7 +57,7 @@ def simulate_page(request: HttpRequest) -> HttpResponse:
     return render(request, "routes/simulate_page.html", context)
 
 
-def ask_again(panel: Panel, logged: LoggedRequest, *, may_read: bool) -> None:
+def repeat_request(panel: Panel, logged: LoggedRequest, *, may_read: bool) -> None:
     """Put a logged request's files and its recorded question into the panel."""
     question, recorded = question_of(logged.row.body) if may_read else ("", [])
     files = list_sent_files(logged.attempts)
@@ -86,22 +86,22 @@ def replay_outcomes(data: QueryDict, logged: LoggedRequest | None, route: RouteS
     outcomes = data.copy()
     if logged is None:
         return outcomes
-    attempts = {(one.provider, one.model): one for one in logged.attempts}
+    attempts = {(attempt.provider, attempt.model): attempt for attempt in logged.attempts}
     configuration = snapshot.current().configuration
-    for at, spec in enumerate(route.candidates, start=1):
+    for number, spec in enumerate(route.candidates, start=1):
         provider = configuration.provider(spec.provider)
-        one = attempts.get((spec.provider, spec.model or (provider.default_model if provider else "")))
-        if one is not None and f"out-{at}" not in outcomes:
-            outcomes[f"out-{at}"] = word_of(one)
+        attempt = attempts.get((spec.provider, spec.model or (provider.default_model if provider else "")))
+        if attempt is not None and f"out-{number}" not in outcomes:
+            outcomes[f"out-{number}"] = word_of(attempt)
     return outcomes
 
 
-def word_of(one: AttemptLog) -> str:
+def word_of(attempt: AttemptLog) -> str:
     """Return the scripted outcome closest to an attempt's: by fault, then by status, else an answer."""
     # Reversed, so that of several outcomes with the same fault the first one is chosen.
     by_fault = {word.failure.fault.value: key for key, word in reversed(list(SCRIPTED.items())) if word.failure}
-    if one.outcome in by_fault:
-        return by_fault[one.outcome]
-    if one.status is not None and str(one.status) in SCRIPTED:
-        return str(one.status)
-    return "200" if one.outcome == OK or one.outcome in words.SKIPPED else "503"
+    if attempt.outcome in by_fault:
+        return by_fault[attempt.outcome]
+    if attempt.status is not None and str(attempt.status) in SCRIPTED:
+        return str(attempt.status)
+    return "200" if attempt.outcome == OK or attempt.outcome in words.SKIPPED else "503"

@@ -44,7 +44,7 @@ def find_first_call(key: AgentKey, since: datetime) -> FirstCall:
     """
     rows = RequestLog.objects.defer("body").filter(agent=key.agent.agent_id, key=key.public_id)
     newest = list(rows.filter(started_at__gte=key.created_at).order_by("-started_at")[:MAX_REQUESTS])
-    row = next((each for each in newest if each.outcome == OK), newest[0] if newest else None)
+    row = next((call for call in newest if call.outcome == OK), newest[0] if newest else None)
     if row is not None:
         # The body is deferred. Setting it avoids a query if a template reads it.
         row.body = None

@@ -34,13 +34,13 @@ def first_call(request: HttpRequest, public_id: str, agent_id: str) -> HttpRespo
     key = require_found(find_key(agent_id, public_id))
     now = timezone.now()
     since = moment_in(request.GET.get("since", ""), now)
-    found = find_first_call(key, since)
+    first = find_first_call(key, since)
     is_paused = now - since > MAX_WAIT
-    mark = mark_of(found, is_paused=is_paused)
+    mark = mark_of(first, is_paused=is_paused)
     if request.GET.get("mark") == mark:
         return HttpResponse(status=UNCHANGED)
     template = "first_call/state.html" if "mark" in request.GET else "first_call/panel.html"
-    return render(request, template, {**context_of(key, found), "since": since, "mark": mark, "is_paused": is_paused})
+    return render(request, template, {**context_of(key, first), "since": since, "mark": mark, "is_paused": is_paused})
 
 
 def moment_in(text: str, now: datetime) -> datetime:
@@ -53,8 +53,8 @@ def moment_in(text: str, now: datetime) -> datetime:
 def mark_of(first: FirstCall, *, is_paused: bool) -> str:
     """Return a short text that changes whenever the panel shows something else."""
     row = first.request.row.pk if first.request else ""
-    missed = max((each.pk for each in (*first.own, *first.others)), default=0)
-    return "-".join((row, str(missed), str(len(first.own) + len(first.others)), "p" if is_paused else "w"))
+    newest_rejected = max((call.pk for call in (*first.own, *first.others)), default=0)
+    return "-".join((row, str(newest_rejected), str(len(first.own) + len(first.others)), "p" if is_paused else "w"))
 
 
 def context_of(key: AgentKey, first: FirstCall) -> dict[str, Any]:
@@ -64,8 +64,8 @@ def context_of(key: AgentKey, first: FirstCall) -> dict[str, Any]:
         "call": request.row if request else None,
         "is_answered": first.is_answered,
         "refusal": explain_refusal(request) if request and not first.is_answered else None,
-        "own": [describe_own(each) for each in first.own],
-        "others": [describe_other(each) for each in first.others],
+        "own": [describe_own(call) for call in first.own],
+        "others": [describe_other(call) for call in first.others],
         "base_url": base_url(),
         "directive": directive_of(request.row) if request and first.is_answered else "",
     }

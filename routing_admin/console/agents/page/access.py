@@ -41,13 +41,13 @@ def by_link(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     """
 
     @wraps(view)
-    def answer(request: HttpRequest, link: str, **rest: Any) -> HttpResponse:
+    def answer(request: HttpRequest, link: str, **kwargs: Any) -> HttpResponse:
         row, wait = try_link(request, link)
         if row is None:
             response = refuse_link(request, wait)
         else:
             note_visit(row, link)
-            response = keep_choice(request) or view(request, row, link, **rest)
+            response = keep_choice(request) or view(request, row, link, **kwargs)
         for name, value in HEADERS.items():
             response.headers[name] = value
         return response

@@ -25,19 +25,19 @@ class CallsPage:
 
 def list_calls(agent: str, since: datetime, before: str = "") -> CallsPage:
     """Return the agent's calls since `since` and before a cursor, or the newest. One query."""
-    # The list shows neither bodies nor what providers said, so they are not read.
+    # The list shows neither bodies nor providers' messages, so they are not read.
     rows = RequestLog.objects.defer("body", "error", "sentence", "token_details", "answer", "prefix")
     rows = rows.filter(agent=agent, started_at__gte=since)
-    place = read_cursor(before)
+    position = read_cursor(before)
     # Ordered by (started_at, pk), so calls of the same moment are split by their ids.
-    if place is not None:
-        rows = rows.filter(started_at__lte=place[0]).exclude(started_at=place[0], pk__gte=place[1])
+    if position is not None:
+        rows = rows.filter(started_at__lte=position[0]).exclude(started_at=position[0], pk__gte=position[1])
     found = list(rows.order_by("-started_at", "-pk")[: CALLS + 1])
     return CallsPage(tuple(found[:CALLS]), write_cursor(found[CALLS - 1]) if len(found) > CALLS else "")
 
 
 def find_call(agent: str, since: datetime, key: str, *, body: bool = False) -> LoggedRequest | None:
     """Return the agent's call with its attempts, or None for another agent's. Two queries."""
-    found = find_logged_request(key, body=body)
-    is_own = found is not None and found.row.agent == agent and found.row.started_at >= since
-    return found if is_own else None
+    call = find_logged_request(key, body=body)
+    is_own = call is not None and call.row.agent == agent and call.row.started_at >= since
+    return call if is_own else None

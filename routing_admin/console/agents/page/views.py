@@ -25,7 +25,7 @@ from routing_admin.console.agents.queries import find_key_uses, list_key_lines, 
 from routing_admin.console.agents.snippets import describe_use
 from routing_admin.console.base.readings import note_body_read
 from routing_admin.console.people.signin import address_of
-from routing_admin.console.requests.story import Step, build_row, build_steps, build_tracks, color_chips, tell_story
+from routing_admin.console.requests.story import Step, build_row, build_steps, build_story, build_tracks, color_chips
 from routing_admin.core.fallback.table import CALLERS_FAULTS
 from routing_admin.platform.server.request_id import request_id_of
 from routing_admin.request_log.entries import asked_for
@@ -43,7 +43,7 @@ MOST = 40
 @by_link
 def own_page(request: HttpRequest, link: AgentLink, text: str) -> HttpResponse:
     row, state = link.agent, snapshot.current()
-    found = list_calls(row.agent_id, row.created_at, request.GET.get("before", ""))
+    calls = list_calls(row.agent_id, row.created_at, request.GET.get("before", ""))
     keys, directory = list_keys(row), state.directory
     uses = find_key_uses(row, keys)
     profile = find_profile(row, directory)
@@ -52,9 +52,9 @@ def own_page(request: HttpRequest, link: AgentLink, text: str) -> HttpResponse:
         "row": row,
         "link": link,
         "text": text,
-        "calls": [build_row(each) for each in found.rows],
+        "calls": [build_row(call) for call in calls.rows],
         "shows_costs": counts_money(row),
-        "older": f"?{urlencode({'before': found.older})}#calls" if found.older else "",
+        "older": f"?{urlencode({'before': calls.older})}#calls" if calls.older else "",
         "is_newest": not request.GET.get("before"),
         "keys": list_key_lines(keys, uses, None),
         "now": timezone.now(),
@@ -64,7 +64,7 @@ def own_page(request: HttpRequest, link: AgentLink, text: str) -> HttpResponse:
         "guarantee": find_guarantee(row.task_type) if row.task_type else None,
         "models": offered[:MOST],
         "more_models": max(0, len(offered) - MOST),
-        "agents": list(islice((each for each in agents if each.id != row.agent_id), MOST)),
+        "agents": list(islice((agent for agent in agents if agent.id != row.agent_id), MOST)),
         "more_agents": max(0, len(agents) - 1 - MOST),
         **describe_use(row),
     }
@@ -76,28 +76,28 @@ def own_call(request: HttpRequest, link: AgentLink, text: str, pk: str) -> HttpR
     """Show what each model received and answered; 404 unless the call is this agent's."""
     row, state = link.agent, snapshot.current()
     shows_bodies = link.with_bodies and state.record_bodies
-    found = find_call(row.agent_id, row.created_at, pk, body=shows_bodies)
-    if found is None:
+    call = find_call(row.agent_id, row.created_at, pk, body=shows_bodies)
+    if call is None:
         return render(request, "agent_page/no_call.html", {"text": text, "row": row}, status=404)
-    note_body_read(visitor_of(request, link), found.row)
-    steps = list_steps(found.attempts)
+    note_body_read(visitor_of(request, link), call.row)
+    steps = list_steps(call.attempts)
     has_tokens = any(step.row.is_counted or step.describer_calls for step in steps)
     context = {
-        "row": found.row,
+        "row": call.row,
         "agent": row,
         "text": text,
         "is_shared": True,
-        "target": asked_for(found.row),
-        "story": tell_story(found.row, steps),
+        "target": asked_for(call.row),
+        "story": build_story(call.row, steps),
         "steps": steps,
-        "chain": color_chips(found.row.chain),
+        "chain": color_chips(call.row.chain),
         "tracks": build_tracks(steps),
         "has_files": any(step.files for step in steps),
         "has_errors": any(step.error for step in steps),
         "has_tokens": has_tokens,
         "has_costs": has_tokens and counts_money(row),
         "dropped": sorted({name for step in steps for name in step.row.dropped_params}),
-        "operation": operation_name(found.row.surface),
+        "operation": operation_name(call.row.surface),
         "shows_bodies": shows_bodies,
     }
     return render(request, "agent_page/call.html", context)
@@ -120,7 +120,7 @@ def find_rights(row: Agent) -> AgentLimits | None:
 
 def shorten(readings: Sequence[Any]) -> list[tuple[Any, tuple[str, ...], int]]:
     """Return each kind of content with the first few agents that accept it and the number of the rest."""
-    return [(each, each.others[:NAMES], max(0, len(each.others) - NAMES)) for each in readings]
+    return [(reading, reading.others[:NAMES], max(0, len(reading.others) - NAMES)) for reading in readings]
 
 
 def list_steps(attempts: Sequence[AttemptLog]) -> tuple[Step, ...]:
@@ -129,7 +129,7 @@ def list_steps(attempts: Sequence[AttemptLog]) -> tuple[Step, ...]:
     A provider's message about the request itself stays.
     """
     for row in attempts:
-        row.tries = [{name: value for name, value in one.items() if name != "key"} for one in row.tries]
+        row.tries = [{name: value for name, value in entry.items() if name != "key"} for entry in row.tries]
     steps = build_steps(attempts)
     return tuple(
         step if step.row.outcome in CALLERS_FAULTS else replace(step, error=RenderedSentence()) for step in steps
