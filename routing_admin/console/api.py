@@ -32,10 +32,10 @@ class AgentsApi(NinjaAPI):
 
     def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
         document = super().get_openapi_schema(**options)
-        refused = {"description": "Refused, or failed", **json_of(ErrorOut)}
-        for item in document["paths"].values():
-            for operation in item.values():
-                operation["responses"]["default"] = refused
+        error_response = {"description": "Refused, or failed", **json_of(ErrorOut)}
+        for path_item in document["paths"].values():
+            for operation in path_item.values():
+                operation["responses"]["default"] = error_response
         return document
 
 
@@ -49,9 +49,9 @@ def agents_api() -> NinjaAPI:
         urls_namespace="agents-api",
         auth=LimitedKeyAuth(),
     )
-    own = (capabilities_router, artifacts_router, uploads_router, configuration_router, llm_router)
-    for each in (*own, requests_router, usage_router):
-        api.add_router("", each)
+    routers = (capabilities_router, artifacts_router, uploads_router, configuration_router, llm_router)
+    for router in (*routers, requests_router, usage_router):
+        api.add_router("", router)
     for subject in SUBJECTS:
         api.add_router("/admin", f"routing_admin.console.{subject}.api.router", auth=AdminTokenAuth())
     return api

@@ -41,17 +41,17 @@ class AdminTokenAuth(AuthBase):
 
     def __call__(self, request: HttpRequest) -> AdminCaller:
         """Return the caller; raise `CallError` 401 for the token, 403 for its scope, 400 for one in the URL."""
-        found = refuse_token_in(request.META.get("QUERY_STRING", "")) or authenticate_token(request.headers)
-        if isinstance(found, AdminCaller):
+        result = refuse_token_in(request.META.get("QUERY_STRING", "")) or authenticate_token(request.headers)
+        if isinstance(result, AdminCaller):
             # Scopes are checked by the route's pattern, not by the URL that was sent.
             path = path_of_route(request.resolver_match.route) if request.resolver_match else ""
-            refusal = refuse_admin_call(found, request.method or "", path)
+            refusal = refuse_admin_call(result, request.method or "", path)
             if refusal is None:
-                note_use(found, address_of(request), request_id_of(request))
-                return found
-            found = refusal
-        more = {"scope": found.scope} if found.scope else {}
-        raise CallError(found.status, found.code, found.message, **more)
+                note_use(result, address_of(request), request_id_of(request))
+                return result
+            result = refusal
+        details = {"scope": result.scope} if result.scope else {}
+        raise CallError(result.status, result.code, result.message, **details)
 
 
 def address_of(request: HttpRequest) -> str:
@@ -63,12 +63,12 @@ def script_actor(request: HttpRequest) -> Actor:
     return Actor("token", caller.name, address_of(request), request_id_of(request))
 
 
-def check_gives(request: HttpRequest, scopes: Iterable[str], what: str) -> None:
+def check_gives(request: HttpRequest, scopes: Iterable[str], subject: str) -> None:
     """Raise `CallError` 403 for administrative scopes that the caller's own token lacks."""
     caller: AdminCaller = request.auth  # type: ignore[attr-defined]
-    if lacking := [scope for scope in ADMIN_SCOPES if scope in set(scopes) - caller.scopes]:
-        message = f"A token cannot give more than it has. {what} takes {', '.join(lacking)}, which this token lacks."
-        raise CallError(403, "scope_missing", message, scope=lacking[0])
+    if missing := [scope for scope in ADMIN_SCOPES if scope in set(scopes) - caller.scopes]:
+        message = f"A token cannot give more than it has. {subject} takes {', '.join(missing)}, which this token lacks."
+        raise CallError(403, "scope_missing", message, scope=missing[0])
 
 
 def revision_seen(request: HttpRequest) -> int | None:
@@ -131,8 +131,8 @@ def problems_of(form: forms.BaseForm, fields: Mapping[str, str]) -> list[Problem
     """Return a form's errors; `fields` maps form fields to JSON fields of another name."""
     return [
         Problem(fields.get(name, f"limits.{name}" if name in NAMES else name), str(error), "range")
-        for name, found in form.errors.items()
-        for error in found
+        for name, errors in form.errors.items()
+        for error in errors
     ]
 
 

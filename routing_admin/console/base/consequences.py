@@ -21,36 +21,38 @@ MAX_NAMES = 5
 """Names listed in a sentence."""
 
 
-def foresee(after: Configuration) -> tuple[Consequence, ...]:
+def foresee(planned: Configuration) -> tuple[Consequence, ...]:
     """Return every consequence of replacing the configuration in use by this one."""
     state = snapshot.current()
     return consequences(
-        with_runtime_agents(state, state.configuration), with_runtime_agents(state, after), unusable_of(state)
+        with_runtime_agents(state, state.configuration), with_runtime_agents(state, planned), unusable_of(state)
     )
 
 
-def foresee_restore(then: Configuration) -> tuple[Consequence, ...]:
+def foresee_restore(restored: Configuration) -> tuple[Consequence, ...]:
     """Return the consequences of restoring an older revision, including those for agents and their keys."""
-    now = snapshot.current().configuration
-    before, after = {agent.id for agent in now.agents}, {agent.id for agent in then.agents}
+    current = snapshot.current().configuration
+    before, after = {agent.id for agent in current.agents}, {agent.id for agent in restored.agents}
     notices = (
         (
             before - after,
-            translatable("Agents made since stay, with their keys: %(agents)s.", agents=_some(before - after)),
+            translatable("Agents made since stay, with their keys: %(agents)s.", agents=_shorten_names(before - after)),
         ),
         (
             after - before,
-            translatable("Agents come back without keys, issue new ones: %(agents)s.", agents=_some(after - before)),
+            translatable(
+                "Agents come back without keys, issue new ones: %(agents)s.", agents=_shorten_names(after - before)
+            ),
         ),
     )
-    noticed = (Consequence(Gravity.CHANGES, sentence, "agent") for names, sentence in notices if names)
-    return (*foresee(keep_agents(then, now)), *noticed)
+    agent_notices = (Consequence(Gravity.CHANGES, sentence, "agent") for names, sentence in notices if names)
+    return (*foresee(keep_agents(restored, current)), *agent_notices)
 
 
-def _some(names: Collection[str]) -> tuple[str, ...]:
-    found = sorted(names)
-    rest = (translatable("%(count)s more", count=len(found) - MAX_NAMES),) if len(found) > MAX_NAMES else ()
-    return (*found[:MAX_NAMES], *rest)
+def _shorten_names(names: Collection[str]) -> tuple[str, ...]:
+    ordered = sorted(names)
+    rest = (translatable("%(count)s more", count=len(ordered) - MAX_NAMES),) if len(ordered) > MAX_NAMES else ()
+    return (*ordered[:MAX_NAMES], *rest)
 
 
 def foresee_deletion(kind: str, names: Collection[str]) -> tuple[Consequence, ...]:
@@ -70,12 +72,12 @@ def _foresee_change(change: Callable[[Configuration], Configuration]) -> tuple[C
 
 def with_runtime_agents(state: Snapshot, configuration: Configuration) -> Configuration:
     """Add the agents created at run time, which no file and no revision contains."""
-    made = tuple(
-        AgentSpec(each.id, each.name, "", None if each.task_type else each.service_id, each.task_type)
-        for each in state.agents
-        if not each.is_configured
+    runtime_agents = tuple(
+        AgentSpec(agent.id, agent.name, "", None if agent.task_type else agent.service_id, agent.task_type)
+        for agent in state.agents
+        if not agent.is_configured
     )
-    return replace(configuration, agents=(*configuration.agents, *made)) if made else configuration
+    return replace(configuration, agents=(*configuration.agents, *runtime_agents)) if runtime_agents else configuration
 
 
 # What disabling something would change is shown before it is done, and has to be confirmed once.
@@ -96,6 +98,11 @@ def find_unconfirmed_disabling(request: HttpRequest, kind: str, names: Sequence[
     return () if CONFIRMED in request.POST else foresee_disabling(kind, names)
 
 
-def consequence_json(one: Consequence) -> dict[str, str]:
+def consequence_json(consequence: Consequence) -> dict[str, str]:
     """Return a consequence as JSON; `gravity` is `stops`, `degrades` or `changes`."""
-    return {"gravity": one.gravity.name.lower(), "kind": one.kind, "name": one.name, "text": one.sentence}
+    return {
+        "gravity": consequence.gravity.name.lower(),
+        "kind": consequence.kind,
+        "name": consequence.name,
+        "text": consequence.sentence,
+    }

@@ -34,5 +34,5 @@ def policy_word(content: Any) -> str:
     """Return the policy of a route's or a service's `content`; empty if it has none."""
     word = str(content.get("policy") or "") if isinstance(content, Mapping) else ""
     # Words may be given in any order and with spaces.
-    asked = frozenset(word.replace(" ", "").split("+"))
-    return next((each for each in POLICY_WORDS if frozenset(each.split("+")) == asked), "")
+    parts = frozenset(word.replace(" ", "").split("+"))
+    return next((policy for policy in POLICY_WORDS if frozenset(policy.split("+")) == parts), "")

@@ -105,17 +105,17 @@ class PageRights:
 def page(request: HttpRequest) -> dict[str, Any]:
     """Return the variables of every template; none about the installation for anonymous visitors."""
     theme = request.COOKIES.get(THEME_COOKIE, "auto")
-    known = {"theme": theme if theme in THEMES else "auto", "public_url": settings.PUBLIC_URL}
+    variables = {"theme": theme if theme in THEMES else "auto", "public_url": settings.PUBLIC_URL}
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
-        return known
-    allowed = {part.value: may(user, part) for part in PagePart}
+        return variables
+    rights = {part.value: may(user, part) for part in PagePart}
     return {
-        **known,
+        **variables,
         "own_role": role_of(user),
         "can_edit": can_edit(request),
         "can": PageRights(role_of(user)),
-        "may": allowed,
+        "may": rights,
         "nav": navigation(request),
         **banner_context(),
     }
@@ -123,7 +123,7 @@ def page(request: HttpRequest) -> dict[str, Any]:
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     """Return the groups of the side navigation, with the current page and counts from the snapshot."""
-    here = request.resolver_match.url_name if request.resolver_match else None
+    current = request.resolver_match.url_name if request.resolver_match else None
     configuration = snapshot.current().configuration
     counts = {
         "routes": len(configuration.routes),
@@ -132,25 +132,25 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
         "agents": len(snapshot.current().agents),
     }
     groups, is_administrator = [], role_of(request.user) is UserRole.ADMINISTRATOR
-    for label, places in PLACES:
-        items = [item(place, here, counts) for place in places if is_administrator or not place.for_administrators]
-        groups.append({"label": label, "items": [each for each in items if each["url"]]})
+    for label, entries in PLACES:
+        items = [item(entry, current, counts) for entry in entries if is_administrator or not entry.for_administrators]
+        groups.append({"label": label, "items": [link for link in items if link["url"]]})
     return groups
 
 
-def item(place: NavigationEntry, here: str | None, counts: dict[str, int]) -> dict[str, Any]:
+def item(entry: NavigationEntry, current: str | None, counts: dict[str, int]) -> dict[str, Any]:
     try:
-        url = reverse(place.name)
+        url = reverse(entry.name)
     # An entry whose page does not exist is left out by `navigation`.
     except NoReverseMatch:
         url = ""
     return {
         "url": url,
-        "label": place.label,
-        "short": place.short,
-        "icon": place.icon,
-        "key": place.key,
-        "quick": place.quick,
-        "count": counts.get(place.name),
-        "current": here == place.name or here in place.within,
+        "label": entry.label,
+        "short": entry.short,
+        "icon": entry.icon,
+        "key": entry.key,
+        "quick": entry.quick,
+        "count": counts.get(entry.name),
+        "current": current == entry.name or current in entry.within,
     }

@@ -66,24 +66,24 @@ def server_error(request: HttpRequest) -> HttpResponse:
     error = sys.exc_info()[1]
     if isinstance(error, StoreAwayError):
         log.error("a page needs an artifact: %s", error.details)
-        where = {"store_details": translate_sentence(error.details)}
-        return _come_again(render(request, "503.html", where, status=503))
+        details = {"store_details": translate_sentence(error.details)}
+        return _add_retry_after(render(request, "503.html", details, status=503))
     if isinstance(error, OverloadedError):
-        return _come_again(render(request, "503.html", {"overloaded": True}, status=503))
+        return _add_retry_after(render(request, "503.html", {"overloaded": True}, status=503))
     if not is_unavailable(error):
         return render(request, "500.html", status=500)
     snapshot.look()
     request.user = AnonymousUser()  # loading the user needs the database, too
     headline, explanation = OUTAGES.get(fault_of(error), SILENT) if error else SILENT
-    said = {
+    context = {
         "headline": headline,
         "explanation": explanation,
         "unread_since": snapshot.unread_since(),
         "disk_space": low_disk_space(),
     }
-    return _come_again(render(request, "503.html", said, status=503))
+    return _add_retry_after(render(request, "503.html", context, status=503))
 
 
-def _come_again(response: HttpResponse) -> HttpResponse:
+def _add_retry_after(response: HttpResponse) -> HttpResponse:
     response.headers["Retry-After"] = str(round(AGAIN_SECONDS))
     return response

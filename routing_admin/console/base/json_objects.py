@@ -26,9 +26,9 @@ class JsonObjectField(forms.CharField):
         if not text:
             return {}
         try:
-            found = json.loads(text, parse_constant=_refuse)
+            parsed = json.loads(text, parse_constant=_refuse)
         except (ValueError, RecursionError) as problem:
             raise forms.ValidationError(_("This is not JSON: %(problem)s") % {"problem": problem}) from None
-        if not isinstance(found, dict):
+        if not isinstance(parsed, dict):
             raise forms.ValidationError(_("Enter a JSON object."))
-        return found
+        return parsed

@@ -14,7 +14,7 @@ M = TypeVar("M", bound=Model)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PageCursor:
     """The page that ends before a number or begins after one; the newest if neither is given."""
 
     before: int | None = None
@@ -28,15 +28,15 @@ class KeysetPage(Generic[M]):
     has_newer: bool
 
 
-def read_page(rows: QuerySet[M], key: str, place: Place) -> KeysetPage[M]:
+def read_page(rows: QuerySet[M], key: str, cursor: PageCursor) -> KeysetPage[M]:
     """Return the page of these rows at that place, ordered by `key`. One query."""
-    if place.after is not None:
-        found = list(rows.filter(**{f"{key}__gt": place.after}).order_by(key)[: PAGE + 1])
+    if cursor.after is not None:
+        found = list(rows.filter(**{f"{key}__gt": cursor.after}).order_by(key)[: PAGE + 1])
         # Read in ascending order from the cursor on, so the page is reversed.
         return KeysetPage(tuple(found[:PAGE][::-1]), True, len(found) > PAGE)
-    narrowed = rows.filter(**{f"{key}__lt": place.before}) if place.before is not None else rows
-    found = list(narrowed.order_by(f"-{key}")[: PAGE + 1])
-    return KeysetPage(tuple(found[:PAGE]), len(found) > PAGE, place.before is not None)
+    selected = rows.filter(**{f"{key}__lt": cursor.before}) if cursor.before is not None else rows
+    found = list(selected.order_by(f"-{key}")[: PAGE + 1])
+    return KeysetPage(tuple(found[:PAGE]), len(found) > PAGE, cursor.before is not None)
 
 
 # Positions of rows that people put in order.

@@ -55,30 +55,30 @@ def make_models_field(limits: Mapping[str, Any], hint: Any) -> forms.Field:
 
 def make_amount_fields(limits: Mapping[str, Any], meters: Iterable[Meter] = tuple(LIMITS)) -> dict[str, forms.Field]:
     """Return the fields of amounts by name, with the stored values; the currency follows the amounts of money."""
-    found: dict[str, forms.Field] = {}
+    fields: dict[str, forms.Field] = {}
     for meter in meters:
         label, hint = LIMITS[meter]
         amount, bounds = (forms.DecimalField, MONEY_BOUNDS) if meter in MONEY else (forms.IntegerField, COUNT_BOUNDS)
-        found[meter.value] = amount(
+        fields[meter.value] = amount(
             label=label, help_text=hint, required=False, initial=limits.get(meter.value), **bounds
         )
         # The fields below belong to both amounts of money, so they follow the last one.
         if meter is MONEY[-1]:
-            found[CURRENCY] = _make_currency_field(limits.get(CURRENCY, USUAL_CURRENCY))
-            found[UNPRICED] = forms.ChoiceField(
+            fields[CURRENCY] = _make_currency_field(limits.get(CURRENCY, USUAL_CURRENCY))
+            fields[UNPRICED] = forms.ChoiceField(
                 label=gettext_lazy("Calls without a known price"),
                 required=False,
                 help_text=gettext_lazy("Or without an exchange rate."),
                 choices=list(UNPRICED_CHOICES.items()),
                 initial=limits.get(UNPRICED, UnpricedPolicy.ALLOW),
             )
-            found[UNPRICED_PRICE] = forms.DecimalField(
+            fields[UNPRICED_PRICE] = forms.DecimalField(
                 label=gettext_lazy("Their price per million tokens"),
                 required=False,
                 initial=limits.get(UNPRICED_PRICE),
                 **MONEY_BOUNDS,
             )
-    return found
+    return fields
 
 
 def models_in(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,17 +87,17 @@ def models_in(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def amounts_in(data: Mapping[str, Any]) -> dict[str, Any]:
-    most = {meter.value: data[meter.value] for meter in LIMITS if data.get(meter.value) is not None}
+    amounts = {meter.value: data[meter.value] for meter in LIMITS if data.get(meter.value) is not None}
     for meter in MONEY:
-        if meter.value in most:
-            most |= {meter.value: f"{most[meter.value]:f}", CURRENCY: data.get(CURRENCY) or USUAL_CURRENCY}
+        if meter.value in amounts:
+            amounts |= {meter.value: f"{amounts[meter.value]:f}", CURRENCY: data.get(CURRENCY) or USUAL_CURRENCY}
     policy = data.get(UNPRICED) or UnpricedPolicy.ALLOW
     # The policy for calls without a price matters only if money is limited.
-    if CURRENCY in most and policy != UnpricedPolicy.ALLOW:
-        most[UNPRICED] = str(policy)
+    if CURRENCY in amounts and policy != UnpricedPolicy.ALLOW:
+        amounts[UNPRICED] = str(policy)
         if policy == UnpricedPolicy.COUNT and data.get(UNPRICED_PRICE) is not None:
-            most[UNPRICED_PRICE] = f"{data[UNPRICED_PRICE]:f}"
-    return most
+            amounts[UNPRICED_PRICE] = f"{data[UNPRICED_PRICE]:f}"
+    return amounts
 
 
 def check_unpriced(form: forms.BaseForm, data: Mapping[str, Any]) -> None:

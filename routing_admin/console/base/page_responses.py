@@ -50,8 +50,8 @@ class HtmxPagesMiddleware(MiddlewareMixin):
             return HttpResponse(status=204, headers={"HX-Refresh": "true"})
         came_from = request.headers.get("Referer", "")
         # The Referer is not to be trusted: it must not lead to another site.
-        ours = url_has_allowed_host_and_scheme(came_from, {request.get_host()}, require_https=request.is_secure())
-        return HttpResponseRedirect(came_from if ours else "/")
+        is_local = url_has_allowed_host_and_scheme(came_from, {request.get_host()}, require_https=request.is_secure())
+        return HttpResponseRedirect(came_from if is_local else "/")
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         if _is_for_machines(request):

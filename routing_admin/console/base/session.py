@@ -22,8 +22,8 @@ def find_return_url(request: HttpRequest) -> str:
     """Return the form's `next` if it is a page of this site, else the dashboard."""
     target = request.POST.get("next", "")
     # `next` is part of the form, so it must not lead to another site.
-    ours = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())
-    return target if ours else "/"
+    is_local = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())
+    return target if is_local else "/"
 
 
 @require_POST
@@ -59,8 +59,8 @@ def concepts_dismiss(request: HttpRequest) -> HttpResponse:
 def undo(request: HttpRequest, number: int) -> HttpResponse:
     """Undo the change that made a revision, and return to the page where it was made."""
     try:
-        made = act_undo(actor_of(request), number, kinds=kinds_changed_by(role_of(request.user)))
-        add_toast(request, _("Undone."), made.revision)
+        change = act_undo(actor_of(request), number, kinds=kinds_changed_by(role_of(request.user)))
+        add_toast(request, _("Undone."), change.revision)
     except ActionError as refusal:
         add_refusal_toast(request, refusal)
     return redirect(find_return_url(request))

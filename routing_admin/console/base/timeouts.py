@@ -40,9 +40,9 @@ def timeout_fields(form: forms.BaseForm) -> list[forms.BoundField]:
 def timeouts_in(data: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, Any]:
     names = {name for name, _label in TIMEOUTS}
     # Timeouts of a newer version are kept.
-    kept = {name: value for name, value in stored.items() if name not in names}
-    given = {name: plain_number(data.get(f"timeout_{name}")) for name, _label in TIMEOUTS}
-    return kept | {name: value for name, value in given.items() if value is not None}
+    unknown = {name: value for name, value in stored.items() if name not in names}
+    entered = {name: plain_number(data.get(f"timeout_{name}")) for name, _label in TIMEOUTS}
+    return unknown | {name: value for name, value in entered.items() if value is not None}
 
 
 def plain_number(value: float | None) -> float | None:

@@ -78,16 +78,16 @@ def preview_edition(pk: int) -> EditionPreview:
     name, document = _require(pk)
     change = compare_editions(snapshot.current().catalogue.document, document)
     cells_by_service = list_open_cells(with_own_tables(document), _services())
-    cells = (each for row, cells in cells_by_service.items() for each in _cell_changes(row, cells))
+    cells = (cell_change for row, cells in cells_by_service.items() for cell_change in _cell_changes(row, cells))
     return EditionPreview(name, change, tuple(cells))
 
 
 def _cell_changes(row: Service, cells_by_source: Mapping[Source, Mapping[Cell, bool]]) -> Iterator[CellChange]:
-    there = {(each.side, each.name): each.supported for each in row.capabilities.all()}
+    stored = {(capability.side, capability.name): capability.supported for capability in row.capabilities.all()}
     for source, cells in cells_by_source.items():
         for cell, on in cells.items():
             # A contested cell is listed even if its effective value stays the same.
-            if on != there.get(cell, False) or source is Source.CONTESTED:
+            if on != stored.get(cell, False) or source is Source.CONTESTED:
                 yield CellChange(row.service_id, *cell, on, source)
 
 
@@ -119,10 +119,10 @@ def _services() -> list[Service]:
 
 
 def _require(pk: int) -> tuple[str, CatalogueDocument]:
-    found = find_edition(pk)
-    if found is None:
+    edition = find_edition(pk)
+    if edition is None:
         raise NotFoundError(_("There is no such edition of the catalogue. Load the file again."))
-    return found
+    return edition
 
 
 # Replacing a retired model by its successor: in services, in chains, and as its provider's default.

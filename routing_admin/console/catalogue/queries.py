@@ -41,20 +41,29 @@ def list_endings() -> tuple[ModelEnding, ...]:
 
 def list_endings_of(task_type: str) -> tuple[ModelEnding, ...]:
     """Return the endings that affect a route, with the consequences for it alone."""
-    found = (_for_route(each, task_type) for each in list_endings())
-    return tuple(each for each in found if each.consequences)
+    endings = (_for_route(ending, task_type) for ending in list_endings())
+    return tuple(ending for ending in endings if ending.consequences)
 
 
 def foresee_ending(provider: str, model: str) -> tuple[Consequence, ...]:
     """Return what the end of a model means for routes and agents; empty if it is not near or affects none."""
     return next(
-        (each.consequences for each in list_endings() if (each.end.provider, each.end.model) == (provider, model)), ()
+        (
+            ending.consequences
+            for ending in list_endings()
+            if (ending.end.provider, ending.end.model) == (provider, model)
+        ),
+        (),
     )
 
 
 def _for_route(ending: ModelEnding, task_type: str) -> ModelEnding:
-    own = tuple(each for each in ending.consequences if (each.kind, each.name) == ("route", task_type))
-    return replace(ending, consequences=own)
+    consequences = tuple(
+        consequence
+        for consequence in ending.consequences
+        if (consequence.kind, consequence.name) == ("route", task_type)
+    )
+    return replace(ending, consequences=consequences)
 
 
 # Snapshots are immutable, so a result stays valid for the snapshot and the day.

@@ -117,18 +117,18 @@ def catalogue_edition(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def service_lines(cells: Iterable[CellChange]) -> Iterator[CellLine]:
-    for each in cells:
+    for change in cells:
         text = {
             Source.CONTESTED: _("contested, and counts as no"),
             Source.UNKNOWN: _("unknown, and counts as no"),
-        }.get(each.source, _("yes") if each.on else _("no"))
-        yield CellLine(each.service_id, each.side, str(capability_label(each.name)), text)
+        }.get(change.source, _("yes") if change.on else _("no"))
+        yield CellLine(change.service_id, change.side, str(capability_label(change.name)), text)
 
 
 def fact_lines(change: EditionChange) -> Iterator[CellLine]:
     """Yield the changed facts of models: those of a host first, then of any host, removed ones last."""
     facts = [(model, cell, after) for model in change.changed for cell, (_before, after) in model.cells.items()]
-    for model, (side, name), after in sorted(facts, key=lambda each: (each[2] is None, each[0].host == ANY_HOST)):
+    for model, (side, name), after in sorted(facts, key=lambda fact: (fact[2] is None, fact[0].host == ANY_HOST)):
         text = explain_fact(after)
         if after is not None:
             text = _("%(value)s: %(who)s") % {"value": _("yes") if after.value else _("no"), "who": text}

@@ -86,23 +86,26 @@ def preview_import(files: Sequence[bytes | str], *, prune: bool = False) -> Impo
     imported = import_files(before, files, prune=prune, key_context=key_context(), fingerprint_at=fingerprint)
     if imported.accepted:  # the same checks as on saving, or a dry run could promise too much
         after = imported.configuration
-        found = [*check(after, before), *check_describers(before, after), *check_removals(before, after)]
-        found += missing_catalogue(before, after)
-        imported = replace(imported, problems=(*imported.problems, *found))
+        problems = [*check(after, before), *check_describers(before, after), *check_removals(before, after)]
+        problems += missing_catalogue(before, after)
+        imported = replace(imported, problems=(*imported.problems, *problems))
     return ImportPreview(imported, before, diff(before, imported.configuration), newest_number())
 
 
 def check_removals(before: Configuration, after: Configuration) -> Iterator[Problem]:
     """Yield a problem for each removed route or service that run-time agents or aliases still use."""
     # Agents made by administrators are part of the configuration, whose own references are checked with it.
-    made = Agent.objects.filter(origin=Agent.Origin.RUNTIME).order_by("agent_id")
+    runtime_agents = Agent.objects.filter(origin=Agent.Origin.RUNTIME).order_by("agent_id")
     for kind, names in removed_names(before, after).items():
         for name in names:
             targets = {"route": (name, task_name(name)), "service": (name,)}.get(kind, ())
-            used = {"route": made.filter(task_type=name), "service": made.filter(service__service_id=name)}
-            agents = tuple(each.agent_id for each in used.get(kind, ()))
+            agents_by_kind = {
+                "route": runtime_agents.filter(task_type=name),
+                "service": runtime_agents.filter(service__service_id=name),
+            }
+            agents = tuple(agent.agent_id for agent in agents_by_kind.get(kind, ()))
             aliases = tuple(
-                each.name for each in after.aliases if each.target in targets and not is_target(after, each.target)
+                alias.name for alias in after.aliases if alias.target in targets and not is_target(after, alias.target)
             )
             path = child("routing", name) if kind == "route" else name
             for users, sentence in zip((agents, aliases), STILL_USED.get(kind, ()), strict=False):
@@ -115,12 +118,12 @@ def missing_catalogue(before: Configuration, after: Configuration) -> Iterator[P
     # Editions are in no file, so another installation may not have the one it names.
     name = after.catalogue
     if name and name != before.catalogue and not CatalogueEdition.objects.filter(name=name).exists():
-        words = translatable(
+        message = translatable(
             "The catalogue “%(name)s” is not in this installation, so the shipped one is used. Refresh it on the "
             "page Catalogue.",
             name=name,
         )
-        yield Problem("catalogue", words, "reference", "warning")
+        yield Problem("catalogue", message, "reference", "warning")
 
 
 def check_may_import(actor: Actor, preview: ImportPreview) -> None:
@@ -147,7 +150,7 @@ def import_configuration(
     Raises `InvalidError` with every problem, and `ConflictError` if `expected` is not the newest revision.
     """
     act, now = AuditedAction("configuration.import", message=message or _("Import")), timezone.now()
-    with telling_of_rejection(actor, now), ledger.change(actor, act):
+    with alert_on_rejection(actor, now), ledger.change(actor, act):
         preview = preview_import(files, prune=prune)
         if expected is not None and expected != (preview.revision or 0):
             raise ConflictError(_("The configuration changed in the meantime. Review the new difference, then apply."))
@@ -162,28 +165,28 @@ def import_configuration(
 
 
 @contextmanager
-def telling_of_rejection(actor: Actor, now: datetime) -> Iterator[None]:
+def alert_on_rejection(actor: Actor, now: datetime) -> Iterator[None]:
     """Record an alert if the block refuses an import."""
     try:
         yield
     except InvalidError as refusal:
-        first = next((problem.message for problem in refusal.problems), str(refusal))
-        trouble = condition_of(AlertKind.CONFIGURATION_REJECTED, f"{actor.kind} {actor.name}", problem=first)
+        reason = next((problem.message for problem in refusal.problems), str(refusal))
+        condition = condition_of(AlertKind.CONFIGURATION_REJECTED, f"{actor.kind} {actor.name}", problem=reason)
         # Outside the transaction, which is rolled back. Without the database the refusal is still returned.
         with suppress(DatabaseError, InterfaceError):
-            note_trouble(trouble, now)
+            note_trouble(condition, now)
         raise
 
 
 def with_keys(
-    configuration: Configuration, keys: Mapping[str, str], further: Mapping[str, Sequence[str]]
+    configuration: Configuration, keys: Mapping[str, str], further_keys: Mapping[str, Sequence[str]]
 ) -> Configuration:
     """Store the keys of the files, each for its provider's origin, and return the configuration with them.
 
-    `further` keys are already in it by their fingerprints.
+    `further_keys` are already in it by their fingerprints.
     """
     for provider in configuration.providers:
-        for text in further.get(provider.name, ()):
+        for text in further_keys.get(provider.name, ()):
             store_key(text, provider.endpoint)
     stored = {
         provider.name: store_key(keys[provider.name], provider.endpoint).fingerprint

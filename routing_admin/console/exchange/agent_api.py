@@ -64,11 +64,11 @@ def list_providers(request: HttpRequest) -> HttpResponse:
 
 
 def list_providers_out(state: Snapshot) -> list[ProviderOut]:
-    found = []
+    providers = []
     for provider in state.configuration.providers:
         key = state.keys[provider.name]
         reason = key.reason or ("" if provider.enabled else f"{provider.name} is disabled.")
-        found.append(
+        providers.append(
             ProviderOut(
                 providerName=provider.name,
                 protocol=provider.protocol,
@@ -79,7 +79,7 @@ def list_providers_out(state: Snapshot) -> list[ProviderOut]:
                 **({"reason": reason} if reason else {}),
             )
         )
-    return found
+    return providers
 
 
 @router.post(
@@ -115,8 +115,8 @@ def answer_import(
     if not preview.imported.accepted:
         raise InvalidError(errors(preview.imported.problems))
     check_may_import(actor, preview)
-    meaning = [consequence_json(one) for one in foresee(preview.imported.configuration)]
-    return answer(import_out(preview, preview.revision, dryRun=True, consequences=meaning))
+    consequences = [consequence_json(consequence) for consequence in foresee(preview.imported.configuration)]
+    return answer(import_out(preview, preview.revision, dryRun=True, consequences=consequences))
 
 
 @router.get(
@@ -156,11 +156,11 @@ def answer_file(request: HttpRequest, file: FileFormat, mode: Mode, state: Snaps
 
 async def newer_than(since: int | None, wait: float) -> Snapshot:
     """Return a snapshot of another revision than `since`, or the current one after `wait` seconds."""
-    look, end = sync_to_async(snapshot.current), time.monotonic() + wait
-    state = await look()
+    read_snapshot, end = sync_to_async(snapshot.current), time.monotonic() + wait
+    state = await read_snapshot()
     while since is not None and (state.revision or 0) == since and time.monotonic() < end:
         await asyncio.sleep(min(LOOK_EVERY, max(end - time.monotonic(), 0)))
-        state = await look()
+        state = await read_snapshot()
     return state
 
 

@@ -85,8 +85,8 @@ def entries_of(kind: EntryKind, names: list[str]) -> list[dict[str, Any]]:
 
 
 def entry_of(kind: EntryKind, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = require(write_entry(snapshot.current().configuration, kind, name), kind.value, name)
-    return found
+    entry: dict[str, Any] = require(write_entry(snapshot.current().configuration, kind, name), kind.value, name)
+    return entry
 
 
 def put(request: HttpRequest, kind: EntryKind, name: str, schema: type[BaseModel]) -> HttpResponse:
@@ -99,26 +99,26 @@ def put(request: HttpRequest, kind: EntryKind, name: str, schema: type[BaseModel
 
 def changed(write: EntryChange) -> HttpResponse:
     changes, warnings = [sentence(change) for change in write.changes], details_of(write.warnings)
-    done = ChangedOut(created=write.is_new, changes=changes, warnings=warnings)
-    return answer_entry(done, write.entry, 201 if write.is_new else 200)
+    body = ChangedOut(created=write.is_new, changes=changes, warnings=warnings)
+    return answer_entry(body, write.entry, 201 if write.is_new else 200)
 
 
 def delete(
-    request: HttpRequest, kind: EntryKind, name: str, find: Callable[[str], Any], act: Callable[..., Any]
+    request: HttpRequest, kind: EntryKind, name: str, find: Callable[[str], Any], delete_row: Callable[..., Any]
 ) -> HttpResponse:
     """Delete a row; a missing one is no error. 409 for a stale If-Match, or if it is in use."""
     with ledger.exclusive():
         check_entry(kind, name, expectation_in(request))
         row = find(name)
         if row is not None:
-            act(script_actor(request), row)
+            delete_row(script_actor(request), row)
     return HttpResponse(status=204)
 
 
 @router.get("/providers", response=AdminProvidersOut)
 def admin_list_providers(request: HttpRequest) -> HttpResponse:
     """List the providers in their order; keys are never returned."""
-    names = [each.name for each in snapshot.current().configuration.providers]
+    names = [provider.name for provider in snapshot.current().configuration.providers]
     return answer_at_revision(AdminProvidersOut(providers=entries_of(EntryKind.PROVIDER, names)))
 
 
@@ -126,7 +126,9 @@ def admin_list_providers(request: HttpRequest) -> HttpResponse:
 def admin_get_provider(request: HttpRequest, provider: str) -> HttpResponse:
     """Return one provider, and whether it can be called."""
     entry = entry_of(EntryKind.PROVIDER, provider)
-    state = next(each for each in list_providers_out(snapshot.current()) if each.providerName == provider)
+    state = next(
+        provider_out for provider_out in list_providers_out(snapshot.current()) if provider_out.providerName == provider
+    )
     return answer_entry(AdminProviderOut(provider=entry, usable=state.usable, reason=state.reason), entry)
 
 
@@ -143,8 +145,8 @@ def admin_set_provider_key(request: HttpRequest, provider: str) -> HttpResponse:
     with ledger.exclusive():
         row = require(find_provider(provider), "provider", provider)
         check_entry(EntryKind.PROVIDER, provider, expectation_in(request))
-        made = save_provider(script_actor(request), row, key=key)
-    changes = ["The key is set."] if made.revision else []
+        change = save_provider(script_actor(request), row, key=key)
+    changes = ["The key is set."] if change.revision else []
     return answer_at_revision(ChangedOut(created=False, changes=changes, warnings=[]))
 
 
@@ -157,7 +159,7 @@ def admin_delete_provider(request: HttpRequest, provider: str) -> HttpResponse:
 @router.get("/services", response=AdminServicesOut)
 def admin_list_services(request: HttpRequest) -> HttpResponse:
     """List the model services in their order, with their declared capabilities."""
-    names = [each.id for each in snapshot.current().configuration.services]
+    names = [service.id for service in snapshot.current().configuration.services]
     return answer_at_revision(AdminServicesOut(services=entries_of(EntryKind.SERVICE, names)))
 
 
@@ -183,7 +185,7 @@ def admin_delete_service(request: HttpRequest, service_id: str) -> HttpResponse:
 @router.get("/routes", response=AdminRoutesOut)
 def admin_list_routes(request: HttpRequest) -> HttpResponse:
     """List the task routes in their order, each with its complete chain."""
-    names = [each.task_type for each in snapshot.current().configuration.routes]
+    names = [route.task_type for route in snapshot.current().configuration.routes]
     return answer_at_revision(AdminRoutesOut(routes=entries_of(EntryKind.ROUTE, names)))
 
 

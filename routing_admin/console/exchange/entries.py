@@ -70,7 +70,7 @@ def check_expectation(expected: Expectation, entry: Mapping[str, Any] | None) ->
 
 def _merge(before: Configuration, kind: EntryKind, name: str, value: object) -> Imported:
     merged = merge_entry(before, kind, name, value, key_context(), fingerprint)
-    found = errors(merged.problems) or errors(check(merged.configuration, before))
-    if found:
-        raise InvalidError(found)
+    problems = errors(merged.problems) or errors(check(merged.configuration, before))
+    if problems:
+        raise InvalidError(problems)
     return merged

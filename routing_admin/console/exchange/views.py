@@ -32,7 +32,7 @@ from routing_admin.core.files.importing import FileFormat, format_of
 
 
 @dataclass(frozen=True, slots=True)
-class Offered:
+class OfferedFile:
     """A file to download in one mode, and what it leaves out."""
 
     name: str
@@ -47,15 +47,15 @@ class Offered:
 @require_GET
 def config(request: HttpRequest) -> HttpResponse:
     """Show export and import; without a known mode the full files."""
-    asked = request.GET.get("for", Mode.FULL.value)
-    mode = Mode(asked) if asked in set(Mode) else Mode.FULL
+    value = request.GET.get("for", Mode.FULL.value)
+    mode = Mode(value) if value in set(Mode) else Mode.FULL
     state = snapshot.current()
-    found = [(name, exports.export(name, mode)) for name in exports.FILES]
-    offered = [Offered(name.value, len(one.text.encode()), one.left_out) for name, one in found]
+    exported = [(name, exports.export(name, mode)) for name in exports.FILES]
+    offered = [OfferedFile(name.value, len(file.text.encode()), file.left_out) for name, file in exported]
     context = {
         "mode": mode.value,
         "offered": offered,
-        "left_out": [translate_sentence(text) for one in offered for text in one.left_out],
+        "left_out": [translate_sentence(text) for file in offered for text in file.left_out],
         "revision": state.revision,
         "gateway": GATEWAY,
         "providers": len(state.configuration.providers),
@@ -71,12 +71,12 @@ def config(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def config_export(request: HttpRequest, name: str) -> HttpResponse:
-    asked = request.GET.get("for", Mode.FULL.value)
-    if name not in set(FileFormat) or asked not in set(Mode):
+    mode = request.GET.get("for", Mode.FULL.value)
+    if name not in set(FileFormat) or mode not in set(Mode):
         raise Http404
-    made = exports.export(FileFormat(name), Mode(asked))
-    note_configuration_export(actor_of(request), name, asked)
-    answer = HttpResponse(made.text, content_type="application/json; charset=utf-8")
+    exported = exports.export(FileFormat(name), Mode(mode))
+    note_configuration_export(actor_of(request), name, mode)
+    answer = HttpResponse(exported.text, content_type="application/json; charset=utf-8")
     answer.headers["Content-Disposition"] = f'attachment; filename="{name}.json"'
     return answer
 
@@ -93,14 +93,14 @@ def config_import(request: HttpRequest) -> HttpResponse:
     if not files:
         messages.error(request, _("Choose a file, or paste its text."))
         return redirect("config")
-    large = [one.name for one in files if one.size > LARGEST_FILE]
+    large = [file.name for file in files if file.size > LARGEST_FILE]
     if large:
         messages.error(request, _("%(names)s: too large for this page.") % {"names": join_words(large)})
         return redirect("config")
     try:
         # Before the files are parsed: too many values would take too much memory.
-        for one in files:
-            check_json(one.content.encode() if isinstance(one.content, str) else one.content)
+        for file in files:
+            check_json(file.content.encode() if isinstance(file.content, str) else file.content)
     except JsonTooLargeError as refusal:
         messages.error(request, translate_sentence(refusal.sentence))
         return redirect("config")
@@ -113,8 +113,8 @@ def read_files(request: HttpRequest) -> list[ConfigFile]:
     files = [file for file in request.FILES.getlist("file") if isinstance(file, UploadedFile)]
     names = request.POST.getlist("name")
     pasted = [
-        ConfigFile(names[at] if at < len(names) else "", text.replace("\r\n", "\n"))
-        for at, text in enumerate(request.POST.getlist("text"))
+        ConfigFile(names[index] if index < len(names) else "", text.replace("\r\n", "\n"))
+        for index, text in enumerate(request.POST.getlist("text"))
         if text.strip()
     ]
     return [*(_read(file) for file in files if file.size), *pasted]
@@ -130,22 +130,22 @@ def _read(file: UploadedFile) -> ConfigFile:  # type: ignore[type-arg]
 def apply(request: HttpRequest, form: ImportForm, files: list[ConfigFile]) -> HttpResponse:
     """Apply the previewed import; 409 with the new difference if the configuration has changed since."""
     values = form.cleaned_data
-    texts = [one.content for one in files]
+    texts = [file.content for file in files]
     prune, expected = values.get("mode") == REPLACE, values.get("expected")
     message = values.get("message") or _("Import")
     try:
-        made = import_configuration(actor_of(request), texts, prune=prune, expected=expected or 0, message=message)
+        applied = import_configuration(actor_of(request), texts, prune=prune, expected=expected or 0, message=message)
     except ConflictError as refusal:
         return show(request, form, files, status=409, note=translate_refusal(refusal))
     except InvalidError as refusal:
         return show(request, form, files, status=422, note=translate_refusal(refusal))
-    count = len(made.preview.changes)
-    if made.revision is None:
+    count = len(applied.preview.changes)
+    if applied.revision is None:
         messages.info(request, _("Nothing changed: the files match the current configuration."))
         return redirect("config")
     text = ngettext("%(count)d change applied.", "%(count)d changes applied.", count) % {"count": count}
-    add_toast(request, text, made.revision)
-    return redirect("revision", made.revision)
+    add_toast(request, text, applied.revision)
+    return redirect("revision", applied.revision)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,45 +166,47 @@ def show(
 ) -> HttpResponse:
     """Show problems and difference; 422 for a file with an error."""
     mode = form.cleaned_data.get("mode") or MERGE
-    preview = preview_import([one.content for one in files], prune=mode == REPLACE)
-    good = preview.imported.accepted
+    preview = preview_import([file.content for file in files], prune=mode == REPLACE)
+    accepted = preview.imported.accepted
     context = {
-        "files": [(one, name_format(one)) for one in files],
+        "files": [(file, name_format(file)) for file in files],
         "mode": mode,
         "message": form.cleaned_data.get("message", ""),
-        "note": note if good else "",
-        "accepted": good,
+        "note": note if accepted else "",
+        "accepted": accepted,
         "errors": problem_lines(preview, files, "error"),
         "warnings": problem_lines(preview, files, "warning"),
         "kept_fields": list_kept_fields(preview, files),
         "changes": words.change_lines(preview.changes),
-        "effects": foresee(preview.imported.configuration) if good else (),
-        **(words.compare_texts(preview.before, preview.imported.configuration) if good else {}),
+        "effects": foresee(preview.imported.configuration) if accepted else (),
+        **(words.compare_texts(preview.before, preview.imported.configuration) if accepted else {}),
         "revision": preview.revision or 0,
         "next": (preview.revision or 0) + 1,
     }
-    return render(request, "config/import.html", context, status=status if good or status != 200 else 422)
+    return render(request, "config/import.html", context, status=status if accepted or status != 200 else 422)
 
 
-def name_format(one: ConfigFile) -> str:
-    document = read_document(one.content)
-    found = format_of(document.value) if document.readable else None
-    if found is None:
+def name_format(file: ConfigFile) -> str:
+    document = read_document(file.content)
+    file_format = format_of(document.value) if document.readable else None
+    if file_format is None:
         return ""
-    return _("recognized as task routing") if found is FileFormat.ROUTING else _("recognized as model services")
+    return _("recognized as task routing") if file_format is FileFormat.ROUTING else _("recognized as model services")
 
 
 FilePlaces = list[tuple[ConfigFile, dict[str, TextPlace]]]
 
 
 def _read_places(files: list[ConfigFile]) -> FilePlaces:
-    return [(one, places_of(one.text)) for one in files if read_document(one.content).value is not None]
+    return [(file, places_of(file.text)) for file in files if read_document(file.content).value is not None]
 
 
 def problem_lines(preview: ImportPreview, files: list[ConfigFile], severity: str) -> list[ProblemLine]:
-    found = [one for one in preview.imported.problems if one.severity == severity]
+    problems = [problem for problem in preview.imported.problems if problem.severity == severity]
     places_by_file = _read_places(files)
-    return [ProblemLine(problem, *_locate(problem.field, places_by_file, files)) for problem in first_problems(found)]
+    return [
+        ProblemLine(problem, *_locate(problem.field, places_by_file, files)) for problem in first_problems(problems)
+    ]
 
 
 def list_kept_fields(preview: ImportPreview, files: list[ConfigFile]) -> list[tuple[str, TextPlace | None]]:
@@ -213,10 +215,10 @@ def list_kept_fields(preview: ImportPreview, files: list[ConfigFile]) -> list[tu
 
 
 def _locate(path: str, places_by_file: FilePlaces, files: list[ConfigFile]) -> tuple[str, TextPlace | None]:
-    top = path.split(".")[0].split("[")[0]
-    having = [(one, places) for one, places in places_by_file if path and top in places]
+    root = path.split(".")[0].split("[")[0]
+    matching = [(file, places) for file, places in places_by_file if path and root in places]
     # The file that has the whole path, else the first that has its beginning.
-    for one, places in sorted(having, key=lambda pair: path not in pair[1]):
-        return one.name, find_place(places, path)
-    unread = next((one for one in files if read_document(one.content).value is None), None)
-    return (unread.name if unread and not path else "", None)
+    for file, places in sorted(matching, key=lambda pair: path not in pair[1]):
+        return file.name, find_place(places, path)
+    unreadable = next((file for file in files if read_document(file.content).value is None), None)
+    return (unreadable.name if unreadable and not path else "", None)

@@ -15,15 +15,15 @@ FEW = 6
 """Rows of each kind."""
 
 
-def find_requests(beginning: str) -> list[RequestLog]:
+def find_requests(prefix: str) -> list[RequestLog]:
     """Return requests by the beginning of their id, newest first. One query over a range of the primary key."""
-    rows = RequestLog.objects.filter(pk__gte=beginning, pk__lt=beginning + LAST_CHARACTER)
+    rows = RequestLog.objects.filter(pk__gte=prefix, pk__lt=prefix + LAST_CHARACTER)
     return list(rows.only("pk", "task_type", "agent", "outcome", "started_at").order_by("-pk")[:FEW])
 
 
-def find_keys(beginning: str) -> list[AgentKey]:
+def find_keys(prefix: str) -> list[AgentKey]:
     """Return agents' keys, expired ones too, by the beginning of their public part. One query."""
-    rows = AgentKey.objects.filter(public_id__gte=beginning, public_id__lt=beginning + LAST_CHARACTER)
+    rows = AgentKey.objects.filter(public_id__gte=prefix, public_id__lt=prefix + LAST_CHARACTER)
     return list(rows.select_related("agent").order_by("public_id")[:FEW])
 
 

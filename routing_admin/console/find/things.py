@@ -73,9 +73,9 @@ def providers_of(state: Snapshot) -> Iterator[Findable]:
     for provider in state.configuration.providers:
         preset = preset_for_endpoint(provider.endpoint)
         # A provider is found by the name of its vendor in either language.
-        known = (preset.label_en, preset.label_zh) if preset else ()
+        vendor_names = (preset.label_en, preset.label_zh) if preset else ()
         label = provider.display_name or provider.name
-        names = (provider.name, label, *known, provider.endpoint)
+        names = (provider.name, label, *vendor_names, provider.endpoint)
         detail = "" if provider.name.casefold() == label.casefold() else provider.name
         yield thing(FoundKind.PROVIDER, label, reverse("provider", args=[provider.name]), names, detail)
 
@@ -93,10 +93,10 @@ def agents_of(state: Snapshot) -> Iterator[Findable]:
 
 
 def keys_named(typed: str) -> Iterator[Findable]:
-    beginning = typed.removeprefix("ra_")[:KEY_CHARACTERS]
-    if not _is_beginning(typed):
+    prefix = typed.removeprefix("ra_")[:KEY_CHARACTERS]
+    if not _is_id_prefix(typed):
         return
-    for key in find_keys(beginning):
+    for key in find_keys(prefix):
         url, name = reverse("agent", args=[key.agent.agent_id]) + "#keys", f"ra_{key.public_id}"
         names = (typed, name, key.public_id)
         yield thing(FoundKind.KEY, f"{name}…", url, names, " · ".join(filter(None, (key.label, key.agent.agent_id))))
@@ -109,7 +109,7 @@ def people_named(typed: str) -> Iterator[Findable]:
 
 
 def requests_named(typed: str) -> Iterator[Findable]:
-    for row in find_requests(typed) if _is_beginning(typed) else ():
+    for row in find_requests(typed) if _is_id_prefix(typed) else ():
         detail = " · ".join(filter(None, (row.task_type, row.agent, row.outcome)))
         yield thing(FoundKind.REQUEST, row.pk, reverse("request", args=[row.pk]), (row.pk,), detail)
 
@@ -123,37 +123,37 @@ def artifacts_named(typed: str) -> Iterator[Findable]:
 
 def searches(typed: str, state: Snapshot) -> tuple[Findable, ...]:
     """Return links to the search of requests, if the words mean something there, and of artifacts."""
-    found = []
-    if asked := requests_search(typed, state):
-        label = _("Search requests for “%(words)s”") % {"words": asked}
-        found.append(
-            Findable(kind=FoundKind.PAGE, label=label, url=f"{reverse('requests')}?{urlencode({'q': asked})}", names=())
+    results = []
+    if query := requests_search(typed, state):
+        label = _("Search requests for “%(words)s”") % {"words": query}
+        results.append(
+            Findable(kind=FoundKind.PAGE, label=label, url=f"{reverse('requests')}?{urlencode({'q': query})}", names=())
         )
     label = _("Search artifacts for “%(words)s”") % {"words": typed}
-    found.append(
+    results.append(
         Findable(kind=FoundKind.PAGE, label=label, url=f"{reverse('artifacts')}?{urlencode({'q': typed})}", names=())
     )
-    return tuple(found)
+    return tuple(results)
 
 
 def requests_search(typed: str, state: Snapshot) -> str:
     """Return the query for the search of requests: `key:name` for a known name, an id, or empty."""
     configuration = state.configuration
-    named = {
+    names_by_key = {
         "task": [route.task_type for route in configuration.routes],
         "provider": [provider.name for provider in configuration.providers],
         "agent": [agent.id for agent in state.agents],
         "model": [service.model for service in configuration.services],
     }
-    for key, names in named.items():
+    for key, names in names_by_key.items():
         for name in names:
             if name.casefold() == typed.casefold():
                 return f"{key}:{quote(name)}"
-    return typed if _is_beginning(typed) or ":" in typed else ""
+    return typed if _is_id_prefix(typed) or ":" in typed else ""
 
 
-def _is_beginning(typed: str) -> bool:
-    return len(typed) >= SHORTEST_ID and not any(each.isspace() for each in typed)
+def _is_id_prefix(typed: str) -> bool:
+    return len(typed) >= SHORTEST_ID and not any(character.isspace() for character in typed)
 
 
 # Pages, actions and sections of settings, and who may see or use them.
@@ -308,27 +308,27 @@ ALSO: dict[str, tuple[str, ...]] = {
 
 
 @cache
-def names_of(way: FindRow) -> tuple[str, ...]:
+def names_of(row: FindRow) -> tuple[str, ...]:
     """Return a row's names in every language of the pages, and its further words."""
     names = []
     for code, _language in settings.LANGUAGES:
         with override(code):
-            names.append(str(way.label))
-    return (*dict.fromkeys(names), *way.also)
+            names.append(str(row.label))
+    return (*dict.fromkeys(names), *row.also)
 
 
 @cache
 def pages_of_navigation() -> tuple[FindRow, ...]:
     entries = [entry for _label, places in PLACES for entry in places if not entry.for_administrators]
     return tuple(
-        FindRow(FoundKind.PAGE, each.label, each.name, each.icon, ALSO.get(each.name, ()), right=Right.SEE)
-        for each in entries
+        FindRow(FoundKind.PAGE, entry.label, entry.name, entry.icon, ALSO.get(entry.name, ()), right=Right.SEE)
+        for entry in entries
     )
 
 
-def ways_for(role: UserRole, *, is_first: bool = False) -> Iterator[Findable]:
+def suggestions_for(role: UserRole, *, is_first: bool = False) -> Iterator[Findable]:
     """Return what the role may see and do; with `is_first` what is offered before anything is typed."""
-    further = () if is_first else (*PAGES, *SECTIONS)
-    acts = [each for each in ACTS if each.is_open_to(role)]
-    pages = [each for each in (*pages_of_navigation(), *further) if each.is_open_to(role)]
-    return (each.to_findable() for each in (*pages, *(acts[:5] if is_first else acts)))
+    other_pages = () if is_first else (*PAGES, *SECTIONS)
+    acts = [row for row in ACTS if row.is_open_to(role)]
+    pages = [row for row in (*pages_of_navigation(), *other_pages) if row.is_open_to(role)]
+    return (row.to_findable() for row in (*pages, *(acts[:5] if is_first else acts)))

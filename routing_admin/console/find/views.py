@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 
 from capabilities.access import role_of
 from routing_admin.configuration import snapshot
-from routing_admin.console.find.things import searches, things_for, ways_for
+from routing_admin.console.find.things import searches, suggestions_for, things_for
 from routing_admin.core.ranking import FoundKind, rank
 
 LONGEST = 100
@@ -40,13 +40,13 @@ def find(request: HttpRequest) -> HttpResponse:
     # PostgreSQL accepts no NUL in text.
     words, role = " ".join(typed.replace("\0", "").split()), role_of(request.user)
     state = snapshot.current()
-    known = list(ways_for(role, is_first=not words))
-    found = rank(words, [*known, *things_for(role, words, state)]) if words else tuple(known)
+    suggestions = list(suggestions_for(role, is_first=not words))
+    results = rank(words, [*suggestions, *things_for(role, words, state)]) if words else tuple(suggestions)
     context = {
         "typed": typed,
         "words": words,
-        "count": len(found),
-        "rows": [{"thing": each, "kind": KIND_NAMES[each.kind]} for each in found],
+        "count": len(results),
+        "rows": [{"thing": result, "kind": KIND_NAMES[result.kind]} for result in results],
         "searches": searches(words, state) if words else (),
         "longest": LONGEST,
     }

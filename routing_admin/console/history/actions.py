@@ -27,9 +27,9 @@ def restore(actor: Actor, number: int, *, message: str = "", kinds: Kinds | None
     Agents that were created since keep their keys. Raise `NotFoundError` for an unknown number, and `ForbiddenError`
     if things outside `kinds` would change.
     """
-    then = configuration_at(number)
+    restored = configuration_at(number)
     with ledger.exclusive():
-        return _go_back(actor, number, keep_agents(then, rows.read()), message, kinds)
+        return _go_back(actor, number, keep_agents(restored, rows.read()), message, kinds)
 
 
 def _go_back(actor: Actor, number: int, value: Configuration, message: str, kinds: Kinds | None) -> AuditedAction:
@@ -60,10 +60,10 @@ def undo(actor: Actor, number: int, *, kinds: Kinds | None = None) -> AuditedAct
     with ledger.change(actor, act):
         if newest_number() != number:
             raise ConflictError(_("It has changed since. Choose the version to restore in History."))
-        before = number_before(number)
-        value = configuration_at(before)
+        previous = number_before(number)
+        value = configuration_at(previous)
         check_no_owner_goes(value)
-        _go_back(actor, before, value, "", kinds)
+        _go_back(actor, previous, value, "", kinds)
         bring_back(actor, number)
     return act
 
@@ -71,8 +71,8 @@ def undo(actor: Actor, number: int, *, kinds: Kinds | None = None) -> AuditedAct
 def check_no_owner_goes(value: Configuration) -> None:
     """Raise `InUseError` if an agent that `value` lacks created other agents at run time."""
     # Undoing a creation must not be a way around the check that deleting the agent would make.
-    kept = [agent.id for agent in value.agents]
-    for row in Agent.objects.filter(origin=Agent.Origin.ADMINISTRATOR).exclude(agent_id__in=kept):
+    agent_ids = [agent.id for agent in value.agents]
+    for row in Agent.objects.filter(origin=Agent.Origin.ADMINISTRATOR).exclude(agent_id__in=agent_ids):
         check_can_delete_agent(row)
 
 

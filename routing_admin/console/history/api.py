@@ -13,7 +13,7 @@ from routing_admin.api.calls import answer
 from routing_admin.configuration.history import configuration_at, newest_configuration
 from routing_admin.console.base.api import TAG, answer_at_revision, iso, script_actor
 from routing_admin.console.base.consequences import consequence_json, foresee_restore
-from routing_admin.console.base.keyset import Place
+from routing_admin.console.base.keyset import PageCursor
 from routing_admin.console.base.schemas import EntriesOut, RestoreOut, RevisionsOut, RevisionThing
 from routing_admin.console.history.actions import restore, undo
 from routing_admin.console.history.queries import list_revisions
@@ -34,7 +34,7 @@ def admin_list_history(
     request: HttpRequest, before: Annotated[int | None, Query(ge=1, le=LARGEST)] = None
 ) -> HttpResponse:
     """List revisions, newest first. To page, pass the last number of the previous page as `before`."""
-    page = list_revisions(Place(before, None))
+    page = list_revisions(PageCursor(before, None))
     revisions = [
         RevisionThing(
             number=row.number,
@@ -65,10 +65,10 @@ def admin_restore(request: HttpRequest, number: int, dryRun: bool = False) -> Ht
     404 for an unknown number.
     """
     if dryRun:
-        then = configuration_at(number)
-        changes = diff(newest_configuration(), keep_agents(then, newest_configuration()))
-        meaning = [consequence_json(one) for one in foresee_restore(then)]
+        restored = configuration_at(number)
+        changes = diff(newest_configuration(), keep_agents(restored, newest_configuration()))
+        consequences = [consequence_json(consequence) for consequence in foresee_restore(restored)]
         sentences = [redact(sentence(change)) for change in changes]
-        return answer_at_revision(RestoreOut(dryRun=True, changes=sentences, consequences=meaning))
+        return answer_at_revision(RestoreOut(dryRun=True, changes=sentences, consequences=consequences))
     restore(script_actor(request), number)
     return answer_at_revision(EntriesOut())

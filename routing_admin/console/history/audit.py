@@ -29,7 +29,7 @@ from routing_admin.console.base.readings import note_audit_export
 from routing_admin.console.drills.phrases import describe_noted_end
 from routing_admin.console.history import phrases as words
 from routing_admin.console.history.queries import AuditFilter, AuditForm, export_audit, list_audit_events
-from routing_admin.console.history.views import ICONS, place_in
+from routing_admin.console.history.views import ICONS, cursor_in
 
 if TYPE_CHECKING:
     from routing_admin.models import AuditEvent
@@ -47,7 +47,7 @@ IN_MEMORY = 4 * 1024 * 1024
 @require_GET
 def audit(request: HttpRequest) -> HttpResponse:
     parameters = _parameters(request)
-    page = list_audit_events(_filter(parameters), place_in(request))
+    page = list_audit_events(_filter(parameters), cursor_in(request))
     context = {
         "events": [audit_line(event) for event in page.rows],
         "filter": parameters,
@@ -66,18 +66,18 @@ def audit_export(request: HttpRequest, form: str) -> HttpResponseBase:
     """Send the audit events of the page's filters as a file. Raise `Http404` for an unknown format."""
     if form not in set(AuditForm):
         raise Http404
-    chosen, parameters = AuditForm(form), _parameters(request)
+    file_format, parameters = AuditForm(form), _parameters(request)
     note_audit_export(actor_of(request), {"form": form, **parameters})
     file: SpooledTemporaryFile[bytes] = SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - closed behind the last block
-    if chosen is AuditForm.CSV:
+    if file_format is AuditForm.CSV:
         file.write(b"\xef\xbb\xbf")  # the byte order mark makes spreadsheets read UTF-8
-    file.writelines(line.encode() for line in export_audit(_filter(parameters), chosen))
+    file.writelines(line.encode() for line in export_audit(_filter(parameters), file_format))
     size = file.tell()
     file.seek(0)
     blocks = _blocks(file)
     # Under ASGI the blocks are read in threads, so that a slow disk does not block the event loop.
     body = in_turn(blocks) if isinstance(request, ASGIRequest) else blocks
-    answer = StreamingHttpResponse(body, content_type=TYPES[chosen], headers={"Content-Length": str(size)})
+    answer = StreamingHttpResponse(body, content_type=TYPES[file_format], headers={"Content-Length": str(size)})
     answer["Content-Disposition"] = f'attachment; filename="audit-{timezone.localdate()}.{form}"'
     return answer
 
@@ -95,9 +95,9 @@ def _parameters(request: HttpRequest) -> dict[str, str]:
 
 
 def _filter(parameters: Mapping[str, str]) -> AuditFilter:
-    action, actor, thing = (parameters.get(name, "") for name in TEXTS)
+    action, actor, object_name = (parameters.get(name, "") for name in TEXTS)
     since, until = (_day(parameters.get(name, "")) for name in DAYS)
-    return AuditFilter(action=action, actor=actor, object=thing, since=since, until=until)
+    return AuditFilter(action=action, actor=actor, object=object_name, since=since, until=until)
 
 
 def _day(text: str) -> date | None:
@@ -133,9 +133,9 @@ def audit_line(event: AuditEvent) -> AuditLine:
 
 def _text_of(value: Any) -> str:
     if isinstance(value, list):
-        return join_words(_text_of(each) for each in value)
+        return join_words(_text_of(item) for item in value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def link(parameters: Mapping[str, str], **place: int) -> str:
-    return f"{reverse('audit')}?{urlencode({**parameters, **place})}"
+def link(parameters: Mapping[str, str], **position: int) -> str:
+    return f"{reverse('audit')}?{urlencode({**parameters, **position})}"

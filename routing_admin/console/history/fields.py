@@ -78,7 +78,7 @@ def field_name(path: str) -> str:
         return _source_name(rest[0])
     if head in UNKNOWN and rest:
         return " ".join(_humanize(step) for step in rest)
-    # The longest known name wins: `capabilities.input` has one of its own, other parts are put in brackets.
+    # The longest known name wins: `capabilities.input` has a name, other parts are put in brackets.
     if path in FIELDS or not rest:
         return str(FIELDS.get(path) or _humanize(path))
     names = {"field": FIELDS.get(head) or _humanize(head), "part": " ".join(_humanize(step) for step in rest)}

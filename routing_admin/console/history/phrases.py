@@ -191,10 +191,10 @@ class ChangeLine:
         if not self.name:
             return f"{self.kind}{_(': ')}{self.text}"
         if self.path:
-            said = _("Changed %(kind)s %(name)s: %(field)s is now %(text)s")
+            template = _("Changed %(kind)s %(name)s: %(field)s is now %(text)s")
             if self.path in SPEAKING:
-                said = _("Changed %(kind)s %(name)s: %(text)s")
-            return insert_facts(said, facts)
+                template = _("Changed %(kind)s %(name)s: %(text)s")
+            return insert_facts(template, facts)
         if self.icon == "bin":
             return insert_facts(_("Removed %(kind)s %(name)s"), facts)
         if self.text and not self.text.startswith("→"):
@@ -221,9 +221,9 @@ def change_line(change: Change) -> ChangeLine:
             text=join_words(change.after),
         )
     if not change.field:
-        thing = change.after if change.after is not None else change.before
+        entry = change.after if change.after is not None else change.before
         return ChangeLine(
-            tone=tone, icon=icon, label=label, kind=kind, name=change.name, text=redact(_summary(change.kind, thing))
+            tone=tone, icon=icon, label=label, kind=kind, name=change.name, text=redact(_summary(change.kind, entry))
         )
     after = value_text(change.field, change.after)
     was = (
@@ -250,7 +250,7 @@ def change_line(change: Change) -> ChangeLine:
 
 def _reading_text(change: Change) -> str:
     # Name only the difference: two whole lists would leave the comparison to the reader.
-    before, after = ([str(each) for each in side or ()] for side in (change.before, change.after))
+    before, after = ([str(content) for content in side or ()] for side in (change.before, change.after))
     gained = [CONTENTS.get(word, capability_label(word)) for word in after if word not in before]
     lost = [CONTENTS.get(word, capability_label(word)) for word in before if word not in after]
     parts = [insert_facts(_("now reads %(kinds)s"), {"kinds": join_words(gained)})] if gained else []
@@ -266,23 +266,23 @@ def stored_changes(values: Iterable[Mapping[str, Any]]) -> list[Change]:
     return [Change(**{**value, "action": ChangeKind(value["action"])}) for value in values]
 
 
-def _summary(kind: str, thing: Any) -> str:
-    if not isinstance(thing, Mapping):
+def _summary(kind: str, entry: Any) -> str:
+    if not isinstance(entry, Mapping):
         return ""
     match kind:
         case "provider":
-            host = urlsplit(str(thing.get("endpoint", ""))).hostname or thing.get("endpoint", "")
-            return insert_facts(_("%(model)s at %(host)s"), {"model": thing.get("default_model", ""), "host": host})
+            host = urlsplit(str(entry.get("endpoint", ""))).hostname or entry.get("endpoint", "")
+            return insert_facts(_("%(model)s at %(host)s"), {"model": entry.get("default_model", ""), "host": host})
         case "service":
-            return f"{thing.get('provider', '')}/{thing.get('model', '')}"
+            return f"{entry.get('provider', '')}/{entry.get('model', '')}"
         case "route":
-            return _chain(thing.get("candidates", ()))
+            return _chain(entry.get("candidates", ()))
         case "alias":
-            return f"→ {thing.get('target', '')}"
+            return f"→ {entry.get('target', '')}"
         case "agent":
-            task = thing.get("task_type")
-            return f"→ task:{task}" if task else f"→ {thing.get('service_id') or '–'}"
-    return str(thing.get("directive", ""))
+            task = entry.get("task_type")
+            return f"→ task:{task}" if task else f"→ {entry.get('service_id') or '–'}"
+    return str(entry.get("directive", ""))
 
 
 def _chain(candidates: Iterable[Any]) -> str:
@@ -315,10 +315,10 @@ def value_text(field: str, value: Any) -> str:
 def _chain_with_parameters(candidates: Iterable[Mapping[str, Any]]) -> str:
     parts = []
     for item in candidates:
-        own = [
+        parameters = [
             f"{key} {value if isinstance(value, int | float) else json.dumps(value, ensure_ascii=False)}"
             for key in ("temperature", "max_tokens", "extra_body", "extra")
             if (value := item.get(key)) not in (None, {})
         ]
-        parts.append(_chain([item]) + (f" ({', '.join(own)})" if own else ""))
+        parts.append(_chain([item]) + (f" ({', '.join(parameters)})" if parameters else ""))
     return " → ".join(parts)

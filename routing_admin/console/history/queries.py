@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from capabilities.core.permissions import PAGE_OF_KIND
 from routing_admin.configuration.audit import entry_of
-from routing_admin.console.base.keyset import KeysetPage, Place, read_page
+from routing_admin.console.base.keyset import KeysetPage, PageCursor, read_page
 from routing_admin.core.configuration.diff import right_of
 from routing_admin.core.configuration.specs import Configuration
 from routing_admin.core.documents.json_lines import safe_cell
@@ -29,13 +29,13 @@ from routing_admin.models import AuditEvent, RequestLog, Revision
 from routing_admin.platform.databases.router import LOGS
 
 
-def list_revisions(place: Place) -> KeysetPage[Revision]:
+def list_revisions(cursor: PageCursor) -> KeysetPage[Revision]:
     """Return a page of revisions, newest first, without their snapshots."""
-    return read_page(Revision.objects.defer("snapshot"), "number", place)
+    return read_page(Revision.objects.defer("snapshot"), "number", cursor)
 
 
-def list_newest_numbers(most: int) -> list[int]:
-    return list(Revision.objects.order_by("-number").values_list("number", flat=True)[:most])
+def list_newest_numbers(limit: int) -> list[int]:
+    return list(Revision.objects.order_by("-number").values_list("number", flat=True)[:limit])
 
 
 def find_barrier(kinds: Collection[str]) -> int:
@@ -46,7 +46,7 @@ def find_barrier(kinds: Collection[str]) -> int:
     if set(PAGE_OF_KIND) <= set(kinds):
         return 0
     rows = Revision.objects.order_by("-number").values_list("number", "changes").iterator(chunk_size=100)
-    return next((number for number, changes in rows if not {_right_of(each) for each in changes} <= set(kinds)), 0)
+    return next((number for number, changes in rows if not {_right_of(change) for change in changes} <= set(kinds)), 0)
 
 
 def _right_of(change: Mapping[str, Any]) -> str:
@@ -87,8 +87,8 @@ class AuditFilter:
     until: date | None = None
 
 
-def list_audit_events(audit_filter: AuditFilter, place: Place) -> KeysetPage[AuditEvent]:
-    return read_page(select_audit_events(audit_filter), "number", place)
+def list_audit_events(audit_filter: AuditFilter, cursor: PageCursor) -> KeysetPage[AuditEvent]:
+    return read_page(select_audit_events(audit_filter), "number", cursor)
 
 
 def select_audit_events(audit_filter: AuditFilter) -> QuerySet[AuditEvent]:
@@ -155,7 +155,7 @@ COLUMNS = {
 
 def _cells(value: Mapping[str, Any]) -> list[Any]:
     texts = {**value, "details": json.dumps(value["details"], ensure_ascii=False) if value["details"] else ""}
-    return [safe_cell(each) if isinstance(each, str) else each for each in texts.values()]
+    return [safe_cell(cell) if isinstance(cell, str) else cell for cell in texts.values()]
 
 
 # The effect of a revision: requests of the routes it touches, for the same length of time before and after it.
@@ -194,13 +194,13 @@ def find_effect(row: Revision, before: Configuration, after: Configuration, now:
     length = stop - row.created_at
     names = sorted(routes)[:MAX_ROUTES]
     # A busy route must not crowd out the others, so each gets the same share of the rows.
-    most = MOST // len(names)
-    rows = _read_rows(names, row.created_at, length, most)
-    then = [each for each in rows if each[0] % 2 == 0]
+    limit = MOST // len(names)
+    rows = _read_rows(names, row.created_at, length, limit)
+    earlier = [entry for entry in rows if entry[0] % 2 == 0]
     # A process that had not yet loaded the revision still used the previous one: its requests count on neither side.
-    later = [each for each in rows if each[0] % 2 and (each[-1] is None or each[-1] >= row.number)]
-    effect = effect_between(_samples(then), _samples(later))
-    is_sampled = most in Counter(part for part, *_ in rows).values()
+    later = [entry for entry in rows if entry[0] % 2 and (entry[-1] is None or entry[-1] >= row.number)]
+    effect = effect_between(_samples(earlier), _samples(later))
+    is_sampled = limit in Counter(part for part, *_ in rows).values()
     return EffectWindow(routes=tuple(names), length=length, ends_with=number, effect=effect, is_sampled=is_sampled)
 
 
@@ -208,8 +208,8 @@ def _find_end(
     row: Revision, routes: frozenset[str], after: Configuration, now: datetime
 ) -> tuple[int | None, datetime]:
     stop = min(now, row.created_at + LONGEST)
-    later = Revision.objects.filter(number__gt=row.number, created_at__lt=stop).order_by("number")
-    for number, made_at, changes in later.values_list("number", "created_at", "changes")[:MAX_LATER]:
+    newer = Revision.objects.filter(number__gt=row.number, created_at__lt=stop).order_by("number")
+    for number, made_at, changes in newer.values_list("number", "created_at", "changes")[:MAX_LATER]:
         if routes & routes_of_changes(changes, after):
             # Never before the revision itself, should clocks disagree.
             return number, max(made_at, row.created_at)
@@ -223,12 +223,12 @@ PART = (
 )
 
 
-def _read_rows(routes: Sequence[str], moment: datetime, length: timedelta, most: int) -> list[Sequence[Any]]:
+def _read_rows(routes: Sequence[str], moment: datetime, length: timedelta, limit: int) -> list[Sequence[Any]]:
     # Raw SQL: with a LIMIT per route and side each branch uses the index. On SQLite the ORM refuses one inside a UNION.
     connection = connections[LOGS]
     adapt = connection.ops.adapt_datetimefield_value
     start, middle, stop = map(adapt, (moment - length, moment, moment + length))
-    facts = {"table": connection.ops.quote_name(RequestLog._meta.db_table), "most": most}
+    facts = {"table": connection.ops.quote_name(RequestLog._meta.db_table), "most": limit}
     parts, values = [], list[Any]()
     # Even parts are before the revision, odd ones after: `find_effect` separates them by the parity.
     for number, route in enumerate(routes):

@@ -20,7 +20,7 @@ from capabilities.errors import ActionError, NotFoundError
 from capabilities.sentences import translate_refusal
 from routing_admin.configuration.history import configuration_at, newest_number
 from routing_admin.console.base.consequences import foresee_restore
-from routing_admin.console.base.keyset import Place
+from routing_admin.console.base.keyset import PageCursor
 from routing_admin.console.base.page_responses import add_toast
 from routing_admin.console.history import phrases as words
 from routing_admin.console.history.actions import restore as act_restore
@@ -71,7 +71,7 @@ class RevisionLine:
     @property
     def may_have_effect(self) -> bool:
         """Whether the revision changes anything that requests depend on. Groups of edits are left out."""
-        return not self.earlier and any(each["kind"] in ROUTED for each in self.revision.changes)
+        return not self.earlier and any(change["kind"] in ROUTED for change in self.revision.changes)
 
     @property
     def first(self) -> int:
@@ -88,13 +88,13 @@ def number_in(request: HttpRequest, name: str) -> int | None:
     return int(text) if text.isdecimal() and len(text) < 19 else None
 
 
-def place_in(request: HttpRequest) -> Place:
-    return Place(number_in(request, "before"), number_in(request, "after"))
+def cursor_in(request: HttpRequest) -> PageCursor:
+    return PageCursor(number_in(request, "before"), number_in(request, "after"))
 
 
 @require_GET
 def history(request: HttpRequest) -> HttpResponse:
-    page = list_revisions(place_in(request))
+    page = list_revisions(cursor_in(request))
     context = {
         "lines": [revision_line(*group) for group in group_edits(page.rows)],
         "newest": newest_number(),
@@ -113,21 +113,21 @@ def restorable_from(request: HttpRequest) -> int:
 def group_edits(page: Iterable[Revision]) -> list[list[Revision]]:
     """Group a person's consecutive matrix edits within `TOGETHER`, newest first in each group."""
     groups: list[list[Revision]] = []
-    for one in page:
-        if groups and _belong(groups[-1][0], one):
-            groups[-1].append(one)
+    for edit in page:
+        if groups and _belong(groups[-1][0], edit):
+            groups[-1].append(edit)
         else:
-            groups.append([one])
+            groups.append([edit])
     return groups
 
 
-def _belong(newest: Revision, one: Revision) -> bool:
-    same = (newest.message, newest.actor_kind, newest.actor) == (CELLS, one.actor_kind, one.actor)
-    return same and one.message == CELLS and newest.created_at - one.created_at <= TOGETHER
+def _belong(newest: Revision, edit: Revision) -> bool:
+    is_same_source = (newest.message, newest.actor_kind, newest.actor) == (CELLS, edit.actor_kind, edit.actor)
+    return is_same_source and edit.message == CELLS and newest.created_at - edit.created_at <= TOGETHER
 
 
 def revision_line(revision: Revision, *earlier: Revision) -> RevisionLine:
-    stored = [change for one in (revision, *earlier) for change in one.changes]
+    stored = [change for edit in (revision, *earlier) for change in edit.changes]
     changes = words.change_lines(words.stored_changes(stored[:SHORT]))
     icon, message = ICONS.get(revision.actor_kind, "user"), words.act_text(revision.message)
     return RevisionLine(
@@ -143,26 +143,26 @@ def revision_line(revision: Revision, *earlier: Revision) -> RevisionLine:
 @require_GET
 def revision(request: HttpRequest, number: int) -> HttpResponse:
     """Show a revision: its changes in words, a diff, and its effect. Raise `Http404` for an unknown number."""
-    found = find_revision(number)
-    if found is None:
+    placed = find_revision(number)
+    if placed is None:
         raise Http404
-    row, old, new = found.row, configuration_at(found.before), configuration_at(number)
+    row, old, new = placed.row, configuration_at(placed.before), configuration_at(number)
     effect = find_effect(row, old, new, timezone.now())
-    shared = {"revision": row, "effect": effect, "effects": effect_rows(effect.effect) if effect else []}
+    effect_context = {"revision": row, "effect": effect, "effects": effect_rows(effect.effect) if effect else []}
     if "effect" in request.GET:  # a line of the list loads this once it is scrolled into view
-        return render(request, "history/effect.html#line", shared)
+        return render(request, "history/effect.html#line", effect_context)
     context = {
-        **shared,
+        **effect_context,
         "length": length_text(effect.length) if effect else "",
         "icon": ICONS.get(row.actor_kind, "user"),
         "message": words.act_text(row.message),
         "changes": words.change_lines(words.stored_changes(row.changes)),
         **words.compare_texts(old, new),
-        "before": found.before,
-        "after": found.after,
-        "newest": found.newest,
+        "before": placed.before,
+        "after": placed.after,
+        "newest": placed.newest,
         "restorable_from": restorable_from(request),
-        "restoring": foresee_restore(new) if found.after else (),
+        "restoring": foresee_restore(new) if placed.after else (),
     }
     return render(request, "history/revision.html", context)
 
@@ -200,17 +200,17 @@ def restore(request: HttpRequest, number: int) -> HttpResponse:
                 request, _("Restoring this revision concerns routes or agents. Check what it means, then restore.")
             )
             return redirect("revision", number)
-        made = act_restore(actor_of(request), number, kinds=kinds_changed_by(role_of(request.user)))
+        change = act_restore(actor_of(request), number, kinds=kinds_changed_by(role_of(request.user)))
     except NotFoundError as refusal:
         raise Http404 from refusal
     except ActionError as refusal:
         messages.error(request, translate_refusal(refusal))
         return redirect("revision", number)
-    if made.revision is None:
+    if change.revision is None:
         messages.info(
             request,
             _("Nothing to restore: the configuration already matches revision %(number)s.") % {"number": number},
         )
         return redirect("revision", number)
-    add_toast(request, _("Restored revision %(number)s.") % {"number": number}, made.revision)
+    add_toast(request, _("Restored revision %(number)s.") % {"number": number}, change.revision)
     return redirect("history")

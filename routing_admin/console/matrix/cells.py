@@ -55,7 +55,7 @@ MENU = (
 )
 
 
-class Pen:
+class CellRenderer:
     """Draws cells and rows. Each label is translated and escaped once, not once per cell."""
 
     def __init__(self, can_edit: bool) -> None:
@@ -98,48 +98,48 @@ class Pen:
 
     def row(self, row: MatrixRow, query: str, note: str = "", *, probing: bool = False) -> str:
         """Return one row: the service's name, its cells and its menu. `query` and `note` are escaped already."""
-        service, own = row.service, escape(row.service.service_id)
+        service, service_id = row.service, escape(row.service.service_id)
         parts = [escape(service.provider.name), "" if service.enabled else self.disabled, note]
         menu_url, probe_url = (url.replace("/0/", f"/{service.pk}/") for url in (self.menu_url, self.probe_url))
-        label = self.menu_label % {"name": own}
+        label = self.menu_label % {"name": service_id}
         return ROW.format(
             pk=service.pk,
             act=PROBE.format(url=probe_url, query=query) if probing else "",
             href=escape(reverse("service", args=[service.service_id])),
-            id=own,
+            id=service_id,
             sub=" · ".join(part for part in parts if part),
-            cells=self.cells(row, own),
+            cells=self.cells(row, service_id),
             menu=MENU.format(url=menu_url, query=query, label=label, icon=self.dots) if self.can_edit else "",
         )
 
-    def cells(self, row: MatrixRow, own: str) -> str:
+    def cells(self, row: MatrixRow, service_id: str) -> str:
         drawn, last = [], ""
         for square in row.cells:
             # Marks the first cell of each group, for its border.
             group = "g-in" if square.side == "input" else "g-out"
             edge = "" if square.side == last else " edge"
             last = square.side
-            drawn.append(f'<td class="{group}{edge}">{self.cell(row.service.pk, own, square)}</td>')
+            drawn.append(f'<td class="{group}{edge}">{self.cell(row.service.pk, service_id, square)}</td>')
         return "".join(drawn)
 
 
 @register.simple_tag
 def cell(service: Service, square: Square, can_edit: bool) -> SafeString:
-    return mark_safe(Pen(can_edit).cell(service.pk, escape(service.service_id), square))  # noqa: S308
+    return mark_safe(CellRenderer(can_edit).cell(service.pk, escape(service.service_id), square))  # noqa: S308
 
 
 @register.simple_tag
 def matrix_rows(rows: Iterable[MatrixRow], can_edit: bool, query: str, probing: bool = False) -> SafeString:
-    pen, address = Pen(can_edit), escape(query)
-    # Safe: `Pen` escapes names and ids, the query is escaped above, and the rest is markup of this module.
-    return mark_safe("".join(pen.row(row, address, probing=probing) for row in rows))  # noqa: S308
+    renderer, address = CellRenderer(can_edit), escape(query)
+    # Safe: `CellRenderer` escapes names and ids, the query is escaped above, and the rest is markup of this module.
+    return mark_safe("".join(renderer.row(row, address, probing=probing) for row in rows))  # noqa: S308
 
 
 @register.filter
 def name_sources(sources: str) -> str:
     """Return the name of a value's source, or the joined names of several catalogue sources."""
-    ours = gettext(sources)
-    return join_words(sources.split(", ")) if ours == sources else ours
+    translated = gettext(sources)
+    return join_words(sources.split(", ")) if translated == sources else translated
 
 
 @register.filter
@@ -167,8 +167,8 @@ def explain_fact(fact: Fact | None) -> str:
 def explain_limit(limit: StatedLimit) -> str:
     names = join_words(gettext(source) for source, _tokens in limit.statements)
     if limit.verdict is FactVerdict.CONTESTED:
-        each = join_words(f"{source} {tokens:,}" for source, tokens in limit.statements)
-        return _("contested: %(each)s; the lowest counts") % {"each": each}
+        statements = join_words(f"{source} {tokens:,}" for source, tokens in limit.statements)
+        return _("contested: %(each)s; the lowest counts") % {"each": statements}
     text = {FactVerdict.AGREED: _("%(names)s agree"), FactVerdict.ONE_SOURCE: _("only %(names)s")}
     return text.get(limit.verdict, "%(names)s") % {"names": names}
 
@@ -176,21 +176,21 @@ def explain_limit(limit: StatedLimit) -> str:
 @register.filter
 def explain_price(price: Price) -> str:
     """Return how certain a price is, and which lists state it; where they contradict each other, with their amounts."""
-    stated = (price, *price.others)
-    names = join_words(gettext(each.source) for each in stated)
+    prices = (price, *price.others)
+    names = join_words(gettext(entry.source) for entry in prices)
     if judge_price(price) is FactVerdict.CONTESTED:
         # Input and output are always named, beside the amounts that differ.
         differing = find_contested(price) | {"input", "output"}
-        each = join_words(f"{one.source} ({_amounts(one, differing)})" for one in stated)
-        return _("%(each)s; %(source)s counts") % {"each": each, "source": price.source}
+        amounts = join_words(f"{entry.source} ({_amounts(entry, differing)})" for entry in prices)
+        return _("%(each)s; %(source)s counts") % {"each": amounts, "source": price.source}
     return (_("%(names)s agree") if price.others else _("only %(names)s")) % {"names": names}
 
 
-def _amounts(price: Price, sorts: Iterable[str]) -> str:
+def _amounts(price: Price, kinds: Iterable[str]) -> str:
     parts = []
-    for name, sort in FIELDS.items():
-        rates = [rate for tier in price.tiers if (rate := getattr(tier.rates, sort)) is not None]
-        if sort in sorts and rates:
+    for name, kind in FIELDS.items():
+        rates = [rate for tier in price.tiers if (rate := getattr(tier.rates, kind)) is not None]
+        if kind in kinds and rates:
             parts.append(f"{PRICE_LABELS[name]} {' / '.join(f'{amount_of(rate).normalize():f}' for rate in rates)}")
     return join_words([*parts, price.currency])
 
@@ -208,4 +208,4 @@ def words(text: str) -> list[str]:
 @register.filter
 def short_types(types: Iterable[str]) -> list[str]:
     """Return the subtypes of MIME types, sorted: `gif`, `jpeg`, `pdf`."""
-    return sorted(each.split("/")[-1] for each in types)
+    return sorted(mime_type.split("/")[-1] for mime_type in types)

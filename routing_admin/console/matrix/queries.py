@@ -145,10 +145,10 @@ def _add_columns(cells: Iterable[Cell]) -> tuple[tuple[str, ...], tuple[str, ...
 
 
 def build_row(service: Service, reads: Iterable[str], writes: Iterable[str]) -> MatrixRow:
-    there = {(cell.side, cell.name): cell for cell in service.capabilities.all()}
+    stored = {(cell.side, cell.name): cell for cell in service.capabilities.all()}
     knows_the_rest = service.knows_the_rest
     columns = [(INPUT, name) for name in reads] + [(OUTPUT, name) for name in writes]
-    return MatrixRow(service, tuple(build_square(there.get(cell), cell, service, knows_the_rest) for cell in columns))
+    return MatrixRow(service, tuple(build_square(stored.get(cell), cell, service, knows_the_rest) for cell in columns))
 
 
 def find_doubts() -> frozenset[tuple[str, str, str]]:
@@ -158,19 +158,19 @@ def find_doubts() -> frozenset[tuple[str, str, str]]:
 
 
 def mark_doubts(row: MatrixRow, doubts: Collection[tuple[str, str, str]]) -> MatrixRow:
-    place = (row.service.provider.name, row.service.model)
-    if not any(doubt[:2] == place for doubt in doubts):
+    model = (row.service.provider.name, row.service.model)
+    if not any(doubt[:2] == model for doubt in doubts):
         return row
-    marked = (
-        replace(square, in_doubt=square.side == INPUT and square.on and (*place, square.name) in doubts)
+    squares = (
+        replace(square, in_doubt=square.side == INPUT and square.on and (*model, square.name) in doubts)
         for square in row.cells
     )
-    return replace(row, cells=tuple(marked))
+    return replace(row, cells=tuple(squares))
 
 
-def build_square(cell: ServiceCapability | None, where: Cell, service: Service, knows_the_rest: bool) -> Square:
+def build_square(cell: ServiceCapability | None, key: Cell, service: Service, knows_the_rest: bool) -> Square:
     """Return one cell. A service that declares nothing is assumed to read and write text."""
-    side, name = where
+    side, name = key
     if cell is not None and service.declares_capabilities:
         return Square(side, name, cell.supported, cell.source, find_contest(cell, service))
     if not service.declares_capabilities:
@@ -194,6 +194,13 @@ def list_squares(service: Service) -> tuple[Square, ...]:
 
 def find_square(service: Service, side: str, name: str) -> Square:
     # Read again: the caller's row may hold prefetched cells from before the change.
-    fresh = Service.objects.select_related("provider").prefetch_related("capabilities").get(pk=service.pk)
-    cell = next((each for each in fresh.capabilities.all() if (each.side, each.name) == (side, name)), None)
-    return build_square(cell, (side, name), fresh, fresh.knows_the_rest)
+    reloaded = Service.objects.select_related("provider").prefetch_related("capabilities").get(pk=service.pk)
+    cell = next(
+        (
+            capability
+            for capability in reloaded.capabilities.all()
+            if (capability.side, capability.name) == (side, name)
+        ),
+        None,
+    )
+    return build_square(cell, (side, name), reloaded, reloaded.knows_the_rest)

@@ -19,7 +19,7 @@ from capabilities.core.vocabulary import Cell
 from capabilities.errors import ActionError
 from capabilities.labels import capability_label
 from routing_admin.console.base.page_responses import add_refusal_toast, add_toast, require_found, wants_fragment
-from routing_admin.console.matrix.cells import Pen
+from routing_admin.console.matrix.cells import CellRenderer
 from routing_admin.console.matrix.cells import cell as cell_tag
 from routing_admin.console.matrix.queries import (
     SIDES,
@@ -85,9 +85,9 @@ def matrix_probe(request: HttpRequest, pk: int) -> HttpResponse:
         add_toast(request, note, probe.revision)
         return redirect("matrix")
     columns = find_columns(parse_filter(request.GET))
-    (fresh,) = find_rows([str(pk)])
-    pen = Pen(can_edit(request))
-    return HttpResponse(pen.row(build_row(fresh, *columns), escape(request.GET.urlencode()), escape(note)))
+    (reloaded,) = find_rows([str(pk)])
+    renderer = CellRenderer(can_edit(request))
+    return HttpResponse(renderer.row(build_row(reloaded, *columns), escape(request.GET.urlencode()), escape(note)))
 
 
 @require_POST
@@ -98,8 +98,8 @@ def matrix_cell(request: HttpRequest, pk: int) -> HttpResponse:
     if side not in SIDES or not name or len(name) > LONGEST:
         return HttpResponseBadRequest(_("side is input or output, name a capability."))
     on = "on" in request.POST
-    made = set_cell(actor_of(request), row, (side, name), supported=on)
-    add_toast(request, change_sentence(row, side, name, on), made.revision)
+    change = set_cell(actor_of(request), row, (side, name), supported=on)
+    add_toast(request, change_sentence(row, side, name, on), change.revision)
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect("matrix")
     return HttpResponse(cell_tag(row, find_square(row, side, name), True))
@@ -132,8 +132,8 @@ def matrix_column(request: HttpRequest) -> HttpResponse:
 
 
 def back_of(request: HttpRequest) -> str:
-    kept = {key: request.GET[key] for key in ("q", "provider", "show", "page") if request.GET.get(key)}
-    return urlencode(kept)
+    parameters = {key: request.GET[key] for key in ("q", "provider", "show", "page") if request.GET.get(key)}
+    return urlencode(parameters)
 
 
 @require_POST
@@ -176,7 +176,7 @@ def switch(request: HttpRequest, rows: list[Service]) -> None:
     reads, writes = list_columns(rows)
     names = [name] if name else list(reads if side == "input" else writes)
     # Without a name the whole side is switched.
-    cells: dict[Cell, bool] = {(side, each): on for each in names}
-    made = set_capabilities(actor_of(request), dict.fromkeys(rows, cells))
+    cells: dict[Cell, bool] = {(side, capability): on for capability in names}
+    change = set_capabilities(actor_of(request), dict.fromkeys(rows, cells))
     text = ngettext("%(count)s switch set", "%(count)s switches set", len(rows) * len(cells))
-    add_toast(request, text % {"count": len(rows) * len(cells)}, made.revision)
+    add_toast(request, text % {"count": len(rows) * len(cells)}, change.revision)

@@ -150,10 +150,10 @@ def _ticks(total: float) -> tuple[Tick, ...]:
     # The small number makes up for rounding where `total` is a multiple of the step.
     count = int(total / step + 1e-9) + 1
     return tuple(
-        Tick(f"{percent(n * step, total):.2f}%", _tick_label(n * step, step), 3 if n else 0)
-        for n in range(count)
+        Tick(f"{percent(index * step, total):.2f}%", _tick_label(index * step, step), 3 if index else 0)
+        for index in range(count)
         # A label near the right edge would be cut off.
-        if n == 0 or percent(n * step, total) < 95
+        if index == 0 or percent(index * step, total) < 95
     )
 
 
@@ -165,23 +165,23 @@ def _row(index: int, number: str, track: Track, total: float) -> WaterfallRow:
         x = min(percent(bar.start, total), 100 - width)
         boxes.append(Box(tone=bar.tone, x=f"{x:.2f}%", width=f"{width:.2f}%", y=top + 17, early=bar.early))
     waits = [
-        Line(f"{percent(one.end, total):.2f}%", f"{percent(other.start, total):.2f}%", top + 23)
-        for one, other in zip(track.bars, track.bars[1:], strict=False)
-        if other.start > one.end
+        Line(f"{percent(previous.end, total):.2f}%", f"{percent(following.start, total):.2f}%", top + 23)
+        for previous, following in zip(track.bars, track.bars[1:], strict=False)
+        if following.start > previous.end
     ]
     start = percent(track.bars[0].start, total) if track.bars else 0.0
     # Labels of late bars extend to the left, or they would leave the drawing.
     anchor = "end" if start > 65 else "start"
-    place = f"{100.0 if anchor == 'end' else start:.2f}%"
+    label_x = f"{100.0 if anchor == 'end' else start:.2f}%"
     return WaterfallRow(
-        number=number, label=track.label, x=place, y=top + 11, anchor=anchor, boxes=tuple(boxes), waits=tuple(waits)
+        number=number, label=track.label, x=label_x, y=top + 11, anchor=anchor, boxes=tuple(boxes), waits=tuple(waits)
     )
 
 
 def waterfall(tracks: Sequence[Track], total: float | None = None) -> Waterfall:
     """Return the timeline of a request; `total` in milliseconds, by default the end of the last bar."""
-    ends = [bar.end for track in tracks for bar in track.bars]
-    whole = max(1.0, total or max(ends, default=0.0))
+    end_times = [bar.end for track in tracks for bar in track.bars]
+    whole = max(1.0, total or max(end_times, default=0.0))
     numbers = accumulate(int(track.is_attempt) for track in tracks)
     rows = tuple(
         _row(index, str(number) if track.is_attempt else "", track, whole)

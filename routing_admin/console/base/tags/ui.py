@@ -127,8 +127,8 @@ def ago(moment: datetime | None, now: datetime | None = None) -> SafeString | st
     """Render a relative time with the exact one as title; nothing for None."""
     if moment is None:
         return ""
-    said = moments.relative(moment, now or timezone.now())
-    return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), moments.exact(moment), said)
+    text = moments.relative(moment, now or timezone.now())
+    return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), moments.exact(moment), text)
 
 
 @register.filter
@@ -180,8 +180,8 @@ def waterfall(tracks: Sequence[drawing.Track], total: float | None = None, label
 def field(bound: BoundField, hint: str = "", wide: bool = True) -> dict[str, Any]:
     """Render a form field with label, hint and error, linked by ids; a checkbox becomes a switch."""
     is_switch = isinstance(bound.field.widget, CheckboxInput)
-    own = bound.field.widget.attrs.get("class", "")
-    attrs: dict[str, str | bool] = {"class": f"{'switch' if is_switch else 'input'} {own}".strip()}
+    widget_class = bound.field.widget.attrs.get("class", "")
+    attrs: dict[str, str | bool] = {"class": f"{'switch' if is_switch else 'input'} {widget_class}".strip()}
     if is_switch:
         attrs["role"] = "switch"
     if isinstance(bound.field.widget, Textarea):
@@ -197,7 +197,7 @@ def field(bound: BoundField, hint: str = "", wide: bool = True) -> dict[str, Any
 @register.filter
 def option_tags(options: Iterable[Mapping[str, Any]]) -> SafeString:
     # A template takes five times as long for hundreds of options.
-    lines = ((each["value"], flatatt(each["attrs"]), each["label"]) for each in options)
+    lines = ((option["value"], flatatt(option["attrs"]), option["label"]) for option in options)
     return format_html_join("\n", '<option value="{}"{}>{}</option>', lines)
 
 
@@ -206,10 +206,10 @@ def problems(form: BaseForm | None) -> dict[str, Any]:
     """Render a form's errors above it, each with a link to its field; nothing for a valid form."""
     if form is None or not form.errors:
         return {"problems": []}
-    found = [{"target": "", "label": "", "error": error} for error in form.non_field_errors()]
+    entries = [{"target": "", "label": "", "error": error} for error in form.non_field_errors()]
     for bound in form:
-        found += [{"target": bound.id_for_label, "label": bound.label, "error": error} for error in bound.errors]
-    return {"problems": found}
+        entries += [{"target": bound.id_for_label, "label": bound.label, "error": error} for error in bound.errors]
+    return {"problems": entries}
 
 
 @register.inclusion_tag("components/concepts.html", takes_context=True)
@@ -224,8 +224,8 @@ def pager(
 ) -> dict[str, Any]:
     """Render links to the neighbouring pages, of the given URLs or of a Django page; the query stays."""
     if page is not None:
-        ends = {"first": page.start_index(), "last": page.end_index(), "all": page.paginator.count}
-        summary = summary or _("%(first)s to %(last)s of %(all)s") % ends
+        positions = {"first": page.start_index(), "last": page.end_index(), "all": page.paginator.count}
+        summary = summary or _("%(first)s to %(last)s of %(all)s") % positions
         newer = _with_page(context, page.previous_page_number()) if page.has_previous() else ""
         older = _with_page(context, page.next_page_number()) if page.has_next() else ""
     return {"newer": newer, "older": older, "summary": summary, "by_time": page is None}
