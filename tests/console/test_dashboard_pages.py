@@ -113,7 +113,7 @@ def test_the_time_to_first_content_is_a_median_and_a_95th_percentile_of_the_day(
     logged("old", 30, first_content_ms=1)
     first = health.first_content(timezone.now())
     assert (first.p50, first.p95, max(first.series)) == (200, 9000, 200)
-    assert "95% within 9.00 s" in [figure.beside for figure in figures_of(health.Day(), health.Day(), first, NOW)]
+    assert "95% within 9.00 s" in [figure.comparison for figure in figures_of(health.Day(), health.Day(), first, NOW)]
 
 
 @pytest.mark.parametrize(("share", "text"), [(None, "–"), (0, "0%"), (0.01, "<0.1%"), (4.321, "4.3%"), (100, "100.0%")])

@@ -20,16 +20,16 @@ def try_again(actor: Actor, names: Sequence[str] = ()) -> list[str]:
 
     Other processes follow within a second. Raises `NotFoundError` for an unknown name.
     """
-    known = [each.name for each in snapshot.current().configuration.providers]
+    known = [provider.name for provider in snapshot.current().configuration.providers]
     missing = [name for name in names if name not in known]
     if missing:
         text = _("There is no provider %(name)s. There are: %(names)s.")
         raise NotFoundError(text % {"name": missing[0], "names": join_words(known)})
-    wanted = [name for name in known if not names or name in names]
+    chosen = [name for name in known if not names or name in names]
     # The audit log is also how other processes learn of it.
     with ledger.audit(
-        actor, AuditedAction(FRESH_START, "provider", wanted[0] if len(wanted) == 1 else "", {"providers": wanted})
+        actor, AuditedAction(FRESH_START, "provider", chosen[0] if len(chosen) == 1 else "", {"providers": chosen})
     ):
         pass
-    forget_failures(process_run_context(), wanted)
-    return wanted
+    forget_failures(process_run_context(), chosen)
+    return chosen

@@ -71,25 +71,25 @@ def list_process_numbers() -> Iterator[MetricFamily]:
 def list_families() -> Iterator[MetricFamily]:
     """Yield what every process knows; without the database, its rows are missing but not `database_up`."""
     yield number("disk_free_bytes", "Free on the disk of the data directory.", free_bytes())
-    waiting: dict[tuple[str, ...], int] = {("disk",): journal().spool.waiting()}
+    counts: dict[tuple[str, ...], int] = {("disk",): journal().spool.waiting()}
     # The same family as in `list_process_numbers`, for the other place where requests wait.
-    yield MetricFamily(name=LOG_WAITING, explanation="", values=waiting, labels=("place",))
+    yield MetricFamily(name=LOG_WAITING, explanation="", values=counts, labels=("place",))
     yield info_family()
     yield number("redis_up", "Whether Redis answers, where there is one.", int(link().is_up) if link().is_set else None)
     store = byte_store()
     is_store_up = int(store.outage is None) if store.is_remote else None
     yield number("artifact_store_up", "Whether the bucket with the artifacts answers, where there is one.", is_store_up)
-    found, is_up = list[MetricFamily](), True
+    families, is_up = list[MetricFamily](), True
     try:
         # A locked database must not delay the answer.
         with lock_timeout(WAIT_SECONDS):
-            found += _of_rows()
-            found += _of_agents()
+            families += _of_rows()
+            families += _of_agents()
             check_writable()
     except (DatabaseError, InterfaceError):
         is_up = False
     yield number("database_up", "Whether the database answers and takes writes.", is_up)
-    yield from found
+    yield from families
     with suppress(DatabaseError, InterfaceError):  # no configuration was ever read
         yield from [*configuration_families(snapshot.current())]
 
@@ -107,17 +107,17 @@ def configuration_families(state: Snapshot) -> Iterator[MetricFamily]:
 
 def pool_families() -> Iterator[MetricFamily]:
     """Yield the use of this process's pools of database connections; nothing for an engine without pools."""
-    found: dict[str, dict[tuple[str, ...], int]] = {"connections": {}, "connections_limit": {}, "waiting": {}}
+    counts: dict[str, dict[tuple[str, ...], int]] = {"connections": {}, "connections_limit": {}, "waiting": {}}
     for alias in connections:
         pool = getattr(connections[alias], "pool", None)
         if pool is None:
             continue
         figures = pool.get_stats()
         idle = figures.get("pool_available", 0)
-        found["connections"] |= {(alias, "idle"): idle, (alias, "used"): figures.get("pool_size", 0) - idle}
-        found["connections_limit"][alias,] = figures.get("pool_max", 0)
-        found["waiting"][alias,] = figures.get("requests_waiting", 0)
-    for name, values in found.items():
+        counts["connections"] |= {(alias, "idle"): idle, (alias, "used"): figures.get("pool_size", 0) - idle}
+        counts["connections_limit"][alias,] = figures.get("pool_max", 0)
+        counts["waiting"][alias,] = figures.get("requests_waiting", 0)
+    for name, values in counts.items():
         labels = ("database", "state") if name == "connections" else ("database",)
         yield MetricFamily(
             name=f"routing_admin_database_pool_{name}", explanation=POOL[name], values=values, labels=labels
@@ -130,14 +130,14 @@ def free_bytes() -> int:
 
 def cooling_family(cooldowns: Cooldowns) -> MetricFamily:
     """Return the remaining seconds of cooldowns by provider, model and fault; no model means all of them."""
-    found: dict[tuple[str, ...], float] = {
+    values: dict[tuple[str, ...], float] = {
         (provider, model or "", cooling.failure.fault.value): round(cooling.seconds, 1)
         for (provider, model), cooling in cooldowns.list_cooling()
     }
     return MetricFamily(
         name="routing_admin_cooling_seconds",
         explanation="Seconds for which a provider or a model of it is not called yet.",
-        values=found,
+        values=values,
         labels=("provider", "model", "fault"),
         is_largest=True,
     )
@@ -157,11 +157,11 @@ def info_family() -> MetricFamily:
 def routes_family(state: Snapshot) -> MetricFamily:
     routes = list_standings(state)
     unable, disabled = len(list_unable(routes)), len(state.configuration.routes) - len(routes)
-    found: dict[tuple[str, ...], float] = {("working",): len(routes) - unable, ("unable",): unable}
+    counts: dict[tuple[str, ...], float] = {("working",): len(routes) - unable, ("unable",): unable}
     return MetricFamily(
         name="routing_admin_routes_by_state",
         explanation="Task routes: those that can answer, those without a candidate to call, disabled ones.",
-        values={**found, ("disabled",): disabled},
+        values={**counts, ("disabled",): disabled},
         labels=("state",),
     )
 
@@ -183,8 +183,8 @@ def _of_rows() -> Iterator[MetricFamily]:
         values={(kind.value,): count for kind, count in count_open().items()},
         labels=("kind",),
     )
-    at = next((each.timestamp() for each in list_runs("installation.backup")), None)
-    yield number("last_backup_timestamp_seconds", "When the last backup was made.", at)
+    last_backup = next((run.timestamp() for run in list_runs("installation.backup")), None)
+    yield number("last_backup_timestamp_seconds", "When the last backup was made.", last_backup)
 
 
 def _of_agents() -> Iterator[MetricFamily]:
@@ -193,9 +193,9 @@ def _of_agents() -> Iterator[MetricFamily]:
         name="routing_admin_agent_limit_remaining_ratio",
         explanation="What is left of an agent's limit in its window of now, from 0 to 1.",
         values={
-            (agent, each.meter.value): each.remaining / each.limit if each.limit else 0.0
-            for agent, found in uses.items()
-            for each in found
+            (agent, use.meter.value): use.remaining / use.limit if use.limit else 0.0
+            for agent, agent_uses in uses.items()
+            for use in agent_uses
         },
         labels=("agent", "limit"),
     )

@@ -49,8 +49,8 @@ def list_troubled_requests(now: datetime) -> list[RequestLog]:
     rows = rows.filter(started_at__gte=window_start(now)).order_by("-started_at", "-pk")
     fell_back = rows.filter(fell_back_condition())[:TROUBLED]
     failed = rows.filter(failed_condition())[:TROUBLED]
-    found = {row.pk: row for row in (*fell_back, *failed)}
-    return sorted(found.values(), key=lambda row: (row.started_at, row.pk), reverse=True)[:TROUBLED]
+    by_id = {row.pk: row for row in (*fell_back, *failed)}
+    return sorted(by_id.values(), key=lambda row: (row.started_at, row.pk), reverse=True)[:TROUBLED]
 
 
 def find_newest_revision() -> Revision | None:
@@ -58,7 +58,7 @@ def find_newest_revision() -> Revision | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Beginnings:
+class FirstSteps:
     """What has been done so far on a new installation."""
 
     has_demo: bool
@@ -69,16 +69,16 @@ class Beginnings:
     answered_request: bool
 
 
-def find_beginnings(user: str) -> Beginnings:
+def find_first_steps(user: str) -> FirstSteps:
     """Return which first steps are done, including those of the given user. Six queries at most."""
-    chosen = AuditEvent.objects.filter(action__in=("user.password", "user.join"), object_name=user)
-    used = Q(last_used_at__isnull=False) | Q(public_id__in=last_uses().list_noted())
+    password_events = AuditEvent.objects.filter(action__in=("user.password", "user.join"), object_name=user)
+    used_keys = Q(last_used_at__isnull=False) | Q(public_id__in=last_uses().list_noted())
     has_demo = Installation.current().has_demo
-    return Beginnings(
+    return FirstSteps(
         has_demo=has_demo,
         had_demo=has_demo or AuditEvent.objects.filter(action="demo.load").exists(),
-        chose_password=chosen.exists(),
-        used_key=AgentKey.objects.filter(used).exists(),
+        chose_password=password_events.exists(),
+        used_key=AgentKey.objects.filter(used_keys).exists(),
         # An empty owner is asked for first, since that is indexed.
         uploaded_file=Artifact.objects.filter(owner="").exclude(uploaded_by="").exists(),
         answered_request=_was_answered(),
@@ -86,9 +86,9 @@ def find_beginnings(user: str) -> Beginnings:
 
 
 def _was_answered() -> bool:
-    answered = RequestLog.objects.filter(outcome=OK).exclude(surface=DEMO)
+    rows = RequestLog.objects.filter(outcome=OK).exclude(surface=DEMO)
     # The newest days first: mostly they have an answer, and the older ones need not be searched.
-    return any(within(answered, each, "started_at").exists() for each in back_from(timezone.now()))
+    return any(within(rows, period, "started_at").exists() for period in back_from(timezone.now()))
 
 
 # Budgets above the warning threshold.
@@ -110,23 +110,23 @@ class LowBudget:
 
 def list_low_budgets(configuration: Configuration) -> list[LowBudget]:
     """Return the budgets above the warning threshold, the most used first; no query if there are none."""
-    limited = {(each.id, ""): (id_of_agent(each.id), limits_of(each.limits)) for each in configuration.agents}
+    limited = {(agent.id, ""): (id_of_agent(agent.id), limits_of(agent.limits)) for agent in configuration.agents}
     for label, limits in configuration.limits_by_label.items():
         kind, _, name = label.partition(":")
         # A limit of kind `user` holds for each end user of an agent, so there is no one count to show.
         if kind != LabelKind.USER:
             limited["", name] = id_of_label(LabelKind(kind), name), limits
-    counted = {whose: (holder, each.most) for whose, (holder, each) in limited.items() if each and each.most}
-    if not counted:
+    holders = {names: (holder, bounds.most) for names, (holder, bounds) in limited.items() if bounds and bounds.most}
+    if not holders:
         return []
-    used = find_uses(holder for holder, _ in counted.values())
-    low = [
-        LowBudget(*whose, meter, percent_of(used.get((holder, meter), 0), most), end_of_window(meter))
-        for whose, (holder, amounts) in counted.items()
-        for meter, most in amounts.items()
+    uses = find_uses(holder for holder, _ in holders.values())
+    budgets = [
+        LowBudget(*names, meter, percent_of(uses.get((holder, meter), 0), limit), end_of_window(meter))
+        for names, (holder, amounts) in holders.items()
+        for meter, limit in amounts.items()
         if meter not in RATES
     ]
-    return sorted((each for each in low if each.percent >= WARN_PERCENT), key=lambda each: -each.percent)
+    return sorted((budget for budget in budgets if budget.percent >= WARN_PERCENT), key=lambda budget: -budget.percent)
 
 
 # Quotas of stored bytes that are nearly used up.
@@ -148,18 +148,18 @@ class QuotaUse:
 
 def list_low_quotas() -> list[QuotaUse]:
     """Return the installation's quota and then agents', if nine tenths are used; one query if there are none."""
-    keeping = read_retention_settings()
-    return [*_of_all(keeping), *_of_agents(keeping)]
+    retention = read_retention_settings()
+    return [*_of_all(retention), *_of_agents(retention)]
 
 
-def _of_all(keeping: Keeping) -> Iterator[QuotaUse]:
-    quota = keeping.quota_bytes
+def _of_all(retention: Keeping) -> Iterator[QuotaUse]:
+    quota = retention.quota_bytes
     if quota is not None and (used := count_used_bytes()) >= quota * NEAR:
         yield QuotaUse("", used, quota)
 
 
-def _of_agents(keeping: Keeping) -> Iterator[QuotaUse]:
-    quota = keeping.agent_quota_bytes
+def _of_agents(retention: Keeping) -> Iterator[QuotaUse]:
+    quota = retention.agent_quota_bytes
     if quota is None:
         return
     # The sum is an upper bound, since equal files count once. Only agents above it are counted exactly.
@@ -180,14 +180,14 @@ class Figure:
 
     label: str
     value: str
-    beside: str
+    comparison: str
     series: Sequence[float]
     tone: str = ""
     count: str = ""
     search: str = ""
 
 
-def figures_of(today: Day, yesterday: Day, first: FirstContent, now: datetime) -> tuple[Figure, ...]:
+def figures_of(today: Day, yesterday: Day, first_content: FirstContent, now: datetime) -> tuple[Figure, ...]:
     """Return requests, fallbacks, failures and the time to first content of a day, each with a comparison."""
     start = window_start(now)
     since = ("since", moment_text(start))
@@ -195,7 +195,7 @@ def figures_of(today: Day, yesterday: Day, first: FirstContent, now: datetime) -
         Figure(
             label=_("Requests, 24 h"),
             value=f"{today.total:,}",
-            beside=_("%(before)s the day before") % {"before": f"{yesterday.total:,}"},
+            comparison=_("%(before)s the day before") % {"before": f"{yesterday.total:,}"},
             series=today.requests,
             count=_("since %(time)s") % {"time": f"{localtime(start):%m-%d %H:%M}"},
             search=Search((since,)).to_text(),
@@ -204,26 +204,28 @@ def figures_of(today: Day, yesterday: Day, first: FirstContent, now: datetime) -
         _share_figure(_("Failed"), "failed", today, yesterday, ("bad", "failed", since)),
         Figure(
             label=_("First content, median"),
-            value=NOTHING if first.p50 is None else duration_text(first.p50),
-            beside=_("no streamed answer")
-            if first.p95 is None
-            else _("95%% within %(time)s") % {"time": duration_text(first.p95)},
-            series=first.series,
+            value=NOTHING if first_content.p50 is None else duration_text(first_content.p50),
+            comparison=_("no streamed answer")
+            if first_content.p95 is None
+            else _("95%% within %(time)s") % {"time": duration_text(first_content.p95)},
+            series=first_content.series,
         ),
     )
 
 
-def _share_figure(label: str, part: str, today: Day, yesterday: Day, look: tuple[str, str, tuple[str, str]]) -> Figure:
+def _share_figure(
+    label: str, part: str, today: Day, yesterday: Day, search_terms: tuple[str, str, tuple[str, str]]
+) -> Figure:
     hours, before = getattr(today, part), yesterday.share(getattr(yesterday, part))
-    said = _("%(before)s the day before") % {"before": percent_text(before)}
-    beside = _("no request the day before") if before is None else said
-    tone, status, since = look
+    comparison = _("%(before)s the day before") % {"before": percent_text(before)}
+    comparison = _("no request the day before") if before is None else comparison
+    tone, status, since = search_terms
     count = ngettext("%(count)s request", "%(count)s requests", sum(hours)) % {"count": f"{sum(hours):,}"}
     search = Search((("status", status), since)).to_text()
     return Figure(
         label=label,
         value=percent_text(today.share(hours)),
-        beside=beside,
+        comparison=comparison,
         series=hours,
         tone=tone if any(hours) else "",
         count=count,

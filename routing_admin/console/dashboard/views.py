@@ -30,7 +30,7 @@ from routing_admin.console.catalogue.queries import list_endings
 from routing_admin.console.dashboard.actions import try_again
 from routing_admin.console.dashboard.queries import (
     figures_of,
-    find_beginnings,
+    find_first_steps,
     find_newest_revision,
     list_low_budgets,
     list_low_quotas,
@@ -88,22 +88,24 @@ class Tile:
 
 def tiles_of(state: Snapshot, health: Mapping[str, Health]) -> tuple[Tile, ...]:
     cooldowns = process_run_context().cooldowns
-    used = {each.provider for route in state.configuration.routes if route.enabled for each in route.candidates}
+    used_providers = {
+        candidate.provider for route in state.configuration.routes if route.enabled for candidate in route.candidates
+    }
     tiles = []
     for spec in state.configuration.providers:
         cooling = cooldowns.look(spec.name, spec.default_model)
         seconds = round(cooling.seconds) if cooling else None
         reason = translate_sentence(state.keys[spec.name].reason)
-        label, own = spec.display_name or spec.name, health.get(spec.name, Health())
+        label, own_health = spec.display_name or spec.name, health.get(spec.name, Health())
         tiles.append(
             Tile(
                 name=spec.name,
                 label=label,
-                health=own,
+                health=own_health,
                 reason=reason,
                 cooling=seconds,
                 is_enabled=spec.enabled,
-                is_used=spec.name in used,
+                is_used=spec.name in used_providers,
             )
         )
     # The sort is stable: tiles of one rank keep the configuration's order.
@@ -113,8 +115,8 @@ def tiles_of(state: Snapshot, health: Mapping[str, Health]) -> tuple[Tile, ...]:
 def configured_models(configuration: Configuration) -> frozenset[tuple[str, str]]:
     defaults = {spec.name: spec.default_model for spec in configuration.providers}
     services = {(spec.provider, spec.model) for spec in configuration.services}
-    chains = (each for route in configuration.routes for each in route.candidates)
-    candidates = {(each.provider, each.model or defaults.get(each.provider, "")) for each in chains}
+    chains = (candidate for route in configuration.routes for candidate in route.candidates)
+    candidates = {(candidate.provider, candidate.model or defaults.get(candidate.provider, "")) for candidate in chains}
     return frozenset({*defaults.items(), *services, *candidates})
 
 
@@ -186,7 +188,7 @@ def dashboard(request: HttpRequest) -> HttpResponse:
     standings = list_standings(state)
     tiles = tiles_of(state, health.provider_health(now, configured_models(state.configuration)))
     drifts = render_drifts(list_drifts())
-    low = list_low_budgets(state.configuration)
+    low_budgets = list_low_budgets(state.configuration)
     context = {
         "sentence": sentence_of(standings, tiles),
         "unread_since": snapshot.unread_since(),
@@ -203,11 +205,11 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         "endings": list_endings(),
         "cooling": list_cooling_lines(process_run_context().cooldowns),
         "key_refusals": list_key_refusals(state),
-        "blocked": [each for each in standings if not each.ready],
+        "blocked": [standing for standing in standings if not standing.ready],
         "drifts": drifts[:MAX_DRIFTS],
         "more_drifts": len(drifts[MAX_DRIFTS:]),
-        "low_budgets": [(LIMITS[each.meter][0], each) for each in low[:MAX_BUDGETS]],
-        "more_low_budgets": len(low[MAX_BUDGETS:]),
+        "low_budgets": [(LIMITS[budget.meter][0], budget) for budget in low_budgets[:MAX_BUDGETS]],
+        "more_low_budgets": len(low_budgets[MAX_BUDGETS:]),
         "tiles": tiles[:SHOWN],
         "more_tiles": len(tiles[SHOWN:]),
         "figures": figures_of(*health.two_days(now), health.first_content(now), now),
@@ -216,20 +218,20 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         **_checklist(state, standings, request.user.get_username()),
     }
     # htmx names the element it replaces: then only the live part is rendered.
-    refreshed = request.headers.get("HX-Target") == "live"
-    return render(request, "dashboard/dashboard.html#live" if refreshed else "dashboard/dashboard.html", context)
+    is_live = request.headers.get("HX-Target") == "live"
+    return render(request, "dashboard/dashboard.html#live" if is_live else "dashboard/dashboard.html", context)
 
 
 def sentence_of(standings: Sequence[Standing], tiles: Sequence[Tile]) -> str:
     """Return a sentence: whether the routes can answer, and which providers have problems."""
     if not standings:
         return _("No task route yet, so no request can be answered.")
-    blocked = list_unable(standings)
+    unable = list_unable(standings)
     count = len(standings)
-    if blocked:
+    if unable:
         first = ngettext(
-            "%(names)s cannot answer.", "%(count)s of %(all)s task routes cannot answer: %(names)s.", len(blocked)
-        ) % {"names": _(", ").join(blocked), "count": len(blocked), "all": count}
+            "%(names)s cannot answer.", "%(count)s of %(all)s task routes cannot answer: %(names)s.", len(unable)
+        ) % {"names": _(", ").join(unable), "count": len(unable), "all": count}
     else:
         first = ngettext("The task route is working.", "All %(count)s task routes are working.", count) % {
             "count": count
@@ -241,14 +243,14 @@ def sentence_of(standings: Sequence[Standing], tiles: Sequence[Tile]) -> str:
     if len(troubled) > NAMED:
         second = _("%(count)s providers have problems, including %(names)s.")
     names = {"count": len(troubled), "names": _(", ").join(troubled[:NAMED])}
-    both = {"first": first, "second": second % names}
-    return _("%(first)s %(second)s") % both
+    parts = {"first": first, "second": second % names}
+    return _("%(first)s %(second)s") % parts
 
 
 def _count_alerts() -> dict[str, Any]:
-    counted = count_open()
-    critical = any(count for kind, count in counted.items() if KINDS[kind].severity is Severity.CRITICAL)
-    return {"alerts_open": sum(counted.values()), "alerts_tone": "bad" if critical else "warn"}
+    counts = count_open()
+    critical = any(count for kind, count in counts.items() if KINDS[kind].severity is Severity.CRITICAL)
+    return {"alerts_open": sum(counts.values()), "alerts_tone": "bad" if critical else "warn"}
 
 
 def _troubled_rows(now: datetime) -> list[dict[str, Any]]:
@@ -256,26 +258,26 @@ def _troubled_rows(now: datetime) -> list[dict[str, Any]]:
 
 
 def _checklist(state: Snapshot, standings: Sequence[Standing], user: str) -> dict[str, Any]:
-    beginnings = find_beginnings(user)
-    keyed = (KeyFrom.STORED, KeyFrom.ENVIRONMENT, KeyFrom.OVERRIDE)
+    first_steps = find_first_steps(user)
+    key_sources = (KeyFrom.STORED, KeyFrom.ENVIRONMENT, KeyFrom.OVERRIDE)
     is_done = {
-        "password": beginnings.chose_password,
-        "key": any(key.source in keyed for key in state.keys.values()),
-        "route": any(each.ready and not each.is_echo_only for each in standings),
-        "agent": beginnings.used_key,
-        "file": beginnings.uploaded_file,
-        "request": beginnings.answered_request,
+        "password": first_steps.chose_password,
+        "key": any(key.source in key_sources for key in state.keys.values()),
+        "route": any(standing.ready and not standing.is_echo_only for standing in standings),
+        "agent": first_steps.used_key,
+        "file": first_steps.uploaded_file,
+        "request": first_steps.answered_request,
     }
     finished = [task for task in TASKS if is_done[task.name]]
     open_tasks = [task for task in TASKS if not is_done[task.name]]
     # Removing the demo is a step, too, on installations that had one.
-    demo_gone = beginnings.had_demo and not beginnings.has_demo
-    finished_count, total = len(finished) + demo_gone, len(TASKS) + beginnings.had_demo
+    demo_gone = first_steps.had_demo and not first_steps.has_demo
+    finished_count, total = len(finished) + demo_gone, len(TASKS) + first_steps.had_demo
     return {
         "finished": finished,
         "open_tasks": open_tasks,
-        "has_demo": beginnings.has_demo,
-        "removal": describe_removal() if beginnings.has_demo else None,
+        "has_demo": first_steps.has_demo,
+        "removal": describe_removal() if first_steps.has_demo else None,
         "demo_gone": demo_gone,
         "finished_count": finished_count,
         "total": total,
@@ -299,11 +301,11 @@ class CoolingLine:
 
 
 def list_cooling_lines(cooldowns: Cooldowns) -> list[CoolingLine]:
-    found = [
+    lines = [
         CoolingLine(provider, model or "", round(cooling.seconds), cooling.failure.fault.value)
         for (provider, model), cooling in cooldowns.list_cooling()
     ]
-    return sorted(found, key=lambda line: -line.seconds)
+    return sorted(lines, key=lambda line: -line.seconds)
 
 
 @require_POST

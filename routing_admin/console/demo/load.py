@@ -76,15 +76,17 @@ def load_single(env: Mapping[str, str], *, demo_too: bool) -> None:
     with ledger.change(SYSTEM, AuditedAction("environment.load", message="LLM_API_KEY")):
         if demo_too:
             load()
-        single, now = configuration_from_env(env), rows.read()
-        chain = (*single.routes[0].candidates, CandidateSpec(ECHO.name))
-        default = replace(single.routes[0], candidates=chain)
+        configured, current = configuration_from_env(env), rows.read()
+        chain = (*configured.routes[0].candidates, CandidateSpec(ECHO.name))
+        default = replace(configured.routes[0], candidates=chain)
         # Providers of the same names are replaced.
-        kept = tuple(
-            provider for provider in now.providers if provider.name not in (ECHO.name, single.providers[0].name)
+        other_providers = tuple(
+            provider for provider in current.providers if provider.name not in (ECHO.name, configured.providers[0].name)
         )
-        others = tuple(route for route in now.routes if route.task_type != default.task_type)
-        rows.write(replace(now, providers=(*single.providers, *kept, ECHO), routes=(default, *others)))
+        other_routes = tuple(route for route in current.routes if route.task_type != default.task_type)
+        rows.write(
+            replace(current, providers=(*configured.providers, *other_providers, ECHO), routes=(default, *other_routes))
+        )
 
 
 @cache
@@ -97,8 +99,8 @@ def demo_configuration() -> Configuration:
 def sample_ids() -> list[str]:
     names = [path.name for path in SAMPLES.iterdir()]
     hashes = [hashlib.sha256(path.read_bytes()).hexdigest() for path in SAMPLES.iterdir()]
-    found = Artifact.objects.living().filter(owner=OWNER, filename__in=names, sha256__in=hashes)
-    return list(found.values_list("pk", flat=True))
+    artifacts = Artifact.objects.living().filter(owner=OWNER, filename__in=names, sha256__in=hashes)
+    return list(artifacts.values_list("pk", flat=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +112,15 @@ class RemovalPreview:
 
 
 def preview_removal() -> RemovalPreview:
-    now = snapshot.current().configuration
-    after = subtract_demo(now, demo_configuration())
-    names = removed_names(now, after)
-    return RemovalPreview(names, tuple(one for one in foresee(after) if one.name not in names.get(one.kind, ())))
+    current = snapshot.current().configuration
+    remaining = subtract_demo(current, demo_configuration())
+    names = removed_names(current, remaining)
+    return RemovalPreview(
+        names,
+        tuple(
+            consequence for consequence in foresee(remaining) if consequence.name not in names.get(consequence.kind, ())
+        ),
+    )
 
 
 def remove(actor: Actor) -> AuditedAction:

@@ -68,7 +68,7 @@ def _send(planned: PlannedRequest) -> str:
     recorder = RequestRecorder(request_id, "demo")
     recorder.add_facts(agent=AGENT, asked_model=task_name(TASK_TYPE))
     record_plan(recorder, planned, TASK_TYPE)
-    # A context of its own: delays between tries are skipped, and the process's cooldowns stay as they are.
+    # A separate context: delays between tries are skipped, and the process's cooldowns stay as they are.
     dispatch = Dispatch(planned, OneDown(DOWN), local_context(time.monotonic, lambda: 0.0))
     with suppress(RouterError):  # the log records that no candidate answered
         record_answer_sync(dispatch, recorder)

@@ -38,7 +38,7 @@ class _NotedError(Exception):
 
 
 def start_drill(actor: Actor, provider: str, seconds: int) -> DrillWindow:
-    """Let a provider fail for `seconds`, from the next request on here and within a second elsewhere.
+    """Let a provider fail for `seconds`, from the next request on here and within a second in other processes.
 
     Raises `NotFoundError` for an unknown provider, `InvalidError` for another duration than those offered, and
     `DrillRefusedError` while a drill is running or if the provider is disabled.
@@ -91,10 +91,10 @@ def note_drill_ends(clock: Callable[[], datetime] = timezone.now) -> None:
     state = snapshot.newest().fresh()
     if state is None or state.drill is None:
         return
-    before = clock() - NOTE_AFTER
-    if state.drill.ends > before.timestamp():
+    cutoff = clock() - NOTE_AFTER
+    if state.drill.ends > cutoff.timestamp():
         return
-    for row in FireDrill.objects.filter(noted_at=None, ends_at__lte=before).order_by("id"):
+    for row in FireDrill.objects.filter(noted_at=None, ends_at__lte=cutoff).order_by("id"):
         try:
             _note_end(row, clock())
         except _NotedError:

@@ -43,8 +43,8 @@ class DrillOut(BaseModel):
 def admin_start_drill(request: HttpRequest, provider: str) -> HttpResponse:
     """Simulate an outage: the provider is not called until the drill ends; 409 while any drill is running."""
     seconds = read_as(request, DrillIn).seconds
-    begun = start_drill(script_actor(request), provider, seconds)
-    return answer(DrillOut(drill=DrillThing(provider=begun.provider, actor=begun.actor, seconds=seconds)), 201)
+    drill = start_drill(script_actor(request), provider, seconds)
+    return answer(DrillOut(drill=DrillThing(provider=drill.provider, actor=drill.actor, seconds=seconds)), 201)
 
 
 @router.delete("/providers/{provider}/drill", response={204: None})

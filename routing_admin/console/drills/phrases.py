@@ -16,8 +16,8 @@ from routing_admin.request_log.drill_results import DrillResult
 
 def describe_window(started_at: datetime, ends_at: datetime) -> str:
     """Return start and end in the installation's time zone: `14:05:00–14:06:00`."""
-    began, ended = timezone.localtime(started_at), timezone.localtime(ends_at)
-    return f"{began:%H:%M:%S}–{ended:%H:%M:%S}"
+    start, end = timezone.localtime(started_at), timezone.localtime(ends_at)
+    return f"{start:%H:%M:%S}–{end:%H:%M:%S}"
 
 
 def describe_result(result: DrillResult) -> list[str]:
@@ -28,13 +28,13 @@ def describe_result(result: DrillResult) -> list[str]:
     ]
     if result.answered:
         names = join_words([f"{name} ({count})" for name, count in result.answered])
-        one, many = "%(count)s was answered by %(names)s.", "%(count)s were answered by %(names)s."
-        sentences.append(ngettext(one, many, result.answers) % {"count": result.answers, "names": names})
+        singular, plural = "%(count)s was answered by %(names)s.", "%(count)s were answered by %(names)s."
+        sentences.append(ngettext(singular, plural, result.answers) % {"count": result.answers, "names": names})
     if result.failed:
         sentences.append(ngettext("%(count)s failed.", "%(count)s failed.", result.failed) % {"count": result.failed})
     if result.others:
-        one, many = "%(count)s was left or refused.", "%(count)s were left or refused."
-        sentences.append(ngettext(one, many, result.others) % {"count": result.others})
+        singular, plural = "%(count)s was left or refused.", "%(count)s were left or refused."
+        sentences.append(ngettext(singular, plural, result.others) % {"count": result.others})
     if result.delay_ms is not None:
         sentences.append(_describe_delay(round(result.delay_ms)))
     return sentences

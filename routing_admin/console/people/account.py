@@ -41,8 +41,8 @@ def user_session_end(request: HttpRequest, pk: int) -> HttpResponse:
 
 def end(request: HttpRequest, user: User) -> HttpResponse:
     """End the sessions that the form names, or all, but never the current one."""
-    chosen = request.POST.getlist("session") or None
-    count = end_sessions(actor_of(request), user, chosen, staying=request.session.session_key or "")
+    digests = request.POST.getlist("session") or None
+    count = end_sessions(actor_of(request), user, digests, staying=request.session.session_key or "")
     if count:
         messages.success(
             request, ngettext("%(count)s session ended", "%(count)s sessions ended", count) % {"count": count}

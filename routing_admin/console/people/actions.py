@@ -49,8 +49,8 @@ def issue_token(
 
     Raise `InvalidError` if the owner has a valid token of this name, for an unknown scope, or without a scope.
     """
-    wanted = [scope for scope in ADMIN_SCOPES if scope in set(scopes)]
-    if not wanted:
+    granted = [scope for scope in ADMIN_SCOPES if scope in set(scopes)]
+    if not granted:
         raise InvalidError([Problem("scopes", _("Choose what the token may do."), "required")])
     check_one_line("name", name)
     now = timezone.now()
@@ -60,8 +60,8 @@ def issue_token(
         }
         raise InvalidError([Problem("name", message, "duplicate")])
     token, public, digest = make_key(KIND)
-    ends = now + timedelta(days=min(days, MAX_DAYS))
-    details = {"token": f"{KIND}_{public}", "scopes": wanted, "expires": ends.isoformat(timespec="seconds")}
+    expires_at = now + timedelta(days=min(days, MAX_DAYS))
+    details = {"token": f"{KIND}_{public}", "scopes": granted, "expires": expires_at.isoformat(timespec="seconds")}
     with ledger.audit(actor, AuditedAction("token.issue", "token", name, details)):
         row = AdminToken.objects.create(
             owner=owner,
@@ -69,8 +69,8 @@ def issue_token(
             public_id=public,
             digest=digest,
             signed_with=name_of_secret(newest_secret()),
-            scopes=wanted,
-            expires_at=ends,
+            scopes=granted,
+            expires_at=expires_at,
         )
     return token, row
 
@@ -120,15 +120,15 @@ def end_sessions(actor: Actor, user: User, digests: Collection[str] | None = Non
 
 def delete_sessions(user: User, digests: Collection[str] | None = None, *, staying: str = "") -> int:
     """Delete sessions as `end_sessions` does, within another action that is audited."""
-    own = digest_of_session(staying) if staying else ""
-    ending = {
+    own_digest = digest_of_session(staying) if staying else ""
+    keys_by_digest = {
         digest: session.session_key
         for digest, session in sessions_of(user.pk)
-        if digest != own and (digests is None or digest in digests)
+        if digest != own_digest and (digests is None or digest in digests)
     }
-    Session.objects.filter(session_key__in=list(ending.values())).delete()
-    SessionSighting.objects.filter(digest__in=list(ending)).delete()
-    return len(ending)
+    Session.objects.filter(session_key__in=list(keys_by_digest.values())).delete()
+    SessionSighting.objects.filter(digest__in=list(keys_by_digest)).delete()
+    return len(keys_by_digest)
 
 
 RANKS = tuple(role.value for role in UserRole)
@@ -304,8 +304,10 @@ def choose_language(user: User, language: str) -> None:
         Person.objects.update_or_create(user=user, defaults={"language": language})
 
 
-def note_sign_in(actor: Actor, act: str, names: Iterable[str]) -> None:
+def note_sign_in(actor: Actor, action: str, names: Iterable[str]) -> None:
     """Audit a sign-in, a failed sign-in or a sign-out (`user.sign_in`, `user.sign_in_failed`, `user.sign_out`)."""
     # Only names of existing users are recorded: an unknown name may be a password typed into the wrong field.
-    known = User.objects.filter(username__in=list(names)).values_list("username", flat=True).first() or ""
-    revisions.write_event(Actor(actor.kind, known, actor.address, actor.request_id), AuditedAction(act, "user", known))
+    username = User.objects.filter(username__in=list(names)).values_list("username", flat=True).first() or ""
+    revisions.write_event(
+        Actor(actor.kind, username, actor.address, actor.request_id), AuditedAction(action, "user", username)
+    )

@@ -107,11 +107,11 @@ class RoleForm(forms.Form):
 
 
 def new_password_fields() -> tuple[Any, Any]:
-    password, again = SetPasswordMixin.create_password_fields(
+    password, repeated = SetPasswordMixin.create_password_fields(
         label1=_("New password"), label2=_("Repeat the new password")
     )
-    again.help_text = ""
-    return password, again
+    repeated.help_text = ""
+    return password, repeated
 
 
 class PasswordForm(PasswordCheck, PasswordChangeForm):

@@ -31,7 +31,7 @@ CALLBACKS: tuple[tuple[str, dict[str, str], str], ...] = tuple(
     ("sign-in/<str:provider_id>/callback/", {}, "openid_connect_callback")
     if word == OIDC
     else (f"sign-in/{word}/callback/", {"provider_id": word}, f"{kind}_callback")
-    for word, (kind, _name) in sorted(KINDS.items(), key=lambda each: each[0] == OIDC)
+    for word, (kind, _name) in sorted(KINDS.items(), key=lambda item: item[0] == OIDC)
 )
 """The callback URLs of the providers, under the names that allauth reverses."""
 
@@ -67,16 +67,16 @@ def sign_in_back(request: HttpRequest, provider_id: str) -> HttpResponse:
         if arrival.cause == "failed":  # anyone who knows the URL can cause the others
             identities.note_failure(build_visitor(request), configured.id)
         return _explain_failure(request, configured, arrival.cause)
-    return _come_in(request, arrival.identity, arrival.notes, arrival.after)
+    return _sign_in(request, arrival.identity, arrival.notes, arrival.after)
 
 
 @require_POST
 def identity_unlink(request: HttpRequest, pk: int) -> HttpResponse:
-    assert isinstance(request.user, User)  # noqa: S101 - the table lets nobody else in
+    assert isinstance(request.user, User)  # noqa: S101 - the permission table admits only signed-in users
     try:
         name = identities.unlink(actor_of(request), request.user.pk, pk)
-    except NotFoundError as gone:
-        raise Http404 from gone
+    except NotFoundError as error:
+        raise Http404 from error
     except ConflictError as refusal:
         messages.error(request, str(refusal))
     else:
@@ -91,7 +91,7 @@ def provider_or_404(provider_id: str) -> IdentityProvider:
     return configured
 
 
-def _come_in(request: HttpRequest, identity: Identity, notes: Mapping[str, str], after: str) -> HttpResponse:
+def _sign_in(request: HttpRequest, identity: Identity, notes: Mapping[str, str], after: str) -> HttpResponse:
     rules = settings.IDENTITY
     claimant = _find_claimant(request, notes)
     if notes and claimant is None:
@@ -104,7 +104,7 @@ def _come_in(request: HttpRequest, identity: Identity, notes: Mapping[str, str],
         return redirect("password_change")
     login(request, user, backend=BACKEND)
     identities.note_admission(build_visitor(request), user, identity)
-    response = redirect(after if _is_ours(request, after) else settings.LOGIN_REDIRECT_URL)
+    response = redirect(after if _is_local(request, after) else settings.LOGIN_REDIRECT_URL)
     remember_language(response, find_language(user))
     return response
 
@@ -126,7 +126,7 @@ def _explain(admission: Admission, identity: Identity) -> dict[str, Any]:
     return {"reason": admission.value, "account": identity.title, "domains": join_words(settings.IDENTITY.domains)}
 
 
-def _is_ours(request: HttpRequest, address: str) -> bool:
+def _is_local(request: HttpRequest, address: str) -> bool:
     return bool(address) and url_has_allowed_host_and_scheme(
         address, {request.get_host()}, require_https=request.is_secure()
     )

@@ -87,24 +87,24 @@ def _create(actor: Actor, identity: Identity, role: str) -> User:
 
 def _free_name(name: str) -> str:
     names = (name if number == 1 else f"{name}-{number}" for number in count(1))
-    return next(each for each in names if not User.objects.filter(username__iexact=each).exists())
+    return next(candidate for candidate in names if not User.objects.filter(username__iexact=candidate).exists())
 
 
 def _link(actor: Actor, user: User, identity: Identity) -> None:
-    act = "user.join" if people.is_invited(user) else "user.link_identity"
+    action = "user.join" if people.is_invited(user) else "user.link_identity"
     with ledger.audit(
-        actor, AuditedAction(act, "user", user.get_username(), _facts(identity.provider, identity.title))
+        actor, AuditedAction(action, "user", user.get_username(), _facts(identity.provider, identity.title))
     ):
         LinkedIdentity.objects.create(
             user=user, provider=identity.provider, subject=identity.subject, name=identity.title[:255]
         )
 
 
-def _note(actor: Actor, act: str, user: User | None, identity: Identity, admission: Admission) -> None:
+def _note(actor: Actor, action: str, user: User | None, identity: Identity, admission: Admission) -> None:
     name = user.get_username() if user else ""
     facts = _facts(identity.provider, identity.title) | {"outcome": admission.value}
     revisions.write_event(
-        Actor(actor.kind, name, actor.address, actor.request_id), AuditedAction(act, "user", name, facts)
+        Actor(actor.kind, name, actor.address, actor.request_id), AuditedAction(action, "user", name, facts)
     )
 
 

@@ -92,9 +92,9 @@ class FeishuExchange(FeishuOAuth2Adapter):  # type: ignore[misc]
     """allauth's adapter with a client that sends JSON."""
 
     def get_client(self, request: HttpRequest, app: Any) -> FeishuClient:
-        usual = super().get_client(request, app)
+        client = super().get_client(request, app)
         method, address = self.access_token_method, self.access_token_url
-        return FeishuClient(request, app.client_id, app.secret, method, address, usual.callback_url)
+        return FeishuClient(request, app.client_id, app.secret, method, address, client.callback_url)
 
 
 class WeixinExchange(WeixinOAuth2Adapter):  # type: ignore[misc]
@@ -142,7 +142,7 @@ def receive(request: HttpRequest, configured: IdentityProvider) -> Arrival:
 def _identity_of(sociallogin: Any) -> Identity:
     user, account = sociallogin.user, sociallogin.account
     # Only verified addresses: an unverified one could belong to another person.
-    emails = [each.email for each in sociallogin.email_addresses if each.verified]
+    emails = [address.email for address in sociallogin.email_addresses if address.verified]
     name = " ".join(word for word in (user.first_name, user.last_name) if word)
     return Identity(
         provider=account.provider,

@@ -57,10 +57,10 @@ def list_identities(user: User) -> list[LinkedIdentity]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionLine:
-    """A session as the page shows it. `is_this` marks the current one. The times are None if it was never seen."""
+    """A session as the page shows it. `is_current` marks the current one. The times are None if it was never seen."""
 
     digest: str
-    is_this: bool
+    is_current: bool
     program: str
     system: str
     address: str
@@ -71,28 +71,28 @@ class SessionLine:
 
 def list_sessions(user_id: int, own_key: str | None) -> list[SessionLine]:
     """List the user's unexpired sessions: the one with `own_key` first, then by last use. Two queries."""
-    found = dict(sessions_of(user_id))
-    rows = {row.digest: row for row in SessionSighting.objects.filter(digest__in=list(found))}
+    sessions = dict(sessions_of(user_id))
+    rows = {row.digest: row for row in SessionSighting.objects.filter(digest__in=list(sessions))}
     # Sightings are written in batches: the newest ones are still in memory.
-    noted, own = session_activity().waiting(), digest_of_session(own_key) if own_key else ""
+    unsaved, own_digest = session_activity().waiting(), digest_of_session(own_key) if own_key else ""
     lines = []
-    for digest, session in found.items():
-        row, sight = rows.get(digest), noted.get(digest)
-        newest = sight or row
+    for digest, session in sessions.items():
+        row, sighting = rows.get(digest), unsaved.get(digest)
+        newest = sighting or row
         program, system = program_and_system(newest.user_agent if newest else "")
         lines.append(
             SessionLine(
                 digest=digest,
-                is_this=digest == own,
+                is_current=digest == own_digest,
                 program=program,
                 system=system,
                 address=newest.address if newest else "",
-                first_seen=row.first_seen if row else sight.at if sight else None,
-                last_seen=sight.at if sight else row.last_seen if row else None,
+                first_seen=row.first_seen if row else sighting.at if sighting else None,
+                last_seen=sighting.at if sighting else row.last_seen if row else None,
                 ends_at=session.expire_date,
             )
         )
-    return sorted(lines, key=lambda line: (not line.is_this, -(line.last_seen or line.ends_at).timestamp()))
+    return sorted(lines, key=lambda line: (not line.is_current, -(line.last_seen or line.ends_at).timestamp()))
 
 
 # Tokens.
@@ -110,6 +110,6 @@ def find_token(public_id: str) -> AdminToken | None:
 
 def tokens_behind() -> list[str]:
     """Return the names of valid tokens that still need an older signing secret, not being used since the rotation."""
-    living = AdminToken.objects.filter(revoked_at=None, expires_at__gt=timezone.now()).select_related("owner")
-    behind = living.exclude(signed_with=name_of_secret(newest_secret()))
-    return sorted(name_of(row.owner.get_username(), row.name) for row in behind)
+    valid = AdminToken.objects.filter(revoked_at=None, expires_at__gt=timezone.now()).select_related("owner")
+    outdated = valid.exclude(signed_with=name_of_secret(newest_secret()))
+    return sorted(name_of(row.owner.get_username(), row.name) for row in outdated)

@@ -9,7 +9,7 @@ from routing_admin.console.people import account, identities, language, signin, 
 urlpatterns: list[URLPattern] = [
     path("login/", signin.SignIn.as_view(), name="login"),
     path("sign-in/<str:provider_id>/", identities.sign_in_with, name="sign_in_with"),
-    *(path(where, identities.sign_in_back, words, name=name) for where, words, name in identities.CALLBACKS),
+    *(path(pattern, identities.sign_in_back, kwargs, name=name) for pattern, kwargs, name in identities.CALLBACKS),
     path("identity/<int:pk>/unlink/", identities.identity_unlink, name="identity_unlink"),
     path("logout/", signin.SignOut.as_view(), name="logout"),
     path("join/<str:uid>/<str:token>/", account.join, name="join"),

@@ -53,8 +53,11 @@ def sentence(lines: list[UserRow]) -> str:
     count = ngettext("%(count)s person can sign in", "%(count)s people can sign in", len(active)) % {
         "count": len(active)
     }
-    most = ngettext("%(count)s of them an administrator", "%(count)s of them administrators", administrators)
-    return _("%(people)s, %(administrators)s.") % {"people": count, "administrators": most % {"count": administrators}}
+    template = ngettext("%(count)s of them an administrator", "%(count)s of them administrators", administrators)
+    return _("%(people)s, %(administrators)s.") % {
+        "people": count,
+        "administrators": template % {"count": administrators},
+    }
 
 
 @require_http_methods(["GET", "HEAD"])
@@ -86,17 +89,17 @@ def listing(
 
 @require_safe
 def user(request: HttpRequest, pk: int) -> HttpResponse:
-    found = user_or_404(pk)
-    return show_user(request, found)
+    person = user_or_404(pk)
+    return show_user(request, person)
 
 
 @require_POST
 def user_role(request: HttpRequest, pk: int) -> HttpResponse:
     """Change a role. 409 if it was changed meanwhile, or for the last administrator."""
-    found = user_or_404(pk)
+    person = user_or_404(pk)
     form = RoleForm(request.POST)
     if not form.is_valid():
-        return show_user(request, found, form=form, status=422)
+        return show_user(request, person, form=form, status=422)
     try:
         people.set_role(actor_of(request), pk, form.cleaned_data["role"], expected=form.cleaned_data["was"])
     except ActionError as refusal:
@@ -109,13 +112,13 @@ def user_role(request: HttpRequest, pk: int) -> HttpResponse:
 def user_active(request: HttpRequest, pk: int) -> HttpResponse:
     active = request.POST.get("active") == "1"
     try:
-        found = people.set_active(actor_of(request), pk, active=active)
+        person = people.set_active(actor_of(request), pk, active=active)
     except ActionError as refusal:
         return show_user(request, user_or_404(pk), refusal=translate_refusal(refusal), status=refusal.status)
-    said = (
+    template = (
         _("%(name)s can sign in again") if active else _("%(name)s was signed out everywhere and cannot sign in again")
     )
-    return go_back(request, pk, said % {"name": found.get_username()})
+    return go_back(request, pk, template % {"name": person.get_username()})
 
 
 def go_back(request: HttpRequest, pk: int, text: str) -> HttpResponse:
@@ -130,12 +133,12 @@ def go_back(request: HttpRequest, pk: int, text: str) -> HttpResponse:
 
 @require_POST
 def user_link(request: HttpRequest, pk: int) -> HttpResponse:
-    found = user_or_404(pk)
+    person = user_or_404(pk)
     try:
-        token = people.new_link(actor_of(request), found)
+        token = people.new_link(actor_of(request), person)
     except ActionError as refusal:
         return show_user(request, user_or_404(pk), refusal=translate_refusal(refusal), status=refusal.status)
-    return show_user(request, found, link=link_of(found, token))
+    return show_user(request, person, link=link_of(person, token))
 
 
 @require_POST
@@ -153,7 +156,7 @@ def show_user(
 ) -> HttpResponse:
     line = user_row(user)
     role = line.role.value
-    shown = {
+    context = {
         "line": line,
         "form": form or RoleForm(initial={"role": role, "was": role}),
         "role": role,
@@ -162,7 +165,7 @@ def show_user(
         "sessions": shown_sessions(request, user),
         **more,
     }
-    return render(request, "users/user.html", shown, status=status)
+    return render(request, "users/user.html", context, status=status)
 
 
 def shown_sessions(request: HttpRequest, user: User) -> list[SessionLine] | None:

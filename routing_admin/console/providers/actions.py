@@ -82,9 +82,9 @@ def change_key(row: Provider, change: KeyChange) -> None:
 
 def leave_keys_behind(row: Provider) -> None:
     """Remove stored further keys that were entered for another origin than the endpoint's."""
-    further = list(row.more_keys.select_related("stored_key"))
-    variables = further_variables(key_variable(row.name, row.env_name), [each.key_variable for each in further])
-    for key, variable in zip(further, variables, strict=True):
+    more_keys = list(row.more_keys.select_related("stored_key"))
+    variables = further_variables(key_variable(row.name, row.env_name), [key.key_variable for key in more_keys])
+    for key, variable in zip(more_keys, variables, strict=True):
         if key.stored_key is not None and key.stored_key.origin != origin_of(row.endpoint):
             # The key is now expected in the variable of its number.
             key.key_source, key.key_variable, key.stored_key = Provider.KeySource.ENVIRONMENT, variable, None
@@ -163,14 +163,14 @@ def add_provider_key(actor: Actor, row: Provider, name: str, key: KeyChange) -> 
     """
     act = AuditedAction("provider.key_add", "provider", row.name)
     with ledger.change(actor, act):
-        further = list(row.more_keys.select_related("stored_key"))
-        new = ProviderKey(provider=row, name=name or _free_number(row, further), position=_next_place(further))
-        _check_name(row, further, new.name)
+        more_keys = list(row.more_keys.select_related("stored_key"))
+        new = ProviderKey(provider=row, name=name or _free_number(row, more_keys), position=_next_position(more_keys))
+        _check_name(row, more_keys, new.name)
         if key.act is KeyAct.SET:
-            _give(new, row, key.text)
+            _set_key(new, row, key.text)
         else:
-            _read_from(new, row, further, referenced_variable(key.text) or "")
-        _check_other(row, further, new)
+            _set_variable(new, row, more_keys, referenced_variable(key.text) or "")
+        _check_duplicate(row, more_keys, new)
         new.save()
         save_fields(row)
     return act
@@ -180,14 +180,14 @@ def change_provider_key(actor: Actor, row: Provider, name: str, *, new_name: str
     """Rename, enable or disable a key. Raise `NotFoundError`, and `InvalidError` for a name that is taken."""
     act = AuditedAction("provider.key_change", "provider", row.name)
     with ledger.change(actor, act):
-        further = list(row.more_keys.all())
-        key = next((each for each in further if each.name == name), None)
+        more_keys = list(row.more_keys.all())
+        key = next((key for key in more_keys if key.name == name), None)
         if new_name != name:
-            _check_name(row, further, new_name)
+            _check_name(row, more_keys, new_name)
         if key is not None:
             key.name, key.enabled = new_name, enabled
             key.save(update_fields=["name", "enabled"])
-        # The first key is part of the provider's own row, further keys have rows of their own.
+        # The first key is part of the provider's own row, further keys have their own rows.
         elif name == first_name(row):
             row.key_name, row.key_enabled = ("" if new_name == FIRST_KEY else new_name), enabled
         else:
@@ -203,14 +203,14 @@ def remove_provider_key(actor: Actor, row: Provider, name: str) -> AuditedAction
     """
     act = AuditedAction("provider.key_remove", "provider", row.name)
     with ledger.change(actor, act):
-        further = list(row.more_keys.select_related("stored_key"))
-        key = next((each for each in further if each.name == name), None)
+        more_keys = list(row.more_keys.select_related("stored_key"))
+        key = next((key for key in more_keys if key.name == name), None)
         if key is None and name != first_name(row):
             raise NotFoundError(_("This key no longer exists."))
-        if key is None and not further:
+        if key is None and not more_keys:
             raise InvalidError([Problem("name", _("This is the only key. Change it in the form."), "range")])
         if key is None:
-            key = further[0]
+            key = more_keys[0]
             # The next key moves into the provider's own row, which always holds the first one.
             row.key_source, row.key_variable, row.stored_key = key.key_source, key.key_variable, key.stored_key
             row.key_name, row.key_enabled = key.name, key.enabled
@@ -227,8 +227,8 @@ def confirm_key_origin(actor: Actor, row: Provider, variable: str, origin: str) 
     act = AuditedAction("provider.key_origin", "provider", row.name, {"variable": variable, "origin": origin})
     with ledger.audit(actor, act):
         # Locked, so that the endpoint cannot change between the check and the permission.
-        now = Provider.objects.select_for_update().filter(pk=row.pk).first()
-        if now is None or origin_of(now.endpoint) != origin:
+        current = Provider.objects.select_for_update().filter(pk=row.pk).first()
+        if current is None or origin_of(current.endpoint) != origin:
             raise ConflictError(_("Someone else changed this in the meantime. Check the new version, then save again."))
         VariableOrigin.objects.get_or_create(variable=variable, origin=origin)
     return act
@@ -238,22 +238,22 @@ def first_name(row: Provider) -> str:
     return row.key_name or FIRST_KEY
 
 
-def _check_name(row: Provider, further: list[ProviderKey], name: str) -> None:
-    if name in (first_name(row), *(each.name for each in further)):
+def _check_name(row: Provider, more_keys: list[ProviderKey], name: str) -> None:
+    if name in (first_name(row), *(key.name for key in more_keys)):
         message = _("This provider already has a key named %(name)s.") % {"name": name}
         raise InvalidError([Problem("name", message, "duplicate")])
 
 
-def _free_number(row: Provider, further: list[ProviderKey]) -> str:
-    taken = {first_name(row), *(each.name for each in further)}
-    return next(str(number) for number in range(2, len(further) + 4) if str(number) not in taken)
+def _free_number(row: Provider, more_keys: list[ProviderKey]) -> str:
+    taken = {first_name(row), *(key.name for key in more_keys)}
+    return next(str(number) for number in range(2, len(more_keys) + 4) if str(number) not in taken)
 
 
-def _next_place(further: list[ProviderKey]) -> int:
-    return max((each.position for each in further), default=1) + 1
+def _next_position(more_keys: list[ProviderKey]) -> int:
+    return max((key.position for key in more_keys), default=1) + 1
 
 
-def _give(new: ProviderKey, row: Provider, text: str) -> None:
+def _set_key(new: ProviderKey, row: Provider, text: str) -> None:
     variable = to_variable(text)
     if variable is not None:
         new.key_source, new.key_variable = Provider.KeySource.ENVIRONMENT, variable
@@ -261,22 +261,22 @@ def _give(new: ProviderKey, row: Provider, text: str) -> None:
         new.key_source, new.stored_key = Provider.KeySource.STORED, find_stored(text, row.endpoint)
 
 
-def _read_from(new: ProviderKey, row: Provider, further: list[ProviderKey], variable: str) -> None:
+def _set_variable(new: ProviderKey, row: Provider, more_keys: list[ProviderKey], variable: str) -> None:
     # Without a named variable, the key gets one derived from the provider's name and the next free number.
-    chosen = [*(each.key_variable for each in further), variable]
+    variables = [*(key.key_variable for key in more_keys), variable]
     new.key_source = Provider.KeySource.ENVIRONMENT
-    new.key_variable = further_variables(key_variable(row.name, row.env_name), chosen)[-1]
+    new.key_variable = further_variables(key_variable(row.name, row.env_name), variables)[-1]
 
 
-def _check_other(row: Provider, further: list[ProviderKey], new: ProviderKey) -> None:
+def _check_duplicate(row: Provider, more_keys: list[ProviderKey], new: ProviderKey) -> None:
     # The same key twice would be used twice per rotation without adding any quota.
-    others: list[tuple[str, Provider | ProviderKey]] = [
+    other_keys: list[tuple[str, Provider | ProviderKey]] = [
         (first_name(row), row),
-        *((each.name, each) for each in further),
+        *((key.name, key) for key in more_keys),
     ]
-    for name, other in others:
-        is_stored = new.stored_key is not None and other.stored_key == new.stored_key
-        if is_stored or (new.key_variable and other.key_variable == new.key_variable):
+    for name, existing in other_keys:
+        is_stored = new.stored_key is not None and existing.stored_key == new.stored_key
+        if is_stored or (new.key_variable and existing.key_variable == new.key_variable):
             message = _("This key already exists as %(name)s.") % {"name": name}
             raise InvalidError([Problem("apiKey", message, "duplicate")])
 
@@ -286,7 +286,7 @@ def _check_other(row: Provider, further: list[ProviderKey], new: ProviderKey) ->
 
 def record_tests(answers: Mapping[str, CheckResult]) -> None:
     now = timezone.now()
-    rows = [ProviderTest(name=name, at=now, ms=each.ms, fault=each.fault[:40]) for name, each in answers.items()]
+    rows = [ProviderTest(name=name, at=now, ms=result.ms, fault=result.fault[:40]) for name, result in answers.items()]
     ProviderTest.objects.bulk_create(
         rows, update_conflicts=True, unique_fields=["name"], update_fields=["at", "ms", "fault"]
     )
@@ -295,8 +295,8 @@ def record_tests(answers: Mapping[str, CheckResult]) -> None:
 def record_key_tests(provider: str, answers: Mapping[str, CheckResult]) -> None:
     now = timezone.now()
     rows = [
-        KeyTest(provider=provider, key=name, at=now, ms=each.ms, fault=each.fault[:40])
-        for name, each in answers.items()
+        KeyTest(provider=provider, key=name, at=now, ms=result.ms, fault=result.fault[:40])
+        for name, result in answers.items()
     ]
     KeyTest.objects.bulk_create(
         rows, update_conflicts=True, unique_fields=["provider", "key"], update_fields=["at", "ms", "fault"]

@@ -52,11 +52,11 @@ def label_of(preset: HostPreset) -> str:
     return preset.label_zh if (get_language() or "").startswith("zh") else preset.label_en
 
 
-def start_of(preset: HostPreset | None, there: Sequence[ProviderLine]) -> dict[str, Any]:
-    """Return the form's initial values. `there` are the existing providers at the preset's host."""
+def start_of(preset: HostPreset | None, existing: Sequence[ProviderLine]) -> dict[str, Any]:
+    """Return the form's initial values. `existing` are the providers at the preset's host."""
     if preset is None:
         return {"protocol": "openai"}
-    taken = any(line.row.name == preset.name for line in there)
+    taken = any(line.row.name == preset.name for line in existing)
     return {
         "name": f"{preset.name}-2" if taken else preset.name,
         "display_name": label_of(preset),
@@ -89,8 +89,8 @@ def provider_new(request: HttpRequest) -> HttpResponse:
         if form.is_valid():
             try:
                 row = form.build_row()
-                made = save_provider(actor_of(request), row, key=form.key_change())
-                add_toast(request, _("%(name)s added") % {"name": row.name}, made.revision)
+                change = save_provider(actor_of(request), row, key=form.key_change())
+                add_toast(request, _("%(name)s added") % {"name": row.name}, change.revision)
                 return redirect("provider_models", name=row.name)
             except ActionError as refusal:
                 add_refusal(form, refusal, {"apiKey": "key"})
@@ -104,11 +104,11 @@ def give_key(request: HttpRequest, preset: HostPreset | None) -> HttpResponse:
     form = ProviderKeyForm(request.POST)
     if form.is_valid():
         try:
-            made = save_provider(actor_of(request), row, key=form.key_change())
+            change = save_provider(actor_of(request), row, key=form.key_change())
         except ActionError as refusal:
             add_refusal(form, refusal, {"apiKey": "key"})
         else:
-            add_toast(request, _("%(name)s saved") % {"name": row.name}, made.revision)
+            add_toast(request, _("%(name)s saved") % {"name": row.name}, change.revision)
             return redirect("provider_models", name=row.name)
     return new_page(request, form, preset, list_by_preset(), UNPROCESSABLE, offers=True)
 
@@ -122,17 +122,17 @@ def new_page(
     *,
     offers: bool = False,
 ) -> HttpResponse:
-    there = by_preset.get(preset.name, ()) if preset and offers else ()
+    existing = by_preset.get(preset.name, ()) if preset and offers else ()
     if preset:  # the key is all that is left to fill in
         form.fields["key"].widget.attrs["autofocus"] = True
     context = {
         "form": form,
-        "presets": [(each, label_of(each), each.name in by_preset) for each in PRESETS],
+        "presets": [(choice, label_of(choice), choice.name in by_preset) for choice in PRESETS],
         "preset": preset,
         "label": label_of(preset) if preset else "",
         "own": "own" in request.GET,
-        "there": there,
-        "keyless": next((line for line in there if line.key.source == "missing"), None),
+        "existing": existing,
+        "keyless": next((line for line in existing if line.key.source == "missing"), None),
     }
     return render(request, "capabilities/provider_new.html", context, status=status)
 
@@ -149,8 +149,8 @@ def provider_models(request: HttpRequest, name: str) -> HttpResponse:
     if act == "test":
         context["result"] = dialling.test(row)
     elif act == "fetch":
-        context["result"] = found = dialling.models(row)
-        context["offer"] = offer_models(row, found.models)
+        context["result"] = result = dialling.models(row)
+        context["offer"] = offer_models(row, result.models)
     elif act == "write":
         names = request.POST.get("names", "").splitlines()
         context["offer"] = offer_models(row, names).choosing(True)
@@ -184,7 +184,7 @@ def choose_models(request: HttpRequest, row: Provider, act: str) -> HttpResponse
 
 def suggest_models(row: Provider) -> Offer | None:
     """Return the models of the endpoint's preset, with the default model chosen. None without a preset."""
-    preset = next((each for each in PRESETS if each.base_url == row.endpoint and each.models), None)
+    preset = next((preset for preset in PRESETS if preset.base_url == row.endpoint and preset.models), None)
     if preset is None:
         return None
     return offer_models(row, (row.default_model, *preset.models), (row.default_model,))
@@ -200,11 +200,11 @@ def make_services(request: HttpRequest, row: Provider, lines: list[ModelLine]) -
     problem = "" if chosen else _("Choose at least one model.")
     if not problem and not any(line.error for line in lines):
         try:
-            made = add_models(actor_of(request), row, chosen)
+            change = add_models(actor_of(request), row, chosen)
         except ActionError as refusal:
             problem = translate_refusal(refusal)
         else:
             text = ngettext("%(count)s model service added", "%(count)s model services added", len(chosen))
-            add_toast(request, text % {"count": len(chosen)}, made.revision)
+            add_toast(request, text % {"count": len(chosen)}, change.revision)
             return redirect(f"{reverse('matrix')}?{urlencode({'provider': row.name})}")
     return models_page(request, row, UNPROCESSABLE, lines=lines, problem=problem)

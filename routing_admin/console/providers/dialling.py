@@ -102,16 +102,16 @@ def explain_answer(name: str, result: CheckResult) -> DialResult:
     if not result.fault:
         sentence = _("%(name)s answered in %(time)s.") % {"name": name, "time": took}
         texts = {option: write_value(value) for option, value in result.quirks.items()}
-        listed = ", ".join(f"{option} = {text}" for option, text in texts.items())
+        options = ", ".join(f"{option} = {text}" for option, text in texts.items())
         # Options that made the call work are offered, not saved: the administrator decides.
         query = urlencode({f"quirk_{option}": text for option, text in texts.items()})
         url = f"{reverse('provider', args=[name])}?{query}" if texts else ""
-        return DialResult(ok=True, sentence=sentence, models=result.models, took=took, options=listed, options_url=url)
+        return DialResult(ok=True, sentence=sentence, models=result.models, took=took, options=options, options_url=url)
     sentence = _("%(name)s gave no usable answer within %(time)s.") % {"name": name, "time": took}
     # Our own messages are advice; any other text is the provider's and is shown as a quotation.
-    ours = isinstance(result.message, Translatable)
-    advice = join_sentences((translate_sentence(result.message) if ours else "", advice_for(result.fault)))
-    quoted = "" if ours else brief(result.message)
+    is_own = isinstance(result.message, Translatable)
+    advice = join_sentences((translate_sentence(result.message) if is_own else "", advice_for(result.fault)))
+    quoted = "" if is_own else brief(result.message)
     return DialResult(
         ok=False, sentence=sentence, fault=result.fault, status=result.status, advice=advice, took=took, quoted=quoted
     )

@@ -77,8 +77,8 @@ def quirk_field(quirk: Quirk, in_effect: str) -> forms.Field:
     if quirk.kind in ("list", "text"):
         box = forms.TextInput(attrs={"placeholder": unset})
         return forms.CharField(label=quirk.name, required=False, widget=box, help_text=help_text)
-    words = ("true", "false") if quirk.kind == "flag" else quirk.values
-    choices = [("", unset), *((word, word) for word in words)]
+    values = ("true", "false") if quirk.kind == "flag" else quirk.values
+    choices = [("", unset), *((word, word) for word in values)]
     return forms.ChoiceField(label=quirk.name, required=False, choices=choices, help_text=help_text)
 
 
@@ -142,8 +142,8 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
         self.offered = bool(offered)
         self.fields["proxy"].widget.attrs["data-secret"] = True  # a proxy's URL may hold a password
         self.fields["version"].initial = row.version
-        own, default = row.vendor_tools, sorted(words_at(row.protocol, row.endpoint, None))
-        self.fields["vendor_tools"].initial = "" if own is None else write_value(own) or NO_TOOLS
+        vendor_tools, default = row.vendor_tools, sorted(words_at(row.protocol, row.endpoint, None))
+        self.fields["vendor_tools"].initial = "" if vendor_tools is None else write_value(vendor_tools) or NO_TOOLS
         unset = _("default (%(value)s)") % {"value": write_value(default) or _("none")}
         self.fields["vendor_tools"].widget.attrs["placeholder"] = unset
         self.fields["key_variable"].initial = row.key_variable
@@ -163,8 +163,8 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
     def quirk_fields(self) -> list[forms.BoundField]:
         # Options of other protocols would have no effect, so they are not shown.
         protocol = str(self["protocol"].value() or "openai")
-        found = [self[f"quirk_{name}"] for name, quirk in QUIRKS.items() if protocol in quirk.protocols]
-        return [*found, self["vendor_tools"]] if protocol in FIELDS else found
+        fields = [self[f"quirk_{name}"] for name, quirk in QUIRKS.items() if protocol in quirk.protocols]
+        return [*fields, self["vendor_tools"]] if protocol in FIELDS else fields
 
     @property
     def timeout_fields(self) -> list[forms.BoundField]:
@@ -196,16 +196,18 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
     def quirks(self) -> dict[str, Any]:
         """Return the options to store."""
         # Options that this version does not know are kept: a newer version may have written them.
-        kept = {name: value for name, value in self.instance.quirks.items() if name not in QUIRKS}
-        given = {name: quirk_value(quirk, self.cleaned_data.get(f"quirk_{name}", "")) for name, quirk in QUIRKS.items()}
-        return kept | {name: value for name, value in given.items() if value is not None}
+        unknown = {name: value for name, value in self.instance.quirks.items() if name not in QUIRKS}
+        entered = {
+            name: quirk_value(quirk, self.cleaned_data.get(f"quirk_{name}", "")) for name, quirk in QUIRKS.items()
+        }
+        return unknown | {name: value for name, value in entered.items() if value is not None}
 
     def build_row(self) -> Provider:
         row = self.save(commit=False)
         row.quirks = self.quirks()
         # An empty list allows no tool, None means the default.
-        words = list_words(self.cleaned_data["vendor_tools"])
-        row.vendor_tools = [] if words == [NO_TOOLS] else words or None
+        tools = list_words(self.cleaned_data["vendor_tools"])
+        row.vendor_tools = [] if tools == [NO_TOOLS] else tools or None
         row.timeouts = timeouts_in(self.cleaned_data, row.timeouts)
         return row
 

@@ -81,17 +81,17 @@ class ProviderKeyForm(forms.Form):
         """Return the change of key that the form asks for."""
         text = self.cleaned_data["key"].strip()
         act = KeyAct(self.cleaned_data["key_act"] or self.key_act_unless_chosen)
-        chosen = self.cleaned_data["key_act"] not in ("", KeyAct.KEEP.value)
+        is_chosen = self.cleaned_data["key_act"] not in ("", KeyAct.KEEP.value)
         # A key typed without choosing a source is meant to be stored.
-        if text and not chosen:
+        if text and not is_chosen:
             return KeyChange(KeyAct.SET, text)
         variable = self.cleaned_data["key_variable"].strip()
-        named = reference(variable) if variable else ""
-        return KeyChange(act, named if act is KeyAct.ENVIRONMENT else text)
+        variable_reference = reference(variable) if variable else ""
+        return KeyChange(act, variable_reference if act is KeyAct.ENVIRONMENT else text)
 
 
 class FurtherKeyForm(ProviderKeyForm):
-    """A further key of an existing provider, with a name of its own."""
+    """A further key of an existing provider, with its name."""
 
     prefix = "further"
     name = forms.CharField(

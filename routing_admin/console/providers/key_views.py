@@ -40,12 +40,12 @@ def provider_key_add(request: HttpRequest, name: str) -> HttpResponse:
         # Without scripts the page is returned, with the dialog's errors on top.
         return providers.provider_page(request, row, ProviderForm(instance=row), UNPROCESSABLE, further_form=form)
     try:
-        made = add_provider_key(actor_of(request), row, form.cleaned_data["name"].strip(), form.key_change())
+        change = add_provider_key(actor_of(request), row, form.cleaned_data["name"].strip(), form.key_change())
     except ActionError as refusal:
         status = add_refusal(form, refusal, PLACES)
         row = require_found(find_provider(name))
         return providers.provider_page(request, row, ProviderForm(instance=row), status, further_form=form)
-    add_toast(request, _("A key was added to %(name)s") % {"name": name}, made.revision)
+    add_toast(request, _("A key was added to %(name)s") % {"name": name}, change.revision)
     return redirect("provider", name=name)
 
 
@@ -56,15 +56,15 @@ def provider_key_change(request: HttpRequest, name: str) -> HttpResponse:
     if not form.is_valid():
         add_refusal_toast(request, ActionError(_("A key needs a name of at most 60 characters.")))
         return redirect("provider", name=name)
-    said = form.cleaned_data
+    data = form.cleaned_data
     try:
-        made = change_provider_key(
-            actor_of(request), row, said["key"], new_name=said["name"].strip(), enabled=said["enabled"]
+        change = change_provider_key(
+            actor_of(request), row, data["key"], new_name=data["name"].strip(), enabled=data["enabled"]
         )
     except ActionError as refusal:
         add_refusal_toast(request, refusal)
     else:
-        add_toast(request, _("Key %(name)s saved") % {"name": said["name"].strip()}, made.revision)
+        add_toast(request, _("Key %(name)s saved") % {"name": data["name"].strip()}, change.revision)
     return redirect("provider", name=name)
 
 
@@ -72,11 +72,11 @@ def provider_key_change(request: HttpRequest, name: str) -> HttpResponse:
 def provider_key_remove(request: HttpRequest, name: str) -> HttpResponse:
     row, key = require_found(find_provider(name)), request.POST.get("key", "")
     try:
-        made = remove_provider_key(actor_of(request), row, key)
+        change = remove_provider_key(actor_of(request), row, key)
     except ActionError as refusal:
         add_refusal_toast(request, refusal)
     else:
-        add_toast(request, _("Key %(name)s removed") % {"name": key}, made.revision)
+        add_toast(request, _("Key %(name)s removed") % {"name": key}, change.revision)
     return redirect("provider", name=name)
 
 
@@ -86,7 +86,7 @@ def provider_key_origin(request: HttpRequest, name: str) -> HttpResponse:
     row = require_found(find_provider(name))
     variable, origin = request.POST.get("variable", ""), request.POST.get("origin", "")
     # Only pairs that the page offers now: the form must not allow an arbitrary variable or origin.
-    if (variable, origin) not in {(each.note.variable, each.note.unconfirmed) for each in describe_keys(name)}:
+    if (variable, origin) not in {(key.note.variable, key.note.unconfirmed) for key in describe_keys(name)}:
         add_refusal_toast(request, ConflictError(_("This key needs no permission now.")))
         return redirect("provider", name=name)
     try:

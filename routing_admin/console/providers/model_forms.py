@@ -27,7 +27,7 @@ MOST = 1000
 class ModelLine:
     """A model offered: its service's id, its capabilities as far as known, and what is wrong with the entry.
 
-    `there` is the service that the model already has, if any.
+    `existing_service` is the id of the service that the model already has, if any.
     """
 
     index: int
@@ -37,7 +37,7 @@ class ModelLine:
     alias: str = ""
     use: bool = False
     entry: CatalogueEntry | None = None
-    there: str = ""
+    existing_service: str = ""
     error: str = ""
 
     @property
@@ -81,9 +81,9 @@ class Offer:
 
     def choosing(self, use: bool) -> Offer:
         """Return the offer with all lines of the search chosen or not. Models that have a service are left out."""
-        every = {line.model for line in self.matches if not line.there}
+        selectable = {line.model for line in self.matches if not line.existing_service}
         return replace(
-            self, lines=tuple(replace(line, use=use) if line.model in every else line for line in self.lines)
+            self, lines=tuple(replace(line, use=use) if line.model in selectable else line for line in self.lines)
         )
 
 
@@ -91,9 +91,12 @@ def offer_models(provider: Provider, models: Iterable[str], chosen: Container[st
     """Return the lines for models of a provider, in the given order and without duplicates."""
     names = list(dict.fromkeys(name.strip() for name in models if name.strip()))[:MOST]
     ids = list_service_ids()
-    there = map_models(provider)
+    services_by_model = map_models(provider)
     return Offer(
-        tuple(build_offer(provider, index, name, ids, there, name in chosen) for index, name in enumerate(names))
+        tuple(
+            build_offer(provider, index, name, ids, services_by_model, name in chosen)
+            for index, name in enumerate(names)
+        )
     )
 
 
@@ -120,14 +123,20 @@ def _find_error(line: ModelLine, ids: Container[str]) -> str:
 
 
 def build_offer(
-    provider: Provider, index: int, model: str, ids: set[str], there: Mapping[str, str], use: bool
+    provider: Provider, index: int, model: str, ids: set[str], services_by_model: Mapping[str, str], use: bool
 ) -> ModelLine:
     entry = entry_for(provider, model)
     # Two providers often have the same model: put the provider's name in front of a taken id.
-    own = f"{provider.name}-{model}" if model in ids else model
+    service_id = f"{provider.name}-{model}" if model in ids else model
     supported = frozenset(cell for cell, (on, _source) in (cells_of(entry) if entry else UNKNOWN_MODEL).items() if on)
     return ModelLine(
-        index=index, model=model, service_id=own, cells=supported, use=use, entry=entry, there=there.get(model, "")
+        index=index,
+        model=model,
+        service_id=service_id,
+        cells=supported,
+        use=use,
+        entry=entry,
+        existing_service=services_by_model.get(model, ""),
     )
 
 
@@ -147,11 +156,11 @@ def read_line(provider: Provider, data: QueryDict, index: int, model: str, ids: 
     cells = [tuple(value.split(":", 1)) for value in data.getlist(f"caps-{index}") if ":" in value]
     supported = frozenset((side, name) for side, name in cells if side in SIDES)
     use = f"use-{index}" in data
-    own, alias = (data.get(f"{name}-{index}", "").strip() for name in ("id", "alias"))
+    service_id, alias = (data.get(f"{name}-{index}", "").strip() for name in ("id", "alias"))
     line = ModelLine(
         index=index,
         model=model,
-        service_id=own,
+        service_id=service_id,
         cells=supported,
         alias=alias,
         use=use,

@@ -88,7 +88,7 @@ def list_enabled_providers() -> list[Provider]:
 
 
 def find_key_tests(provider: str) -> dict[str, KeyTest]:
-    return {each.key: each for each in KeyTest.objects.filter(provider=provider)}
+    return {test.key: test for test in KeyTest.objects.filter(provider=provider)}
 
 
 def list_provider_names() -> list[str]:
@@ -122,12 +122,12 @@ def list_providers(q: str = "", protocol: str = "", state: str = "") -> list[Pro
 def list_by_preset() -> dict[str, list[ProviderLine]]:
     """Map each preset to the providers that it would duplicate: those at its host or of its name. One query."""
     keys = list_key_notes()
-    found: dict[str, list[ProviderLine]] = {}
+    by_preset: dict[str, list[ProviderLine]] = {}
     for row in Provider.objects.all():
         line = ProviderLine(row=row, key=keys.get(row.name, UNKNOWN_KEY), services=(), routes=())
         for name in {row.name, line.preset.name if line.preset else row.name}:
-            found.setdefault(name, []).append(line)
-    return found
+            by_preset.setdefault(name, []).append(line)
+    return by_preset
 
 
 def describe_provider(row: Provider) -> ProviderLine:
@@ -194,12 +194,12 @@ def describe_keys(provider: str) -> Sequence[KeyHealth]:
     if pool is None:
         return []
     keys = pool.every
-    tries = _read_tries(provider, keys[0].name) if len(keys) > 1 else {}
-    return [_describe(provider, key, tries.get(key.name, _Tries())) for key in keys]
+    histories = _read_histories(provider, keys[0].name) if len(keys) > 1 else {}
+    return [_describe(provider, key, histories.get(key.name, _KeyHistory())) for key in keys]
 
 
 @dataclass(slots=True)
-class _Tries:
+class _KeyHistory:
     """The newest use and refusal of a key in the log."""
 
     used: datetime | None = None
@@ -207,26 +207,26 @@ class _Tries:
     refusal: str = ""
 
 
-def _read_tries(provider: str, first: str) -> Mapping[str, _Tries]:
+def _read_histories(provider: str, first: str) -> Mapping[str, _KeyHistory]:
     # Tries without a key's name were made with the first key, before there were others.
-    found: dict[str, _Tries] = {}
+    by_key: dict[str, _KeyHistory] = {}
     # Newest first, within an attempt as well: the first use and the first refusal found are the last ones.
     rows = AttemptLog.objects.filter(provider=provider).order_by("-at").values_list("at", "tries")
     for at, tries in rows[:MOST]:
-        for one in reversed(tries):
-            facts = found.setdefault(one.get("key") or first, _Tries())
-            _note(facts, at, one)
-    return found
+        for entry in reversed(tries):
+            history = by_key.setdefault(entry.get("key") or first, _KeyHistory())
+            _note(history, at, entry)
+    return by_key
 
 
-def _note(facts: _Tries, at: datetime, one: Mapping[str, Any]) -> None:
-    if facts.used is None:
-        facts.used = at
-    if facts.refused_at is None and is_of_key(one.get("outcome", "")):
-        facts.refused_at, facts.refusal = at, one["outcome"]
+def _note(history: _KeyHistory, at: datetime, entry: Mapping[str, Any]) -> None:
+    if history.used is None:
+        history.used = at
+    if history.refused_at is None and is_of_key(entry.get("outcome", "")):
+        history.refused_at, history.refusal = at, entry["outcome"]
 
 
-def _describe(provider: str, key: NamedKey, tries: _Tries) -> KeyHealth:
+def _describe(provider: str, key: NamedKey, history: _KeyHistory) -> KeyHealth:
     cooling = process_run_context().pools.look(provider, PoolKey(key.name, key.mark)) if key.mark else None
     return KeyHealth(
         name=key.name,
@@ -234,23 +234,23 @@ def _describe(provider: str, key: NamedKey, tries: _Tries) -> KeyHealth:
         enabled=key.enabled,
         rests_until=timezone.now() + timedelta(seconds=cooling.seconds) if cooling else None,
         rest=cooling.failure.fault.value if cooling else "",
-        last_used=tries.used,
-        refused_at=tries.refused_at,
-        refusal=tries.refusal,
+        last_used=history.used,
+        refused_at=history.refused_at,
+        refusal=history.refusal,
     )
 
 
 def list_key_refusals(state: Snapshot) -> list[KeyRefusal]:
     """List the keys that providers refuse, as far as this process knows. No query."""
-    pools, found = process_run_context().pools, []
+    pools, refusals = process_run_context().pools, []
     for provider, keys in state.provider_keys.items():
         for key in keys.pool:
             cooling = pools.look(provider, PoolKey(key.name, key.mark))
             # Short cooldowns, as after a rate limit, are no refusal of the key.
             if cooling is not None and TABLE[cooling.failure.fault].key_effect is Effect.LONG:
                 until = timezone.now() + timedelta(seconds=cooling.seconds)
-                found.append(KeyRefusal(provider, key.name, cooling.failure.fault.value, until))
-    return found
+                refusals.append(KeyRefusal(provider, key.name, cooling.failure.fault.value, until))
+    return refusals
 
 
 # The keys as the provider's page lists them.
@@ -277,11 +277,11 @@ class KeyRow:
 
 def list_key_rows(row: Provider) -> list[KeyRow]:
     """List the provider's keys in order. With a single key, neither tests nor log are read."""
-    every: Sequence[KeyHealth] = describe_keys(row.name)
-    tests = find_key_tests(row.name) if len(every) > 1 else {}
-    return [KeyRow(place, each, _form_of(place, each), tests.get(each.name)) for place, each in enumerate(every, 1)]
+    keys: Sequence[KeyHealth] = describe_keys(row.name)
+    tests = find_key_tests(row.name) if len(keys) > 1 else {}
+    return [KeyRow(position, key, _form_of(position, key), tests.get(key.name)) for position, key in enumerate(keys, 1)]
 
 
-def _form_of(place: int, key: KeyHealth) -> KeyNameForm:
+def _form_of(position: int, key: KeyHealth) -> KeyNameForm:
     initial = {"key": key.name, "name": key.name, "enabled": key.enabled}
-    return KeyNameForm(prefix=f"key-{place}", initial=initial)
+    return KeyNameForm(prefix=f"key-{position}", initial=initial)

@@ -46,7 +46,7 @@ def rotate_stored_keys(actor: Actor) -> int:
 def add_secrets(actor: Actor) -> None:
     """Put a new secret in front of those in each file of the data directory. The old ones remain valid.
 
-    A serving process loads them by itself. Raise `SecretElsewhereError` before anything is written.
+    A serving process loads them without a restart. Raise `SecretElsewhereError` before anything is written.
     """
     check_files()
     with ledger.audit(actor, AuditedAction("secrets.add")):
@@ -64,12 +64,12 @@ def check_files() -> None:
 
 def agents_behind() -> list[str]:
     """Return the agents with a valid key or link that was not used since the rotation: it needs an older secret."""
-    found: set[str] = set()
+    names: set[str] = set()
     for rows in (AgentKey.objects.all(), AgentLink.objects.all()):
-        living = rows.filter(revoked_at=None).exclude(expires_at__lte=timezone.now())
-        behind = living.filter(~Q(signed_with=name_of_secret(newest_secret())))
-        found.update(behind.values_list("agent__agent_id", flat=True))
-    return sorted(found)
+        valid = rows.filter(revoked_at=None).exclude(expires_at__lte=timezone.now())
+        outdated = valid.filter(~Q(signed_with=name_of_secret(newest_secret())))
+        names.update(outdated.values_list("agent__agent_id", flat=True))
+    return sorted(names)
 
 
 def drop_secrets(actor: Actor) -> None:

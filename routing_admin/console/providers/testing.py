@@ -18,9 +18,9 @@ def providers_test(request: HttpRequest) -> HttpResponse:
     """Test the next batch, which starts at `from`. Without `from`, only announce the test."""
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect("providers")
-    rows, typed = list_enabled_providers(), request.POST.get("from", "")
-    begin = int(typed) if typed.isascii() and typed.isdecimal() else 0
-    batch = rows[begin : begin + AT_ONCE] if typed else []
+    rows, start_text = list_enabled_providers(), request.POST.get("from", "")
+    begin = int(start_text) if start_text.isascii() and start_text.isdecimal() else 0
+    batch = rows[begin : begin + AT_ONCE] if start_text else []
     results = dialling.test_each(batch)
     count = begin + len(batch)
     context = {

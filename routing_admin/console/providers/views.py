@@ -119,14 +119,14 @@ def save(request: HttpRequest, row: Provider) -> HttpResponse:
         return provider_page(request, require_found(find_provider(row.name)), form, UNPROCESSABLE, effects=effects)
     try:
         saved, expected = form.build_row(), form.cleaned_data["version"]
-        made = save_provider(actor_of(request), saved, key=form.key_change(), expected=expected)
+        change = save_provider(actor_of(request), saved, key=form.key_change(), expected=expected)
     except ActionError as refusal:
         current = require_found(find_provider(row.name))
         status = add_refusal(form, refusal, PLACES)
         conflict = find_differences(form, current) if isinstance(refusal, ConflictError) else None
         renew_version(form, current.version)  # saving again then overwrites the other change knowingly
         return provider_page(request, current, form, status=status, refusal=refusal, conflict=conflict)
-    add_toast(request, _("%(name)s saved") % {"name": saved.name}, made.revision)
+    add_toast(request, _("%(name)s saved") % {"name": saved.name}, change.revision)
     return redirect("provider", name=saved.name)
 
 
@@ -151,11 +151,11 @@ def provider_page(
 def provider_delete(request: HttpRequest, name: str) -> HttpResponse:
     row = require_found(find_provider(name))
     try:
-        made = delete_provider(actor_of(request), row)
+        change = delete_provider(actor_of(request), row)
     except ActionError as refusal:
         add_refusal_toast(request, refusal)
         return redirect("provider", name=name)
-    add_toast(request, _("%(name)s deleted") % {"name": name}, made.revision)
+    add_toast(request, _("%(name)s deleted") % {"name": name}, change.revision)
     return redirect("providers")
 
 
