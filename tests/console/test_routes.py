@@ -252,7 +252,7 @@ def test_what_somebody_else_saved_meanwhile_is_shown_beside_the_draft(admin: Cli
     answer = admin.post(page_of("design"), data)
     assert answer.status_code == 409
     conflict = answer.context["conflict"]
-    assert (conflict.saved, conflict.yours) == ("echo/echo-text", "echo/echo-text → echo/echo-vision → echo/echo-503")
+    assert (conflict.saved, conflict.draft) == ("echo/echo-text", "echo/echo-text → echo/echo-vision → echo/echo-503")
     assert any(line.tag != "equal" for line in conflict.differences)
     assert chain_of("design") == ["echo/echo-text"]
     again = {**data, "version": answer.context["draft"].version}

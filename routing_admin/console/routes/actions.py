@@ -51,16 +51,16 @@ def save_route(
 
 def providers_of(chain: Sequence[CandidateSpec]) -> dict[str, Provider]:
     """Return the providers of a chain by name. Raise `InvalidError` naming each that does not exist."""
-    found = Provider.objects.in_bulk([candidate.provider for candidate in chain], field_name="name")
+    providers = Provider.objects.in_bulk([candidate.provider for candidate in chain], field_name="name")
     message = _("There is no provider %(name)s. Add it, or choose another.")
     problems = [
         Problem(f"candidates[{index}].provider", message % {"name": candidate.provider}, "reference")
         for index, candidate in enumerate(chain)
-        if candidate.provider not in found
+        if candidate.provider not in providers
     ]
     if problems:
         raise InvalidError(problems)
-    return dict(found)
+    return dict(providers)
 
 
 def check_can_delete_route(row: TaskRoute) -> None:

@@ -32,7 +32,7 @@ router = Router(tags=[TAG])
 
 
 def entries_of(configuration: Configuration) -> dict[str, dict[str, Any]]:
-    return {each.name: {"name": each.name, "target": each.target} for each in configuration.aliases}
+    return {alias.name: {"name": alias.name, "target": alias.target} for alias in configuration.aliases}
 
 
 def list_entries() -> dict[str, dict[str, Any]]:
@@ -42,7 +42,7 @@ def list_entries() -> dict[str, dict[str, Any]]:
 @router.get("/aliases", response=AliasesOut)
 def admin_list_aliases(request: HttpRequest) -> HttpResponse:
     """List all aliases with their targets."""
-    return answer_at_revision(AliasesOut(aliases=[AliasThing(**each) for each in list_entries().values()]))
+    return answer_at_revision(AliasesOut(aliases=[AliasThing(**entry) for entry in list_entries().values()]))
 
 
 @router.get("/aliases/{path:alias}", response=AliasOut)

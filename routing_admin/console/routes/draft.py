@@ -58,51 +58,51 @@ class Draft:
     def spec(self, base: RouteSpec) -> RouteSpec:
         """Return the draft as a route. Invalid fields keep the value of `base`."""
         self.valid()
-        found = self.form.cleaned_data
+        cleaned = self.form.cleaned_data
         return replace(
             base,
-            task_type=found.get("task_type", base.task_type),
+            task_type=cleaned.get("task_type", base.task_type),
             candidates=tuple(self._candidates(base)),
-            enabled=found.get("enabled", base.enabled),
-            **{name: found.get(name, getattr(base, name)) for name in NUMBERS},
-            on_error=self._policy(base, found.get("preset", ErrorPreset.SEED.value)),
-            content=_content(base, found.get("policy", "")),
-            on_drop=found.get("on_drop", base.on_drop),
-            on_overflow=found.get("on_overflow", base.on_overflow),
-            directive=found.get("directive", base.directive),
-            allow_n=bool(found.get("allow_n", base.allow_n)),
+            enabled=cleaned.get("enabled", base.enabled),
+            **{name: cleaned.get(name, getattr(base, name)) for name in NUMBERS},
+            on_error=self._policy(base, cleaned.get("preset", ErrorPreset.SEED.value)),
+            content=_content(base, cleaned.get("policy", "")),
+            on_drop=cleaned.get("on_drop", base.on_drop),
+            on_overflow=cleaned.get("on_overflow", base.on_overflow),
+            directive=cleaned.get("directive", base.directive),
+            allow_n=bool(cleaned.get("allow_n", base.allow_n)),
         )
 
     def _candidates(self, base: RouteSpec) -> Iterator[CandidateSpec]:
         # What the page does not show is kept from the stored candidate. If two cards have the same model, they take the
         # stored candidates in order.
-        kept: dict[tuple[str, str | None], list[CandidateSpec]] = {}
-        for item in base.candidates:
-            kept.setdefault((item.provider, item.model), []).append(item)
+        stored: dict[tuple[str, str | None], list[CandidateSpec]] = {}
+        for candidate in base.candidates:
+            stored.setdefault((candidate.provider, candidate.model), []).append(candidate)
         for card in self.cards:
             card.form.is_valid()
-            same = kept.get((card.provider, card.model))
-            before = same.pop(0) if same else CandidateSpec(card.provider, card.model)
+            matches = stored.get((card.provider, card.model))
+            current = matches.pop(0) if matches else CandidateSpec(card.provider, card.model)
             values = card.form.cleaned_data
             # The page may lack the field, and absent does not mean empty.
             is_sent = card.form.add_prefix("extra_body") in card.form.data
             yield replace(
-                before,
-                temperature=values.get("temperature", before.temperature),
-                max_tokens=values.get("max_tokens", before.max_tokens),
-                extra_body=values.get("extra_body", before.extra_body) if is_sent else before.extra_body,
+                current,
+                temperature=values.get("temperature", current.temperature),
+                max_tokens=values.get("max_tokens", current.max_tokens),
+                extra_body=values.get("extra_body", current.extra_body) if is_sent else current.extra_body,
             )
 
     def _policy(self, base: RouteSpec, preset: str) -> str | Mapping[str, Any]:
         # Saving an unchanged policy must not change how it is written.
         if (preset, self.on_error) == (preset_of(base), words_of(base)):
             return base.on_error
-        listed = _fallback_words(base)
-        kept = {"fallbackOn": listed} if listed else {}
-        named = {} if preset == ErrorPreset.SEED else {"preset": preset}
-        if not self.on_error and not kept:
-            return preset if named else {}
-        return {**named, **self.on_error, **kept}
+        fallback_on = _fallback_words(base)
+        fallback = {"fallbackOn": fallback_on} if fallback_on else {}
+        preset_entry = {} if preset == ErrorPreset.SEED else {"preset": preset}
+        if not self.on_error and not fallback:
+            return preset if preset_entry else {}
+        return {**preset_entry, **self.on_error, **fallback}
 
 
 NUMBERS = ("temperature", "max_tokens", "retries", "deadline", "first_content", "keep_alive_seconds")
@@ -117,14 +117,14 @@ def _text(data: QueryDict, name: str) -> str:
 
 
 def _content(base: RouteSpec, policy: str) -> Mapping[str, Any]:
-    rest = {key: value for key, value in base.content.items() if key != "policy"}
-    return {"policy": policy, **rest} if policy else rest
+    other_keys = {key: value for key, value in base.content.items() if key != "policy"}
+    return {"policy": policy, **other_keys} if policy else other_keys
 
 
 def preset_of(route: RouteSpec) -> str:
     """Return the error preset that a route names, `seed` by default."""
-    named = route.on_error if isinstance(route.on_error, str) else route.on_error.get("preset")
-    return str(named) if named in set(ErrorPreset) else ErrorPreset.SEED.value
+    preset = route.on_error if isinstance(route.on_error, str) else route.on_error.get("preset")
+    return str(preset) if preset in set(ErrorPreset) else ErrorPreset.SEED.value
 
 
 def words_of(route: RouteSpec) -> dict[str, str]:
@@ -168,12 +168,15 @@ def put_card(data: QueryDict, card: str, spec: CandidateSpec) -> None:
 def draft_in(data: QueryDict, version: int | None = None) -> Draft:
     """Return the draft that a page posted."""
     cards = [_card(data, card) for card in dict.fromkeys(data.getlist("card")) if f"c-{card}-provider" in data]
-    given = _text(data, "version")
-    words = {key[3:]: str(value) for key, value in data.items() if key.startswith("on-") and value in set(Action)}
+    version_text = _text(data, "version")
+    actions = {key[3:]: str(value) for key, value in data.items() if key.startswith("on-") and value in set(Action)}
     # Unknown error classes are dropped: the table offers none, and the route would not accept them.
-    own = {word: action for word, action in words.items() if error_class_problem(word) is None}
+    known_actions = {word: action for word, action in actions.items() if error_class_problem(word) is None}
     return Draft(
-        RouteForm(data), cards, own, version if version is not None else int(given) if given.isdecimal() else None
+        RouteForm(data),
+        cards,
+        known_actions,
+        version if version is not None else int(version_text) if version_text.isdecimal() else None,
     )
 
 
@@ -191,41 +194,41 @@ class EditorAction:
 
 
 def read_action(data: QueryDict) -> EditorAction:
-    # Each kind of button has a field of its own, since a button can submit one name and value only.
+    # Each kind of button has its own field, since a button can submit one name and value only.
     if _text(data, "move"):
-        card, _, way = _text(data, "move").partition(":")
-        return EditorAction(way, card)
+        card, _, direction = _text(data, "move").partition(":")
+        return EditorAction(direction, card)
     if _text(data, "remove"):
         return EditorAction("remove", _text(data, "remove"))
     return EditorAction(_text(data, "act") or "check")
 
 
-def apply_action(data: QueryDict, press: EditorAction, configuration: Configuration) -> QueryDict:
+def apply_action(data: QueryDict, action: EditorAction, configuration: Configuration) -> QueryDict:
     """Return the form data after a button that moves, removes or adds a card."""
     cards = list(dict.fromkeys(data.getlist("card")))
-    after = data.copy()
-    if press.verb == "remove":
-        after.setlist("card", [card for card in cards if card != press.target])
-    elif press.verb in ("up", "down") and press.target in cards:
-        at = cards.index(press.target)
-        to = min(max(at + (-1 if press.verb == "up" else 1), 0), len(cards) - 1)
-        cards.insert(to, cards.pop(at))
-        after.setlist("card", cards)
-    elif press.verb == "add":
-        found = pick_candidate(data, configuration)
-        if found is not None:
+    changed = data.copy()
+    if action.verb == "remove":
+        changed.setlist("card", [card for card in cards if card != action.target])
+    elif action.verb in ("up", "down") and action.target in cards:
+        index = cards.index(action.target)
+        new_index = min(max(index + (-1 if action.verb == "up" else 1), 0), len(cards) - 1)
+        cards.insert(new_index, cards.pop(index))
+        changed.setlist("card", cards)
+    elif action.verb == "add":
+        candidate = pick_candidate(data, configuration)
+        if candidate is not None:
             number = 1 + max((int(card) for card in cards if card.isdecimal()), default=0)
-            put_card(after, str(number), found)
-    return after
+            put_card(changed, str(number), candidate)
+    return changed
 
 
-def focus_after(press: EditorAction, cards: Sequence[str]) -> str:
+def focus_after(action: EditorAction, cards: Sequence[str]) -> str:
     """Return the button to focus after an action, empty to leave the focus alone."""
     # The pressed button may be gone, or disabled at an end of the chain. Keyboard users would have to start over.
-    if press.verb == "remove" and cards:
+    if action.verb == "remove" and cards:
         return f"drop {cards[0]}"
-    if len(cards) > 1 and press.target in (cards[0], cards[-1]):
-        return f"{'down' if press.target == cards[0] else 'up'} {press.target}"
+    if len(cards) > 1 and action.target in (cards[0], cards[-1]):
+        return f"{'down' if action.target == cards[0] else 'up'} {action.target}"
     return ""
 
 

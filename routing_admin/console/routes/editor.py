@@ -90,7 +90,7 @@ class Conflict:
     """Both versions of a route that was saved by someone else meanwhile."""
 
     saved: str
-    yours: str
+    draft: str
     differences: tuple[SideBySideRow, ...]
 
 
@@ -102,7 +102,7 @@ class EditorPage:
     row: TaskRoute | None
     base: RouteSpec
     draft: Draft
-    press: EditorAction
+    action: EditorAction
     data: QueryDict
 
 
@@ -126,19 +126,19 @@ def edit(request: HttpRequest, row: TaskRoute | None, base: RouteSpec) -> HttpRe
         draft = draft_of(base, row.version if row else None)
         return show(
             request,
-            EditorPage(state=state, row=row, base=base, draft=draft, press=EditorAction("open"), data=QueryDict()),
+            EditorPage(state=state, row=row, base=base, draft=draft, action=EditorAction("open"), data=QueryDict()),
         )
-    press = read_action(request.POST)
-    data = apply_action(request.POST, press, state.configuration)
+    action = read_action(request.POST)
+    data = apply_action(request.POST, action, state.configuration)
     if row is not None:
         # The name of a stored route cannot change.
         data["task_type"] = row.task_type
     editor = can_edit(request)  # a viewer's page has no fields to post: what is simulated is the stored route
     draft = draft_in(data) if editor else draft_of(base, row.version if row else None)
-    page = EditorPage(state=state, row=row, base=base, draft=draft, press=press, data=data)
-    if press.verb == "past":  # only this card, which the page requests once a draft has settled
+    page = EditorPage(state=state, row=row, base=base, draft=draft, action=action, data=data)
+    if action.verb == "past":  # only this card, which the page requests once a draft has settled
         return render(request, "routes/past.html", render_retrospective(state, base if row else None, draft.spec(base)))
-    return save(request, page) if press.verb == "save" else show(request, page)
+    return save(request, page) if action.verb == "save" else show(request, page)
 
 
 def save(request: HttpRequest, page: EditorPage) -> HttpResponse:
@@ -152,46 +152,46 @@ def save(request: HttpRequest, page: EditorPage) -> HttpResponse:
         return show(request, page, status=422)
     spec = page.draft.spec(page.base)
     try:
-        made = save_route_as(actor_of(request), page.row, spec, expected=page.draft.version)
+        change = save_route_as(actor_of(request), page.row, spec, expected=page.draft.version)
     except ConflictError as refusal:
         return show_conflict(request, page, translate_refusal(refusal))
     except ActionError as refusal:
         page.draft.problems.append(translate_refusal(refusal))
         return show(request, page, status=422)
-    text = _("Saved %(name)s.") if made.revision else _("%(name)s had no changes.")
-    add_toast(request, text % {"name": spec.task_type}, made.revision)
+    text = _("Saved %(name)s.") if change.revision else _("%(name)s had no changes.")
+    add_toast(request, text % {"name": spec.task_type}, change.revision)
     return redirect("route", spec.task_type)
 
 
 def ready(page: EditorPage) -> bool:
     """Whether the draft can be saved. Adds each reason against it to the draft."""
     draft = page.draft
-    good = draft.valid()
+    is_valid = draft.valid()
     if not draft.cards:
         draft.problems.append(_("A task route needs a candidate. Add one."))
     name = draft.form.cleaned_data.get("task_type", "")
     if page.row is None and name and find_route(name) is not None:
         draft.form.add_error("task_type", _("A task route with this name already exists."))
-        good = False
-    return good and not draft.problems
+        is_valid = False
+    return is_valid and not draft.problems
 
 
 def show_conflict(request: HttpRequest, page: EditorPage, sentence: str) -> HttpResponse:
     page.draft.problems.append(sentence)
-    fresh = find_route_with_chain(page.base.task_type)
-    if fresh is None:
+    current = find_route_with_chain(page.base.task_type)
+    if current is None:
         return show(request, page, status=409)
     # Saving again overwrites the other change, now that the person has seen it.
-    page.draft.version = fresh.version
-    base = route_spec(fresh)
-    mine = page.draft.spec(base)
+    page.draft.version = current.version
+    base = route_spec(current)
+    draft_spec = page.draft.spec(base)
     configuration = page.state.configuration
     conflict = Conflict(
-        " → ".join(name_of(item) for item in base.candidates),
-        " → ".join(name_of(item) for item in mine.candidates),
-        side_by_side(with_route(configuration, base), with_route(configuration, mine)),
+        " → ".join(name_of(candidate) for candidate in base.candidates),
+        " → ".join(name_of(candidate) for candidate in draft_spec.candidates),
+        side_by_side(with_route(configuration, base), with_route(configuration, draft_spec)),
     )
-    return show(request, replace(page, row=fresh, base=base), status=409, conflict=conflict)
+    return show(request, replace(page, row=current, base=base), status=409, conflict=conflict)
 
 
 def show(
@@ -199,13 +199,13 @@ def show(
 ) -> HttpResponse:
     template = "routes/route.html#editor" if request.htmx else "routes/route.html"  # type: ignore[attr-defined]
     panel = simulate_panel(request, page)
-    more: dict[str, Any] = {"conflict": conflict, "panel": panel}
+    extra: dict[str, Any] = {"conflict": conflict, "panel": panel}
     if request.htmx:  # type: ignore[attr-defined]
-        more["moved"] = words.place_text(page.press, page.draft)
+        extra["moved"] = words.place_text(page.action, page.draft)
     elif page.row is not None:
-        more["losses"] = foresee_deletion("route", [page.row.task_type])
-        more["endings"] = list_endings_of(page.row.task_type)
-    return render(request, template, context(page) | more, status=status)
+        extra["losses"] = foresee_deletion("route", [page.row.task_type])
+        extra["endings"] = list_endings_of(page.row.task_type)
+    return render(request, template, context(page) | extra, status=status)
 
 
 def simulate_panel(request: HttpRequest, page: EditorPage) -> Panel:
@@ -213,18 +213,18 @@ def simulate_panel(request: HttpRequest, page: EditorPage) -> Panel:
     may_attach = may(request.user, PagePart.ARTIFACT_BYTES)
     panel = panel_in(page.data, page.state.configuration, may_attach=may_attach)
     set_outcomes(panel, page.data, [(card.id, card.name) for card in page.draft.cards])
-    if page.press.verb == "simulate":
+    if page.action.verb == "simulate":
         run(panel, page.state, page.draft.spec(page.base))
-    elif page.press.verb == "send" and may(request.user, PagePart.REAL_REQUESTS):
+    elif page.action.verb == "send" and may(request.user, PagePart.REAL_REQUESTS):
         send(request, panel, page.state, page.draft.spec(page.base))
     return panel
 
 
 def context(page: EditorPage) -> dict[str, Any]:
     draft, state = page.draft, page.state
-    if draft.form.is_bound and page.press.verb == "open":
+    if draft.form.is_bound and page.action.verb == "open":
         draft.valid()
-    if page.press.verb != "save" and not draft.form["task_type"].value():
+    if page.action.verb != "save" and not draft.form["task_type"].value():
         draft.form.errors.pop("task_type", None)  # an empty name is an error only once the person saves
     spec = draft.spec(page.base)
     findings = lint(
@@ -245,7 +245,7 @@ def context(page: EditorPage) -> dict[str, Any]:
         "cards": list(card_views(draft, findings.candidates)),
         "guaranteed": findings.guaranteed,
         "fallback_conditions": fallback_conditions(policy),
-        "changes": [words.change_text(each) for each in changes],
+        "changes": [words.change_text(change) for change in changes],
         "policy": errors.table(spec),
         "own_words": len(draft.on_error),
         "actions": errors.ACTIONS.items(),
@@ -255,11 +255,11 @@ def context(page: EditorPage) -> dict[str, Any]:
         "services": picks(state.configuration),
         "providers": state.configuration.providers,
         "pick": page.data.get("pick", ""),
-        "focus": focus_after(page.press, page.data.getlist("card")),
-        "unsaved": page.press.verb == "save" or (page.press.verb != "open" and bool(changes or not page.row)),
+        "focus": focus_after(page.action, page.data.getlist("card")),
+        "unsaved": page.action.verb == "save" or (page.action.verb != "open" and bool(changes or not page.row)),
         "limits": [draft.form[name] for name in NUMBERS],
         "why_not_deleted": find_delete_refusal(page.row),
-        **words.tell_describing(state.configuration, spec),
+        **words.describing_context(state.configuration, spec),
     }
 
 
@@ -268,9 +268,14 @@ def card_views(draft: Draft, checked: tuple[CheckedCandidate, ...]) -> list[Card
     pairs = enumerate(zip(draft.cards, checked, strict=True))
     return [
         CardView(
-            card=card, checked=one, badges=words.badges(one), loss=words.loss(one.loses), first=at == 0, last=at == last
+            card=card,
+            checked=candidate,
+            badges=words.badges(candidate),
+            loss=words.loss(candidate.loses),
+            first=index == 0,
+            last=index == last,
         )
-        for at, (card, one) in pairs
+        for index, (card, candidate) in pairs
     ]
 
 
@@ -292,10 +297,14 @@ def fallback_conditions(policy: Policy) -> list[str]:
 def picks(configuration: Configuration) -> list[tuple[str, list[tuple[str, str]]]]:
     """Return the services to add, grouped by provider: (provider, [(value, label)])."""
     return [
-        (provider.display_name or provider.name, found)
+        (provider.display_name or provider.name, choices)
         for provider in configuration.providers
-        for found in [
-            [(f"service:{one.id}", one.id) for one in configuration.services if one.provider == provider.name]
+        for choices in [
+            [
+                (f"service:{service.id}", service.id)
+                for service in configuration.services
+                if service.provider == provider.name
+            ]
         ]
-        if found
+        if choices
     ]

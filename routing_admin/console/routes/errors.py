@@ -95,11 +95,11 @@ class PolicyRow:
 
 
 def table(route: RouteSpec) -> list[PolicyRow]:
-    """Return the error policy of a route row by row. Words without a row of their own come last."""
+    """Return the error policy of a route row by row. Words without their own row come last."""
     policy = policy_of(route)
-    known = {word for word, _label, _failures in ROWS}
+    table_words = {word for word, _label, _failures in ROWS}
     # A policy may name any fault or status, not only those of the table.
-    further: list[Row] = [(word, word, _pick_failure(word)) for word in policy.on_error if word not in known]
+    other_rows: list[Row] = [(word, word, _pick_failure(word)) for word in policy.on_error if word not in table_words]
     return [
         PolicyRow(
             word=word,
@@ -110,7 +110,7 @@ def table(route: RouteSpec) -> list[PolicyRow]:
             moved=policy.lets_go_on(failures[0].fault),
             short=word in SHORT or word in policy.on_error,
         )
-        for word, label, failures in [*ROWS, *further]
+        for word, label, failures in [*ROWS, *other_rows]
         for verdict in [policy.verdict(failures[0])]
     ]
 
@@ -151,14 +151,14 @@ def read_pasted(text: str, route: RouteSpec) -> PastedError | None:
         return None
     failure = failure_in(text)
     policy = policy_of(route)
-    found = explain(failure, policy)
-    meaning = translate_sentence(found.meaning)
+    explanation = explain(failure, policy)
+    meaning = translate_sentence(explanation.meaning)
     return PastedError(
-        explanation=found,
+        explanation=explanation,
         failure=failure,
         meaning=meaning,
-        verdict=verdict_line(found.verdict, policy),
-        words=tuple(dict.fromkeys(found.words)),
+        verdict=verdict_line(explanation.verdict, policy),
+        words=tuple(dict.fromkeys(explanation.words)),
     )
 
 

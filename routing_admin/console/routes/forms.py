@@ -50,9 +50,9 @@ class Number(forms.FloatField):
 
     def __init__(self, *, between: tuple[float, float], inherited: str = "", **options: Any) -> None:
         attrs = {"class": "num", "inputmode": "decimal", "placeholder": inherited, "autocomplete": "off"}
-        least, most = between
+        minimum, maximum = between
         widget = forms.TextInput(attrs=attrs)
-        super().__init__(required=False, min_value=least, max_value=most, widget=widget, **options)
+        super().__init__(required=False, min_value=minimum, max_value=maximum, widget=widget, **options)
 
 
 class Whole(forms.IntegerField):
@@ -60,9 +60,9 @@ class Whole(forms.IntegerField):
 
     def __init__(self, *, between: tuple[int, int], inherited: str = "", **options: Any) -> None:
         attrs = {"class": "num", "inputmode": "numeric", "placeholder": inherited, "autocomplete": "off"}
-        least, most = between
+        minimum, maximum = between
         widget = forms.TextInput(attrs=attrs)
-        super().__init__(required=False, min_value=least, max_value=most, widget=widget, **options)
+        super().__init__(required=False, min_value=minimum, max_value=maximum, widget=widget, **options)
 
 
 def text_that_can_be_stored(value: str) -> None:
@@ -99,7 +99,7 @@ class RouteForm(forms.Form):
 
 
 class CandidateForm(forms.Form):
-    """A card of a chain: provider and model, and the parameters of its own."""
+    """A card of a chain: provider and model, and its own parameters."""
 
     provider = forms.CharField(widget=forms.HiddenInput)
     model = forms.CharField(widget=forms.HiddenInput, required=False)

@@ -89,31 +89,31 @@ class RouteRow:
 def route_rows(state: Snapshot, routes: Iterable[RouteSpec]) -> list[RouteRow]:
     """Return the rows of these routes with their traffic. One query of the log, one of the drifts."""
     routes = list(routes)
-    traffic = map_traffic([each.task_type for each in routes], timezone.now())
+    traffic = map_traffic([route.task_type for route in routes], timezone.now())
     drifts = map_drifts()
-    return [route_row(state, each, traffic.get(each.task_type, Traffic()), drifts) for each in routes]
+    return [route_row(state, route, traffic.get(route.task_type, Traffic()), drifts) for route in routes]
 
 
 def route_row(state: Snapshot, route: RouteSpec, traffic: Traffic, drifts: Drifts) -> RouteRow:
-    found = lint(
+    findings = lint(
         state.configuration, route, unusable_of(state), drifts, today=timezone.localdate(), catalogue=state.catalogue
     )
     return RouteRow(
         task_type=route.task_type,
         enabled=route.enabled,
         stays=route.task_type == DEFAULT_ROUTE,
-        chain=tuple(_candidate(one) for one in found.candidates),
-        guaranteed=found.guaranteed,
-        warnings=tuple(warnings_of(found)),
+        chain=tuple(_candidate(candidate) for candidate in findings.candidates),
+        guaranteed=findings.guaranteed,
+        warnings=tuple(warnings_of(findings)),
         traffic=traffic,
     )
 
 
-def _candidate(one: CheckedCandidate) -> ListedCandidate:
-    name = one.service.id if one.service else f"{one.spec.provider}/{one.model}"
-    skips = next((words.FINDINGS[each] for each in one.findings if each in SKIPS), None)
-    media = tuple(word for word in one.capabilities.input if word != "text")
-    return ListedCandidate(name, media, "off" if one.skipped else "", str(skips[2]) if skips else "")
+def _candidate(candidate: CheckedCandidate) -> ListedCandidate:
+    name = candidate.service.id if candidate.service else f"{candidate.spec.provider}/{candidate.model}"
+    skips = next((words.FINDINGS[finding] for finding in candidate.findings if finding in SKIPS), None)
+    media = tuple(word for word in candidate.capabilities.input if word != "text")
+    return ListedCandidate(name, media, "off" if candidate.skipped else "", str(skips[2]) if skips else "")
 
 
 def sentence(state: Snapshot) -> str:
@@ -130,17 +130,17 @@ def sentence(state: Snapshot) -> str:
 
 def find_routes(configuration: Configuration, q: str) -> list[RouteSpec]:
     """Return the routes whose task type or candidates contain the words, ignoring case."""
-    wanted = q.casefold()
+    query = q.casefold()
 
     def names(route: RouteSpec) -> Iterator[str]:
         yield route.task_type
-        for each in route.candidates:
-            provider = configuration.provider(each.provider)
-            model = each.model or (provider.default_model if provider else "")
-            service = configuration.service_at(each.provider, model)
-            yield f"{each.provider}/{model} {service.id if service else ''}"
+        for candidate in route.candidates:
+            provider = configuration.provider(candidate.provider)
+            model = candidate.model or (provider.default_model if provider else "")
+            service = configuration.service_at(candidate.provider, model)
+            yield f"{candidate.provider}/{model} {service.id if service else ''}"
 
-    return [route for route in configuration.routes if any(wanted in name.casefold() for name in names(route))]
+    return [route for route in configuration.routes if any(query in name.casefold() for name in names(route))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class LanguageView:
 
 
 def language_view(configuration: Configuration) -> LanguageView:
-    directives = {**LANGUAGE_DIRECTIVES, **{one.code: one.directive for one in configuration.languages}}
+    directives = {**LANGUAGE_DIRECTIVES, **{language.code: language.directive for language in configuration.languages}}
     default = configuration.default_language
     code = resolve_language(None, default, directives)
     others = tuple(LanguageSpec(key, text) for key, text in directives.items() if key != code)
@@ -169,13 +169,15 @@ def context(request: HttpRequest, state: Snapshot, form: AliasForm | None = None
         "rows": route_rows(state, page),
         "total": len(state.configuration.routes),
         "sentence": sentence(state),
-        "spoken": language_view(state.configuration),
+        "default_language": language_view(state.configuration),
         "aliases": state.configuration.aliases,
         # Shown apart: this alias takes every name that has no other.
-        "catch_all": next((one for one in state.configuration.aliases if one.name == CATCH_ALL), None),
+        "catch_all": next((entry for entry in state.configuration.aliases if entry.name == CATCH_ALL), None),
         "alias_form": form or AliasForm(),
         "targets": targets(state.configuration),
-        **words.tell_describing(state.configuration, *(each for each in state.configuration.routes if each.enabled)),
+        **words.describing_context(
+            state.configuration, *(route for route in state.configuration.routes if route.enabled)
+        ),
     }
 
 
@@ -201,14 +203,14 @@ def enabled(request: HttpRequest, task_type: str) -> HttpResponse:
         raise Http404
     row.enabled = "enabled" in request.POST
     try:
-        made = save_route(actor_of(request), row, expected=row.version)
+        change = save_route(actor_of(request), row, expected=row.version)
     except ActionError as refusal:
         messages.error(request, translate_refusal(refusal))
     else:
         text = (
             _("%(name)s is enabled.") if row.enabled else _("%(name)s is disabled; its tasks go to the default route.")
         )
-        add_toast(request, text % {"name": task_type}, made.revision)
+        add_toast(request, text % {"name": task_type}, change.revision)
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect("routes")
     state = snapshot.current()
@@ -220,20 +222,20 @@ def enabled(request: HttpRequest, task_type: str) -> HttpResponse:
 @require_POST
 def alias(request: HttpRequest) -> HttpResponse:
     """Add, change or remove (`remove`) an alias."""
-    gone = request.POST.get("remove", "")
-    if gone:
-        made = save_alias(actor_of(request), gone, "")
-        add_toast(request, _("Alias %(name)s is removed.") % {"name": gone}, made.revision)
+    removed = request.POST.get("remove", "")
+    if removed:
+        change = save_alias(actor_of(request), removed, "")
+        add_toast(request, _("Alias %(name)s is removed.") % {"name": removed}, change.revision)
         return redirect("routes")
     form = AliasForm(request.POST)
     if form.is_valid() and not is_target(snapshot.current().configuration, form.cleaned_data["target"]):
         form.add_error("target", _("No task route or model service has this name."))
     if not form.is_valid():
         return render(request, "routes/list.html", context(request, snapshot.current(), form), status=422)
-    found = AliasSpec(form.cleaned_data["name"], form.cleaned_data["target"])
-    made = save_alias(actor_of(request), found.name, found.target)
+    spec = AliasSpec(form.cleaned_data["name"], form.cleaned_data["target"])
+    change = save_alias(actor_of(request), spec.name, spec.target)
     text = _("%(name)s now leads to %(target)s.")
-    add_toast(request, text % {"name": found.name, "target": found.target}, made.revision)
+    add_toast(request, text % {"name": spec.name, "target": spec.target}, change.revision)
     return redirect("routes")
 
 
@@ -244,12 +246,12 @@ def delete(request: HttpRequest, task_type: str) -> HttpResponse:
     if row is None:
         raise Http404
     try:
-        made = delete_route(actor_of(request), row)
+        change = delete_route(actor_of(request), row)
     except ActionError as refusal:
         messages.error(request, translate_refusal(refusal))
         return redirect("route", task_type)
     text = _("Task route %(name)s is deleted; its tasks go to the default route.")
-    add_toast(request, text % {"name": task_type}, made.revision)
+    add_toast(request, text % {"name": task_type}, change.revision)
     return redirect("routes")
 
 

@@ -104,8 +104,8 @@ def render_retrospective(state: Snapshot, base: RouteSpec | None, draft: RouteSp
 
 
 def _bars(draft_past: DraftPast) -> list[tuple[Text, list[PastBar]]]:
-    ends, files = draft_past.retrospect.ends, draft_past.retrospect.files
-    bars: list[tuple[Text, list[PastBar]]] = [(_("Requests"), _sides(ENDS, ends))]
+    end_counts, files = draft_past.retrospect.ends, draft_past.retrospect.files
+    bars: list[tuple[Text, list[PastBar]]] = [(_("Requests"), _sides(ENDS, end_counts))]
     forms = {form: (word, BADGES[word][0], BADGES[word][2]) for form, word in FORMS.items()}
     # Without files there is no second bar.
     return [*bars, (pgettext("of a request", "Files"), _sides(forms, files))] if all(files) else bars
@@ -127,7 +127,7 @@ def _row(key: DifferenceKey, pairs: Sequence[PastPair], draft_past: DraftPast) -
     kind, word = key
     text = TEXTS[kind](len(pairs)) % {"count": len(pairs), "kind": KINDS.get(word, word), "name": word}
     hint = _hint(word, draft_past.shares.get(word)) if kind is DifferenceKind.UNKNOWN else ""
-    examples = tuple(_example(kind, each) for each in pairs[:EXAMPLES])
+    examples = tuple(_example(kind, pair) for pair in pairs[:EXAMPLES])
     return PastRow(
         tone=TONES.get(kind, "ok"), text=text, hint=hint, examples=examples, more=max(0, len(pairs) - EXAMPLES)
     )
@@ -149,10 +149,12 @@ def _hint(name: str, share: AnswerShare | None) -> str:
 
 def _example(kind: DifferenceKind, pair: PastPair) -> PastExample:
     file = "" if pair.file is None else pair.request.files[pair.file].name
-    return PastExample(pair.request, file, _way(kind, pair.before, pair.file), _way(kind, pair.after, pair.file))
+    return PastExample(
+        pair.request, file, _outcome_text(kind, pair.before, pair.file), _outcome_text(kind, pair.after, pair.file)
+    )
 
 
-def _way(kind: DifferenceKind, walk: Walk, file: int | None) -> Text:
+def _outcome_text(kind: DifferenceKind, walk: Walk, file: int | None) -> Text:
     if kind is DifferenceKind.FIRST_CHANGES:
         return walk.first
     if kind in (DifferenceKind.HAS_READER, DifferenceKind.NO_READER):

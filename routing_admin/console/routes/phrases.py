@@ -77,13 +77,13 @@ FIELDS: Mapping[str, Text] = {
 }
 
 
-def tell_describing(configuration: Configuration, *routes: RouteSpec) -> dict[str, Text]:
+def describing_context(configuration: Configuration, *routes: RouteSpec) -> dict[str, Text]:
     """Return what pages say about describing these routes' files; empty if no policy asks for it.
 
     `describing` is the state of the describe route, `no_describer` why no model describes, and `describe_url` where to
     change that.
     """
-    if not any(wants_describer_along(configuration, each) for each in routes):
+    if not any(wants_describer_along(configuration, route) for route in routes):
         return {}
     state, new = describe_route_state(configuration), reverse("route_new")
     is_there = state is not DescribeRouteState.MISSING
@@ -104,7 +104,7 @@ def join_kinds(capabilities: Sequence[str]) -> str:
 def badges(checked: CheckedCandidate) -> list[dict[str, Any]]:
     return [
         {"tone": tone, "icon": icon, "label": label, "hint": hint(checked, finding)}
-        for finding, (tone, icon, label) in ((each, FINDINGS[each]) for each in checked.findings)
+        for finding, (tone, icon, label) in ((name, FINDINGS[name]) for name in checked.findings)
     ]
 
 
@@ -145,14 +145,14 @@ def value_text(value: Any) -> str:
 
 
 def change_text(change: RouteChange) -> str:
-    named = {"name": change.candidate, "before": change.before, "after": change.after}
+    facts = {"name": change.candidate, "before": change.before, "after": change.after}
     match change.did:
         case RouteChangeKind.ADDED:
-            return insert_facts(_("%(name)s added at %(after)s"), named)
+            return insert_facts(_("%(name)s added at %(after)s"), facts)
         case RouteChangeKind.REMOVED:
-            return insert_facts(_("%(name)s removed from %(before)s"), named)
+            return insert_facts(_("%(name)s removed from %(before)s"), facts)
         case RouteChangeKind.MOVED:
-            return insert_facts(_("%(name)s moved from %(before)s to %(after)s"), named)
+            return insert_facts(_("%(name)s moved from %(before)s to %(after)s"), facts)
     field = FIELDS.get(change.field, change.field)
     values = {"name": change.candidate, "field": field, "value": value_text(change.after)}
     if change.candidate:
@@ -160,12 +160,12 @@ def change_text(change: RouteChange) -> str:
     return insert_facts(_("%(field)s set to %(value)s"), values)
 
 
-def place_text(press: EditorAction, draft: Draft) -> str:
+def place_text(action: EditorAction, draft: Draft) -> str:
     """Return the new position of a moved card; empty after any other button."""
     # Announced by screen readers: the move itself can only be seen.
     cards = [card.id for card in draft.cards]
-    if press.verb not in ("up", "down") or press.target not in cards:
+    if action.verb not in ("up", "down") or action.target not in cards:
         return ""
-    at = cards.index(press.target)
-    place = {"name": draft.cards[at].name, "place": at + 1, "count": len(cards)}
-    return insert_facts(_("%(name)s, now %(place)s of %(count)s"), place)
+    index = cards.index(action.target)
+    facts = {"name": draft.cards[index].name, "place": index + 1, "count": len(cards)}
+    return insert_facts(_("%(name)s, now %(place)s of %(count)s"), facts)

@@ -46,9 +46,9 @@ class Traffic:
 
 def map_traffic(task_types: Collection[str], now: datetime) -> Mapping[str, Traffic]:
     """Map each task type with requests in the last 24 hours to its traffic. One query that reads only an index."""
-    asked = RequestLog.objects.filter(task_type__in=task_types, started_at__gte=window_start(now))
+    rows = RequestLog.objects.filter(task_type__in=task_types, started_at__gte=window_start(now))
     counts = (
-        asked.order_by()
+        rows.order_by()
         .values_list("task_type")
         .annotate(
             requests=Count("*"),
@@ -73,7 +73,7 @@ def find_route_with_chain(task_type: str) -> TaskRoute | None:
 
 
 # Which task routes cannot answer, and why: one definition for pages, alerts, `doctor` and `/metrics`.
-# Disabled routes are left out, since their tasks use `default`, and so are cooldowns, which pass by themselves.
+# Disabled routes are left out, since their tasks use `default`, and so are cooldowns, which end without action.
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,19 +93,21 @@ def list_standings(state: Snapshot) -> tuple[Standing, ...]:
 
 def list_unable(standings: Sequence[Standing]) -> list[str]:
     """Return the task types of the routes that cannot answer."""
-    return [each.task_type for each in standings if not each.ready]
+    return [standing.task_type for standing in standings if not standing.ready]
 
 
 def list_ready(state: Snapshot, route: RouteSpec) -> list[PlannedCandidate]:
     """Return the candidates that a request could call."""
-    return [each for each in _plan(state, route) if each.skip is None]
+    return [candidate for candidate in _plan(state, route) if candidate.skip is None]
 
 
 def _standing(state: Snapshot, route: RouteSpec) -> Standing:
-    ready, skipped = list_ready(state, route), [each for each in _plan(state, route) if each.skip]
+    ready, skipped = list_ready(state, route), [candidate for candidate in _plan(state, route) if candidate.skip]
     # Several candidates often share a reason, such as a missing key.
-    reasons = tuple(dict.fromkeys(translate_sentence(each.skip_detail) or each.name for each in skipped))
-    return Standing(route.task_type, len(ready), reasons, all(_is_embedded(state, each.provider) for each in ready))
+    reasons = tuple(dict.fromkeys(translate_sentence(candidate.skip_detail) or candidate.name for candidate in skipped))
+    return Standing(
+        route.task_type, len(ready), reasons, all(_is_embedded(state, candidate.provider) for candidate in ready)
+    )
 
 
 def _plan(state: Snapshot, route: RouteSpec) -> Sequence[PlannedCandidate]:

@@ -87,7 +87,7 @@ def find_draft_past(state: Snapshot, draft: Configuration, name: str, now: datet
     retrospect = look_back(past.requests, before, after)
     unknown = [word for kind, word in retrospect.differences if kind is DifferenceKind.UNKNOWN]
     keys = {place.name: place.key for place in (*after.places, *before.places)}
-    shares = {each: _find_share(keys[each], window_start(now)) for each in unknown[:MAX_SHARES]}
+    shares = {model_name: _find_share(keys[model_name], window_start(now)) for model_name in unknown[:MAX_SHARES]}
     return DraftPast(past, retrospect, shares)
 
 
@@ -102,15 +102,15 @@ def chain_of(state: Snapshot, configuration: Configuration, task_type: str) -> W
         return WalkChain()
     decisions = decisions_of(state)
     plan = plan_route(configuration, route, RoutingQuery(task_type), unusable=decisions.unusable)
-    places, met = [], set[CandidateKey]()
+    places, seen = [], set[CandidateKey]()
     # Of a candidate that occurs twice, only the first is ever called.
-    for each in plan.candidates:
-        key = each.provider, each.model
-        if each.skip is None and key not in met:
-            places.append(WalkPlace(*key, decisions.endpoint(route, each, None).reader))
+    for candidate in plan.candidates:
+        key = candidate.provider, candidate.model
+        if candidate.skip is None and key not in seen:
+            places.append(WalkPlace(*key, decisions.endpoint(route, candidate, None).reader))
         else:
             places.append(WalkPlace(*key, is_callable=False))
-        met.add(key)
+        seen.add(key)
     return WalkChain(tuple(places), policy_of(route), route.on_drop == REFUSE, route.on_overflow == SKIP)
 
 
@@ -125,35 +125,35 @@ def _rows_of(configuration: Configuration, task_type: str, since: datetime) -> t
 
 
 def _read_past(configuration: Configuration, task_type: str, now: datetime) -> RoutePast:
-    counted = count_past(configuration, task_type, now)
-    if not counted.total:
-        return counted
+    past = count_past(configuration, task_type, now)
+    if not past.total:
+        return past
     rows, _ = _rows_of(configuration, task_type, window_start(now))
-    began = dict(rows.order_by("-started_at").values_list("pk", "started_at")[:MOST])
-    attempts = AttemptLog.objects.filter(request__in=list(began)).order_by()
+    start_times = dict(rows.order_by("-started_at").values_list("pk", "started_at")[:MOST])
+    attempts = AttemptLog.objects.filter(request__in=list(start_times)).order_by()
     if connections[LOGS].vendor == POSTGRESQL:  # partitioned by day: only two partitions are read
         attempts = attempts.filter(at__gte=window_start(now))
     columns = ("request_id", "provider", "model", "outcome", "status", "dropped_params", "deliveries")
     by_request: dict[str, list[Any]] = {}
     for key, *values in attempts.values_list(*columns):
         by_request.setdefault(key, []).append(values)
-    return replace(counted, requests=tuple(_requests(began, by_request)))
+    return replace(past, requests=tuple(_requests(start_times, by_request)))
 
 
-def _requests(began: Mapping[str, datetime], by_request: Mapping[str, list[Any]]) -> Iterator[PastRequest]:
-    for key, at in began.items():
+def _requests(start_times: Mapping[str, datetime], by_request: Mapping[str, list[Any]]) -> Iterator[PastRequest]:
+    for key, started_at in start_times.items():
         # A request without attempts walked no chain, such as one answered from a cache.
         attempts = by_request.get(key)
         if attempts:
-            yield PastRequest(key, at, files_in(each[-1] for each in attempts), _tries(attempts))
+            yield PastRequest(key, started_at, files_in(values[-1] for values in attempts), _tries(attempts))
 
 
 def _tries(attempts: Iterable[Any]) -> dict[CandidateKey, PastTry]:
-    found: dict[CandidateKey, PastTry] = {}
+    tries: dict[CandidateKey, PastTry] = {}
     for provider, model, outcome, status, drops, _ in attempts:
         # Of a candidate that occurs twice, the first attempt is the one that was made.
-        found.setdefault((provider, model), PastTry(outcome, status, bool(drops)))
-    return found
+        tries.setdefault((provider, model), PastTry(outcome, status, bool(drops)))
+    return tries
 
 
 def _find_share(key: CandidateKey, since: datetime) -> AnswerShare:

@@ -17,7 +17,7 @@ def warnings_of(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
     """Yield (tone, icon, sentence) for each warning about the chain."""
     if not lint.callable:
         yield "bad", "stop", _("No candidate can answer: all are skipped")
-    skipped = sum(1 for one in lint.candidates if one.skipped)
+    skipped = sum(1 for candidate in lint.candidates if candidate.skipped)
     if lint.callable and skipped:
         text = ngettext("%(count)d candidate will be skipped", "%(count)d candidates will be skipped", skipped)
         # A long chain of which one candidate is left is one failure away from no answer.
@@ -28,10 +28,10 @@ def warnings_of(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
 
 
 def _ends(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
-    for one in lint.candidates:
-        if one.retirement and not one.skipped:
-            facts = {"name": one.model, "day": one.retirement.day}
-            if Finding.ENDED in one.findings:
+    for candidate in lint.candidates:
+        if candidate.retirement and not candidate.skipped:
+            facts = {"name": candidate.model, "day": candidate.retirement.day}
+            if Finding.ENDED in candidate.findings:
                 yield "bad", "stop", insert_facts(_("%(name)s is retired since %(day)s"), facts)
             else:
                 yield "warn", "clock", insert_facts(_("%(name)s is served until %(day)s"), facts)
@@ -39,25 +39,28 @@ def _ends(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
 
 def _losses(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
     # Candidates that lose the same share a sentence.
-    places: dict[tuple[str, ...], list[int]] = {}
-    for place, one in enumerate(lint.candidates, start=1):
-        if one.loses:
-            places.setdefault(one.loses, []).append(place)
-    for lost, found in places.items():
+    positions_by_loss: dict[tuple[str, ...], list[int]] = {}
+    for position, candidate in enumerate(lint.candidates, start=1):
+        if candidate.loses:
+            positions_by_loss.setdefault(candidate.loses, []).append(position)
+    for kinds, positions in positions_by_loss.items():
         text = ngettext(
             "Candidate %(places)s gets %(kinds)s as descriptions",
             "Candidates %(places)s get %(kinds)s as descriptions",
-            len(found),
+            len(positions),
         )
         yield (
             "warn",
             "say",
-            insert_facts(text, {"places": join_words([str(at) for at in found]), "kinds": words.join_kinds(lost)}),
+            insert_facts(
+                text,
+                {"places": join_words([str(position) for position in positions]), "kinds": words.join_kinds(kinds)},
+            ),
         )
 
 
 def _drifts(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
-    for place, one in enumerate(lint.candidates, start=1):
-        for finding in {Finding.DOUBTFUL, Finding.STOPPED}.intersection(one.findings):
+    for position, candidate in enumerate(lint.candidates, start=1):
+        for finding in {Finding.DOUBTFUL, Finding.STOPPED}.intersection(candidate.findings):
             text = _("Candidate %(place)s: %(what)s")
-            yield "warn", "warn", insert_facts(text, {"place": place, "what": words.hint(one, finding)})
+            yield "warn", "warn", insert_facts(text, {"place": position, "what": words.hint(candidate, finding)})

@@ -61,16 +61,16 @@ def save_service(
 
 def declare(row: Service, capabilities: Capabilities) -> None:
     """Declare exactly these capabilities. A cell whose value does not change keeps its source."""
-    wanted = [("input", name) for name in capabilities.input] + [("output", name) for name in capabilities.output]
-    kept = {(cell.side, cell.name): cell for cell in row.capabilities.all()}
-    for (side, name), cell in kept.items():
-        if cell.supported and (side, name) not in wanted:
+    cells = [("input", name) for name in capabilities.input] + [("output", name) for name in capabilities.output]
+    stored = {(cell.side, cell.name): cell for cell in row.capabilities.all()}
+    for (side, name), cell in stored.items():
+        if cell.supported and (side, name) not in cells:
             cell.delete()
-    for position, (side, name) in enumerate(wanted):
-        found = kept.get((side, name))
-        if found is not None and found.supported:
+    for position, (side, name) in enumerate(cells):
+        existing = stored.get((side, name))
+        if existing is not None and existing.supported:
             # Only its position: writing the cell again would make it declared.
-            ServiceCapability.objects.filter(pk=found.pk).update(position=position)
+            ServiceCapability.objects.filter(pk=existing.pk).update(position=position)
         else:
             write_cell(row, (side, name), supported=True, source=Source.DECLARED, position=position)
     if not row.declares_capabilities:
@@ -159,7 +159,7 @@ def delete_service(actor: Actor, row: Service, *, expected: int | None = None) -
 # Filling from the catalogue: existing services, and models that are about to become services.
 
 FIRMER = (Source.DECLARED.value, Source.PROBED.value)
-"""Sources that the catalogue never overrides by itself."""
+"""Sources that the catalogue overrides only if an administrator insists."""
 UNKNOWN_MODEL: Mapping[Cell, tuple[bool, Source]] = dict.fromkeys(TEXT, (True, Source.UNKNOWN))
 """The cells of a model that the catalogue does not know."""
 
@@ -178,7 +178,7 @@ def cells_of(entry: CatalogueEntry) -> dict[Cell, tuple[bool, Source]]:
 
 
 def _cell_of(fact: Fact | None) -> tuple[bool, Source]:
-    # Without a firm statement the cell is off, and its source tells why.
+    # Without a firm statement the cell is off, and its source shows why.
     if fact is None:
         return False, Source.UNKNOWN
     return fact.value, Source.CONTESTED if fact.verdict is FactVerdict.CONTESTED else Source.CATALOGUE
@@ -214,15 +214,15 @@ def open_cells(row: Service, entry: CatalogueEntry, *, insist: bool) -> dict[Sou
 
     These are cells without a firm value, and with `insist` all cells on which the catalogue's sources agree.
     """
-    there = {(cell.side, cell.name): cell for cell in row.capabilities.all()}
+    stored = {(cell.side, cell.name): cell for cell in row.capabilities.all()}
     knows_the_rest = row.knows_the_rest
     fillable: dict[Source, dict[Cell, bool]] = {}
     for cell, (on, source) in cells_of(entry).items():
-        have = there.get(cell)
-        firm = have.source in FIRMER if have else knows_the_rest
-        wanted = not firm or (insist and source is Source.CATALOGUE)
+        current = stored.get(cell)
+        is_firm = current.source in FIRMER if current else knows_the_rest
+        is_open = not is_firm or (insist and source is Source.CATALOGUE)
         # What already has this value and source would only make an empty revision.
-        if wanted and not (have and have.supported == on and have.source == source):
+        if is_open and not (current and current.supported == on and current.source == source):
             fillable.setdefault(source, {})[cell] = on
     return fillable
 
@@ -258,13 +258,13 @@ def add_model(actor: Actor, provider: Provider, new: NewModel) -> Service:
         declares_capabilities=entry is not None,
     )
     save_service(actor, row)
-    stated = cells_of(entry) if entry else UNKNOWN_MODEL
+    catalogue_cells = cells_of(entry) if entry else UNKNOWN_MODEL
     cells: dict[Source, dict[Cell, bool]] = {}
-    for cell in {**stated, **dict.fromkeys(new.cells)}:
-        on, source = stated.get(cell, (False, Source.UNKNOWN))
-        chosen = cell in new.cells
-        if chosen != on:
-            cells.setdefault(Source.DECLARED, {})[cell] = chosen
+    for cell in {**catalogue_cells, **dict.fromkeys(new.cells)}:
+        on, source = catalogue_cells.get(cell, (False, Source.UNKNOWN))
+        is_chosen = cell in new.cells
+        if is_chosen != on:
+            cells.setdefault(Source.DECLARED, {})[cell] = is_chosen
         elif entry is not None:
             cells.setdefault(source, {})[cell] = on
     if cells:
@@ -274,18 +274,18 @@ def add_model(actor: Actor, provider: Provider, new: NewModel) -> Service:
     return row
 
 
-# Drifts: evidence against what a model is said to read, and an administrator's decision about it.
+# Drifts: evidence against what a model is declared to read, and an administrator's decision about it.
 
 
 def record_drift(row: Service, capability: str, kind: DriftKind, revision: int | None = None) -> None:
     """Store new evidence about a model, in place of earlier evidence about the same capability."""
     now = timezone.now()
-    place: dict[str, Any] = {"provider": row.provider.name, "model": row.model, "capability": capability}
+    lookup: dict[str, Any] = {"provider": row.provider.name, "model": row.model, "capability": capability}
     # A dismissed drift stays quiet for a week, even if it is seen again.
-    if Drift.objects.filter(**place, kind=kind, dismissed_at__gt=now - QUIET).exists():
+    if Drift.objects.filter(**lookup, kind=kind, dismissed_at__gt=now - QUIET).exists():
         return
-    found = {"kind": kind, "at": now, "request": "", "status": None, "revision": revision, "dismissed_at": None}
-    Drift.objects.update_or_create(defaults=found, **place)
+    values = {"kind": kind, "at": now, "request": "", "status": None, "revision": revision, "dismissed_at": None}
+    Drift.objects.update_or_create(defaults=values, **lookup)
 
 
 def settle_doubts(row: Service, capabilities: Iterable[str]) -> None:

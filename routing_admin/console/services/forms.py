@@ -75,7 +75,7 @@ class PriceForm(forms.Form):
 
     @property
     def has_further(self) -> bool:
-        return any(each.value() not in (None, "") or each.errors for each in self.further_fields)
+        return any(field.value() not in (None, "") or field.errors for field in self.further_fields)
 
 
 def _plain(amount: float) -> float | int:
@@ -199,15 +199,15 @@ class ServiceForm(ServiceModelForm):
             return list(squares)
         switches, on = set(self["switch"].value() or ()), set(self["cell"].value() or ())
         # A switch that the page did not have keeps its stored value: it was added meanwhile.
-        return [replace(each, on=each.key in on) if each.key in switches else each for each in squares]
+        return [replace(square, on=square.key in on) if square.key in switches else square for square in squares]
 
     def cells(self, squares: Iterable[Square]) -> dict[tuple[str, str], bool]:
         """Return the capabilities that the form changes or adds."""
         stored = list(squares)
         pairs = zip(stored, self.apply_switches(stored), strict=True)
-        found = {(each.side, each.name): new.on for each, new in pairs if new.on != each.on}
+        changes = {(old.side, old.name): new.on for old, new in pairs if new.on != old.on}
         custom = str(self.cleaned_data["custom"])
-        return found | ({(self.cleaned_data["side"] or "input", custom): True} if custom else {})
+        return changes | ({(self.cleaned_data["side"] or "input", custom): True} if custom else {})
 
     def build_row(self) -> Service:
         """Return the row with the form's values, unsaved."""
@@ -223,8 +223,8 @@ class ServiceForm(ServiceModelForm):
             row.extra_body = data["extra_body_json"]
             row.timeouts = timeouts_in(data, row.timeouts)
         if data["policy"] != policy_word(row.content):
-            kept = {name: value for name, value in row.content.items() if name != "policy"}
-            row.content = kept | ({"policy": data["policy"]} if data["policy"] else {})
+            remaining = {name: value for name, value in row.content.items() if name != "policy"}
+            row.content = remaining | ({"policy": data["policy"]} if data["policy"] else {})
         if not row.pk:
             row.declares_capabilities = False
         return row

@@ -46,8 +46,8 @@ def claim_due(now: datetime) -> Iterator[Service]:
     night = night_of(now)
     for name in list(NightlyProbe.objects.filter(last_night__lt=night).values_list("service_id", flat=True)):
         # A conditional update claims the service: of several processes, one changes the row.
-        mine = NightlyProbe.objects.filter(service_id=name, last_night__lt=night).update(last_night=night)
-        row = find_live(name) if mine else None
+        claimed = NightlyProbe.objects.filter(service_id=name, last_night__lt=night).update(last_night=night)
+        row = find_live(name) if claimed else None
         if row is not None:
             yield row
 
@@ -69,10 +69,10 @@ def find_live(service_id: str) -> Service | None:
 
 def probe_nightly(row: Service) -> ProbeResult:
     """Probe a service as the nightly probe does. Changes are stored as drifts, to be seen in the morning."""
-    found = probe_service(NIGHT, row, "service.probe_nightly")
-    for name, on in found.changed.items():
-        record_drift(row, name, DriftKind.STARTED if on else DriftKind.STOPPED, found.revision)
-    return found
+    result = probe_service(NIGHT, row, "service.probe_nightly")
+    for name, on in result.changed.items():
+        record_drift(row, name, DriftKind.STARTED if on else DriftKind.STOPPED, result.revision)
+    return result
 
 
 # One process of the server probes per night, whichever claims a service first.
@@ -84,7 +84,7 @@ PAUSE_SECONDS = 60.0
 
 @dataclass(slots=True)
 class NightlyProbes:
-    """The rounds of probes, in a thread of their own since a probe waits for models."""
+    """The rounds of probes, in a separate thread since a probe waits for models."""
 
     _thread: RepeatingThread = field(init=False)
 
@@ -104,9 +104,11 @@ class NightlyProbes:
         renew_connections()
         try:
             for row in claim_due(timezone.now()):
-                found = probe_nightly(row)
-                if found.failed:
-                    log.warning("%s was not probed tonight, words alone failed: %s", row.service_id, found.failed.fault)
+                result = probe_nightly(row)
+                if result.failed:
+                    log.warning(
+                        "%s was not probed tonight, words alone failed: %s", row.service_id, result.failed.fault
+                    )
         except (DatabaseError, InterfaceError) as error:
             log.debug("the nightly probes wait for the database: %s", error)
         except ActionError as refusal:

@@ -71,29 +71,31 @@ def probe_service(actor: Actor, row: Service, action: str = "service.capabilitie
     probes = list_probes(provider.protocol, provider.endpoint, provider.quirks, row.limits)
     findings = conduct(probes, lambda chats: _ask_each(row, chats), random.SystemRandom().sample)
     keep_transcripts(actor, row, findings)
-    proved = {each.probe.capability: each.outcome is ProbeOutcome.YES for each in findings if is_decided(each)}
-    unclear = tuple(each.probe.capability for each in findings if not is_decided(each))
+    proved = {
+        finding.probe.capability: finding.outcome is ProbeOutcome.YES for finding in findings if is_decided(finding)
+    }
+    unclear = tuple(finding.probe.capability for finding in findings if not is_decided(finding))
     return _record(actor, row, {"text": True, **proved}, unclear, action)
 
 
 def _record(
     actor: Actor, row: Service, answers: Mapping[str, bool], unclear: tuple[str, ...], action: str
 ) -> ProbeResult:
-    there = {cell.name: cell for cell in row.capabilities.all() if cell.side == "input"}
-    before = {name: cell.supported for name, cell in there.items() if cell.source not in NOT_KNOWN}
+    stored = {cell.name: cell for cell in row.capabilities.all() if cell.side == "input"}
+    known_values = {name: cell.supported for name, cell in stored.items() if cell.source not in NOT_KNOWN}
     declared = {
-        name for name in answers if (there[name].source == Source.DECLARED if name in there else row.knows_the_rest)
+        name for name in answers if (stored[name].source == Source.DECLARED if name in stored else row.knows_the_rest)
     }
     cells: dict[Cell, bool] = {("input", name): on for name, on in answers.items() if name not in declared}
     act = set_capabilities(actor, {row: cells}, source=Source.PROBED, action=action) if cells else None
-    against = tuple(sorted(name for name in declared if answers[name] != before.get(name, False)))
-    settle_doubts(row, [name for name in answers if name not in against])
+    contradicted = tuple(sorted(name for name in declared if answers[name] != known_values.get(name, False)))
+    settle_doubts(row, [name for name in answers if name not in contradicted])
     # Only a model that reads less than declared is a doubt.
-    for name in against:
+    for name in contradicted:
         if not answers[name]:
             record_drift(row, name, DriftKind.DENIED)
-    changed = {name: on for (_, name), on in cells.items() if before.get(name, on) != on}
-    return ProbeResult(answers, against, unclear, changed, revision=act.revision if act else None)
+    changed = {name: on for (_, name), on in cells.items() if known_values.get(name, on) != on}
+    return ProbeResult(answers, contradicted, unclear, changed, revision=act.revision if act else None)
 
 
 def is_decided(finding: ProbeFinding) -> bool:
@@ -103,14 +105,14 @@ def is_decided(finding: ProbeFinding) -> bool:
 def _ask_each(row: Service, chats: Sequence[ChatRequest]) -> list[ProbeAnswer]:
     return [
         ProbeAnswer(
-            text=each.text,
-            fault=each.fault,
-            status=each.status,
-            message=each.message,
-            prompt_tokens=each.prompt_tokens,
-            completion_tokens=each.completion_tokens,
+            text=answer.text,
+            fault=answer.fault,
+            status=answer.status,
+            message=answer.message,
+            prompt_tokens=answer.prompt_tokens,
+            completion_tokens=answer.completion_tokens,
         )
-        for each in dial.provider_checker().ask_each(row.provider.name, row.model, chats)
+        for answer in dial.provider_checker().ask_each(row.provider.name, row.model, chats)
     ]
 
 
@@ -118,26 +120,26 @@ def keep_transcripts(actor: Actor, row: Service, findings: Iterable[ProbeFinding
     now = timezone.now()
     price = price_for(row.price, row.provider.endpoint, row.model)
     with transaction.atomic():
-        for each in findings:
-            place: dict[str, Any] = {
+        for finding in findings:
+            lookup: dict[str, Any] = {
                 "provider": row.provider.name,
                 "model": row.model,
-                "capability": each.probe.capability,
+                "capability": finding.probe.capability,
             }
             # A decided probe replaces all earlier transcripts of the capability, an unclear one only an unclear one.
-            decided = is_decided(each)
+            decided = is_decided(finding)
             if decided:
-                ProbeTranscript.objects.filter(**place, decided=False).delete()
-            said = {
-                "outcome": each.outcome.value,
-                "reason": each.reason.value,
+                ProbeTranscript.objects.filter(**lookup, decided=False).delete()
+            values = {
+                "outcome": finding.outcome.value,
+                "reason": finding.reason.value,
                 "at": now,
                 "actor": actor.name,
-                "question": each.probe.question,
-                "mime_type": each.probe.mime_type,
-                "exchanges": [_exchange_data(one, price) for one in each.exchanges],
+                "question": finding.probe.question,
+                "mime_type": finding.probe.mime_type,
+                "exchanges": [_exchange_data(exchange, price) for exchange in finding.exchanges],
             }
-            ProbeTranscript.objects.update_or_create(**place, decided=decided, defaults=said)
+            ProbeTranscript.objects.update_or_create(**lookup, decided=decided, defaults=values)
 
 
 def _exchange_data(exchange: Exchange, price: Price | None) -> dict[str, Any]:
@@ -162,11 +164,11 @@ def summarize_probe(row: Service, probe: ProbeResult) -> str:
         return f"{row.service_id}: {dialling.explain_answer(row.provider.name, probe.failed).sentence}"
     reads = [str(capability_label(name)) for name, on in probe.answers.items() if on]
     parts = [insert_facts(_("%(name)s reads: %(what)s"), {"name": row.service_id, "what": join_words(reads)})]
-    rest = (
+    notes = (
         (_("unclear, left unchanged: %(names)s"), probe.unclear),
         (_("declared otherwise, kept: %(names)s"), probe.contradicted),
     )
-    for text, names in rest:
+    for text, names in notes:
         if names:
             parts.append(text % {"names": join_words(str(capability_label(name)) for name in names)})
     return " · ".join(parts)

@@ -48,7 +48,9 @@ def list_services(q: str, number: str | None) -> Page[Service]:
 
 def describe_service(row: Service) -> ServiceLine:
     squares = list_squares(row)
-    reads, writes = (tuple(each.name for each in squares if each.on and each.side == side) for side in (INPUT, OUTPUT))
+    reads, writes = (
+        tuple(square.name for square in squares if square.on and square.side == side) for side in (INPUT, OUTPUT)
+    )
     return ServiceLine(row, reads, writes, len(row.agents.all()))
 
 
@@ -89,7 +91,7 @@ def list_agents_using(row: Service) -> list[Agent]:
     return list(row.agents.all())
 
 
-# Drifts: evidence against what models are said to read, or changes of it.
+# Drifts: evidence against what models are declared to read, or changes of it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +112,10 @@ def list_open_drifts() -> list[Drift]:
 
 def map_drifts() -> Mapping[tuple[str, str], Mapping[str, DriftKind]]:
     """Map provider and model to the drifts that are not dismissed, by capability. One query."""
-    found: dict[tuple[str, str], dict[str, DriftKind]] = {}
+    drifts: dict[tuple[str, str], dict[str, DriftKind]] = {}
     for row in list_open_drifts():
-        found.setdefault((row.provider, row.model), {})[row.capability] = DriftKind(row.kind)
-    return found
+        drifts.setdefault((row.provider, row.model), {})[row.capability] = DriftKind(row.kind)
+    return drifts
 
 
 def list_drifts() -> list[DriftLine]:
@@ -132,14 +134,14 @@ def list_drifts_of(service: Service) -> list[DriftLine]:
 
 
 def match_drifts(rows: Iterable[Drift], services: Iterable[Service]) -> list[DriftLine]:
-    by_place: dict[tuple[str, str], list[tuple[Service, set[str]]]] = {}
+    by_model: dict[tuple[str, str], list[tuple[Service, set[str]]]] = {}
     for service in services:
         reads = {square.name for square in list_squares(service) if square.side == INPUT and square.on}
-        by_place.setdefault((service.provider.name, service.model), []).append((service, reads))
+        by_model.setdefault((service.provider.name, service.model), []).append((service, reads))
     return [
         DriftLine(row, service)
         for row in rows
-        for service, reads in by_place.get((row.provider, row.model), ())
+        for service, reads in by_model.get((row.provider, row.model), ())
         # A drift is dropped once the service is recorded to read what makes it pointless, as after Undo.
         if is_current(DriftKind(row.kind), row.capability in reads)
     ]
@@ -173,17 +175,21 @@ def estimate_night(row: Service, transcripts: Iterable[ProbeTranscript]) -> Nigh
     provider = row.provider
     probes = list_probes(provider.protocol, provider.endpoint, provider.quirks, row.limits)
     # Newest last, so that of several transcripts of a capability the newest one counts.
-    counted = {each.capability: sum_usage(each.exchanges) for each in reversed(list(transcripts))}
-    usages = {each.capability: counted.get(each.capability) or estimate_usage(row.model, each) for each in probes}
-    known = [usage for usage in usages.values() if usage is not None]
-    chosen = NightlyProbe.objects.filter(service_id=row.service_id).first()
+    measured_usages = {
+        transcript.capability: sum_usage(transcript.exchanges) for transcript in reversed(list(transcripts))
+    }
+    usages = {
+        probe.capability: measured_usages.get(probe.capability) or estimate_usage(row.model, probe) for probe in probes
+    }
+    known_usages = [usage for usage in usages.values() if usage is not None]
+    nightly_probe = NightlyProbe.objects.filter(service_id=row.service_id).first()
     return Night(
         count_calls(probes),
-        sum((usage.prompt_tokens or 0) + (usage.completion_tokens or 0) for usage in known),
+        sum((usage.prompt_tokens or 0) + (usage.completion_tokens or 0) for usage in known_usages),
         tuple(name for name, usage in usages.items() if usage is None),
-        bool(probes) and all(counted.get(each.capability) for each in probes),
-        sum_costs(row, known),
-        chosen.last_night if chosen else None,
+        bool(probes) and all(measured_usages.get(probe.capability) for probe in probes),
+        sum_costs(row, known_usages),
+        nightly_probe.last_night if nightly_probe else None,
     )
 
 
@@ -198,7 +204,9 @@ def sum_costs(row: Service, usages: Iterable[Usage]) -> Cost | None:
 
 def sum_usage(exchanges: Iterable[Mapping[str, Any]]) -> Usage | None:
     """Return the tokens of all answers. None if the provider did not report those of one."""
-    counts = [(each["promptTokens"], each["completionTokens"]) for each in exchanges if not each["fault"]]
+    counts = [
+        (exchange["promptTokens"], exchange["completionTokens"]) for exchange in exchanges if not exchange["fault"]
+    ]
     if any(None in pair for pair in counts):
         return None
     return Usage(sum(prompt for prompt, _ in counts), sum(answer for _, answer in counts))

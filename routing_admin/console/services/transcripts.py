@@ -85,7 +85,7 @@ def render_transcripts(rows: Iterable[ProbeTranscript]) -> list[TranscriptView]:
 
 
 def _render(row: ProbeTranscript) -> TranscriptView:
-    usage, costs = sum_usage(row.exchanges), [each["cost"] for each in row.exchanges if each.get("cost")]
+    usage, costs = sum_usage(row.exchanges), [exchange["cost"] for exchange in row.exchanges if exchange.get("cost")]
     return TranscriptView(
         row.capability,
         *OUTCOMES.get(row.outcome, OUTCOMES[ProbeOutcome.UNCLEAR]),
@@ -95,13 +95,13 @@ def _render(row: ProbeTranscript) -> TranscriptView:
         row.question,
         row.mime_type,
         None if usage is None else (usage.prompt_tokens or 0) + (usage.completion_tokens or 0),
-        money_text(sum(each["nanos"] for each in costs), costs[0]["currency"]) if costs else "",
-        tuple(_render_exchange(each) for each in row.exchanges),
+        money_text(sum(cost["nanos"] for cost in costs), costs[0]["currency"]) if costs else "",
+        tuple(_render_exchange(exchange) for exchange in row.exchanges),
     )
 
 
 def _render_exchange(data: Mapping[str, Any]) -> ExchangeView:
     status = _("status %(status)s") % {"status": data["status"]} if data["fault"] and data["status"] else ""
-    said = translate_sentence(text_of(data["message"])) if data["message"] else ""
-    problem = " · ".join(part for part in (status, said or data["fault"]) if part) if data["fault"] else ""
+    message = translate_sentence(text_of(data["message"])) if data["message"] else ""
+    problem = " · ".join(part for part in (status, message or data["fault"]) if part) if data["fault"] else ""
     return ExchangeView(data["word"], data["text"], problem, READINGS.get(data["reading"], data["reading"]))

@@ -82,8 +82,8 @@ def service_drift(request: HttpRequest, service_id: str) -> HttpResponse:
     capability, act = request.POST.get("capability", "")[:100], request.POST.get("act", "")
     facts = {"service": service_id, "capability": capability_label(capability)}
     if act == "off" and capability:
-        made = accept_doubt(actor_of(request), row, capability)
-        add_toast(request, insert_facts(_("%(service)s no longer reads %(capability)s"), facts), made.revision)
+        change = accept_doubt(actor_of(request), row, capability)
+        add_toast(request, insert_facts(_("%(service)s no longer reads %(capability)s"), facts), change.revision)
     elif capability:
         dismiss_drift(actor_of(request), row, capability)
         add_toast(request, _("Dismissed. You will not see this again for a week."))
@@ -120,11 +120,11 @@ def service_new(request: HttpRequest) -> HttpResponse:
         if form.is_valid():
             try:
                 row = form.build_row()
-                made = save_service(actor_of(request), row)
+                change = save_service(actor_of(request), row)
             except ActionError as refusal:
                 status = add_refusal(form, refusal, PLACES)
             else:
-                add_toast(request, _("%(name)s added") % {"name": row.service_id}, made.revision)
+                add_toast(request, _("%(name)s added") % {"name": row.service_id}, change.revision)
                 return redirect("service", service_id=row.service_id)
     return render(request, "capabilities/service_new.html", {"form": form}, status=status)
 
@@ -147,27 +147,27 @@ def save(request: HttpRequest, row: Service) -> HttpResponse:
         return service_page(request, require_found(find_service(row.service_id)), form, UNPROCESSABLE, effects=effects)
     try:
         saved, cells = form.build_row(), form.cells(list_squares(row))
-        made = save_service(actor_of(request), saved, cells=cells, expected=form.cleaned_data["version"])
+        change = save_service(actor_of(request), saved, cells=cells, expected=form.cleaned_data["version"])
     except ActionError as refusal:
         current = require_found(find_service(row.service_id))
         status = add_refusal(form, refusal, PLACES)
-        differ = [*find_switch_differences(form, current), *find_differences(form, current)]
-        conflict = differ if isinstance(refusal, ConflictError) else None
+        differences = [*find_switch_differences(form, current), *find_differences(form, current)]
+        conflict = differences if isinstance(refusal, ConflictError) else None
         renew_version(form, current.version)
         return service_page(request, current, form, status, refusal=refusal, conflict=conflict)
-    add_toast(request, _("%(name)s saved") % {"name": saved.service_id}, made.revision)
+    add_toast(request, _("%(name)s saved") % {"name": saved.service_id}, change.revision)
     return redirect("service", service_id=saved.service_id)
 
 
 def find_switch_differences(form: ServiceForm, current: Service) -> list[Difference]:
     """Return the sides whose switches differ between the form and the stored row."""
     stored = list_squares(current)
-    chosen = form.apply_switches(stored)
+    submitted = form.apply_switches(stored)
     found = []
     for side, label in (("input", _("Reads (input)")), ("output", _("Writes (output)"))):
         theirs, mine = (
-            join_words(str(capability_label(each.name)) for each in squares if each.side == side and each.on)
-            for squares in (stored, chosen)
+            join_words(str(capability_label(square.name)) for square in squares if square.side == side and square.on)
+            for squares in (stored, submitted)
         )
         if theirs != mine:
             found.append(Difference(label, render_value(theirs), render_value(mine)))
@@ -187,9 +187,9 @@ def list_slots(row: Service) -> list[SlotLine]:
     provider = row.provider
     quirks = quirks_for(provider.endpoint, provider.quirks)
     template = limits_template(provider.endpoint, provider.protocol)
-    found = slots_for(provider.protocol, template, row.limits or None, quirks, row.model)
+    slots = slots_for(provider.protocol, template, row.limits or None, quirks, row.model)
     return [
-        SlotLine(name, found.get(kinds[0]), name in row.limits) for name, kinds in SLOT_KINDS.items() if name != "text"
+        SlotLine(name, slots.get(kinds[0]), name in row.limits) for name, kinds in SLOT_KINDS.items() if name != "text"
     ]
 
 
@@ -208,10 +208,10 @@ class TokenLimitLine:
 
 def list_token_limits(row: Service, entry: CatalogueEntry | None) -> list[TokenLimitLine]:
     limits = token_limits(row.limits, entry)
-    stated = (entry.max_input, entry.max_output) if entry else (None, None)
+    stated_limits = (entry.max_input, entry.max_output) if entry else (None, None)
     return [
-        TokenLimitLine(_("Context"), limits.context, stated[0]),
-        TokenLimitLine(_("Longest answer"), limits.output, stated[1]),
+        TokenLimitLine(_("Context"), limits.context, stated_limits[0]),
+        TokenLimitLine(_("Longest answer"), limits.output, stated_limits[1]),
     ]
 
 
@@ -239,9 +239,9 @@ def describe_list_price(row: Service) -> ListedPrice | None:
     if price is None:
         return None
     rates = price.tiers[0].rates
-    reads, writes = (f"{amount_of(rate or 0).normalize():f}" for rate in (rates.input, rates.output))
+    input_price, output_price = (f"{amount_of(rate or 0).normalize():f}" for rate in (rates.input, rates.output))
     source = " ".join(filter(None, (price.source, str(price.checked_on or ""))))
-    return ListedPrice(input=reads, output=writes, currency=price.currency, source=source, price=price)
+    return ListedPrice(input=input_price, output=output_price, currency=price.currency, source=source, price=price)
 
 
 def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: int = 200, **more: Any) -> HttpResponse:
@@ -252,8 +252,8 @@ def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: 
     context = {
         "row": row,
         "form": form,
-        "reads": [each for each in switches if each.side == "input"],
-        "writes": [each for each in switches if each.side == "output"],
+        "reads": [square for square in switches if square.side == "input"],
+        "writes": [square for square in switches if square.side == "output"],
         "entry": entry,
         "disagrees": find_disagreements(stored, entry) if entry else [],
         "facts": [(*cell, entry.facts.get(cell)) for cell in CELLS if cell not in TEXT] if entry else [],
@@ -276,12 +276,12 @@ def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: 
 
 def find_disagreements(stored: Iterable[Square], entry: CatalogueEntry) -> list[Square]:
     """Return the cells on which the catalogue's sources agree and differ from the stored value."""
-    there = {(each.side, each.name): each.on for each in stored}
+    stored_values = {(square.side, square.name): square.on for square in stored}
     return [
         Square(*cell, on, source.value)
         for cell, (on, source) in cells_of(entry).items()
         # Contested and unknown cells have another source: the catalogue is not sure of them.
-        if source is Source.CATALOGUE and there.get(cell, False) != on
+        if source is Source.CATALOGUE and stored_values.get(cell, False) != on
     ]
 
 
@@ -321,9 +321,9 @@ def service_probe(request: HttpRequest, service_id: str) -> HttpResponse:
 def service_delete(request: HttpRequest, service_id: str) -> HttpResponse:
     row = require_found(find_service(service_id))
     try:
-        made = delete_service(actor_of(request), row)
+        change = delete_service(actor_of(request), row)
     except ActionError as refusal:
         add_refusal_toast(request, refusal)
         return redirect("service", service_id=service_id)
-    add_toast(request, _("%(name)s deleted") % {"name": service_id}, made.revision)
+    add_toast(request, _("%(name)s deleted") % {"name": service_id}, change.revision)
     return redirect("services")

@@ -100,8 +100,11 @@ def remove_language(actor: Actor, code: str) -> AuditedAction:
     """Remove an added language. A built-in one returns to its own directive."""
     act = AuditedAction("language.remove", "language", code)
     with ledger.change(actor, act):
-        kept = {**LANGUAGE_DIRECTIVES, **dict(Language.objects.exclude(code=code).values_list("code", "directive"))}
-        check_can_remove_language(code, Installation.current().default_language, kept)
+        remaining = {
+            **LANGUAGE_DIRECTIVES,
+            **dict(Language.objects.exclude(code=code).values_list("code", "directive")),
+        }
+        check_can_remove_language(code, Installation.current().default_language, remaining)
         Language.objects.filter(code=code).delete()
     return act
 
@@ -111,12 +114,12 @@ def keep(actor: Actor, keeping: Keeping, *, expected: Keeping | None = None) -> 
     with ledger.audit(actor, AuditedAction("installation.retention", "installation")) as act:
         # Locked, since two saves at the same time would otherwise both find what they expect.
         row = Installation.objects.select_for_update().get_or_create(id=1)[0]
-        now = keeping_of(row)
-        if expected is not None and now != expected:
+        current = keeping_of(row)
+        if expected is not None and current != expected:
             raise ConflictError(_("Someone else changed this in the meantime. Check the new version, then save again."))
         for name in Keeping.__slots__:
-            if getattr(now, name) != getattr(keeping, name):
-                act.details[name] = [getattr(now, name), getattr(keeping, name)]
+            if getattr(current, name) != getattr(keeping, name):
+                act.details[name] = [getattr(current, name), getattr(keeping, name)]
                 setattr(row, name, getattr(keeping, name))
         row.save(update_fields=list(Keeping.__slots__))
 
@@ -133,8 +136,8 @@ def set_rate(actor: Actor, rate: ExchangeRate) -> AuditedAction:
     act = AuditedAction("exchange_rate.set", "exchange_rate", rate.currency)
     with ledger.change(actor, act):
         row = Installation.current()
-        others = [each for each in row.exchange_rates if each["currency"] != rate.currency]
-        problems = list(check_rate(rate, [ExchangeRate(**each) for each in others], timezone.localdate()))
+        others = [entry for entry in row.exchange_rates if entry["currency"] != rate.currency]
+        problems = list(check_rate(rate, [ExchangeRate(**entry) for entry in others], timezone.localdate()))
         if problems:
             raise InvalidError(problems)
         row.exchange_rates = [*others, asdict(rate)]
@@ -148,7 +151,7 @@ def remove_rate(actor: Actor, currency: str) -> AuditedAction:
     act = AuditedAction("exchange_rate.remove", "exchange_rate", currency, message=message)
     with ledger.change(actor, act):
         row = Installation.current()
-        others = [each for each in row.exchange_rates if each["currency"] != currency]
+        others = [entry for entry in row.exchange_rates if entry["currency"] != currency]
         if len(others) == len(row.exchange_rates):
             raise NotFoundError(_("%(currency)s has no exchange rate.") % {"currency": currency})
         row.exchange_rates = others

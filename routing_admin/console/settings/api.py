@@ -53,15 +53,15 @@ def settings_out() -> SettingsThing:
 
 
 def answer_settings() -> HttpResponse:
-    found = settings_out()
-    return answer_entry(SettingsOut(settings=found), found.model_dump())
+    current = settings_out()
+    return answer_entry(SettingsOut(settings=current), current.model_dump())
 
 
 def language_out(code: str) -> LanguageThing | None:
-    found = directives().get(code)
-    if found is None:
+    directive = directives().get(code)
+    if directive is None:
         return None
-    return LanguageThing(code=code, directive=found, builtIn=code in LANGUAGE_DIRECTIVES)
+    return LanguageThing(code=code, directive=directive, builtIn=code in LANGUAGE_DIRECTIVES)
 
 
 @router.get("/settings", response=SettingsOut)
@@ -83,10 +83,10 @@ def write_settings(request: HttpRequest, body: SettingsIn) -> None:
     """Write the settings that differ. Raise `ConflictError` if they are not those expected, and `InvalidError`."""
     before, actor = settings_out().model_dump(), script_actor(request)
     check_expectation(expectation_in(request), before)
-    wanted = {**before, **body.model_dump(include=body.model_fields_set)}
-    changed = {name for name in wanted if wanted[name] != before[name]}
-    language, policy = wanted["defaultLanguage"] or "", wanted["contentPolicy"] or ""
-    # Check everything before writing anything: each setting is written by an action of its own.
+    merged = {**before, **body.model_dump(include=body.model_fields_set)}
+    changed = {name for name in merged if merged[name] != before[name]}
+    language, policy = merged["defaultLanguage"] or "", merged["contentPolicy"] or ""
+    # Check everything before writing anything: each setting is written by its own action.
     installation.check_default_language(language)
     installation.check_content_policy(policy)
     if "defaultLanguage" in changed:
@@ -94,23 +94,25 @@ def write_settings(request: HttpRequest, body: SettingsIn) -> None:
     if "contentPolicy" in changed:
         installation.set_content_policy(actor, policy)
     if changed & KEEPING.keys():
-        now, then = ({field: of[name] for name, field in KEEPING.items()} for of in (before, wanted))
-        installation.keep(actor, Keeping(**then), expected=Keeping(**now))
+        current, updated = ({field: values[name] for name, field in KEEPING.items()} for values in (before, merged))
+        installation.keep(actor, Keeping(**updated), expected=Keeping(**current))
     if "recordBodies" in changed:
-        installation.record_bodies(actor, wanted["recordBodies"])
+        installation.record_bodies(actor, merged["recordBodies"])
 
 
 @router.get("/languages", response=LanguagesOut)
 def admin_list_languages(request: HttpRequest) -> HttpResponse:
     """List built-in and added languages."""
-    return answer_at_revision(LanguagesOut(languages=[found for code in directives() if (found := language_out(code))]))
+    return answer_at_revision(
+        LanguagesOut(languages=[language for code in directives() if (language := language_out(code))])
+    )
 
 
 @router.get("/languages/{code}", response=LanguageOut)
 def admin_get_language(request: HttpRequest, code: str) -> HttpResponse:
     """Get one language."""
-    found: LanguageThing = require(language_out(code), "language", code)
-    return answer_entry(LanguageOut(language=found), found.model_dump())
+    language: LanguageThing = require(language_out(code), "language", code)
+    return answer_entry(LanguageOut(language=language), language.model_dump())
 
 
 @router.put("/languages/{code}", response={200: ChangedOut, 201: ChangedOut}, openapi_extra=takes(LanguageIn))
@@ -123,17 +125,17 @@ def admin_put_language(request: HttpRequest, code: str) -> HttpResponse:
         if before is None or before.directive != body.directive.strip():
             installation.save_language(script_actor(request), code, body.directive)
             changes = [f"Language {code} is saved."]
-    found: LanguageThing = require(language_out(code), "language", code)
-    done = ChangedOut(created=before is None, changes=changes, warnings=[])
-    return answer_entry(done, found.model_dump(), 200 if before else 201)
+    language: LanguageThing = require(language_out(code), "language", code)
+    result = ChangedOut(created=before is None, changes=changes, warnings=[])
+    return answer_entry(result, language.model_dump(), 200 if before else 201)
 
 
 @router.delete("/languages/{code}", response={204: None})
 def admin_delete_language(request: HttpRequest, code: str) -> HttpResponse:
     """Remove an added language. A built-in one gets its original directive back. A missing one is no error."""
     with ledger.exclusive():
-        found = language_out(code)
-        check_expectation(expectation_in(request), found.model_dump() if found else None)
+        language = language_out(code)
+        check_expectation(expectation_in(request), language.model_dump() if language else None)
         if code in added_languages():
             installation.remove_language(script_actor(request), code)
     return HttpResponse(status=204)

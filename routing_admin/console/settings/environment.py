@@ -57,14 +57,14 @@ def read_dotenv(path: Path) -> dict[str, str]:
 
 def setting_rows(environment: Mapping[str, str], dotenv: Mapping[str, str], data_dir: Path) -> list[SettingRow]:
     """Return the settings as this environment, `.env` file and data directory define them."""
-    found: list[SettingRow] = []
+    rows: list[SettingRow] = []
     for setting in SETTINGS:
         names = variables(setting, environment)
         if names:
-            found.append(setting_row(setting, names, environment, dotenv))
+            rows.append(setting_row(setting, names, environment, dotenv))
         else:
-            found.append(build_unset_row(setting, data_dir))
-    return found
+            rows.append(build_unset_row(setting, data_dir))
+    return rows
 
 
 def variables(setting: Setting, environment: Mapping[str, str]) -> list[str]:

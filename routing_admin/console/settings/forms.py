@@ -118,12 +118,12 @@ class KeepingForm(forms.Form):
         )
 
     def to_keeping(self) -> Keeping:
-        quota, own = self.cleaned_data["quota"], self.cleaned_data["agent_quota"]
+        quota, agent_quota = self.cleaned_data["quota"], self.cleaned_data["agent_quota"]
         return Keeping(
             self.cleaned_data["request_days"],
             self.cleaned_data["artifact_days"],
             quota * MEBIBYTE if quota else None,
-            own * MEBIBYTE if own else None,
+            agent_quota * MEBIBYTE if agent_quota else None,
         )
 
 

@@ -76,29 +76,29 @@ def prune(actor: Actor, now: datetime, *, request_days: float | None = None, und
     requests = prune_requests(now - timedelta(days=days))
     artifacts, size = prune_artifacts(now, undo)
     agents = Agent.objects.filter(origin=Agent.Origin.RUNTIME, expires_at__lte=now - UNDO)
-    gone = agents.count()
+    agent_count = agents.count()
     sessions = prune_sessions(now)
-    forgotten, more = sweep_bytes(now.timestamp())
+    forgotten, freed = sweep_bytes(now.timestamp())
     # Once more, for the artifacts removed just now.
     thumbnails += sweep_thumbnails()
-    done = Pruned(
+    pruned = Pruned(
         requests=requests,
         artifacts=artifacts,
-        bytes=size + more,
-        agents=gone,
+        bytes=size + freed,
+        agents=agent_count,
         sessions=sessions,
         leftovers=leftovers,
         forgotten=forgotten,
         thumbnails=thumbnails,
     )
     # A run is audited even if it removed nothing.
-    with ledger.audit(actor, AuditedAction("installation.prune", "installation", details=asdict(done))):
+    with ledger.audit(actor, AuditedAction("installation.prune", "installation", details=asdict(pruned))):
         agents.delete()
     end_kind(AlertKind.PRUNE_OVERDUE, timezone.now())
     # The head is noted outside the database, so that lines missing at the log's end are noticed.
     if (head := find_head()) is not None:
         note_head(head)
-    return done
+    return pruned
 
 
 def prune_requests(before: datetime) -> int:
@@ -106,10 +106,10 @@ def prune_requests(before: datetime) -> int:
     if connections[LOGS].vendor == POSTGRESQL:
         # PostgreSQL has a partition per day, which is dropped as a whole, up to a day later.
         return drop_days(before)
-    old = RequestLog.objects.using(LOGS).filter(started_at__lt=before)
+    expired = RequestLog.objects.using(LOGS).filter(started_at__lt=before)
     total = 0
-    with progress_of("Requests removed", old.count()) as counter, roomy(connections[LOGS]):
-        for ids in batches(old.order_by("started_at"), MANY):
+    with progress_of("Requests removed", expired.count()) as counter, roomy(connections[LOGS]):
+        for ids in batches(expired.order_by("started_at"), MANY):
             with transaction.atomic(using=LOGS):
                 for rows in (AttemptLog.objects.filter(request_id__in=ids), RequestLog.objects.filter(pk__in=ids)):
                     # Django's delete would first read all rows to find related ones, which are named here.
@@ -122,9 +122,9 @@ def prune_requests(before: datetime) -> int:
 
 def prune_usage(now: datetime) -> None:
     """Remove sums that no page reads any more: hours after a week, days after 13 months."""
-    for span, kept in ((UsageSum.HOUR, HOURS_STAY), (UsageSum.DAY, DAYS_STAY)):
+    for span, retention in ((UsageSum.HOUR, HOURS_STAY), (UsageSum.DAY, DAYS_STAY)):
         for table in (UsageRollup, UsageSum):
-            table._base_manager.filter(span=span, start__lt=now - kept).delete()
+            table._base_manager.filter(span=span, start__lt=now - retention).delete()
 
 
 def prune_outcomes(now: datetime) -> None:
@@ -138,10 +138,10 @@ def prune_artifacts(now: datetime, undo: timedelta = UNDO) -> tuple[int, int]:
     past = Artifact.objects.filter(Q(expires_at__lte=now) | Q(deleted_at__lte=now - undo)).order_by("created_at")
     for ids in batches(past):
         with transaction.atomic():
-            found = dict(Artifact.objects.filter(pk__in=ids).values_list("sha256", "size"))
+            sizes = dict(Artifact.objects.filter(pk__in=ids).values_list("sha256", "size"))
             Artifact.objects.filter(pk__in=ids).delete()
         total += len(ids)
-        size += sum(drop_bytes(sha256, found[sha256]) for sha256 in found)
+        size += sum(drop_bytes(sha256, sizes[sha256]) for sha256 in sizes)
     return total, size
 
 
@@ -160,7 +160,7 @@ def prune_sessions(now: datetime) -> int:
     return Session.objects.filter(expire_date__lt=now).delete()[0]
 
 
-def batches(rows: QuerySet[RequestLog] | QuerySet[Artifact], most: int = BATCH) -> Iterator[list[str]]:
+def batches(rows: QuerySet[RequestLog] | QuerySet[Artifact], limit: int = BATCH) -> Iterator[list[str]]:
     """Yield the keys of rows in batches until none are left. The caller deletes each batch before the next."""
-    while ids := list(rows.values_list("pk", flat=True)[:most]):
+    while ids := list(rows.values_list("pk", flat=True)[:limit]):
         yield ids

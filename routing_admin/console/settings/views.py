@@ -63,8 +63,8 @@ def page(request: HttpRequest) -> HttpResponse:
 def default_language(request: HttpRequest) -> HttpResponse:
     form = DefaultLanguageForm(request.POST, codes=list(directives()))
     if form.is_valid():
-        made = actions.set_default_language(actor_of(request), form.cleaned_data["default_language"])
-        return answer_saved(request, "languages", _("Default language saved"), made.revision)
+        change = actions.set_default_language(actor_of(request), form.cleaned_data["default_language"])
+        return answer_saved(request, "languages", _("Default language saved"), change.revision)
     return section(request, "languages", 422, default_form=form)
 
 
@@ -72,8 +72,8 @@ def default_language(request: HttpRequest) -> HttpResponse:
 def content_policy(request: HttpRequest) -> HttpResponse:
     form = ContentPolicyForm(request.POST)
     if form.is_valid():
-        made = actions.set_content_policy(actor_of(request), form.cleaned_data["content_policy"])
-        return answer_saved(request, "files", _("Content policy saved"), made.revision)
+        change = actions.set_content_policy(actor_of(request), form.cleaned_data["content_policy"])
+        return answer_saved(request, "files", _("Content policy saved"), change.revision)
     return section(request, "files", 422, policy_form=form)
 
 
@@ -83,12 +83,12 @@ def language_save(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         code = form.cleaned_data["code"]
         try:
-            made = actions.save_language(actor_of(request), code, form.cleaned_data["directive"])
+            change = actions.save_language(actor_of(request), code, form.cleaned_data["directive"])
         except InvalidError as refusal:
             for problem in refusal.problems:
                 form.add_error(problem.field if problem.field in form.fields else None, problem.message)
         else:
-            return answer_saved(request, "languages", _("%(code)s saved") % {"code": code}, made.revision)
+            return answer_saved(request, "languages", _("%(code)s saved") % {"code": code}, change.revision)
     return section(request, "languages", 422, language_form=form)
 
 
@@ -96,10 +96,10 @@ def language_save(request: HttpRequest) -> HttpResponse:
 def language_remove(request: HttpRequest) -> HttpResponse:
     code = request.POST.get("code", "")
     try:
-        made = actions.remove_language(actor_of(request), code)
+        change = actions.remove_language(actor_of(request), code)
     except ActionError as refusal:
         return section(request, "languages", refusal.status, refusal=translate_refusal(refusal))
-    return answer_saved(request, "languages", _("%(code)s removed") % {"code": code}, made.revision)
+    return answer_saved(request, "languages", _("%(code)s removed") % {"code": code}, change.revision)
 
 
 @require_POST
@@ -108,12 +108,12 @@ def retention(request: HttpRequest) -> HttpResponse:
     form = KeepingForm(request.POST)
     if not form.is_valid():
         return section(request, "retention", 422, keeping_form=form)
-    now = read_retention_settings()
-    # Compare what the form was filled from. The action only guards the moment since `now` was read.
-    if form.cleaned_data["expected"] not in ("", write_keeping(now)):
-        return section(request, "retention", 409, keeping_form=form, theirs=now, expected=write_keeping(now))
+    current = read_retention_settings()
+    # Compare what the form was filled from. The action only guards the moment since `current` was read.
+    if form.cleaned_data["expected"] not in ("", write_keeping(current)):
+        return section(request, "retention", 409, keeping_form=form, theirs=current, expected=write_keeping(current))
     try:
-        actions.keep(actor_of(request), form.to_keeping(), expected=now)
+        actions.keep(actor_of(request), form.to_keeping(), expected=current)
     except ActionError as refusal:
         form.add_error(None, translate_refusal(refusal))
         return section(request, "retention", refusal.status, keeping_form=form, theirs=read_retention_settings())
@@ -124,15 +124,15 @@ def retention(request: HttpRequest) -> HttpResponse:
 def bodies(request: HttpRequest) -> HttpResponse:
     on = bool(request.POST.get("record_bodies"))
     actions.record_bodies(actor_of(request), on)
-    said = _("Request bodies are recorded from now on") if on else _("Request bodies are no longer recorded")
-    return answer_saved(request, "bodies", said)
+    text = _("Request bodies are recorded from now on") if on else _("Request bodies are no longer recorded")
+    return answer_saved(request, "bodies", text)
 
 
 @require_POST
 def demo_remove(request: HttpRequest) -> HttpResponse:
     """Remove the demo's configuration as one revision."""
-    made = demo.remove(actor_of(request))
-    add_toast(request, _("Demo data removed"), made.revision)
+    change = demo.remove(actor_of(request))
+    add_toast(request, _("Demo data removed"), change.revision)
     return redirect(find_return_url(request))
 
 
@@ -152,7 +152,7 @@ def context() -> dict[str, Any]:
     keeping = keeping_of(row)
     languages = language_lines(row.default_language)
     codes = [line["code"] for line in languages]
-    # The default may have no directive of its own, as `pt-BR` beside `pt`. It must remain selectable all the same.
+    # The default may have no own directive, as `pt-BR` beside `pt`. It must remain selectable all the same.
     if row.default_language and row.default_language not in codes:
         codes.append(row.default_language)
     return {
@@ -184,7 +184,7 @@ def language_lines(default: str) -> list[dict[str, Any]]:
     added = added_languages()
     lines = []
     for code, directive in {**LANGUAGE_DIRECTIVES, **added}.items():
-        kept = {**LANGUAGE_DIRECTIVES, **{name: text for name, text in added.items() if name != code}}
+        remaining = {**LANGUAGE_DIRECTIVES, **{name: text for name, text in added.items() if name != code}}
         lines.append(
             {
                 "code": code,
@@ -192,7 +192,9 @@ def language_lines(default: str) -> list[dict[str, Any]]:
                 "built_in": code in LANGUAGE_DIRECTIVES,
                 "removable": code in added,
                 # A built-in language is never removed, only its changed directive.
-                "stays": find_refusal(actions.check_can_remove_language, code, default, kept) if code in added else "",
+                "stays": find_refusal(actions.check_can_remove_language, code, default, remaining)
+                if code in added
+                else "",
                 "losses": foresee_deletion("language", [code]) if code in added else (),
             }
         )
@@ -224,12 +226,12 @@ def rate_set(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         rate = ExchangeRate(**form.cleaned_data)
         try:
-            made = actions.set_rate(actor_of(request), rate)
+            change = actions.set_rate(actor_of(request), rate)
         except InvalidError as refusal:
             for problem in refusal.problems:
                 form.add_error(problem.field, translate_sentence(problem.message))
         else:
-            return answer_saved(request, "rates", _("%(rate)s saved") % {"rate": rate}, made.revision)
+            return answer_saved(request, "rates", _("%(rate)s saved") % {"rate": rate}, change.revision)
     return section(request, "rates", 422, rate_form=form)
 
 
@@ -237,7 +239,7 @@ def rate_set(request: HttpRequest) -> HttpResponse:
 def rate_remove(request: HttpRequest) -> HttpResponse:
     currency = request.POST.get("currency", "")
     try:
-        made = actions.remove_rate(actor_of(request), currency)
+        change = actions.remove_rate(actor_of(request), currency)
     except ActionError as refusal:
         return section(request, "rates", refusal.status, rate_refusal=translate_refusal(refusal))
-    return answer_saved(request, "rates", _("%(code)s removed") % {"code": currency}, made.revision)
+    return answer_saved(request, "rates", _("%(code)s removed") % {"code": currency}, change.revision)

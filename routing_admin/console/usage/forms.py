@@ -62,6 +62,6 @@ class BudgetForm(forms.Form):
         kind, name = data.get("kind"), data.get("name", "")
         # A name that no request could send would make a budget that never applies.
         if kind in (LabelKind.TEAM, LabelKind.PROJECT) and clean_label(LabelKind(kind), name) != name:
-            most = {"most": LONGEST[LabelKind(kind)]}
-            self.add_error("name", _("A label is one line of at most %(most)s characters.") % most)
+            facts = {"most": LONGEST[LabelKind(kind)]}
+            self.add_error("name", _("A label is one line of at most %(most)s characters.") % facts)
         return data

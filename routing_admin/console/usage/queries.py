@@ -16,7 +16,7 @@ from routing_admin.request_log.limit_uses import LimitUse, find_limit_uses
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetLine:
-    """A budget. `uses` is empty if every end user has a budget of their own."""
+    """A budget. `uses` is empty if every end user has their own budget."""
 
     label: str
     kind: LabelKind
@@ -28,15 +28,17 @@ class BudgetLine:
     @property
     def percent(self) -> int:
         """The share of the limit that is used most."""
-        return max((each.percent for each in self.uses), default=0)
+        return max((use.percent for use in self.uses), default=0)
 
 
 def list_budgets() -> list[BudgetLine]:
     """List all budgets; those of teams and projects with their use. Two queries."""
     lines = [_line_of(row) for row in LabelBudget.objects.all()]
-    shared = {id_of_label(each.kind, each.name): each.limits for each in lines if each.kind is not LabelKind.USER}
-    uses = find_limit_uses(shared)
-    return [replace(each, uses=uses.get(id_of_label(each.kind, each.name), ())) for each in lines]
+    shared_limits = {
+        id_of_label(line.kind, line.name): line.limits for line in lines if line.kind is not LabelKind.USER
+    }
+    uses = find_limit_uses(shared_limits)
+    return [replace(line, uses=uses.get(id_of_label(line.kind, line.name), ())) for line in lines]
 
 
 def _line_of(row: LabelBudget) -> BudgetLine:
@@ -49,4 +51,4 @@ def find_agent_uses(agents: Collection[str]) -> Mapping[str, Sequence[LimitUse]]
     rows = Agent.objects.filter(agent_id__in=agents) if agents else ()
     names = {id_of_agent(row.agent_id): row.agent_id for row in rows}
     uses = find_limit_uses({id_of_agent(row.agent_id): limits_of(row.limits) for row in rows}) if names else {}
-    return {names[holder]: found for holder, found in uses.items()}
+    return {names[holder]: agent_uses for holder, agent_uses in uses.items()}

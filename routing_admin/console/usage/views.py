@@ -96,26 +96,26 @@ class UsageBar:
 
 @require_GET
 def usage(request: HttpRequest) -> HttpResponse:
-    period, group, only = _choices(request)
+    period, group, filters = _choices(request)
     exchange = snapshot.current().exchange
-    found = _sums(period, group, exchange, only)
-    currency, _weigh = weight_in(found.total, exchange)
+    report = _sums(period, group, exchange, filters)
+    currency, _weigh = weight_in(report.total, exchange)
     context = {
-        "total": found.total,
-        "since": found.since,
-        "searches": _searches(found.since, None, only),
-        "total_cost": total_text(found.total.costs, exchange),
-        "rates": [each for each in exchange.rates if each.currency in found.total.costs],
-        "has_no_rate": bool(exchange.rates) and not total_text(found.total.costs, exchange) and bool(currency),
-        "costs": money_texts(found.total.costs),
-        "savings": money_texts(found.total.savings),
-        "fallback_costs": money_texts(found.total.fallback_costs),
-        "rows": list_rows(found, group, {"days": period, **only}, exchange),
-        "only": [(name, LABELS[name], value) for name, value in only.items()],
-        "query": urlencode({"days": period, "by": group, **only}),
+        "total": report.total,
+        "since": report.since,
+        "searches": _searches(report.since, None, filters),
+        "total_cost": total_text(report.total.costs, exchange),
+        "rates": [rate for rate in exchange.rates if rate.currency in report.total.costs],
+        "has_no_rate": bool(exchange.rates) and not total_text(report.total.costs, exchange) and bool(currency),
+        "costs": money_texts(report.total.costs),
+        "savings": money_texts(report.total.savings),
+        "fallback_costs": money_texts(report.total.fallback_costs),
+        "rows": list_rows(report, group, {"days": period, **filters}, exchange),
+        "only": [(name, LABELS[name], value) for name, value in filters.items()],
+        "query": urlencode({"days": period, "by": group, **filters}),
         "most_users": MAX_USERS if group == "user" else 0,
         "is_label": group in LABELS,
-        "bars": list_bars(found, exchange),
+        "bars": list_bars(report, exchange),
         "chart_height": CHART_HEIGHT,
         "currency": currency,
         "period": period,
@@ -130,7 +130,7 @@ def usage(request: HttpRequest) -> HttpResponse:
 @require_GET
 def usage_csv(request: HttpRequest) -> HttpResponse:
     """Send the table as CSV: a line per group and currency, exact amounts, days as dates."""
-    period, group, only = _choices(request)
+    period, group, filters = _choices(request)
     answer = HttpResponse(content_type="text/csv; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="usage-by-{group}-{period}-days.csv"'
     answer.write("\ufeff")  # the byte order mark makes spreadsheets read it as UTF-8
@@ -138,41 +138,41 @@ def usage_csv(request: HttpRequest) -> HttpResponse:
     money = ("currency", "cost", "saved_by_cache", "paid_for_failed_attempts", "total_currency", "total_cost")
     writer.writerow([group, *PLAIN_COUNTS, *money])
     exchange = snapshot.current().exchange
-    for name, counts in _sums(period, group, exchange, only).groups:
+    for name, counts in _sums(period, group, exchange, filters).groups:
         total = exchange.total(counts.costs)
-        plain = [getattr(counts, each) for each in PLAIN_COUNTS]
-        for at, currency in enumerate(counts.costs or {"": 0}):
+        count_cells = [getattr(counts, field) for field in PLAIN_COUNTS]
+        for index, currency in enumerate(counts.costs or {"": 0}):
             amounts = [
                 exact_amount(sums.get(currency, 0)) for sums in (counts.costs, counts.savings, counts.fallback_costs)
             ]
             # Counts are written on a group's first line only, so that adding up the column is right.
-            line = plain if at == 0 else [""] * len(plain)
+            cells = count_cells if index == 0 else [""] * len(count_cells)
             # The total in one currency, like the counts, belongs to the first line.
-            whole = ("", "") if total is None or at else (exchange.into, exact_amount(total))
-            paid = amounts if currency else ("", "", "")
+            total_cells = ("", "") if total is None or index else (exchange.into, exact_amount(total))
+            amount_cells = amounts if currency else ("", "", "")
             # A spreadsheet would run a name that begins with `=` as a formula.
-            writer.writerow([safe_cell(_name(name, group)), *line, currency, *paid, *whole])
+            writer.writerow([safe_cell(_name(name, group)), *cells, currency, *amount_cells, *total_cells])
     return answer
 
 
 def _choices(request: HttpRequest) -> tuple[str, str, dict[str, str]]:
     period, group = request.GET.get("days", ""), request.GET.get("by", "")
-    only = {name: request.GET[name][:MAX_LABEL] for name in LABELS if request.GET.get(name)}
-    return (period if period in PERIODS else DEFAULT_PERIOD), (group if group in GROUPS else DEFAULT_GROUP), only
+    filters = {name: request.GET[name][:MAX_LABEL] for name in LABELS if request.GET.get(name)}
+    return (period if period in PERIODS else DEFAULT_PERIOD), (group if group in GROUPS else DEFAULT_GROUP), filters
 
 
 def total_text(sums: Mapping[str, int], exchange: ExchangeTable) -> str:
     """Return sums of several currencies as one; empty if one has no rate, or nothing needs converting."""
     total = exchange.total(sums)
-    plain = {NO_CURRENCY, exchange.into}.issuperset(sums)
-    return "" if total is None or plain else money_text(total, exchange.into)
+    needs_no_rate = {NO_CURRENCY, exchange.into}.issuperset(sums)
+    return "" if total is None or needs_no_rate else money_text(total, exchange.into)
 
 
-def _sums(period: str, group: str, exchange: ExchangeTable, only: Mapping[str, str]) -> UsageReport:
+def _sums(period: str, group: str, exchange: ExchangeTable, filters: Mapping[str, str]) -> UsageReport:
     journal().flush()
     span = PERIODS[period][0]
     whole_days = span if span <= HOURS_UP_TO else span - timedelta(days=1)  # today is one of the days
-    return sum_usage(timezone.now() - whole_days, group, exchange, until=None, **only)
+    return sum_usage(timezone.now() - whole_days, group, exchange, until=None, **filters)
 
 
 def list_rows(report: UsageReport, group: str, choices: Mapping[str, str], exchange: ExchangeTable) -> list[UsageRow]:
@@ -204,21 +204,21 @@ def list_bars(report: UsageReport, exchange: ExchangeTable) -> list[UsageBar]:
     # The period begins on a full hour, so it may be up to an hour longer.
     by_hour = timezone.now() - report.since <= HOURS_UP_TO + timedelta(hours=1)
     step = timedelta(hours=1) if by_hour else timedelta(days=1)
-    known = {timezone.localtime(start): counts for start, counts in report.series}
-    top = max(map(weigh, known.values()), default=0)
+    counts_by_start = {timezone.localtime(start): counts for start, counts in report.series}
+    top = max(map(weigh, counts_by_start.values()), default=0)
     if not top:
         return []
     starts = _steps(timezone.localtime(report.since), step)
     width = 100 / len(starts)
     return [
-        _bar(at * width, width, start, (weigh(known.get(start, Counts())), top), currency, by_hour=by_hour)
-        for at, start in enumerate(starts)
+        _bar(index * width, width, start, (weigh(counts_by_start.get(start, Counts())), top), currency, by_hour=by_hour)
+        for index, start in enumerate(starts)
     ]
 
 
 def _steps(start: datetime, step: timedelta) -> list[datetime]:
     count = int((timezone.now() - start) / step) + 1
-    return [start + at * step for at in range(count)]
+    return [start + index * step for index in range(count)]
 
 
 def _bar(
@@ -246,21 +246,23 @@ SEARCH_KEYS = {"agent": "agent", "route": "task", **{name: name for name in USAG
 
 
 def _searches_of(name: Any, group: str, since: datetime, choices: Mapping[str, str]) -> Mapping[str, str]:
-    only = {each: choices[each] for each in USAGE_LABELS if each in choices}
+    filters = {label: choices[label] for label in USAGE_LABELS if label in choices}
     if group == "day":
-        following = name + timedelta(days=1)
-        return _searches(max(name, since), following if following <= timezone.localtime() else None, only)
-    # Some groups have no search of their own: the unnamed one, and the sum of the others.
+        next_day = name + timedelta(days=1)
+        return _searches(max(name, since), next_day if next_day <= timezone.localtime() else None, filters)
+    # Some groups have no search: the unnamed one, and the sum of the others.
     if group not in SEARCH_KEYS or name in ("", OTHERS):
         return {}
-    return _searches(since, None, {**only, SEARCH_KEYS[group]: name})
+    return _searches(since, None, {**filters, SEARCH_KEYS[group]: name})
 
 
-def _searches(since: datetime, until: datetime | None, only: Mapping[str, str]) -> Mapping[str, str]:
+def _searches(since: datetime, until: datetime | None, filters: Mapping[str, str]) -> Mapping[str, str]:
     times = {"since": moment_text(since), **({"until": moment_text(until)} if until else {})}
-    plain = Search(tuple({**only, **times}.items()))
-    found = {word: plain.having("status", word).to_text() for word in ("failed", "refused", "cancelled", "fallback")}
-    return {"all": plain.to_text(), **found}
+    search = Search(tuple({**filters, **times}.items()))
+    searches = {
+        word: search.having("status", word).to_text() for word in ("failed", "refused", "cancelled", "fallback")
+    }
+    return {"all": search.to_text(), **searches}
 
 
 def _name(name: Any, group: str) -> str:
@@ -313,16 +315,16 @@ def budget_save(request: HttpRequest) -> HttpResponse:
         return budgets_page(request, form=form, status=UNPROCESSABLE)
     name = form.cleaned_data["name"]
     try:
-        made = save_budget(actor_of(request), form.label_kind, name, form.limits)
+        change = save_budget(actor_of(request), form.label_kind, name, form.limits)
     except ActionError as refusal:
         return budgets_page(request, status=add_refusal(form, refusal), form=form)
-    add_toast(request, _("Budget of %(name)s saved") % {"name": name}, made.revision)
+    add_toast(request, _("Budget of %(name)s saved") % {"name": name}, change.revision)
     return redirect("budgets")
 
 
 @require_POST
 def budget_delete(request: HttpRequest) -> HttpResponse:
     label = request.POST.get("label", "")
-    made = delete_budget(actor_of(request), label)
-    add_toast(request, _("Budget of %(name)s removed") % {"name": label.partition(":")[2]}, made.revision)
+    change = delete_budget(actor_of(request), label)
+    add_toast(request, _("Budget of %(name)s removed") % {"name": label.partition(":")[2]}, change.revision)
     return redirect("budgets")
