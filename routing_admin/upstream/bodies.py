@@ -47,7 +47,7 @@ def request_blocks(pieces: Iterable[BodyPiece]) -> Iterator[bytes]:
 
 
 def media_blocks(blob: Blob) -> Iterator[bytes]:
-    """Yield the base64 of a file, whatever the sizes of its own blocks."""
+    """Yield the base64 of a file, regardless of the sizes of its blocks."""
     rest = b""
     for block in blob.blocks():
         view = memoryview(rest + block if rest else block)
@@ -70,8 +70,8 @@ class RequestBody:
     @property
     def is_remote(self) -> bool:
         """Return whether a file comes from another machine and has to be read in a thread."""
-        blobs = (each.blob if isinstance(each, MediaData) else each for each in self._pieces)
-        return any(isinstance(each, Blob) and each.is_remote for each in blobs)
+        blobs = (piece.blob if isinstance(piece, MediaData) else piece for piece in self._pieces)
+        return any(isinstance(blob, Blob) and blob.is_remote for blob in blobs)
 
     def blocks(self) -> Blocks:
         """Return the body as blocks. Raise what reading a file raises."""
@@ -100,8 +100,8 @@ class Decompressor:
     gzip may have several members, one after another (RFC 1952, 2.2).
     """
 
-    def __init__(self, encoding: str, most: int) -> None:
-        self._remaining, self._members = most, 0
+    def __init__(self, encoding: str, max_bytes: int) -> None:
+        self._remaining, self._members = max_bytes, 0
         name = encoding.strip().lower()
         if name not in ("", "identity", "gzip", "x-gzip", "deflate"):
             raise BadEncodingError(name)
@@ -149,9 +149,9 @@ class Decompressor:
             raise AnswerTooLargeError
 
 
-def decompress(encoding: str, body: bytes, most: int) -> bytes:
+def decompress(encoding: str, body: bytes, max_bytes: int) -> bytes:
     """Return a whole body decompressed. Raise what a `Decompressor` raises."""
-    decompressor = Decompressor(encoding, most)
+    decompressor = Decompressor(encoding, max_bytes)
     text = decompressor.feed(body)
     decompressor.end()
     return text

@@ -104,7 +104,7 @@ class Upstream:
         self, request: UpstreamRequest, protocol: AnswerDecoder, timeouts: Timeouts, proxy: str, timer: PhaseTimer
     ) -> Answer | Failure:
         head = await self._head(request, timeouts, proxy, timer)
-        return head if isinstance(head, Failure) else await _whole(head, protocol, timeouts, timer)
+        return head if isinstance(head, Failure) else await _read_answer(head, protocol, timeouts, timer)
 
     async def _open(
         self, request: UpstreamRequest, protocol: WireProtocol, timeouts: Timeouts, proxy: str, timer: PhaseTimer
@@ -124,18 +124,18 @@ class Upstream:
     async def _head(
         self, request: UpstreamRequest, timeouts: Timeouts, proxy: str, timer: PhaseTimer
     ) -> UpstreamResponse | Failure:
-        through = {DEFAULT_PROXY: self._proxy, NO_PROXY: ""}.get(proxy, proxy)
+        proxy_url = {DEFAULT_PROXY: self._proxy, NO_PROXY: ""}.get(proxy, proxy)
         refused = self._refusal_of(request.url) or self._proxy_refusal_of(proxy)
         if refused is not None:
             return Failure(Fault.ORIGIN_REFUSED, refused)
-        return await send(request, self._pools.get(through), timeouts, timer)
+        return await send(request, self._pools.get(proxy_url), timeouts, timer)
 
 
 def _refusal(policy: OriginPolicy, url: str) -> str | None:
     return NO_NETWORK if url == EMBEDDED else refusal(url, policy)
 
 
-async def _whole(
+async def _read_answer(
     head: UpstreamResponse, protocol: AnswerDecoder, timeouts: Timeouts, timer: PhaseTimer
 ) -> Answer | Failure:
     body = await read_body(head, timeouts, timer)

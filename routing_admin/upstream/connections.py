@@ -28,7 +28,12 @@ CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 INFORMATION = range(100, 200)
 SWITCHING = 101
 LENGTH = "content-length"
-LEFT_IDLE = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError, BrokenPipeError)
+STALE_CONNECTION_ERRORS = (
+    aiohttp.ServerDisconnectedError,
+    aiohttp.ClientOSError,
+    ConnectionResetError,
+    BrokenPipeError,
+)
 """Errors of a call on a connection that the host had closed before any byte of the response."""
 
 
@@ -50,18 +55,18 @@ class OpenConnections:
         """Close the longest idle connections to make room for new ones; return whether any was closed."""
         excess = max(0, len(self.open) + self.connecting - self.max_open)
         oldest = list(islice(self.idle, excess))
-        for each in oldest:
-            self.forget(each)
-            each.abort()
+        for connection in oldest:
+            self.forget(connection)
+            connection.abort()
         return bool(oldest)
 
-    def take(self, one: ProviderConnection) -> None:
-        self.open.add(one)
-        self.idle.pop(one, None)
+    def take(self, connection: ProviderConnection) -> None:
+        self.open.add(connection)
+        self.idle.pop(connection, None)
 
-    def forget(self, one: ProviderConnection) -> None:
-        self.open.discard(one)
-        self.idle.pop(one, None)
+    def forget(self, connection: ProviderConnection) -> None:
+        self.open.discard(connection)
+        self.idle.pop(connection, None)
 
 
 class ProviderConnection(ResponseHandler):
@@ -72,7 +77,7 @@ class ProviderConnection(ResponseHandler):
     """
 
     carried = False
-    held = False
+    is_paused = False
 
     def __init__(self, connections: OpenConnections, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
@@ -83,12 +88,12 @@ class ProviderConnection(ResponseHandler):
         super().connection_lost(exc)
 
     def pause_reading(self) -> None:
-        self.held = True
+        self.is_paused = True
         super().pause_reading()
 
     def resume_reading(self, resume_parser: bool = True) -> None:
-        if self.held:
-            self.held = False
+        if self.is_paused:
+            self.is_paused = False
             super().resume_reading(resume_parser)
 
 
@@ -102,8 +107,8 @@ class ProviderConnector(aiohttp.TCPConnector):
     def __init__(self, connections: OpenConnections, **options: Any) -> None:
         super().__init__(**options)
         self.connections = connections
-        made = partial(ProviderConnection, connections, loop=asyncio.get_running_loop())
-        self._factory = cast("partial[ResponseHandler]", made)
+        factory = partial(ProviderConnection, connections, loop=asyncio.get_running_loop())
+        self._factory = cast("partial[ResponseHandler]", factory)
 
     async def _create_connection(
         self, req: aiohttp.ClientRequest, traces: list[Any], timeout: aiohttp.ClientTimeout
@@ -143,12 +148,12 @@ class Pool:
         is not sent a third time.
         """
         headers = {**request.headers, "accept-encoding": "identity"}
-        opening, timeout = self._opening(request.method, request.url, tuple(headers.items())), _within(connect)
+        opening, timeout = self._opening(request.method, request.url, tuple(headers.items())), _connect_timeout(connect)
         connection, protocol = await self._connect(opening.target, timeout)
         may_repeat = protocol.carried and not isinstance(content, RequestBody)
         try:
             return await self._exchange(connection, protocol, opening.head, content)
-        except LEFT_IDLE:
+        except STALE_CONNECTION_ERRORS:
             if not may_repeat:
                 raise
         connection, protocol = await self._connect(opening.target, timeout, fresh=True)
@@ -240,14 +245,14 @@ async def _write(protocol: ProviderConnection, body: RequestBody) -> None:
 def _open_with(proxy: URL | None, method: str, address: str, headers: tuple[tuple[str, str], ...]) -> _Opening:
     loop = asyncio.get_running_loop()
     target = aiohttp.ClientRequest(method, url_of(address), headers=dict(headers), proxy=proxy, loop=loop)
-    place, found = target.url.raw_path_qs, dict(target.headers)
+    request_target, sent_headers = target.url.raw_path_qs, dict(target.headers)
     # For TLS the connector opens a tunnel instead.
     if proxy is not None and not target.is_ssl():
-        place = str(target.url)
+        request_target = str(target.url)
         if proxy.raw_user is not None:
-            found["Proxy-Authorization"] = aiohttp.encode_basic_auth(proxy.user or "", proxy.password or "")
-    lines = [f"{method} {place} HTTP/1.1"]
-    for name, value in found.items():
+            sent_headers["Proxy-Authorization"] = aiohttp.encode_basic_auth(proxy.user or "", proxy.password or "")
+    lines = [f"{method} {request_target} HTTP/1.1"]
+    for name, value in sent_headers.items():
         if name.lower() == LENGTH:
             continue
         if CONTROL.search(name) or CONTROL.search(value):
@@ -264,5 +269,5 @@ def url_of(text: str) -> URL:
 
 
 @lru_cache(maxsize=100)
-def _within(seconds: float) -> aiohttp.ClientTimeout:
+def _connect_timeout(seconds: float) -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(sock_connect=seconds)

@@ -44,7 +44,7 @@ class PhaseTimer:
     A wait goes inside `with timer.until(...)`, which raises `WaitTooLongError` on exit if it took too long.
     """
 
-    __slots__ = ("_handle", "_loop", "_others", "_rang", "_rings_at", "_task", "_until", "deadline")
+    __slots__ = ("_fired", "_fires_at", "_handle", "_loop", "_other_cancellations", "_task", "_until", "deadline")
 
     def __init__(self, total: float) -> None:
         self._loop = asyncio.get_running_loop()
@@ -52,9 +52,9 @@ class PhaseTimer:
         self._until = self.deadline
         self._handle: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[object] | None = None
-        self._rang = False
-        self._rings_at = 0.0
-        self._others = 0
+        self._fired = False
+        self._fires_at = 0.0
+        self._other_cancellations = 0
 
     def until(self, moment: float) -> Self:
         """Return a context manager for a wait until that time of the loop's clock."""
@@ -67,18 +67,18 @@ class PhaseTimer:
 
     def __enter__(self) -> None:
         self._task = task = asyncio.current_task(self._loop)
-        # A timer that fires earlier is kept; `_ring` then sets it again.
-        if self._handle is None or self._rings_at > self._until:
+        # A timer that fires earlier is kept; `_fire` then sets it again.
+        if self._handle is None or self._fires_at > self._until:
             self._set(self._until)
-        self._others = task.cancelling() if task is not None else 0
+        self._other_cancellations = task.cancelling() if task is not None else 0
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
-        task, rang = self._task, self._rang
-        self._task, self._rang = None, False
-        if kind is None or not rang or task is None:
+        task, fired = self._task, self._fired
+        self._task, self._fired = None, False
+        if kind is None or not fired or task is None:
             return
         # Undo the cancellation, however the wait reacted to it.
-        ended = task.uncancel() <= self._others
+        ended = task.uncancel() <= self._other_cancellations
         if ended and issubclass(kind, asyncio.CancelledError):
             raise WaitTooLongError(total=self._until >= self.deadline) from None
 
@@ -89,17 +89,17 @@ class PhaseTimer:
 
     def _set(self, until: float) -> None:
         self.close()
-        self._rings_at = min(until, self._loop.time() + AHEAD_SECONDS)
-        self._handle = self._loop.call_at(self._rings_at, self._ring)
+        self._fires_at = min(until, self._loop.time() + AHEAD_SECONDS)
+        self._handle = self._loop.call_at(self._fires_at, self._fire)
 
-    def _ring(self) -> None:
+    def _fire(self) -> None:
         self._handle = None
         if self._task is None:
             return
         if self._until > self._loop.time():
             self._set(self._until)
             return
-        self._rang = True
+        self._fired = True
         self._task.cancel()
 
 
@@ -148,13 +148,13 @@ async def _content(request: UpstreamRequest) -> Blocks | RequestBody | None:
 
 
 async def read_body(
-    head: UpstreamResponse, timeouts: Timeouts, timer: PhaseTimer, most: int = ANSWER_BYTES
+    head: UpstreamResponse, timeouts: Timeouts, timer: PhaseTimer, max_bytes: int = ANSWER_BYTES
 ) -> bytes | Failure:
     """Return the whole decompressed body; a Failure if it is too large, too slow, cut off, or badly encoded."""
     texts: list[bytes] = []
-    size, begun, pace = 0, False, None
+    size, begun, rate = 0, False, None
     try:
-        plain = Decompressor(head.headers.get("content-encoding", ""), most)
+        decompressor = Decompressor(head.headers.get("content-encoding", ""), max_bytes)
         while True:
             # Buffered completely: no timeout needed.
             if head.content.is_eof():
@@ -163,17 +163,17 @@ async def read_body(
                 with timer.within(timeouts.between if begun else timeouts.first_content):
                     block = await head.block()
             if block:
-                texts.append(text := plain.feed(block))
+                texts.append(text := decompressor.feed(block))
                 size += len(text)
                 # White space before an answer is a provider's keep-alive, allowed for as long as the first content may
                 # take.
                 begun = begun or size >= SLOWEST_BYTES or not (text.isspace() or not text)
             if not block or head.content.at_eof():
-                plain.end()
+                decompressor.end()
                 return b"".join(texts)
             if begun:
-                pace = pace or _MinimumRate(timeouts.between / 3)
-                pace.feed(len(block))
+                rate = rate or _MinimumRate(timeouts.between / 3)
+                rate.feed(len(block))
     except WaitTooLongError as late:
         if late.total:
             return failure(Fault.DEADLINE)

@@ -30,11 +30,11 @@ def failure(fault: Fault, status: int | None = None) -> Failure:
     return Failure(fault, row.message or row.meaning, status)
 
 
-def chain_of(error: BaseException) -> Iterator[BaseException]:
-    seen: BaseException | None = error
-    while seen is not None:
-        yield seen
-        seen = seen.__cause__ or seen.__context__
+def causes_of(error: BaseException) -> Iterator[BaseException]:
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__
 
 
 ORDER: tuple[tuple[Fault, tuple[type[Exception], ...]], ...] = (
@@ -80,7 +80,7 @@ def fault_of(error: BaseException) -> Fault:
 
     Raise the error again if it is not one of the client's.
     """
-    causes = list(chain_of(error))
+    causes = list(causes_of(error))
     if _within_handshake(causes):
         return Fault.TLS_ERROR
     for fault, kinds in ORDER:
@@ -98,5 +98,5 @@ def _within_handshake(causes: list[BaseException]) -> bool:
 def connection_failure(error: BaseException) -> Failure:
     """Return the failure of a call that ended before any response headers."""
     fault = fault_of(error)
-    forbidden = next((cause for cause in chain_of(error) if isinstance(cause, ForbiddenAddressError)), None)
+    forbidden = next((cause for cause in causes_of(error) if isinstance(cause, ForbiddenAddressError)), None)
     return Failure(fault, forbidden.sentence) if forbidden is not None else failure(fault)

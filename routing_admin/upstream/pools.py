@@ -50,13 +50,13 @@ class CheckedResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        found = await resolve(self._inner, host, port, family)
-        addresses = [result["host"] for result in found]
+        results = await resolve(self._inner, host, port, family)
+        addresses = [result["host"] for result in results]
         refusals = [check_addresses(f"{scheme}://{host}:{port}", addresses, self._policy) for scheme in SCHEMES]
         # The address has to be allowed for one of the schemes.
         if all(refusals):
             raise ForbiddenAddressError(refusals[0] or "")
-        return found
+        return results
 
     async def close(self) -> None:
         await self._inner.close()
@@ -108,8 +108,8 @@ class Pools:
         return Pool(connector, proxy)
 
     def _resolver_for(self, proxy: str) -> AbstractResolver:
-        plain = self.resolver()
-        return plain if proxy and proxy == self.own_proxy else CheckedResolver(self.policy, plain)
+        resolver = self.resolver()
+        return resolver if proxy and proxy == self.own_proxy else CheckedResolver(self.policy, resolver)
 
     async def close(self) -> None:
         self._open.pop(asyncio.get_running_loop(), None)

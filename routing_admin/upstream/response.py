@@ -59,22 +59,22 @@ class UpstreamResponse:
 def end_with(closed: asyncio.Future[None] | None, content: aiohttp.StreamReader) -> None:
     """Fail pending reads of the body when the connection closes; `closed` is None if it has closed already."""
 
-    def over(_: object) -> None:
+    def fail_pending_reads(_: object) -> None:
         if not content.is_eof() and content.exception() is None:
             content.set_exception(HttpProcessingError(message="the connection was closed within the body"))
 
-    def no_more() -> None:
+    def stop_watching() -> None:
         if closed is not None:
-            closed.remove_done_callback(over)
+            closed.remove_done_callback(fail_pending_reads)
 
     if closed is None:
-        over(closed)
+        fail_pending_reads(closed)
         return
     # One callback per connection, however many responses it carries.
     closed.remove_done_callback(note_end)
     closed.add_done_callback(note_end)
-    closed.add_done_callback(over)
-    content.on_eof(no_more)
+    closed.add_done_callback(fail_pending_reads)
+    content.on_eof(stop_watching)
 
 
 def note_end(closed: asyncio.Future[None]) -> None:

@@ -85,13 +85,13 @@ async def _read_head(batches: AsyncGenerator[Batch, None]) -> list[StreamEvent] 
     async for batch in batches:
         head += batch
         last = head[-1]
-        said = any(is_content(event) for event in batch)
-        if isinstance(last, Failure) and not said:
+        has_content = any(is_content(event) for event in batch)
+        if isinstance(last, Failure) and not has_content:
             return before_content(last)
-        if isinstance(last, Finish) and not said:
-            thought = any(isinstance(one, Delta) and (one.reasoning or one.thoughts) for one in head)
-            return head if thought or last.explains_silence else failure(Fault.EMPTY_CONTENT, 200).counted(last.usage)
-        if said:
+        if isinstance(last, Finish) and not has_content:
+            reasoned = any(isinstance(event, Delta) and (event.reasoning or event.thoughts) for event in head)
+            return head if reasoned or last.explains_silence else failure(Fault.EMPTY_CONTENT, 200).counted(last.usage)
+        if has_content:
             return head
     return failure(Fault.STREAM_EMPTY, 200)
 
@@ -104,12 +104,12 @@ def unreadable(error: Exception) -> Failure:
 
 def before_content(failed: Failure) -> Failure:
     """Return a failure before the first content as one that allows a fallback to another candidate."""
-    kinder = {
+    faults_before_content = {
         Fault.STREAM_TRUNCATED: Fault.STREAM_EMPTY,
         Fault.STREAM_BROKEN: Fault.RESET_BEFORE_HEADERS,
         Fault.STREAM_STALL: Fault.TTFT_TIMEOUT,
     }
-    return replace(failed, fault=kinder.get(failed.fault, failed.fault))
+    return replace(failed, fault=faults_before_content.get(failed.fault, failed.fault))
 
 
 def after_content(event: Failure) -> Failure:
@@ -124,59 +124,59 @@ async def event_batches(
     decoder: StreamDecoder,
     timeouts: Timeouts,
     timer: PhaseTimer,
-    tidy: Callable[[Failure], Failure],
+    redact: Callable[[Failure], Failure],
 ) -> AsyncGenerator[Batch, None]:
     """Yield the events of a streamed response block by block, ending with a `Finish` or a `Failure`.
 
-    `tidy` is applied to a failure after the first content.
+    `redact` is applied to a failure after the first content.
 
     Before the first content every complete line restarts the timeout, keep-alive comments included. After it only
     events do, so that comments cannot keep a dead stream open. After the finish reason the answer is complete: usage
     and the final event are waited for briefly, and errors no longer matter.
     """
     clock = asyncio.get_running_loop().time
-    content, alive = False, clock()
+    content, last_activity = False, clock()
     try:
         reader = _BodyBlocks(head)
         while True:
-            found: bytes | Failure | None
+            block: bytes | Failure | None
             try:
-                with timer.until(alive + _patience(timeouts, content=content, due=decoder.due)):
-                    found = await reader.block()
+                with timer.until(last_activity + _timeout(timeouts, content=content, due=decoder.due)):
+                    block = await reader.block()
             except WaitTooLongError as late:
-                found = _lateness(late, content=content)
+                block = _timeout_failure(late, content=content)
             try:
-                events = decoder.feed(found) if isinstance(found, bytes) else _last_events(decoder, found)
+                events = decoder.feed(block) if isinstance(block, bytes) else _last_events(decoder, block)
             except Exception as error:
                 # A bug of ours, but another candidate's answer may be readable.
                 if content:
                     raise
-                events, found = [unreadable(error)], None
-            if events or (not content and isinstance(found, bytes) and b"\n" in found):
-                alive = clock()
+                events, block = [unreadable(error)], None
+            if events or (not content and isinstance(block, bytes) and b"\n" in block):
+                last_activity = clock()
             if events:
                 content = content or any(map(is_content, events))
                 last = events[-1]
                 if content and isinstance(last, Failure):
-                    events[-1] = tidy(after_content(last))
+                    events[-1] = redact(after_content(last))
                 yield events
                 if isinstance(last, (Finish, Failure)):
                     await _drain(reader, timer, last)
                     return
-            if not isinstance(found, bytes):
+            if not isinstance(block, bytes):
                 return
     finally:
         timer.close()
         head.close()
 
 
-def _patience(timeouts: Timeouts, *, content: bool, due: bool) -> float:
-    usual = timeouts.between if content else timeouts.first_content
+def _timeout(timeouts: Timeouts, *, content: bool, due: bool) -> float:
+    timeout = timeouts.between if content else timeouts.first_content
     # After the finish reason only usage and the final event are due.
-    return min(usual, FAREWELL_SECONDS) if due else usual
+    return min(timeout, FAREWELL_SECONDS) if due else timeout
 
 
-def _lateness(late: WaitTooLongError, *, content: bool) -> Failure:
+def _timeout_failure(late: WaitTooLongError, *, content: bool) -> Failure:
     if late.total:
         return failure(Fault.DEADLINE, 200)
     return failure(Fault.STREAM_STALL if content else Fault.TTFT_TIMEOUT, 200)
@@ -196,19 +196,19 @@ class _BodyBlocks:
 
     def __init__(self, head: UpstreamResponse) -> None:
         self._head = head
-        self._plain: Decompressor | None = None
+        self._decompressor: Decompressor | None = None
         self._lines = LineLengthGuard()
 
     async def block(self) -> bytes | Failure | None:
         """Return the next block, None at the end; a Failure if the body breaks."""
         try:
-            if self._plain is None:
-                self._plain = Decompressor(self._head.headers.get("content-encoding", ""), STREAM_BYTES)
+            if self._decompressor is None:
+                self._decompressor = Decompressor(self._head.headers.get("content-encoding", ""), STREAM_BYTES)
             block = await self._head.block()
             if not block:
-                self._plain.end()
+                self._decompressor.end()
                 return None
-            text = self._plain.feed(block)
+            text = self._decompressor.feed(block)
             self._lines.feed(text)
         except AnswerTooLargeError:
             return failure(Fault.TOO_LARGE, self._head.status)
