@@ -56,17 +56,17 @@ class AgentKeyAuth(AuthBase):
     def __call__(self, request: HttpRequest) -> Principal:
         # Raises 401 without a valid key, 403 without the scope or for a call without a permission, and 400 for a key in
         # the URL.
-        found = refuse_query(request.META.get("QUERY_STRING", "")) or authenticate(request.headers)
-        if isinstance(found, Principal):
+        result = refuse_query(request.META.get("QUERY_STRING", "")) or authenticate(request.headers)
+        if isinstance(result, Principal):
             path = path_of_route(request.resolver_match.route) if request.resolver_match else ""
-            refusal = refuse_call(found, request.method or "", path)
+            refusal = refuse_call(result, request.method or "", path)
             if refusal is None:
                 # Slots of heavy work are shared fairly by this name.
-                requester.set(found.key_owner)
-                return found
-            found = refusal
-        more = {"scope": found.scope} if found.scope else {}
-        raise CallError(found.status, found.code, found.message, **more)
+                requester.set(result.key_owner)
+                return result
+            result = refusal
+        more = {"scope": result.scope} if result.scope else {}
+        raise CallError(result.status, result.code, result.message, **more)
 
 
 def agent_actor(request: HttpRequest) -> Actor:
@@ -80,8 +80,8 @@ def answer(value: Any, status: int = 200, **headers: str) -> HttpResponse:
         data = value.model_dump_json(exclude_unset=True).encode()
     else:
         data = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS)
-    named = {name.replace("_", "-"): text for name, text in headers.items()}
-    return HttpResponse(data, status=status, content_type="application/json; charset=utf-8", headers=named)
+    named_headers = {name.replace("_", "-"): text for name, text in headers.items()}
+    return HttpResponse(data, status=status, content_type="application/json; charset=utf-8", headers=named_headers)
 
 
 def read_body(request: HttpRequest) -> bytes:
@@ -113,8 +113,10 @@ def read_json(request: HttpRequest, *, any_text: bool = False) -> Any:
         raise CallError(error.status, error.code, str(error)) from None
     except ValueError as error:
         # orjson's message ends with the position.
-        where = str(error).split(":")[-1].strip()
-        raise CallError(400, "invalid_json", f"The body is not valid JSON ({where}). Send one JSON object.") from None
+        position = str(error).split(":")[-1].strip()
+        raise CallError(
+            400, "invalid_json", f"The body is not valid JSON ({position}). Send one JSON object."
+        ) from None
     if nests_too_deeply(value):
         raise CallError(400, "invalid_json", str(too_deep()))
     # Content keeps every character. Other values go into the database, which cannot store all.
@@ -137,17 +139,17 @@ def parse_as(value: Any, schema: type[S]) -> S:
         return schema.model_validate(value)
     except ValidationError as error:
         raise InvalidError(
-            _problem_of(each["loc"], each["type"], each["msg"])
-            for each in error.errors(include_url=False, include_input=False, include_context=False)
+            _problem_of(detail["loc"], detail["type"], detail["msg"])
+            for detail in error.errors(include_url=False, include_input=False, include_context=False)
         ) from None
 
 
-def _problem_of(place: Any, kind: str, message: str) -> Problem:
+def _problem_of(location: Any, kind: str, message: str) -> Problem:
     # An empty location means the whole body.
     constraint = CONSTRAINTS.get(kind) or ("type" if kind.endswith(("_type", "_parsing")) else "range")
     # Pydantic's own message names a Python class.
-    said = "Input should be an object" if kind == "model_type" else message
-    return Problem(path_of(place) or "body", said, constraint)
+    sentence = "Input should be an object" if kind == "model_type" else message
+    return Problem(path_of(location) or "body", sentence, constraint)
 
 
 def takes(schema: type[BaseModel]) -> dict[str, Any]:
@@ -156,16 +158,16 @@ def takes(schema: type[BaseModel]) -> dict[str, Any]:
 
 
 def json_of(schema: type[BaseModel]) -> dict[str, Any]:
-    whole = schema.model_json_schema()
-    return {"content": {"application/json": {"schema": inline_references(whole, whole.get("$defs", {}))}}}
+    definition = schema.model_json_schema()
+    return {"content": {"application/json": {"schema": inline_references(definition, definition.get("$defs", {}))}}}
 
 
-def inline_references(value: Any, named: dict[str, Any]) -> Any:
+def inline_references(value: Any, definitions: dict[str, Any]) -> Any:
     """Return a JSON schema with every reference to `$defs` replaced by its definition."""
     if isinstance(value, list):
-        return [inline_references(each, named) for each in value]
+        return [inline_references(item, definitions) for item in value]
     if not isinstance(value, dict):
         return value
     if "$ref" in value:
-        return inline_references(named[value["$ref"].rsplit("/", 1)[-1]], named)
-    return {key: inline_references(each, named) for key, each in value.items() if key != "$defs"}
+        return inline_references(definitions[value["$ref"].rsplit("/", 1)[-1]], definitions)
+    return {key: inline_references(item, definitions) for key, item in value.items() if key != "$defs"}

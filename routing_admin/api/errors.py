@@ -25,7 +25,7 @@ from capabilities.core.storable import path_of
 from capabilities.errors import ActionError, InvalidError, first_problems
 from routing_admin.api.calls import CallError, answer
 from routing_admin.core.fallback.endings import UNAVAILABLE
-from routing_admin.platform.databases import unavailable as away
+from routing_admin.platform.databases import unavailable
 from routing_admin.platform.databases.explaining import explain_failure
 from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.platform.databases.unavailable import WAIT_SECONDS
@@ -54,12 +54,17 @@ def refusal(request: HttpRequest, status: int, code: str, message: str, **more: 
 
 def details_of(problems: tuple[Problem, ...]) -> list[dict[str, str]]:
     return [
-        {"path": each.field, "message": each.message, "constraint": each.constraint, "severity": each.severity}
-        for each in first_problems(problems)
+        {
+            "path": problem.field,
+            "message": problem.message,
+            "constraint": problem.constraint,
+            "severity": problem.severity,
+        }
+        for problem in first_problems(problems)
     ]
 
 
-def door_of(path: str) -> str:
+def api_name_of(path: str) -> str:
     """Return the API's name in metrics: `admin` takes tokens, `api` agents' keys."""
     return "admin" if path.startswith("/api/v1/admin/") else "api"
 
@@ -67,11 +72,11 @@ def door_of(path: str) -> str:
 def on_call_error(request: HttpRequest, error: CallError) -> HttpResponse:
     if error.status in (401, 403):
         # Only these statuses concern the key.
-        request_metrics().count_refused_key(door_of(request.path), error.code)
+        request_metrics().count_refused_key(api_name_of(request.path), error.code)
     response = refusal(request, error.status, error.code, str(error), **error.more)
     for name, value in error.headers.items():
         response[name] = value
-    return _come_again(response) if error.code == UNAVAILABLE and not error.headers else response
+    return _add_retry_after(response) if error.code == UNAVAILABLE and not error.headers else response
 
 
 def on_invalid(request: HttpRequest, error: InvalidError) -> HttpResponse:
@@ -93,13 +98,13 @@ def on_artifact_error(request: HttpRequest, error: ArtifactError) -> HttpRespons
     if not isinstance(error, StoreAwayError):
         return response
     log.error("a call needs an artifact: %s", error.details)
-    return _come_again(response)
+    return _add_retry_after(response)
 
 
 def on_validation_error(request: HttpRequest, error: ValidationError) -> HttpResponse:
     # The first part of a location (query, path) is left out.
-    details = [{"path": path_of(each["loc"][1:]), "message": str(each["msg"])} for each in error.errors]
-    message = "; ".join(f"{each['path']}: {each['message']}" for each in details)
+    details = [{"path": path_of(entry["loc"][1:]), "message": str(entry["msg"])} for entry in error.errors]
+    message = "; ".join(f"{detail['path']}: {detail['message']}" for detail in details)
     return refusal(request, 422, "invalid", message, details=details)
 
 
@@ -113,14 +118,14 @@ def on_bad_request(request: HttpRequest, error: Exception) -> HttpResponse:
 
 def on_database_error(request: HttpRequest, error: DatabaseError | InterfaceError) -> HttpResponse:
     # While the database is unavailable, no key can be checked. That is 503 with a retry, never 401.
-    if not away.is_unavailable(error):
+    if not unavailable.is_unavailable(error):
         return on_crash(request, error)
     log.error("a call needs the database: %s", explain_failure(error))
-    return _come_again(refusal(request, 503, UNAVAILABLE, away.explain(error)))
+    return _add_retry_after(refusal(request, 503, UNAVAILABLE, unavailable.explain(error)))
 
 
-def _come_again(response: HttpResponse) -> HttpResponse:
-    response["Retry-After"] = str(round(away.AGAIN_SECONDS))
+def _add_retry_after(response: HttpResponse) -> HttpResponse:
+    response["Retry-After"] = str(round(unavailable.AGAIN_SECONDS))
     return response
 
 
@@ -148,32 +153,34 @@ HANDLERS: tuple[tuple[type[Exception], Callable[[HttpRequest, Any], HttpResponse
 """Exception → handler; the most specific one applies."""
 
 PREFIX = "/api/v1"
-ELSEWHERE: Mapping[str, str] = {"/models": "GET /v1/models", "/files": "POST /v1/files"}
+DATA_PLANE_CALLS: Mapping[str, str] = {"/models": "GET /v1/models", "/files": "POST /v1/files"}
 """Calls of the data plane that clients try here; chat calls get errors in their own API's format elsewhere."""
 
 
 def unknown_call(request: HttpRequest, *args: Any, calls: Sequence[str], **kwargs: Any) -> HttpResponse:
     """Return 404 for an unknown path, with the nearest of `calls`."""
     path = request.path.removeprefix(PREFIX)
-    elsewhere = ELSEWHERE.get(path.rstrip("/"))
+    data_plane_call = DATA_PLANE_CALLS.get(path.rstrip("/"))
     # A call of the data plane under the wrong base URL.
-    near = [elsewhere] if elsewhere else near_misses(request.method or "GET", path, calls)
-    hint = f" Did you mean {', '.join(near)}?" if near else ""
+    suggestions = [data_plane_call] if data_plane_call else similar_calls(request.method or "GET", path, calls)
+    hint = f" Did you mean {', '.join(suggestions)}?" if suggestions else ""
     message = f"There is no such call.{hint} All calls are described at {PREFIX}/docs."
-    return refusal(request, 404, "not_found", message, didYouMean=near)
+    return refusal(request, 404, "not_found", message, didYouMean=suggestions)
 
 
 MAX_PATH = 200
 
 
-def near_misses(method: str, path: str, calls: Sequence[str]) -> list[str]:
+def similar_calls(method: str, path: str, calls: Sequence[str]) -> list[str]:
     """Return up to three calls with a similar path, those of the same method first."""
     paths = {call.split(" ", 1)[1] for call in calls}
-    wanted = get_close_matches(
-        path[:MAX_PATH].rstrip("/").lower(), [each.removeprefix(PREFIX) for each in paths], 3, 0.6
+    similar_paths = get_close_matches(
+        path[:MAX_PATH].rstrip("/").lower(), [known_path.removeprefix(PREFIX) for known_path in paths], 3, 0.6
     )
-    found = [call for each in wanted for call in calls if call.split(" ", 1)[1] == PREFIX + each]
-    return sorted(found, key=lambda call: not call.startswith(f"{method} "))[:3]
+    matches = [
+        call for similar_path in similar_paths for call in calls if call.split(" ", 1)[1] == PREFIX + similar_path
+    ]
+    return sorted(matches, key=lambda call: not call.startswith(f"{method} "))[:3]
 
 
 def wrap_view(view: Callable[..., Any]) -> Callable[..., Any]:
@@ -202,7 +209,7 @@ def _shape_405(request: HttpRequest, response: HttpResponseBase) -> HttpResponse
     message = f"{request.method} is not possible here. Possible: {methods}."
     # Ninja's own 405 is plain text.
     refused = refusal(
-        request, 405, "method_not_allowed", message, allowed=[each.strip() for each in methods.split(",")]
+        request, 405, "method_not_allowed", message, allowed=[method.strip() for method in methods.split(",")]
     )
     refused["Allow"] = methods
     return refused
@@ -222,10 +229,10 @@ def with_our_errors(api: NinjaAPI) -> tuple[list[URLPattern], str, str]:
     # A POST to an unknown path must get our 404, not Django's 403.
     unknown.csrf_exempt = True  # type: ignore[attr-defined]
     api.add_exception_handler(Http404, lambda request, _error: unknown(request))
-    kept = [each for each in patterns if isinstance(each, URLPattern)]
-    for pattern in kept:
+    url_patterns = [entry for entry in patterns if isinstance(entry, URLPattern)]
+    for pattern in url_patterns:
         pattern.callback = wrap_view(pattern.callback)
-    return [*kept, re_path(".*", unknown, name="unknown-call")], app, namespace
+    return [*url_patterns, re_path(".*", unknown, name="unknown-call")], app, namespace
 
 
 # Base of all request bodies.

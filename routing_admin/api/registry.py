@@ -23,23 +23,23 @@ def service_out(service: LlmServiceConfig) -> ServiceOut:
     )
 
 
-def capabilities_out(found: Capabilities) -> CapabilitiesOut:
-    return CapabilitiesOut(input=list(found.input), output=list(found.output))
+def capabilities_out(capabilities: Capabilities) -> CapabilitiesOut:
+    return CapabilitiesOut(input=list(capabilities.input), output=list(capabilities.output))
 
 
 def list_services(capability: str | None, direction: Direction) -> list[ServiceOut]:
     """Return the enabled services in order, or those with the capability in that direction."""
     registry = registry_of(snapshot.current())
-    found = registry.get_services_by_capability(capability, direction) if capability else registry
-    return [service_out(service) for service in found]
+    services = registry.get_services_by_capability(capability, direction) if capability else registry
+    return [service_out(service) for service in services]
 
 
 def find_capabilities(service_id: str) -> CapabilitiesOut:
     """Return what a service reads and writes (MCR-6.2); raise `NotFoundError` for an unknown id."""
-    found = registry_of(snapshot.current()).get_capabilities(service_id)
-    if found is None:
+    capabilities = registry_of(snapshot.current()).get_capabilities(service_id)
+    if capabilities is None:
         raise NotFoundError("There is no model service with this id. GET /api/v1/services lists them.")
-    return capabilities_out(found)
+    return capabilities_out(capabilities)
 
 
 def list_agent_ids(capability: str | None, direction: Direction) -> list[str]:
@@ -55,11 +55,11 @@ def describe_agent(agent_id: str) -> AgentOut:
     read and what only some do. Raise `NotFoundError`.
     """
     directory = snapshot.current().directory
-    profile, found = directory.get(agent_id), directory.context(agent_id)
-    if profile is None or found is None:
+    profile, context = directory.get(agent_id), directory.context(agent_id)
+    if profile is None or context is None:
         raise NotFoundError("There is no agent with this id. GET /api/v1/agents lists them.")
     chain = find_guarantee(profile.task_type) if profile.task_type else None
-    described = AgentOut(**found, taskType=profile.task_type)
+    described = AgentOut(**context, taskType=profile.task_type)
     if chain:
         described.chain = ChainOut(all=list(chain.all), some=list(chain.some))
     return described

@@ -60,12 +60,12 @@ def own_requests(
     `model` the model of a candidate that was reached. 400 for other values.
     """
     agent = principal_of(request).agent
-    said = {"since": since, "until": until, "status": status, "task": route, "model": model, "agent": agent}
-    return answer(page_of(said, cursor, limit, born=_born(agent)))
+    filters = {"since": since, "until": until, "status": status, "task": route, "model": model, "agent": agent}
+    return answer(page_of(filters, cursor, limit, created_at=_created_at(agent)))
 
 
-def page_of(search: Mapping[str, str], cursor: str, limit: int, born: datetime | None = None) -> RequestsOut:
-    """Return a page of the requests that match a search, without those before `born`.
+def page_of(search: Mapping[str, str], cursor: str, limit: int, created_at: datetime | None = None) -> RequestsOut:
+    """Return a page of the requests that match a search, without those before `created_at`.
 
     Raise `CallError` 400 for an invalid value.
     """
@@ -74,11 +74,11 @@ def page_of(search: Mapping[str, str], cursor: str, limit: int, born: datetime |
         if not is_storable(value):
             raise CallError(400, "invalid_request", f"{FIELDS.get(name, name)} contains a NUL, which no value has.")
     moments = {name: read_moment(values[name], name) for name in ("since", "until") if name in values}
-    if born is not None:
-        moments["since"] = max(born, moments.get("since", born))
+    if created_at is not None:
+        moments["since"] = max(created_at, moments.get("since", created_at))
     if "status" in values and not is_status(values["status"]):
-        words = ", ".join(STATUSES)
-        raise CallError(400, "invalid_request", f"status must be {words}, a number such as 429, or a code.")
+        statuses = ", ".join(STATUSES)
+        raise CallError(400, "invalid_request", f"status must be {statuses}, a number such as 429, or a code.")
     if cursor and read_cursor(cursor) is None:
         raise CallError(400, "invalid_request", "This cursor is not valid. Start without one.")
     # Entries of finished requests may not be written yet.
@@ -90,7 +90,7 @@ def page_of(search: Mapping[str, str], cursor: str, limit: int, born: datetime |
     return RequestsOut(requests=requests, nextCursor=page.older or None)
 
 
-def _born(agent: str) -> datetime | None:
+def _created_at(agent: str) -> datetime | None:
     # Earlier requests are those of another agent that had the same id.
     row = find_agent(agent)
     return row.created_at if row else None
@@ -103,14 +103,14 @@ def _brief(row: RequestLog, files: list[dict[str, Any]]) -> ListedRequestOut:
         usage={"promptTokens": row.prompt_tokens, "completionTokens": row.completion_tokens},
         files=[
             RequestFileOut(
-                kind=each["kind"],
-                filename=each["filename"],
-                mimeType=each["mimeType"],
-                size=each["size"],
-                ref=f"{REF_PREFIX}{each['artifactId']}" if each["artifactId"] else None,
-                outcome=each["outcome"],
+                kind=file["kind"],
+                filename=file["filename"],
+                mimeType=file["mimeType"],
+                size=file["size"],
+                ref=f"{REF_PREFIX}{file['artifactId']}" if file["artifactId"] else None,
+                outcome=file["outcome"],
             )
-            for each in files
+            for file in files
         ],
     )
 
@@ -144,14 +144,18 @@ def one_request(request: HttpRequest, request_id: str) -> HttpResponse:
     """
     # Entries of finished requests may not be written yet.
     journal().flush()
-    found = find_logged_request(request_id)
+    logged = find_logged_request(request_id)
     # The entry may be among those that could not be written yet, so this is no 404.
-    if found is None and journal().behind_since is not None:
+    if logged is None and journal().behind_since is not None:
         raise CallError(503, UNAVAILABLE, NOT_YET)
     agent = principal_of(request).agent
-    if found is None or found.row.agent != agent or found.row.started_at < (_born(agent) or found.row.started_at):
+    if (
+        logged is None
+        or logged.row.agent != agent
+        or logged.row.started_at < (_created_at(agent) or logged.row.started_at)
+    ):
         raise CallError(404, "request_not_found", "You have no request with this id, or its record has expired.")
-    return answer(timeline(found))
+    return answer(timeline(logged))
 
 
 def timeline(logged: LoggedRequest) -> RequestOut:
@@ -170,7 +174,7 @@ def timeline(logged: LoggedRequest) -> RequestOut:
         answer=row.answer,
         adaptation=row.adaptation,
         revision=row.revision,
-        attempts=[_attempt(each) for each in logged.attempts],
+        attempts=[_attempt(attempt) for attempt in logged.attempts],
     )
 
 
@@ -193,7 +197,7 @@ def _attempt(row: AttemptLog) -> LoggedAttemptOut:
         durationMs=round(row.duration_ms, 1),
         firstContentMs=row.first_content_ms,
         tries=row.tries,
-        deliveries=[{**each, "sentence": text_of(each.get("sentence", ""))} for each in row.deliveries],
+        deliveries=[{**delivery, "sentence": text_of(delivery.get("sentence", ""))} for delivery in row.deliveries],
         droppedParams=row.dropped_params,
         usage={"promptTokens": row.prompt_tokens, "completionTokens": row.completion_tokens},
         cost=None if row.cost_nanos is None else MoneyOut(amount=exact_amount(row.cost_nanos), currency=row.currency),

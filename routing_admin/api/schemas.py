@@ -10,7 +10,7 @@ from capabilities.access import Principal
 from routing_admin.api.calls import AgentKeyAuth, CallError
 from routing_admin.limits.reservations import LimitReachedError, limit_headers, reservation_of
 
-Thing = dict[str, object]
+JsonObject = dict[str, object]
 
 
 class RouteOut(BaseModel):
@@ -20,7 +20,7 @@ class RouteOut(BaseModel):
 
     taskType: str
     provider: str
-    fallback: list[str | Thing]
+    fallback: list[str | JsonObject]
 
 
 class RoutesOut(BaseModel):
@@ -90,11 +90,11 @@ class SendOut(BaseModel):
     model: str
     taskType: str
     language: str
-    usage: Thing
+    usage: JsonObject
     finishReason: str
     attempts: list[AttemptOut]
     media: list[MediaOut] = []
-    annotations: list[Thing] = []
+    annotations: list[JsonObject] = []
 
 
 class CandidateOut(BaseModel):
@@ -213,7 +213,7 @@ class RequestHeadOut(BaseModel):
     answeredBy: dict[str, str] | None
     durationMs: float
     firstContentMs: float | None
-    usage: Thing
+    usage: JsonObject
     cost: CostOut | None
 
 
@@ -247,10 +247,10 @@ class LoggedAttemptOut(AttemptOut):
 
     startedMs: float
     firstContentMs: float | None
-    tries: list[Thing]
-    deliveries: list[Thing]
+    tries: list[JsonObject]
+    deliveries: list[JsonObject]
     droppedParams: list[str]
-    usage: Thing
+    usage: JsonObject
     cost: MoneyOut | None
 
 
@@ -260,7 +260,7 @@ class RequestOut(RequestHeadOut):
     matched: bool
     language: str
     error: str | None
-    answer: Thing | None
+    answer: JsonObject | None
     adaptation: str
     revision: int | None
     attempts: list[LoggedAttemptOut]
@@ -281,15 +281,15 @@ class LimitedKeyAuth(AgentKeyAuth):
         principal = super().__call__(request)
         if not principal.holders or request.method not in COUNTED or request.path in OWN_COUNT:
             return principal
-        hold = reservation_of(principal.holders)
-        if hold is not None:
+        reservation = reservation_of(principal.holders)
+        if reservation is not None:
             try:
                 # Only the request and its bytes are counted; nothing stays reserved.
-                hold.enter_in_thread(size_of(request))
+                reservation.enter_in_thread(size_of(request))
             except LimitReachedError as error:
                 raise call_error_of(error) from None
             finally:
-                hold.close()
+                reservation.close()
         return principal
 
 
@@ -299,6 +299,6 @@ def size_of(request: HttpRequest) -> int:
 
 
 def call_error_of(error: LimitReachedError) -> CallError:
-    refused = CallError(error.status, error.code, error.message)
-    refused.headers = limit_headers(error)
-    return refused
+    call_error = CallError(error.status, error.code, error.message)
+    call_error.headers = limit_headers(error)
+    return call_error

@@ -139,7 +139,7 @@ class MessageIn(Body):
     attachments: list[AttachmentIn] | None = Field(None, max_length=100)
 
     @model_validator(mode="after")
-    def _has_something(self) -> Self:
+    def _require_content(self) -> Self:
         # Otherwise a message under a misspelt key would pass as an empty one.
         if self.text is None and self.attachments is None:
             raise PydanticCustomError("missing", "A message has text, attachments or both")

@@ -61,17 +61,17 @@ def own_usage(
     journal().flush()
     labels = {name: value for name, value in (("team", team), ("project", project), ("user", user)) if value}
     exchange = snapshot.current().exchange
-    found = sum_usage(moment, groupBy, exchange, until=stop, agent=principal_of(request).agent, **labels)
-    named = [(f"{name:%Y-%m-%d}" if groupBy == "day" else str(name), counts) for name, counts in found.groups]
+    usage = sum_usage(moment, groupBy, exchange, until=stop, agent=principal_of(request).agent, **labels)
+    groups = [(f"{name:%Y-%m-%d}" if groupBy == "day" else str(name), counts) for name, counts in usage.groups]
     return answer(
         UsageOut(
-            since=found.since.isoformat(),
-            until=found.until.isoformat(),
+            since=usage.since.isoformat(),
+            until=usage.until.isoformat(),
             groupBy=groupBy,
-            rows=[_row(name, counts, exchange) for name, counts in named],
-            total=_group("", found.total, exchange),
-            groups=[_group(name, counts, exchange) for name, counts in named],
-            exchangeRates=[ExchangeRateOut(**asdict(each)) for each in exchange.rates],
+            rows=[_row(name, counts, exchange) for name, counts in groups],
+            total=_group("", usage.total, exchange),
+            groups=[_group(name, counts, exchange) for name, counts in groups],
+            exchangeRates=[ExchangeRateOut(**asdict(rate)) for rate in exchange.rates],
         )
     )
 
@@ -93,10 +93,10 @@ def read_moment(text: str, name: str) -> datetime:
 
 
 def _row(name: str, counts: Counts, exchange: ExchangeTable) -> UsageRowOut:
-    whole = exchange.total(counts.costs)
+    total = exchange.total(counts.costs)
     paid = {currency: exact_amount(nanos) for currency, nanos in sorted(counts.costs.items())}
     paid.pop(NO_CURRENCY, None)
-    converted = None if whole is None else MoneyOut(amount=exact_amount(whole), currency=exchange.into)
+    converted = None if total is None else MoneyOut(amount=exact_amount(total), currency=exchange.into)
     return UsageRowOut(key=name, **_count(counts), unknownCost=counts.unpriced, cost=paid, converted=converted)
 
 
@@ -105,7 +105,7 @@ def _count(counts: Counts) -> dict[str, int]:
 
 
 def _group(name: str, counts: Counts, exchange: ExchangeTable) -> UsageGroupOut:
-    whole = exchange.total(counts.costs)
+    total = exchange.total(counts.costs)
     return UsageGroupOut(
         name=name,
         **_count(counts),
@@ -118,5 +118,5 @@ def _group(name: str, counts: Counts, exchange: ExchangeTable) -> UsageGroupOut:
             )
             for currency, nanos in sorted(counts.costs.items())
         ],
-        cost=None if whole is None else MoneyOut(amount=exact_amount(whole), currency=exchange.into),
+        cost=None if total is None else MoneyOut(amount=exact_amount(total), currency=exchange.into),
     )

@@ -16,7 +16,7 @@ from capabilities.core.protocols.errors import classify
 from capabilities.core.protocols.sse import SseParser
 from capabilities.core.translatable import insert_facts
 from capabilities.sentences import join_sentences
-from routing_admin.api.errors import near_misses
+from routing_admin.api.errors import similar_calls
 from routing_admin.console.artifacts.comparing import compare_texts
 from routing_admin.core.configuration.specs import EMPTY
 from routing_admin.core.documents.json_lines import find_place
@@ -107,7 +107,7 @@ BY_HAND: dict[str, Callable[[str], Any]] = {
     "a search of things": lambda text: rank(
         text, [Findable(kind=FoundKind.AGENT, label=("text-agent",), url="/")] * 50
     ),
-    "a path of the API": lambda text: near_misses("GET", text, ["GET /api/v1/services", "GET /api/v1/agents"]),
+    "a path of the API": lambda text: similar_calls("GET", text, ["GET /api/v1/services", "GET /api/v1/agents"]),
     "a model's name": lambda text: provider_and_model(EMPTY, text),
     "a place": lambda text: find_place({}, text),
     "two texts, side by side": lambda text: [

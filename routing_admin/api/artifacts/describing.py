@@ -46,7 +46,7 @@ def add_description(result: ContentRouteResult, file: FilePart | None, describe:
     return replace(result, content=f"{result.content}\n{description.text}")
 
 
-def words_of(file: FilePart | None, describe: Describe) -> str:
+def description_text(file: FilePart | None, describe: Describe) -> str:
     """Return a model's description of a file, quoted, or "" without one."""
     description = describe(file) if file is not None else None
     return description.text if description is not None else ""

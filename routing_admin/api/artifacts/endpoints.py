@@ -25,7 +25,7 @@ from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import open_media
 from capabilities.errors import InvalidError
 from capabilities.json_bodies import load_json
-from routing_admin.api.artifacts.describing import describer_for, words_of
+from routing_admin.api.artifacts.describing import describer_for, description_text
 from routing_admin.api.artifacts.messages import Messages
 from routing_admin.api.artifacts.schemas import (
     ArtifactOut,
@@ -63,7 +63,7 @@ UPLOAD_BODY["requestBody"]["content"]["multipart/form-data"] = {
 }
 AnyKind = Annotated[
     Kind | None,
-    BeforeValidator(lambda word: word or None),
+    BeforeValidator(lambda value: value or None),
     WithJsonSchema({"type": "string", "enum": ["", *Kind]}),
 ]
 """A kind of artifact, empty for any."""
@@ -89,9 +89,9 @@ def route_message(request: HttpRequest) -> HttpResponseBase:
     """
     body, agent = read_as(request, RouteMessageIn, any_text=True), principal_of(request).agent
     service = body.serviceId or service_of(agent)
-    asks = describer_for(request, choose_language(body.language)) if body.describe else None
-    words = partial(words_of, describe=asks) if asks else None
-    routed = Messages(agent, body.language, words).route(message_of(body.message), service, open_media)
+    describe_file = describer_for(request, choose_language(body.language)) if body.describe else None
+    describe_text = partial(description_text, describe=describe_file) if describe_file else None
+    routed = Messages(agent, body.language, describe_text).route(message_of(body.message), service, open_media)
     return answer_in_pieces(request, routed.as_json())
 
 
@@ -104,8 +104,8 @@ def route_message(request: HttpRequest) -> HttpResponseBase:
 def required_capabilities(request: HttpRequest) -> HttpResponse:
     """Return the capabilities that a model needs for the whole message."""
     message = message_of(read_as(request, RequiredIn, any_text=True).message)
-    found = dict.fromkeys(["text", *(attachment.capability for attachment in message.attachments)])
-    return answer(RequiredOut(capabilities=list(found)))
+    capabilities = dict.fromkeys(["text", *(attachment.capability for attachment in message.attachments)])
+    return answer(RequiredOut(capabilities=list(capabilities)))
 
 
 @router.post("/artifacts", response={201: ArtifactOut}, tags=["artifacts"], openapi_extra=UPLOAD_BODY)
@@ -130,8 +130,8 @@ def _store_uploaded(request: HttpRequest) -> Artifact:
         message = "Send exactly one part named file, with a filename."
         raise InvalidError([Problem("file", message, "required" if not files else "range")])
     # An empty form field counts as omitted.
-    said = {name: str(request.POST[name]) for name in UploadIn.model_fields if request.POST.get(name)}
-    fields = {name: _parse_object(text) if name == "metadata" else text for name, text in said.items()}
+    form = {name: str(request.POST[name]) for name in UploadIn.model_fields if request.POST.get(name)}
+    fields = {name: _parse_object(text) if name == "metadata" else text for name, text in form.items()}
     body = parse_as(fields, UploadIn)
     return actions.store_upload(agent_actor(request), files[0], **_label_fields(request, body))
 
@@ -184,13 +184,13 @@ def artifact_info(request: HttpRequest, ref: str) -> HttpResponse:
 def artifact_preview(request: HttpRequest, ref: str, language: Language = None) -> HttpResponse:
     """Show how every model service would receive the artifact, with the exact payload except for data."""
     row = find_readable(request, ref)
-    shown = preview(row, language=language, agent=principal_of(request).agent)
+    previewed = preview(row, language=language, agent=principal_of(request).agent)
     return answer(
         PreviewOut(
             artifact=artifact_out(row),
-            request=shown.request,
-            deliveries=[each.as_json() for each in shown.deliveries],
-            canRead=list(shown.readers),
+            request=previewed.request,
+            deliveries=[delivery.as_json() for delivery in previewed.deliveries],
+            canRead=list(previewed.readers),
         )
     )
 
@@ -213,13 +213,13 @@ def route_artifact(
     caller = ToolCaller(
         agent=principal_of(request).agent, actor=agent_actor(request), language=choose_language(language)
     )
-    asks = describer_for(request, caller.language) if describe else None
-    found = read_artifact(
-        caller, ref, service_id=serviceId, offset=offset, limit=limit, write=open_media, describe=asks
+    describe_file = describer_for(request, caller.language) if describe else None
+    result = read_artifact(
+        caller, ref, service_id=serviceId, offset=offset, limit=limit, write=open_media, describe=describe_file
     )
-    if isinstance(found, ArtifactNotFound):
-        raise not_found(ref, found.message)
-    return answer_in_pieces(request, found.as_json())
+    if isinstance(result, ArtifactNotFound):
+        raise not_found(ref, result.message)
+    return answer_in_pieces(request, result.as_json())
 
 
 @router.patch("/artifacts/{path:ref}", response=ArtifactOut, tags=["artifacts"], openapi_extra=takes(CorrectionIn))
@@ -272,7 +272,9 @@ def not_found(ref: str, message: str) -> CallError:
 
 def message_of(body: MessageIn) -> AgentMessage:
     attachments = (
-        AttachmentInfo(each.type, each.artifactRef, each.filename, each.size, each.mimeType)
-        for each in body.attachments or ()
+        AttachmentInfo(
+            attachment.type, attachment.artifactRef, attachment.filename, attachment.size, attachment.mimeType
+        )
+        for attachment in body.attachments or ()
     )
     return AgentMessage(body.text or "", tuple(attachments))

@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 class Messages:
     """Messages for one agent: attachments it may read are loaded, known metadata is filled in.
 
-    `words_about` returns a model's description of a file, if the agent requests descriptions.
+    `describe` returns a model's description of a file, if the agent requests descriptions.
     """
 
     agent: str
     language: str | None = None
-    words_about: Callable[[FilePart | None], str] | None = None
+    describe: Callable[[FilePart | None], str] | None = None
 
     def route(self, message: AgentMessage, service_id: str, write: WriteData = base64_text) -> RoutingResult:
         """Return the message as the service can receive it (MCR-2); `write` encodes a file's data."""
         store = RowStore(self.agent)
-        rows = {each.artifact_ref: store.row(each.artifact_ref) for each in message.attachments}
-        completed = tuple(_complete(each, rows[each.artifact_ref]) for each in message.attachments)
+        rows = {attachment.artifact_ref: store.row(attachment.artifact_ref) for attachment in message.attachments}
+        completed = tuple(_complete(attachment, rows[attachment.artifact_ref]) for attachment in message.attachments)
         registry = registry_of(snapshot.current())
         adapter = ContentAdapter(
             registry,
@@ -48,12 +48,12 @@ class Messages:
             adapter,
             lambda attachment: _load(rows[attachment.artifact_ref]),
             write,
-            lambda attachment: self._words_about(rows[attachment.artifact_ref]),
+            lambda attachment: self._description_of(rows[attachment.artifact_ref]),
         )
         return router.route_content(AgentMessage(message.text, completed), service_id)
 
-    def _words_about(self, row: Artifact | None) -> str:
-        return self.words_about(part_of(row)) if self.words_about is not None and row is not None else ""
+    def _description_of(self, row: Artifact | None) -> str:
+        return self.describe(part_of(row)) if self.describe is not None and row is not None else ""
 
 
 def can_really_read(agent: AgentProfile, file: FilePart) -> bool:
@@ -63,11 +63,11 @@ def can_really_read(agent: AgentProfile, file: FilePart) -> bool:
     """
     if file.mime_type == "application/octet-stream":
         return has_capability_for(agent, file)
-    return agent.id in readers_of(snapshot.current(), replace(file, content=_Somewhere()))
+    return agent.id in readers_of(snapshot.current(), replace(file, content=_MetadataOnly()))
 
 
 @dataclass(frozen=True, slots=True)
-class _Somewhere:
+class _MetadataOnly:
     """Placeholder content: whether a file can be read is decided from its metadata."""
 
     def blob(self) -> Blob:

@@ -69,7 +69,7 @@ class CorrectionIn(Body):
     visibility: Literal["shared", "private"] = Field("shared", description="Who can read it besides its owner.")
 
     @model_validator(mode="after")
-    def _says_something(self) -> Self:
+    def _require_field(self) -> Self:
         if not self.model_fields_set:
             raise PydanticCustomError("missing", "Send at least one of mimeType, encoding, visibility")
         return self
@@ -150,14 +150,14 @@ class ToolsOut(BaseModel):
 
 def artifact_out(row: Artifact) -> ArtifactOut:
     """Return an artifact's metadata, with measures if known and an encoding only for text."""
-    known: dict[str, Any] = {
+    optional_fields: dict[str, Any] = {
         name: value for name in ("width", "height", "pages", "seconds") if (value := getattr(row, name)) is not None
     }
     if not row.is_binary:
-        known |= {"encoding": row.encoding or None, "encodingCertain": row.encoding_certain}
-    if words := row.correction:
-        corrected = {"mimeType": words.get("mime_type"), "encoding": words.get("encoding")}
-        known["corrected"] = {name: word for name, word in corrected.items() if word}
+        optional_fields |= {"encoding": row.encoding or None, "encodingCertain": row.encoding_certain}
+    if correction := row.correction:
+        corrected = {"mimeType": correction.get("mime_type"), "encoding": correction.get("encoding")}
+        optional_fields["corrected"] = {name: text for name, text in corrected.items() if text}
     return ArtifactOut(
         id=row.id,
         ref=row.ref,
@@ -177,5 +177,5 @@ def artifact_out(row: Artifact) -> ArtifactOut:
         owner=row.owner or None,
         mismatch=row.mismatch,
         evidence=row.evidence,
-        **known,
+        **optional_fields,
     )

@@ -48,8 +48,8 @@ class ToolCaller:
     base_url: str = ""
 
 
-def choose_language(named: str | None) -> str:
-    return named or default_language()
+def choose_language(requested: str | None) -> str:
+    return requested or default_language()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +81,12 @@ def read_artifact(
     store, services = RowStore(caller.agent), registry_of(snapshot.current())
     service = service_id or service_of(caller.agent)
     router = ArtifactContentRouter(services, write=write)
-    found = get_artifact(store, router, ref, service, language=caller.language, offset=offset, limit=limit)
-    if isinstance(found, ArtifactNotFound):
-        return found
+    result = get_artifact(store, router, ref, service, language=caller.language, offset=offset, limit=limit)
+    if isinstance(result, ArtifactNotFound):
+        return result
     if describe is not None:
-        found = add_description(found, store.part(ref), describe)
-    return ReadArtifact(found, _suggest_readers(found, ref, caller.agent))
+        result = add_description(result, store.part(ref), describe)
+    return ReadArtifact(result, _suggest_readers(result, ref, caller.agent))
 
 
 def _suggest_readers(result: ContentRouteResult, ref: str, agent: str) -> tuple[str, ...] | None:
@@ -136,13 +136,13 @@ def _list(caller: ToolCaller, arguments: Mapping[str, Any]) -> dict[str, Any]:
         kind=arguments.get("kind") or "",
     )
     listed = {"artifacts": [_brief(row) for row in page.rows], "nextCursor": page.next_cursor}
-    # Tells the model how to get the next page.
+    # The model reads here how to get the next page.
     return {**listed, "more": TEXTS[nearest(caller.language)]["more"]} if page.next_cursor else listed
 
 
 def _brief(row: Artifact) -> dict[str, Any]:
-    whole = artifact_out(row).model_dump(mode="json", exclude_unset=True)
-    return {name: whole[name] for name in BRIEF if whole[name] is not None}
+    metadata = artifact_out(row).model_dump(mode="json", exclude_unset=True)
+    return {name: metadata[name] for name in BRIEF if metadata[name] is not None}
 
 
 ToolAnswer = ReadArtifact | ArtifactNotFound | dict[str, Any]

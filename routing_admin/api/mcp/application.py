@@ -14,7 +14,7 @@ from capabilities.json_bodies import LARGE_BYTES, JsonTooLargeError, lift_texts
 from routing_admin.api.mcp.callers import KEY, TEXTS, McpCaller, identify
 from routing_admin.core.fallback.endings import UNAVAILABLE
 from routing_admin.limits.reservations import LimitReachedError, Reservation, limit_headers, reservation_of
-from routing_admin.platform.databases import unavailable as away
+from routing_admin.platform.databases import unavailable
 from routing_admin.platform.server.body_limit import Receive, Send, announced_length, headers_of_scope
 from routing_admin.platform.server.fair_semaphore import parses, slot
 from routing_admin.platform.server.hosts import is_known_host
@@ -36,7 +36,7 @@ class McpApp:
     def __init__(self) -> None:
         self._server: asyncio.Future[ToolServer] | None = None
         self._task: asyncio.Task[None] | None = None
-        self._over: asyncio.Event | None = None
+        self._stop_event: asyncio.Event | None = None
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         headers = headers_of_scope(scope)
@@ -52,10 +52,10 @@ class McpApp:
         try:
             caller = await identify(scope, headers, request_id)
         except Exception as error:
-            if not away.is_unavailable(error):
+            if not unavailable.is_unavailable(error):
                 raise
             log.error("a call over MCP needs the database, which does not answer: %s", error)
-            await send_refusal(scope, 503, UNAVAILABLE, away.explain(error), send)
+            await send_refusal(scope, 503, UNAVAILABLE, unavailable.explain(error), send)
             return
         if isinstance(caller, Refusal):
             request_metrics().count_refused_key("mcp", caller.code)
@@ -64,11 +64,11 @@ class McpApp:
         await self._answer(scope, receive, send, caller, reservation_of(caller.principal.holders))
 
     async def _answer(
-        self, scope: Any, receive: Receive, send: Send, caller: McpCaller, hold: Reservation | None
+        self, scope: Any, receive: Receive, send: Send, caller: McpCaller, reservation: Reservation | None
     ) -> None:
         try:
-            if hold is not None:
-                await hold.enter(announced_length(scope))
+            if reservation is not None:
+                await reservation.enter(announced_length(scope))
             server = await self._run_server()
             body, texts = await _read_body(receive)
             await server.answer({**scope, KEY: caller, TEXTS: texts}, _replay(body, receive), send)
@@ -79,21 +79,21 @@ class McpApp:
         except LimitReachedError as error:
             await send_refusal(scope, error.status, error.code, error.message, send, limit_headers(error))
         finally:
-            if hold is not None:
-                hold.close()
+            if reservation is not None:
+                reservation.close()
 
     async def close(self) -> None:
         """Stop the server if it runs; a later call would start another."""
         task, self._server, self._task = self._task, None, None
-        if task is not None and self._over is not None:
-            self._over.set()
+        if task is not None and self._stop_event is not None:
+            self._stop_event.set()
             await task
 
     async def _run_server(self) -> ToolServer:
         loop = asyncio.get_running_loop()
         if self._server is None or self._server.get_loop() is not loop:  # a server of another event loop cannot answer
-            self._server, self._over = loop.create_future(), asyncio.Event()
-            self._task = loop.create_task(_serve(self._server, self._over))
+            self._server, self._stop_event = loop.create_future(), asyncio.Event()
+            self._task = loop.create_task(_serve(self._server, self._stop_event))
         # A caller that disconnects must not cancel the start for all others.
         return await asyncio.shield(self._server)
 
@@ -129,14 +129,14 @@ def _named(request_id: str, send: Send) -> Send:
     # A refusal may have another request id, made before this one was known.
     async def sending(message: Any) -> None:
         if message["type"] == "http.response.start":
-            others = [pair for pair in message["headers"] if pair[0].lower() != b"x-request-id"]
-            message = {**message, "headers": [*others, (b"x-request-id", request_id.encode())]}
+            other_headers = [header for header in message["headers"] if header[0].lower() != b"x-request-id"]
+            message = {**message, "headers": [*other_headers, (b"x-request-id", request_id.encode())]}
         await send(message)
 
     return sending
 
 
-async def _serve(ready: asyncio.Future[ToolServer], over: asyncio.Event) -> None:
+async def _serve(ready: asyncio.Future[ToolServer], stop_event: asyncio.Event) -> None:
     # The package must be started and closed in the same task.
     try:
         # Importing the package is slow, so it must not block the event loop.
@@ -147,7 +147,7 @@ async def _serve(ready: asyncio.Future[ToolServer], over: asyncio.Event) -> None
         return
     ready.set_result(server)
     try:
-        await over.wait()
+        await stop_event.wait()
     finally:
         await server.close()
 

@@ -72,8 +72,8 @@ async def list_tools(context: Context, params: types.PaginatedRequestParams | No
     caller, language = _caller_of(context)
     allowed = caller.list_tools()
     # A model is not shown a tool that its key cannot call.
-    definitions = [each["function"] for each in tool_definitions(language) if each["function"]["name"] in allowed]
-    return types.ListToolsResult(tools=[_definition(each) for each in definitions])
+    definitions = [tool["function"] for tool in tool_definitions(language) if tool["function"]["name"] in allowed]
+    return types.ListToolsResult(tools=[_definition(function) for function in definitions])
 
 
 def _definition(function: Mapping[str, Any]) -> types.Tool:
@@ -91,9 +91,9 @@ async def call_tool(context: Context, params: types.CallToolRequestParams) -> ty
     if params.name not in TOOLS:
         message = f"There is no tool {params.name[:100]!r}. tools/list names those there are."
         raise MCPError(types.INVALID_PARAMS, message)
-    given = put_back(params.arguments or {}, _scope_of(context)[TEXTS])
+    raw_arguments = put_back(params.arguments or {}, _scope_of(context)[TEXTS])
     # Strict function calling makes every parameter required, so models write null for an omitted one.
-    arguments = {name: value for name, value in given.items() if value is not None}
+    arguments = {name: value for name, value in raw_arguments.items() if value is not None}
     refusal = _refuse(caller, params.name, arguments)
     if refusal:
         return _error(refusal)
@@ -112,13 +112,13 @@ def _refuse(caller: McpCaller, name: str, arguments: Mapping[str, Any]) -> str:
     problem = next(Draft202012Validator(_schema_of(name)).iter_errors(arguments), None)
     if problem is None:
         return ""
-    place = ".".join(str(step) for step in problem.absolute_path)
+    path = ".".join(str(step) for step in problem.absolute_path)
     # The message repeats the invalid value, which may be long.
-    return f"{place}: {problem.message[:300]}" if place else problem.message[:300]
+    return f"{path}: {problem.message[:300]}" if path else problem.message[:300]
 
 
 def _schema_of(name: str) -> Mapping[str, Any]:
-    definitions = {each["function"]["name"]: each["function"] for each in tool_definitions()}
+    definitions = {tool["function"]["name"]: tool["function"] for tool in tool_definitions()}
     schema: Mapping[str, Any] = definitions[name]["parameters"]
     return schema
 
@@ -132,8 +132,8 @@ def _run(name: str, caller: McpCaller, language: str, arguments: Mapping[str, An
 def _caller_of(context: Context) -> tuple[McpCaller, str]:
     # The language of descriptions is `?language=` in the URL, else the default.
     scope = _scope_of(context)
-    named = parse_qs(scope["query_string"].decode("latin-1")).get("language", [""])[0]
-    return scope[KEY], choose_language(named[:35])
+    language = parse_qs(scope["query_string"].decode("latin-1")).get("language", [""])[0]
+    return scope[KEY], choose_language(language[:35])
 
 
 def _scope_of(context: Context) -> Any:
@@ -146,8 +146,8 @@ def result_of(answer: ToolAnswer) -> types.CallToolResult:
     if isinstance(answer, ArtifactNotFound):
         return _error(answer.message)
     if isinstance(answer, dict):
-        words = types.TextContent(text=json.dumps(answer, ensure_ascii=False))
-        return types.CallToolResult(content=[words], structured_content=answer)
+        text = types.TextContent(text=json.dumps(answer, ensure_ascii=False))
+        return types.CallToolResult(content=[text], structured_content=answer)
     # In `_meta`, because Claude Code and Codex show their models only `structuredContent` if there is any, so that the
     # file would never be read.
     facts = {name: value for name, value in answer.as_json().items() if name not in ("content", "imageUrl", "file")}
