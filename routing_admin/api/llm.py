@@ -77,23 +77,23 @@ async def send(request: HttpRequest) -> HttpResponse:
     holders = principal.holders
     if principal.labels is not NO_LABELS:
         holders = (*holders, *await sync_to_async(list_own_label_holders)(principal))
-    hold = reservation_of(holders)
-    if hold is None:
+    reservation = reservation_of(holders)
+    if reservation is None:
         return await _send(request, None)
     try:
-        await hold.enter(size_of(request))
-        response = await _send(request, hold)
-        for name, value in hold.headers().items():
+        await reservation.enter(size_of(request))
+        response = await _send(request, reservation)
+        for name, value in reservation.headers().items():
             response[name] = value
         return response
     except LimitReachedError as error:
         # The request was refused before it was planned, so its log entry is made here.
-        refused = RequestRecorder(claim_request_id(request), "api")
-        refused.add_facts(agent=principal.agent, key=principal.key)
-        refused.end(outcome=error.code, status=error.status, error=error.message)
+        recorder = RequestRecorder(claim_request_id(request), "api")
+        recorder.add_facts(agent=principal.agent, key=principal.key)
+        recorder.end(outcome=error.code, status=error.status, error=error.message)
         raise call_error_of(error) from None
     finally:
-        hold.close()
+        reservation.close()
 
 
 def list_own_label_holders(principal: Principal) -> Sequence[LimitHolder]:
@@ -101,10 +101,10 @@ def list_own_label_holders(principal: Principal) -> Sequence[LimitHolder]:
     return list_label_holders(snapshot.current().configuration, principal.key_owner, principal.labels)
 
 
-async def _send(request: HttpRequest, hold: Reservation | None) -> HttpResponse:
+async def _send(request: HttpRequest, reservation: Reservation | None) -> HttpResponse:
     recorder, planned = await sync_to_async(plan_send)(request)
-    if hold is not None:
-        await reserve_planned(hold, planned)
+    if reservation is not None:
+        await reserve_planned(reservation, planned)
     principal = principal_of(request)
     actor = Actor("agent", principal.agent, request.META.get("REMOTE_ADDR", ""), request_id_of(request))
     dispatch = Dispatch(
@@ -112,23 +112,23 @@ async def _send(request: HttpRequest, hold: Reservation | None) -> HttpResponse:
         keep_media=partial(store_generated, actor),
         request_id=request_id_of(request),
         caller_headers=headers_of(request),
-        hold=hold,
+        reservation=reservation,
     )
     try:
         result = await record_answer(dispatch, recorder)
-        if hold is not None:
-            charge_failures(hold, planned, result.attempts)
-            settle_planned(hold, planned, result.candidate, result.answer.usage, result.answer)
+        if reservation is not None:
+            charge_failures(reservation, planned, result.attempts)
+            settle_planned(reservation, planned, result.candidate, result.answer.usage, result.answer)
         reply = answer(send_out(planned, result))
         for name, value in headers_of_attempts(result.attempts).items():
             reply.headers[name] = value
         return reply
     except (RouterError, DrainingError) as error:
-        if hold is not None and isinstance(error, RouterError):
-            charge_failures(hold, planned, error.attempts)
+        if reservation is not None and isinstance(error, RouterError):
+            charge_failures(reservation, planned, error.attempts)
         response = answer({**error.as_json(), "requestId": request_id_of(request)}, error.status)
-        said = headers_of_failure(error.attempts) if isinstance(error, RouterError) else {}
-        for name, value in {**retry_headers(error), **said}.items():
+        attempt_headers = headers_of_failure(error.attempts) if isinstance(error, RouterError) else {}
+        for name, value in {**retry_headers(error), **attempt_headers}.items():
             response.headers[name] = value
         return response
 
@@ -172,14 +172,14 @@ def resolve(request: HttpRequest) -> HttpResponse:
             directive=plan.directive,
             candidates=[
                 CandidateOut(
-                    provider=each.candidate.provider,
-                    model=each.candidate.model,
-                    temperature=each.candidate.temperature,
-                    maxTokens=each.candidate.max_tokens,
-                    outcome=each.outcome,
-                    reason=each.reason,
+                    provider=entry.candidate.provider,
+                    model=entry.candidate.model,
+                    temperature=entry.candidate.temperature,
+                    maxTokens=entry.candidate.max_tokens,
+                    outcome=entry.outcome,
+                    reason=entry.reason,
                 )
-                for each in resolved
+                for entry in resolved
             ],
         )
     )
@@ -193,19 +193,19 @@ def planned_request(body: ResolveIn, principal: Principal) -> PlannedRequest:
     """
     state, agent = snapshot.current(), principal.agent
     try:
-        taken, matched = resolve_route(state.configuration, body.taskType)
+        route, matched = resolve_route(state.configuration, body.taskType)
     except NoRouteError as error:
         raise CallError(503, "no_route", str(error)) from None
     try:
-        name = task_name(body.taskType or taken.task_type)
-        check_allowed(principal.rights, state.configuration, NamedRoute(taken), name)
+        name = task_name(body.taskType or route.task_type)
+        check_allowed(principal.rights, state.configuration, NamedRoute(route), name)
     except ModelNotAllowedError as error:
         raise CallError(403, NOT_ALLOWED, error.sentence) from None
-    files = tuple(file_part(each, RowStore(agent)) for each in body.attachments)
+    files = tuple(file_part(attachment, RowStore(agent)) for attachment in body.attachments)
     system = (Message(Role.SYSTEM, (TextPart(body.systemPrompt),)),) if body.systemPrompt else ()
     messages = (*system, Message(Role.USER, (TextPart(body.prompt), *files)))
     chat = ChatRequest(messages, body.temperature, body.maxTokens)
-    planned = plan_request(state, taken, chat, matched=matched, language=body.language, agent=agent)
+    planned = plan_request(state, route, chat, matched=matched, language=body.language, agent=agent)
     return planned.with_affinity("", agent) if planned.plan.has_pools else planned
 
 
@@ -214,28 +214,28 @@ def file_part(attachment: AttachmentIn, rows: RowStore) -> FilePart:
 
     Raise `CallError` 404 if it never existed for this agent.
     """
-    found = rows.part(attachment.artifactRef)
-    if found is None:
+    part = rows.part(attachment.artifactRef)
+    if part is None:
         message = "This agent has no such artifact. Upload the file, or ask its owner for the reference."
         raise CallError(404, "artifact_not_found", message, ref=attachment.artifactRef)
-    return found
+    return part
 
 
 def send_out(planned: PlannedRequest, result: RunResult[Answer]) -> SendOut:
     """Return the response of `/llm/send`; `media` and `annotations` only if there are any."""
-    whole, usage = result.answer, result.answer.usage
+    model_answer, usage = result.answer, result.answer.usage
     media = [
         MediaOut(
-            kind=each.kind.value,
-            mimeType=each.mime_type,
-            size=each.size,
-            artifactRef=f"{REF_PREFIX}{each.artifact_id}" if each.artifact_id else None,
-            url=each.url,
+            kind=item.kind.value,
+            mimeType=item.mime_type,
+            size=item.size,
+            artifactRef=f"{REF_PREFIX}{item.artifact_id}" if item.artifact_id else None,
+            url=item.url,
         )
-        for each in whole.media
+        for item in model_answer.media
     ]
-    made = SendOut(
-        content=whole.text,
+    response = SendOut(
+        content=model_answer.text,
         provider=result.candidate.provider,
         model=result.candidate.model,
         taskType=planned.plan.task_type,
@@ -246,11 +246,11 @@ def send_out(planned: PlannedRequest, result: RunResult[Answer]) -> SendOut:
             "totalTokens": usage.total_tokens,
             **token_details(usage),
         },
-        finishReason=whole.finish_reason,
+        finishReason=model_answer.finish_reason,
         attempts=[AttemptOut(**attempt.as_json()) for attempt in result.attempts],
     )
     if media:
-        made.media = media
-    if whole.annotations:
-        made.annotations = [dict(each) for each in whole.annotations]
-    return made
+        response.media = media
+    if model_answer.annotations:
+        response.annotations = [dict(annotation) for annotation in model_answer.annotations]
+    return response

@@ -24,7 +24,7 @@ def forget_failures(run_context: RunContext, providers: Iterable[str]) -> None:
         run_context.pools.forget(provider)
 
 
-Places = Mapping[str, tuple[str, ...]]
+ProviderTargets = Mapping[str, tuple[str, ...]]
 """Endpoint, proxy and keys of each provider; keys as marks, which do not reveal them."""
 
 
@@ -34,24 +34,26 @@ class CooldownResets:
 
     stamp: int | None = None
     number: int = 0
-    places: Places = field(default_factory=dict)
+    targets: ProviderTargets = field(default_factory=dict)
 
     def look(self) -> None:
         """Apply resets since the last look."""
         state = snapshot.newest().fresh()
         if state is None or state.stamp == self.stamp:
             return
-        head, places = find_head(), places_of(state)
+        head, targets = find_head(), targets_of(state)
         # Before the first look this process has no failures to forget.
         if self.stamp is not None:
-            wanted = [name for each in list_details_since(FRESH_START, self.number) for name in each["providers"]]
+            requested = [
+                name for details in list_details_since(FRESH_START, self.number) for name in details["providers"]
+            ]
             # A provider with another key or address counts as a new one, so a repair needs no reset.
-            moved = [name for name, place in places.items() if self.places.get(name, place) != place]
-            forget_failures(process_run_context(), dict.fromkeys((*wanted, *moved)))
-        self.stamp, self.number, self.places = state.stamp, head.number if head else 0, places
+            changed = [name for name, target in targets.items() if self.targets.get(name, target) != target]
+            forget_failures(process_run_context(), dict.fromkeys((*requested, *changed)))
+        self.stamp, self.number, self.targets = state.stamp, head.number if head else 0, targets
 
 
-def places_of(state: Snapshot) -> Places:
+def targets_of(state: Snapshot) -> ProviderTargets:
     return {
         spec.name: (spec.endpoint, spec.proxy, *(key.mark for key in state.provider_keys[spec.name].every))
         for spec in state.configuration.providers

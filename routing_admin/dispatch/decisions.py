@@ -20,7 +20,7 @@ from routing_admin.core.planning.model_names import NamedRoute, resolve_model
 from routing_admin.core.planning.plan import RoutingQuery, Unusable, plan_route
 from routing_admin.dispatch.model_endpoints import endpoint_at, without_describing
 
-KEPT = 2000
+MAX_DECISIONS = 2000
 """Cached decisions of each kind; callers choose names and parameters, so there is no natural limit."""
 
 T = TypeVar("T")
@@ -42,16 +42,18 @@ class Decisions:
 
     def resolve(self, model: str, task_type: str | None) -> NamedRoute:
         """Resolve a model name. Raise `UnknownModelError` or `NoRouteError`, neither of which is cached."""
-        found = self._names.get((model, task_type))
-        if found is None:
-            found = _keep(self._names, (model, task_type), resolve_model(self._state.configuration, model, task_type))
-        return found
+        named_route = self._names.get((model, task_type))
+        if named_route is None:
+            named_route = _keep(
+                self._names, (model, task_type), resolve_model(self._state.configuration, model, task_type)
+            )
+        return named_route
 
     def plan(self, route: RouteSpec, query: RoutingQuery, *, matched: bool) -> Plan:
         """Return the plan of a request without files along a route."""
         key = (id(route), query.language, query.params.temperature, query.params.max_tokens, query.direct, matched)
-        found = self._plans.get(key)
-        if found is None:
+        cached = self._plans.get(key)
+        if cached is None:
             plan = plan_route(
                 self._state.configuration,
                 route,
@@ -60,32 +62,35 @@ class Decisions:
                 unusable=self.unusable,
                 pools=self.pools,
             )
-            found = _keep(self._plans, key, (route, plan))
-        return found[1]
+            cached = _keep(self._plans, key, (route, plan))
+        return cached[1]
 
     def endpoint(self, route: RouteSpec, candidate: PlannedCandidate, service: ServiceSpec | None) -> ModelEndpoint:
         """Return a candidate's endpoint. Raise `LookupError` if its provider does not exist."""
-        # Routes without rules of their own for the model share its endpoint.
-        own = bool(route.candidates[candidate.index].extra_body or route.content)
-        where: Hashable = (id(route), candidate.index) if own else (candidate.provider, candidate.model)
-        key = (where, id(service))
-        found = self._endpoints.get(key)
-        if found is None:
-            found = _keep(self._endpoints, key, (route, service, self._endpoint(route, candidate, service)))
-        return found[2]
+        # Routes without their own rules for the model share its endpoint.
+        has_own_rules = bool(route.candidates[candidate.index].extra_body or route.content)
+        target_key: Hashable = (id(route), candidate.index) if has_own_rules else (candidate.provider, candidate.model)
+        key = (target_key, id(service))
+        cached = self._endpoints.get(key)
+        if cached is None:
+            cached = _keep(self._endpoints, key, (route, service, self._endpoint(route, candidate, service)))
+        return cached[2]
 
     def can_refuse_files(self, route: RouteSpec) -> bool:
         """Return whether any candidate of the route might refuse files (policy `native_only`)."""
         configuration = self._state.configuration
-        wordings = [route.content, *(each.content for each in configuration.services)]
-        words = [configuration.content_policy or "", *(str((each or {}).get("policy", "")) for each in wordings)]
-        return any(ContentPolicy.NATIVE_ONLY.value in word for word in words)
+        contents = [route.content, *(service.content for service in configuration.services)]
+        policies = [
+            configuration.content_policy or "",
+            *(str((content or {}).get("policy", "")) for content in contents),
+        ]
+        return any(ContentPolicy.NATIVE_ONLY.value in policy for policy in policies)
 
     def _endpoint(self, route: RouteSpec, candidate: PlannedCandidate, service: ServiceSpec | None) -> ModelEndpoint:
         provider = self._state.configuration.provider(candidate.provider)
         if provider is None:
             raise LookupError(f"there is no provider {candidate.provider}; a plan never calls it")
-        to = endpoint_at(
+        endpoint = endpoint_at(
             self._state,
             provider,
             candidate.model,
@@ -95,12 +100,12 @@ class Decisions:
         )
         # The describing model gets no descriptions of other models.
         if route.task_type == DESCRIBE_ROUTE:
-            return without_describing(to)
-        return to
+            return without_describing(endpoint)
+        return endpoint
 
 
 def _keep(store: dict[Hashable, T], key: Hashable, value: T) -> T:
-    if len(store) >= KEPT:
+    if len(store) >= MAX_DECISIONS:
         store.clear()
     store[key] = value
     return value
@@ -116,7 +121,7 @@ def unusable_of(state: Snapshot) -> dict[str, Unusable]:
 
 def pools_of(state: Snapshot) -> dict[str, tuple[PoolKey, ...]]:
     return {
-        name: tuple(PoolKey(each.name, each.mark) for each in keys.pool)
+        name: tuple(PoolKey(key.name, key.mark) for key in keys.pool)
         for name, keys in state.provider_keys.items()
         if keys.pool
     }

@@ -68,14 +68,14 @@ class RouteDescriber:
         chat = ChatRequest((Message(Role.USER, (file,)),))
         route = default_route_to(state.configuration)
         planned = plan_request(state, replace(route, on_overflow="", on_drop=""), chat, agent=principal.agent)
-        planned = replace(planned, words=replace(planned.words, language=language))
+        planned = replace(planned, style=replace(planned.style, language=language))
         recorder = RequestRecorder(request_id, "api")
         recorder.add_facts(agent=principal.agent, key=principal.key, labels=principal.labels)
         labels = list_label_holders(state.configuration, principal.key_owner, principal.labels)
-        hold = reservation_of((*principal.holders, *labels))
+        reservation = reservation_of((*principal.holders, *labels))
         return Describing(
             # There is no conversation to keep a failure for: the next call asks again.
-            Dispatch(planned, request_id=request_id, hold=hold),
+            Dispatch(planned, request_id=request_id, reservation=reservation),
             recorder,
             record_answer,
             keeps_failures=False,

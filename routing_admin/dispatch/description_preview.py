@@ -30,8 +30,8 @@ from routing_admin.upstream.calls import run_sync
 def find_descriptions(chat: ChatRequest, language: str | None) -> Callable[[Reader], FindDescription]:
     """Return a function from a reader to its description lookup, for requests along the default route."""
     state = snapshot.current()
-    desk = DescriptionCache(plan_request(state, default_route_to(state.configuration), chat, language=language))
-    return lambda reader: desk.plan_for(reader).words.description_of
+    descriptions = DescriptionCache(plan_request(state, default_route_to(state.configuration), chat, language=language))
+    return lambda reader: descriptions.plan_for(reader).style.description_of
 
 
 def find_refusal(file: FilePart) -> Reason | None:
@@ -39,7 +39,7 @@ def find_refusal(file: FilePart) -> Reason | None:
     describers = describers_of(snapshot.current())
     if not describers:
         return because(ReasonCode.NO_DESCRIBER)
-    reasons = [obstacle_to_describing(file, each.reader) for each in describers]
+    reasons = [obstacle_to_describing(file, describer.reader) for describer in describers]
     return None if None in reasons else reasons[0]
 
 
@@ -47,15 +47,15 @@ def estimate_description(
     state: Snapshot, describer: str, file: FilePart, language: str | None = None
 ) -> Estimate | None:
     """Estimate the tokens that a describing model reads for this file; None if unknown."""
-    to = next((each for each in describers_of(state) if each.name == describer), None)
-    return estimate_describing(file, to.reader, to.target.model, None, language) if to else None
+    endpoint = next((candidate for candidate in describers_of(state) if candidate.name == describer), None)
+    return estimate_describing(file, endpoint.reader, endpoint.target.model, None, language) if endpoint else None
 
 
 def have_described(planned: PlannedRequest, recorder: RequestRecorder, request_id: str) -> ModelDescription | None:
     """Describe a previewed request's file now; None if no model is to describe it."""
     describing = Describing(Dispatch(planned, request_id=request_id), recorder, record_answer)
     # An earlier failure holds for its conversation until a person asks again, as here.
-    forget_failures(describing.desk.conversation)
+    forget_failures(describing.descriptions.conversation)
     call = Call(planned.plan.candidates[0], 1, planned.plan.timeouts)
     prepared = run_sync(describing.prepare(apply_params(planned.chat, call), planned.endpoint(0), call))
     if isinstance(prepared, CannotRead):

@@ -40,14 +40,14 @@ def store_generated(actor: Actor, media: Media, maker: str) -> Media:
             metadata={"generatedBy": maker},
         )
     # Whatever the store raises, the answer is complete and paid for, so it is delivered.
-    except Exception as problem:
-        log.warning("what %s made could not be stored: %s", maker, type(problem).__name__)
+    except Exception as error:
+        log.warning("what %s made could not be stored: %s", maker, type(error).__name__)
         return media
     return replace(media, artifact_id=row.pk, size=len(data))
 
 
 def without_data(media: Iterable[Media]) -> tuple[Media, ...]:
-    return tuple(replace(each, data="", transcript="", size=_size(each)) for each in media)
+    return tuple(replace(item, data="", transcript="", size=_size(item)) for item in media)
 
 
 def _size(media: Media) -> int | None:
@@ -57,24 +57,24 @@ def _size(media: Media) -> int | None:
 
 def join_sounds(media: Iterable[Media]) -> tuple[Media, ...]:
     """Return the media with consecutive audio pieces of one type joined."""
-    runs = [[*some] for _, some in groupby(media, lambda each: each.mime_type if each.kind is Kind.AUDIO else None)]
-    return tuple(each for run in runs for each in ([_join(run)] if run[0].kind is Kind.AUDIO else run))
+    runs = [[*group] for _, group in groupby(media, lambda item: item.mime_type if item.kind is Kind.AUDIO else None)]
+    return tuple(item for run in runs for item in ([_join(run)] if run[0].kind is Kind.AUDIO else run))
 
 
 def _join(pieces: Sequence[Media]) -> Media:
     if len(pieces) == 1:
         return pieces[0]
     try:
-        # Each piece is base64 of its own, with its own padding, so pieces are decoded before they are joined.
-        data = pybase64.b64encode(b"".join(pybase64.b64decode(each.data, validate=True) for each in pieces)).decode()
+        # Each piece is separate base64 with its own padding, so pieces are decoded before they are joined.
+        data = pybase64.b64encode(b"".join(pybase64.b64decode(piece.data, validate=True) for piece in pieces)).decode()
     except ValueError:
-        data = "".join(each.data for each in pieces)
+        data = "".join(piece.data for piece in pieces)
     return replace(
         pieces[0],
         data=data,
-        id=next((each.id for each in pieces if each.id), None),
-        transcript="".join(each.transcript for each in pieces),
-        expires_at=next((each.expires_at for each in pieces if each.expires_at), None),
+        id=next((piece.id for piece in pieces if piece.id), None),
+        transcript="".join(piece.transcript for piece in pieces),
+        expires_at=next((piece.expires_at for piece in pieces if piece.expires_at), None),
     )
 
 

@@ -63,21 +63,21 @@ class KeptRefusals:
             self._changed.discard(place)
             if place not in self._addresses and place not in self._stored:
                 continue
-            now = memory.lasting(*place)
+            current = memory.lasting(*place)
             try:
-                write_refusals(place, self._addresses.get(place, ""), self._stored.get(place, {}), now)
+                write_refusals(place, self._addresses.get(place, ""), self._stored.get(place, {}), current)
             except BaseException:
                 self._changed.add(place)
                 raise
-            self._stored[place] = now
+            self._stored[place] = current
 
     def _read(self, memory: Memory) -> None:
-        known = read_refusals(self._addresses)
-        for place in known.keys() | self._stored.keys():
+        stored = read_refusals(self._addresses)
+        for place in stored.keys() | self._stored.keys():
             # What this process learned and has not written yet is newer than the rows.
-            if place not in self._changed and known.get(place, {}) != memory.lasting(*place):
-                memory.take_over(*place, known.get(place, {}))
-        self._stored = known
+            if place not in self._changed and stored.get(place, {}) != memory.lasting(*place):
+                memory.take_over(*place, stored.get(place, {}))
+        self._stored = stored
 
 
 kept_refusals = owned(KeptRefusals)
@@ -97,11 +97,11 @@ def list_refusals(provider: str, model: str) -> list[RefusedParameter]:
     run_context, now = process_run_context(), timezone.now()
     return [
         RefusedParameter(
-            each.param,
-            each.sent_as,
-            None if each.until is None else now + timedelta(seconds=each.until - run_context.clock()),
+            refusal.param,
+            refusal.sent_as,
+            None if refusal.until is None else now + timedelta(seconds=refusal.until - run_context.clock()),
         )
-        for each in run_context.memory.refusals(provider, model)
+        for refusal in run_context.memory.refusals(provider, model)
     ]
 
 

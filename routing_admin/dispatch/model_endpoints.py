@@ -53,7 +53,7 @@ def endpoint_at(
         extra_body={**(service.extra_body if service else {}), **(extra_body or {})},
         max_output_tokens=tokens.output.tokens if tokens.output else None,
     )
-    to = model_endpoint(
+    endpoint = model_endpoint(
         provider.protocol,
         target,
         service.effective_capabilities if service else TEXT_ONLY,
@@ -63,21 +63,24 @@ def endpoint_at(
         tokens=tokens,
         vendor_tools=provider.vendor_tools,
     )
-    if ContentPolicy.DESCRIBER not in to.reader.policies:
-        return to
-    return replace(to, reader=replace(to.reader, describer_for=partial(find_describer, state)))
+    if ContentPolicy.DESCRIBER not in endpoint.reader.policies:
+        return endpoint
+    return replace(endpoint, reader=replace(endpoint.reader, describer_for=partial(find_describer, state)))
 
 
 def find_describer(state: Snapshot, file: FilePart) -> str:
     """Return the first model of the route `describe` that can read the file, or an empty string."""
-    return next((to.name for to in describers_of(state) if obstacle_to_describing(file, to.reader) is None), "")
+    return next(
+        (endpoint.name for endpoint in describers_of(state) if obstacle_to_describing(file, endpoint.reader) is None),
+        "",
+    )
 
 
-def without_describing(to: ModelEndpoint) -> ModelEndpoint:
-    return replace(to, reader=without_describer(to.reader))
+def without_describing(endpoint: ModelEndpoint) -> ModelEndpoint:
+    return replace(endpoint, reader=without_describer(endpoint.reader))
 
 
-SEES = {"policy": "convert+native_only"}
+DESCRIBER_CONTENT = {"policy": "convert+native_only"}
 """Content policy for describing models: files unchanged, converted or as pages, otherwise refused."""
 
 
@@ -85,33 +88,37 @@ SEES = {"policy": "convert+native_only"}
 def describing_route(state: Snapshot) -> RouteSpec | None:
     """Return the route that describes files, or None if missing or disabled; it never falls back to `default`."""
     route = state.configuration.route(DESCRIBE_ROUTE)
-    return replace(route, content=SEES) if route is not None and route.enabled else None
+    return replace(route, content=DESCRIBER_CONTENT) if route is not None and route.enabled else None
 
 
 @lru_cache(maxsize=2)
 def describers_of(state: Snapshot) -> tuple[ModelEndpoint, ...]:
     """Return the callable models of that route, in order."""
     route = describing_route(state)
-    found = []
-    for each in route.candidates if route else ():
-        provider = state.configuration.provider(each.provider)
+    endpoints = []
+    for candidate in route.candidates if route else ():
+        provider = state.configuration.provider(candidate.provider)
         if provider is None or not provider.enabled or not state.keys[provider.name].usable:
             continue
-        model = each.model or provider.default_model
+        model = candidate.model or provider.default_model
         if disabled_service(state.configuration, provider.name, model) is None:
-            found.append(endpoint_at(state, provider, model, extra_body=each.extra_body, content=SEES))
-    return tuple(found)
+            endpoints.append(
+                endpoint_at(state, provider, model, extra_body=candidate.extra_body, content=DESCRIBER_CONTENT)
+            )
+    return tuple(endpoints)
 
 
-def with_key(to: ModelEndpoint, state: Snapshot, key: PoolKey) -> ModelEndpoint:
-    every = state.provider_keys[to.target.provider].every
-    value = next(each.state.value for each in every if (each.name, each.mark) == (key.name, key.mark))
-    return replace(to, target=replace(to.target, api_key=value))
+def with_key(endpoint: ModelEndpoint, state: Snapshot, key: PoolKey) -> ModelEndpoint:
+    keys = state.provider_keys[endpoint.target.provider].every
+    value = next(
+        named_key.state.value for named_key in keys if (named_key.name, named_key.mark) == (key.name, key.mark)
+    )
+    return replace(endpoint, target=replace(endpoint.target, api_key=value))
 
 
 def _find_policy(state: Snapshot, *layers: Mapping[str, Any] | None) -> str:
-    said = (str(each.get("policy") or "") for each in layers if each)
-    return next(filter(None, said), state.configuration.content_policy or DEFAULT_POLICY)
+    policies = (str(layer.get("policy") or "") for layer in layers if layer)
+    return next(filter(None, policies), state.configuration.content_policy or DEFAULT_POLICY)
 
 
 @lru_cache(maxsize=2)
@@ -120,12 +127,14 @@ def list_endpoints(state: Snapshot) -> Mapping[str, ModelEndpoint]:
 
 
 def _list_endpoints(state: Snapshot, content: Mapping[str, Any]) -> dict[str, ModelEndpoint]:
-    found = {}
+    endpoints = {}
     for service in state.configuration.services:
         provider = state.configuration.provider(service.provider)
         if provider is not None and service.enabled:
-            found[service.id] = endpoint_at(state, provider, service.model, service=service, content=content or None)
-    return found
+            endpoints[service.id] = endpoint_at(
+                state, provider, service.model, service=service, content=content or None
+            )
+    return endpoints
 
 
 @lru_cache(maxsize=2)

@@ -30,23 +30,25 @@ from routing_admin.request_log.recorder import RequestRecorder
 
 
 def pass_overflowed_by(
-    plan: Plan, chat: ChatRequest, words: TextStyle, endpoint: Callable[[int], ModelEndpoint]
+    plan: Plan, chat: ChatRequest, style: TextStyle, endpoint: Callable[[int], ModelEndpoint]
 ) -> Plan:
     """Return the plan with candidates skipped that the request does not fit, each with its reason."""
-    called = [each for each in plan.candidates if each.skip is None]
-    obstacles = {each.index: _find_obstacle(each, chat, words, endpoint(each.index)) for each in called}
+    called = [candidate for candidate in plan.candidates if candidate.skip is None]
+    obstacles = {
+        candidate.index: _find_obstacle(candidate, chat, style, endpoint(candidate.index)) for candidate in called
+    }
     # An estimate alone refuses nothing: if it fits no candidate, the models decide for themselves.
     if all(obstacles.values()):
         return plan
-    candidates = tuple(_judge_overflow(each, obstacles.get(each.index)) for each in plan.candidates)
+    candidates = tuple(_judge_overflow(candidate, obstacles.get(candidate.index)) for candidate in plan.candidates)
     return replace(plan, candidates=candidates)
 
 
 def _find_obstacle(
-    candidate: PlannedCandidate, chat: ChatRequest, words: TextStyle, to: ModelEndpoint
+    candidate: PlannedCandidate, chat: ChatRequest, style: TextStyle, endpoint: ModelEndpoint
 ) -> Translatable | None:
-    adapted = adapt(apply_params(chat, Call(candidate, 1, Timeouts())), without_describer(to.reader), words)
-    return to.tokens.obstacle(adapted, to.target.model) if isinstance(adapted, Adapted) else None
+    adapted = adapt(apply_params(chat, Call(candidate, 1, Timeouts())), without_describer(endpoint.reader), style)
+    return endpoint.tokens.obstacle(adapted, endpoint.target.model) if isinstance(adapted, Adapted) else None
 
 
 def _judge_overflow(candidate: PlannedCandidate, obstacle: Translatable | None) -> PlannedCandidate:
@@ -71,7 +73,7 @@ class PlannedRequest:
     route: RouteSpec
     plan: Plan
     chat: ChatRequest
-    words: TextStyle
+    style: TextStyle
     stream: bool = False
     keep: Keep | None = None
     service: ServiceSpec | None = None
@@ -79,21 +81,21 @@ class PlannedRequest:
     agent: str = ""
 
     def proxy(self, provider: str) -> str:
-        found = self.state.configuration.provider(provider)
-        return found.proxy if found else "default"
+        spec = self.state.configuration.provider(provider)
+        return spec.proxy if spec else "default"
 
     def endpoint(self, index: int) -> ModelEndpoint:
         """Return the endpoint of the candidate at `index`. Raise `LookupError` without its provider."""
-        found = decisions_of(self.state).endpoint(self.route, self.plan.candidates[index], self.service)
-        return found if self.passing is None else replace(found, protocol=self.passing)
+        endpoint = decisions_of(self.state).endpoint(self.route, self.plan.candidates[index], self.service)
+        return endpoint if self.passing is None else replace(endpoint, protocol=self.passing)
 
-    def with_affinity(self, word: str, agent: str) -> PlannedRequest:
+    def with_affinity(self, conversation: str, agent: str) -> PlannedRequest:
         """Return the request bound to one key for its whole conversation.
 
-        The conversation is identified by the agent's `word`, else by its opening.
+        The conversation is identified by the agent's `conversation`, else by its opening.
         """
         opening = "" if self.plan.verbatim else opening_of(self.chat)  # not a chat, so not a conversation
-        name = f"{agent} {word}" if word else opening
+        name = f"{agent} {conversation}" if conversation else opening
         return replace(self, plan=replace(self.plan, affinity=name))
 
 
@@ -120,20 +122,22 @@ def plan_request(
     request names a model instead of a route. With `refuses_drops`, candidates that would drop something are skipped.
     With `passing`, decisions that need a chat's content are left out.
     """
-    asked = RoutingQuery(route.task_type, language, Params(chat.temperature, chat.max_tokens), direct)
+    query = RoutingQuery(route.task_type, language, Params(chat.temperature, chat.max_tokens), direct)
     decisions = decisions_of(state)
-    plan_with = partial(plan_route, state.configuration, route, asked, matched=matched, pools=decisions.pools)
-    plan = decisions.plan(route, asked, matched=matched) if unusable is None else plan_with(unusable=unusable)
-    words = text_style_for(chat, plan.language, partial(readers_of, state, but=agent, only_configured=True))
-    led = inject_directive(chat, plan.directive)
-    planned = PlannedRequest(state, route, plan, led, words, stream, keep, service, passing, agent or "")
+    plan_with = partial(plan_route, state.configuration, route, query, matched=matched, pools=decisions.pools)
+    plan = decisions.plan(route, query, matched=matched) if unusable is None else plan_with(unusable=unusable)
+    style = text_style_for(chat, plan.language, partial(readers_of, state, but=agent, only_configured=True))
+    directed = inject_directive(chat, plan.directive)
+    planned = PlannedRequest(state, route, plan, directed, style, stream, keep, service, passing, agent or "")
     if passing is not None:
         return planned
     if chat.has_files and decisions.can_refuse_files(route):
-        known = decisions.unusable if unusable is None else unusable
-        planned = replace(planned, plan=plan_with(unusable=known, cannot_read=partial(_cannot_read, planned)))
+        unusable_providers = decisions.unusable if unusable is None else unusable
+        planned = replace(
+            planned, plan=plan_with(unusable=unusable_providers, cannot_read=partial(_cannot_read, planned))
+        )
     if route.on_overflow == SKIP:
-        planned = replace(planned, plan=pass_overflowed_by(planned.plan, planned.chat, words, planned.endpoint))
+        planned = replace(planned, plan=pass_overflowed_by(planned.plan, planned.chat, style, planned.endpoint))
     return _pass_droppers_by(planned) if refuses_drops or route.on_drop == REFUSE else planned
 
 
@@ -146,8 +150,8 @@ def _judge(planned: PlannedRequest, candidate: PlannedCandidate) -> PlannedCandi
     if candidate.skip is not None:
         return candidate
     chat = apply_params(planned.chat, Call(candidate, 1, Timeouts()))
-    to = without_describing(planned.endpoint(candidate.index))
-    prepared = prepare(chat, to, planned.words, stream=planned.stream)
+    endpoint = without_describing(planned.endpoint(candidate.index))
+    prepared = prepare(chat, endpoint, planned.style, stream=planned.stream)
     names = () if isinstance(prepared, CannotRead) else prepared.request.dropped_params
     if not names:
         return candidate
@@ -158,14 +162,16 @@ def _judge(planned: PlannedRequest, candidate: PlannedCandidate) -> PlannedCandi
 def _cannot_read(planned: PlannedRequest, provider: str, model: str) -> str | None:
     """Return why a model with the policy `native_only` is skipped for these files, or None."""
     index = next(
-        at for at, each in enumerate(planned.plan.candidates) if (each.provider, each.model) == (provider, model)
+        number
+        for number, candidate in enumerate(planned.plan.candidates)
+        if (candidate.provider, candidate.model) == (provider, model)
     )
     if planned.plan.candidates[index].skip is not None:
         return None
     reader = planned.endpoint(index).reader
     if ContentPolicy.NATIVE_ONLY not in reader.policies:
         return None
-    adapted = adapt(planned.chat, reader, planned.words)
+    adapted = adapt(planned.chat, reader, planned.style)
     return adapted.reason.sentence() if isinstance(adapted, CannotRead) else None
 
 
@@ -181,21 +187,23 @@ def record_plan(recorder: RequestRecorder, planned: PlannedRequest, task_type: s
     )
 
 
-def prepare_for(planned: PlannedRequest, chat: ChatRequest, to: ModelEndpoint, call: Call) -> Prepared | CannotRead:
+def prepare_for(
+    planned: PlannedRequest, chat: ChatRequest, endpoint: ModelEndpoint, call: Call
+) -> Prepared | CannotRead:
     """Prepare the request for a candidate, or return why it cannot be read."""
-    making = partial(
+    prepare_chat = partial(
         prepare,
-        endpoint=rename_limit(to, call.limit_name),
-        style=planned.words,
+        endpoint=rename_limit(endpoint, call.limit_name),
+        style=planned.style,
         stream=planned.stream,
         without_capabilities=call.without_capabilities,
     )
     # Media that becomes text has to be stored first, so that the text can name it: prepare twice.
-    prepared = making(chat)
+    prepared = prepare_chat(chat)
     if isinstance(prepared, CannotRead) or planned.keep is None:
         return prepared
-    nameless = [each for each in prepared.deliveries if _needs_name(each)]
-    return making(_keep_files(chat, nameless, planned.keep)) if nameless else prepared
+    nameless = [delivery for delivery in prepared.deliveries if _needs_name(delivery)]
+    return prepare_chat(_keep_files(chat, nameless, planned.keep)) if nameless else prepared
 
 
 def list_dropped(chat: ChatRequest, prepared: Prepared, call: Call) -> tuple[str, ...]:
@@ -213,10 +221,15 @@ def _needs_name(delivery: PartDelivery) -> bool:
 
 
 def _keep_files(chat: ChatRequest, nameless: list[PartDelivery], keep: Keep) -> ChatRequest:
-    places = {(each.message, each.part): keep(each.file) for each in nameless}
+    stored_files = {(delivery.message, delivery.part): keep(delivery.file) for delivery in nameless}
     messages = tuple(
-        replace(message, parts=tuple(places.get((at, place), part) for place, part in enumerate(message.parts)))
-        for at, message in enumerate(chat.messages)
+        replace(
+            message,
+            parts=tuple(
+                stored_files.get((message_index, part_index), part) for part_index, part in enumerate(message.parts)
+            ),
+        )
+        for message_index, message in enumerate(chat.messages)
     )
     return replace(chat, messages=messages)
 

@@ -1,6 +1,6 @@
 """Preview how an artifact reaches every model service, with the decision and payload of a real dispatch.
 
-The previewed request has one user message with nothing but the file, as a call of `auto` would send it if the default
+The previewed request has one user message with only the file, as a call of `auto` would send it if the default
 route led to that service, including its language directive and parameters. Beside it is the answer of get_artifact for
 the same service. Nothing is sent, and file data is replaced by `<N bytes>`.
 """
@@ -153,7 +153,7 @@ class Preview:
     @property
     def best(self) -> DeliveryPreview | None:
         """The first service that gets the file itself instead of a description."""
-        return next((each for each in self.deliveries if each.form is not DeliveryForm.DESCRIBED), None)
+        return next((delivery for delivery in self.deliveries if delivery.form is not DeliveryForm.DESCRIBED), None)
 
 
 def loss_as_json(loss: Loss | None) -> dict[str, Any] | None:
@@ -178,7 +178,7 @@ class Previewer:
         self._chat = lead_by_default(self._state, request_for(self.artifact), language)
         self._language = language or default_language()
         configured = partial(readers_of, self._state, but=agent, only_configured=True)
-        self._words = text_style_for(self._chat, self._language, configured)
+        self._style = text_style_for(self._chat, self._language, configured)
         self._estimate_text = cache(text_tokens)
         self._estimate_describing = cache(
             partial(
@@ -225,7 +225,7 @@ class Previewer:
         if (
             ContentPolicy.DESCRIBER not in reader.policies
             or not is_facts
-            # Of unreadable bytes there is nothing to describe.
+            # Unreadable bytes cannot be described.
             or delivery.reason.code is ReasonCode.UNREADABLE
         ):
             return None
@@ -236,38 +236,40 @@ class Previewer:
         return description_preview.find_refusal(self.artifact.part())
 
     def _describe(self, delivery: PartDelivery) -> DescriptionPreview | None:
-        found = delivery.delivery.description
-        if found is None:
+        description = delivery.delivery.description
+        if description is None:
             return None
         estimate = (
-            None if found.state is DescriptionState.BY_MODEL else self._estimate_describing(delivery.delivery.describer)
+            None
+            if description.state is DescriptionState.BY_MODEL
+            else self._estimate_describing(delivery.delivery.describer)
         )
-        return DescriptionPreview(found.describer, found.state, estimate, found.fault)
+        return DescriptionPreview(description.describer, description.state, estimate, description.fault)
 
     def _adapt(self, endpoint: ModelEndpoint) -> Adapted | CannotRead:
-        key = _likeness(endpoint.reader)
+        key = _adaptation_key(endpoint.reader)
         if key not in self._adapted:
-            self._adapted[key] = adapt(self._chat, endpoint.reader, self._words_for(endpoint.reader))
+            self._adapted[key] = adapt(self._chat, endpoint.reader, self._style_for(endpoint.reader))
         return self._adapted[key]
 
-    def _words_for(self, reader: Reader) -> TextStyle:
+    def _style_for(self, reader: Reader) -> TextStyle:
         if ContentPolicy.DESCRIBER not in reader.policies:
-            return self._words
-        return replace(self._words, description_of=self._find_descriptions(reader))
+            return self._style
+        return replace(self._style, description_of=self._find_descriptions(reader))
 
     @cached_property
     def _find_descriptions(self) -> Callable[[Reader], FindDescription]:
         return description_preview.find_descriptions(request_for(self.artifact), self._asked_language)
 
     def _predict(self, endpoint: ModelEndpoint, adapted: Adapted | CannotRead) -> str:
-        key = _likeness(endpoint.reader)
+        key = _adaptation_key(endpoint.reader)
         if key not in self._predictions and isinstance(adapted, Adapted):
-            broken = predict_break(self._chat, adapted, endpoint.reader, self._words_for(endpoint.reader))
-            self._predictions[key] = describe_prediction(broken)
+            prefix_break = predict_break(self._chat, adapted, endpoint.reader, self._style_for(endpoint.reader))
+            self._predictions[key] = describe_prediction(prefix_break)
         return self._predictions[key]
 
 
-def _likeness(reader: Reader) -> Hashable:
+def _adaptation_key(reader: Reader) -> Hashable:
     """Return a key that is equal for readers that adapt alike."""
     slots = reader.slots
     # Slots hold dictionaries, which have no hash, so they are compared by their parts.
@@ -359,12 +361,14 @@ class _WithoutData:
 
 def route_without_data(artifact: StoredArtifact, service_id: str, language: str | None) -> ContentRouteResult:
     """Return get_artifact's answer for that service, with `<N bytes>` in place of the data."""
-    hollow = replace(artifact, content=_WithoutData(artifact.content) if artifact.content else None)
-    result = ArtifactContentRouter(registry_of(snapshot.current())).route_content(hollow, service_id, language=language)
-    said = f"<{artifact.size} bytes>"
+    artifact_without_data = replace(artifact, content=_WithoutData(artifact.content) if artifact.content else None)
+    result = ArtifactContentRouter(registry_of(snapshot.current())).route_content(
+        artifact_without_data, service_id, language=language
+    )
+    placeholder = f"<{artifact.size} bytes>"
     if result.image_url is not None:
-        url = result.image_url["image_url"]["url"] + said
+        url = result.image_url["image_url"]["url"] + placeholder
         return replace(result, image_url={"type": "image_url", "image_url": {"url": url}})
     if result.file is not None:
-        return replace(result, file={"type": "file", "file": {**result.file["file"], "data": said}})
+        return replace(result, file={"type": "file", "file": {**result.file["file"], "data": placeholder}})
     return result

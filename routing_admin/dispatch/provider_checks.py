@@ -74,17 +74,17 @@ class ModelList:
         if value is None:
             failed = replies.decode(status, headers, body)
             return failed if isinstance(failed, Failure) else _no_list(translatable("not a list of models"), status)
-        entries = [each for each in _entries(value) if _id(each)]
+        entries = [entry for entry in _entries(value) if _id(entry)]
         return Answer(json.dumps(entries)) if entries else _no_list(translatable("the list of models is empty"), status)
 
 
-def _no_list(why: str, status: int) -> Failure:
-    return Failure(Fault.BAD_SHAPE, why, status)
+def _no_list(message: str, status: int) -> Failure:
+    return Failure(Fault.BAD_SHAPE, message, status)
 
 
 def _entries(value: Any) -> list[Any]:
-    listed = (value.get("data") or value.get("models")) if isinstance(value, dict) else value
-    return listed[:MAX_MODELS] if isinstance(listed, list) else []
+    entries = (value.get("data") or value.get("models")) if isinstance(value, dict) else value
+    return entries[:MAX_MODELS] if isinstance(entries, list) else []
 
 
 def _id(entry: Any) -> str:
@@ -101,68 +101,68 @@ class ProviderChecker:
 
     def test_each(self, models: Mapping[str, str]) -> Mapping[str, CheckResult]:
         """Send one tiny chat request to a model of each provider, concurrently."""
-        found = {provider: _find_provider(provider) for provider in models}
-        return _at_once({name: self._greet(*found[name], model) for name, model in models.items()})
+        targets = {provider: _find_provider(provider) for provider in models}
+        return _run_concurrently({name: self._greet(*targets[name], model) for name, model in models.items()})
 
     def test_keys(self, provider: str, model: str, names: Collection[str] = ()) -> Mapping[str, CheckResult]:
         """Send one tiny chat request with each key, and update the keys' cooldowns by the result."""
         state, spec = _find_provider(provider)
         every = state.provider_keys[provider].every
-        keys = [each for each in every if not names or each.name in names]
-        return _at_once({key.name: self._greet_with(state, spec, model, key) for key in keys})
+        keys = [key for key in every if not names or key.name in names]
+        return _run_concurrently({key.name: self._greet_with(state, spec, model, key) for key in keys})
 
     async def _greet_with(self, state: Snapshot, spec: ProviderSpec, model: str, key: NamedKey) -> CheckResult:
         if key.state.reason:
             fault = Fault.KEY_MISSING if key.state.source is KeyFrom.MISSING else Fault.ORIGIN_REFUSED
             return CheckResult(ms=0, fault=fault.value, message=key.state.reason)
         choice = PoolKey(key.name, key.mark)
-        to = with_key(endpoint_at(state, spec, model or spec.default_model), state, choice)
-        prepared = prepare(GREETING, to, TextStyle())
-        if isinstance(prepared, CannotRead):  # words alone are always read
+        endpoint = with_key(endpoint_at(state, spec, model or spec.default_model), state, choice)
+        prepared = prepare(GREETING, endpoint, TextStyle())
+        if isinstance(prepared, CannotRead):  # text alone is always readable
             return CheckResult(ms=0, fault=prepared.reason.code.value)
         began = time.monotonic()
-        outcome = await NetworkTransport().call(prepared, to, QUICK, spec.proxy)
+        outcome = await NetworkTransport().call(prepared, endpoint, QUICK, spec.proxy)
         failure = outcome if isinstance(outcome, Failure) else None
         process_run_context().pools.record(spec.name, choice, failure)
-        return dialled_of(outcome, began)
+        return check_result_of(outcome, began)
 
     async def _greet(self, state: Snapshot, spec: ProviderSpec, model: str) -> CheckResult:
         if isinstance(refused := _refusal(state, spec), CheckResult):
             return refused
-        to = endpoint_at(state, spec, model or spec.default_model)
-        found = await self._greet_with_options(to, spec)
+        endpoint = endpoint_at(state, spec, model or spec.default_model)
+        result = await self._greet_with_options(endpoint, spec)
         # A successful test ends the cooldown, as a successful request does.
-        if not found.fault:
+        if not result.fault:
             process_run_context().cooldowns.record_success(spec.name, model or spec.default_model)
-        return found
+        return result
 
-    async def _greet_with_options(self, to: ModelEndpoint, spec: ProviderSpec) -> CheckResult:
+    async def _greet_with_options(self, endpoint: ModelEndpoint, spec: ProviderSpec) -> CheckResult:
         # Send the greeting again without what was refused; the result names the quirks that were needed.
         options: dict[str, Any] = {}
         while True:
-            asked = replace(to, target=replace(to.target, quirks={**to.target.quirks, **options}))
-            prepared = prepare(GREETING, asked, TextStyle())
-            if isinstance(prepared, CannotRead):  # words alone are always read
+            adjusted = replace(endpoint, target=replace(endpoint.target, quirks={**endpoint.target.quirks, **options}))
+            prepared = prepare(GREETING, adjusted, TextStyle())
+            if isinstance(prepared, CannotRead):  # text alone is always readable
                 return CheckResult(ms=0, fault=prepared.reason.code.value)
             began = time.monotonic()
-            outcome = await NetworkTransport().call(prepared, asked, QUICK, spec.proxy)
+            outcome = await NetworkTransport().call(prepared, adjusted, QUICK, spec.proxy)
             if isinstance(outcome, Answer):
-                return replace(dialled_of(outcome, began), quirks=options)
-            refused = outcome.param if outcome.fault is Fault.UNSUPPORTED_PARAMETER else None
-            further = quirks_without(asked.target.quirks, spec.protocol, refused) if refused else {}
-            if not further or further.keys() & options.keys() == {LIMIT_FIELD} or len(options) >= MAX_OPTIONS:
-                return dialled_of(outcome, began)
-            options |= further
+                return replace(check_result_of(outcome, began), quirks=options)
+            refused_param = outcome.param if outcome.fault is Fault.UNSUPPORTED_PARAMETER else None
+            new_options = quirks_without(adjusted.target.quirks, spec.protocol, refused_param) if refused_param else {}
+            if not new_options or new_options.keys() & options.keys() == {LIMIT_FIELD} or len(options) >= MAX_OPTIONS:
+                return check_result_of(outcome, began)
+            options |= new_options
 
     def ask_each(self, provider: str, model: str, chats: Sequence[ChatRequest]) -> Sequence[CheckResult]:
         """Send requests unchanged, ignoring the model's declared capabilities: for probes."""
         state, spec = _find_provider(provider)
         if isinstance(refused := _refusal(state, spec), CheckResult):
             return [refused] * len(chats)
-        to = endpoint_at(state, spec, model)
-        prepared = [Prepared(to.protocol.encode(chat, to.target, stream=False), chat, ()) for chat in chats]
-        checks = (self._time(each, to, spec.proxy) for each in prepared)
-        return list(_at_once(dict(enumerate(checks))).values())
+        endpoint = endpoint_at(state, spec, model)
+        prepared = [Prepared(endpoint.protocol.encode(chat, endpoint.target, stream=False), chat, ()) for chat in chats]
+        checks = (self._time(request, endpoint, spec.proxy) for request in prepared)
+        return list(_run_concurrently(dict(enumerate(checks))).values())
 
     def models(self, provider: str) -> CheckResult:
         """Return the provider's own list of models."""
@@ -171,23 +171,23 @@ class ProviderChecker:
             return CheckResult(ms=0, models=embedded.MODELS)
         if isinstance(refused := _refusal(state, spec), CheckResult):
             return refused
-        to = endpoint_at(state, spec, spec.default_model)
-        headers = dict(to.protocol.encode(GREETING, to.target, stream=False).headers)
+        endpoint = endpoint_at(state, spec, spec.default_model)
+        headers = dict(endpoint.protocol.encode(GREETING, endpoint.target, stream=False).headers)
         # A GET has no body.
         headers.pop("content-type", None)
         request = UpstreamRequest(models_url(spec), headers, method="GET")
         began = time.monotonic()
         outcome = process_upstream().call_sync(request, ModelList(), QUICK, spec.proxy)
         entries = tuple(json.loads(outcome.text)) if isinstance(outcome, Answer) else ()
-        ids = tuple(_id(each) for each in entries)
-        return replace(dialled_of(outcome, began, ids), entries=entries, text="")
+        ids = tuple(_id(entry) for entry in entries)
+        return replace(check_result_of(outcome, began, ids), entries=entries, text="")
 
-    async def _time(self, prepared: Prepared, to: ModelEndpoint, proxy: str) -> CheckResult:
+    async def _time(self, prepared: Prepared, endpoint: ModelEndpoint, proxy: str) -> CheckResult:
         began = time.monotonic()
-        return dialled_of(await NetworkTransport().call(prepared, to, PATIENT, proxy), began)
+        return check_result_of(await NetworkTransport().call(prepared, endpoint, PATIENT, proxy), began)
 
 
-def _at_once(checks: Mapping[T, Coroutine[None, None, CheckResult]]) -> dict[T, CheckResult]:
+def _run_concurrently(checks: Mapping[T, Coroutine[None, None, CheckResult]]) -> dict[T, CheckResult]:
     async def run() -> dict[T, CheckResult]:
         async with asyncio.TaskGroup() as group:
             tasks = {name: group.create_task(check) for name, check in checks.items()}
@@ -205,18 +205,18 @@ def models_url(provider: ProviderSpec) -> str:
     return f"{root}/models" + (f"?{query}" if query else "")
 
 
-def dialled_of(outcome: Answer | Failure, began: float, models: tuple[str, ...] = ()) -> CheckResult:
+def check_result_of(outcome: Answer | Failure, began: float, models: tuple[str, ...] = ()) -> CheckResult:
     took = (time.monotonic() - began) * 1000
     if isinstance(outcome, Failure):
         return CheckResult(ms=took, fault=outcome.fault.value, status=outcome.status, message=outcome.message)
-    counted = outcome.usage
+    usage = outcome.usage
     return CheckResult(
         ms=took,
         status=200,
         models=models,
         text=outcome.text,
-        prompt_tokens=counted.prompt_tokens,
-        completion_tokens=counted.completion_tokens,
+        prompt_tokens=usage.prompt_tokens,
+        completion_tokens=usage.completion_tokens,
     )
 
 

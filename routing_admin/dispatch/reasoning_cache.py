@@ -61,15 +61,15 @@ class KeptTurn:
 
     @property
     def characters(self) -> int:
-        proofs = sum(len(each.text) + len(each.proof or "") for each in self.thoughts)
-        return len(self.reasoning or "") + proofs + sum(len(each or "") for each in self.signatures.values())
+        proofs = sum(len(thought.text) + len(thought.proof or "") for thought in self.thoughts)
+        return len(self.reasoning or "") + proofs + sum(len(signature or "") for signature in self.signatures.values())
 
 
 class ReasoningCache:
     """The latest turns by agent and tool call id, safe between threads."""
 
-    def __init__(self, most_turns: int = MAX_TURNS, most_characters: int = MAX_CHARACTERS) -> None:
-        self._most_turns, self._most_characters = most_turns, most_characters
+    def __init__(self, max_turns: int = MAX_TURNS, max_characters: int = MAX_CHARACTERS) -> None:
+        self._max_turns, self._max_characters = max_turns, max_characters
         self._turns: OrderedDict[tuple[str, str], KeptTurn] = OrderedDict()
         self._characters = 0
         self._lock = threading.Lock()
@@ -78,16 +78,16 @@ class ReasoningCache:
         """Cache a turn that called tools; `origin` is the model's origin."""
         if not turn.worth_keeping:
             return
-        kept = KeptTurn(
+        cached = KeptTurn(
             "".join(turn.reasoning) or None, mark_thoughts(turn.thoughts, origin), dict(turn.signatures), origin
         )
         with self._lock:
-            for call_id in kept.signatures:
+            for call_id in cached.signatures:
                 # Forget an older turn first, so that its characters are not counted twice.
                 self._forget((agent, call_id))
-                self._turns[agent, call_id] = kept
-                self._characters += kept.characters
-            while len(self._turns) > self._most_turns or self._characters > self._most_characters:
+                self._turns[agent, call_id] = cached
+                self._characters += cached.characters
+            while len(self._turns) > self._max_turns or self._characters > self._max_characters:
                 self._forget(next(iter(self._turns)))
 
     def _forget(self, key: tuple[str, str]) -> None:
@@ -103,16 +103,16 @@ class ReasoningCache:
 
     def _complete(self, agent: str, message: Message) -> Message:
         with self._lock:
-            kept = next(
+            cached = next(
                 (self._turns[agent, call.id] for call in message.tool_calls if (agent, call.id) in self._turns), None
             )
-        if kept is None:
+        if cached is None:
             return message
         return replace(
             message,
-            reasoning=message.reasoning or kept.reasoning,
-            thoughts=message.thoughts or kept.thoughts,
-            tool_calls=tuple(_complete_call(call, kept) for call in message.tool_calls),
+            reasoning=message.reasoning or cached.reasoning,
+            thoughts=message.thoughts or cached.thoughts,
+            tool_calls=tuple(_complete_call(call, cached) for call in message.tool_calls),
         )
 
 

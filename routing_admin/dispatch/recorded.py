@@ -33,20 +33,20 @@ async def record_answer(
     """
     done = await _record(dispatch.answer(), dispatch, recorder)
     if done.answer.media:
-        kept = await dispatch.keep(done.answer.media, done.candidate.name)
-        done = replace(done, answer=replace(done.answer, media=kept))
+        stored = await dispatch.keep(done.answer.media, done.candidate.name)
+        done = replace(done, answer=replace(done.answer, media=stored))
     if use is not None:
         try:
             use(done)
         except Exception as error:
             recorder.end(done.attempts, dispatch.prepared, done.answer, **facts_of_fault(error))
             raise
-    said = done.answer
-    ending = {"finish_reason": said.finish_reason, "usage": said.usage, "details": said.details}
-    if said.model is not None:
-        ending["answered_model"] = said.model
-    beside = {"media": without_data(said.media), "citations": len(said.annotations)}
-    recorder.end(done.attempts, dispatch.prepared, said, **ending, **beside)
+    answer = done.answer
+    ending = {"finish_reason": answer.finish_reason, "usage": answer.usage, "details": answer.details}
+    if answer.model is not None:
+        ending["answered_model"] = answer.model
+    media_facts = {"media": without_data(answer.media), "citations": len(answer.annotations)}
+    recorder.end(done.attempts, dispatch.prepared, answer, **ending, **media_facts)
     return done
 
 
@@ -62,7 +62,7 @@ def record_answer_sync(dispatch: Dispatch, recorder: RequestRecorder) -> RunResu
 
 
 async def _record(work: Awaitable[T], dispatch: Dispatch, recorder: RequestRecorder) -> T:
-    sent = dispatch.prepared
+    prepared = dispatch.prepared
     # The describing model gets no descriptions of other models.
     if dispatch.planned.plan.task_type != DESCRIBE_ROUTE:
         dispatch.begin_describing = partial(Describing, dispatch, recorder, record_answer)
@@ -71,20 +71,20 @@ async def _record(work: Awaitable[T], dispatch: Dispatch, recorder: RequestRecor
         with draining().limit():
             return await work
     except RouterError as error:
-        recorder.end(error.attempts, sent, outcome=error.code, status=error.status, error=error.message)
+        recorder.end(error.attempts, prepared, outcome=error.code, status=error.status, error=error.message)
         raise
     except DrainingError as error:
-        recorder.end(dispatch.attempts, sent, outcome=error.code, status=error.status, error=error.message)
+        recorder.end(dispatch.attempts, prepared, outcome=error.code, status=error.status, error=error.message)
         raise
     except asyncio.CancelledError:
-        recorder.end(dispatch.attempts, sent, outcome=CANCELLED, status=LEFT_STATUS)
+        recorder.end(dispatch.attempts, prepared, outcome=CANCELLED, status=LEFT_STATUS)
         raise
     except Exception as error:
-        recorder.end(dispatch.attempts, sent, **facts_of_fault(error))
+        recorder.end(dispatch.attempts, prepared, **facts_of_fault(error))
         raise
     # Break the reference cycle, so that the request's files are freed with it.
     finally:
-        dispatch.told_failures = dispatch.describing.told_failures if dispatch.describing else None
+        dispatch.delivered_failures = dispatch.describing.delivered_failures if dispatch.describing else None
         dispatch.begin_describing = dispatch.describing = None
 
 
@@ -122,8 +122,10 @@ def headers_of_failure(attempts: Sequence[Attempt]) -> dict[str, str]:
 
 def skips_in(attempts: Sequence[Attempt]) -> str:
     """Return the skipped candidates and reasons for `x-routing-skipped`, empty without any."""
-    skipped = [each for each in attempts if each.outcome.startswith(SKIPPED)]
-    texts = [f"{each.provider}/{each.model}={each.outcome.removeprefix(SKIPPED)}" for each in skipped[:MAX_SKIPS]]
+    skipped = [attempt for attempt in attempts if attempt.outcome.startswith(SKIPPED)]
+    texts = [
+        f"{attempt.provider}/{attempt.model}={attempt.outcome.removeprefix(SKIPPED)}" for attempt in skipped[:MAX_SKIPS]
+    ]
     return header_value("; ".join(texts))
 
 

@@ -54,31 +54,39 @@ if TYPE_CHECKING:
 class Transport(Protocol):
     """Port for calls to providers; `proxy` is the provider's setting."""
 
-    async def call(self, prepared: Prepared, to: ModelEndpoint, timeouts: Timeouts, proxy: str) -> Answer | Failure:
+    async def call(
+        self, prepared: Prepared, endpoint: ModelEndpoint, timeouts: Timeouts, proxy: str
+    ) -> Answer | Failure:
         """Return a complete answer."""
 
-    async def open(self, prepared: Prepared, to: ModelEndpoint, timeouts: Timeouts, proxy: str) -> Stream | Failure:
+    async def open(
+        self, prepared: Prepared, endpoint: ModelEndpoint, timeouts: Timeouts, proxy: str
+    ) -> Stream | Failure:
         """Return a stream at its first content."""
 
 
 class NetworkTransport:
     """Calls providers over the network; the embedded provider answers in-process."""
 
-    async def call(self, prepared: Prepared, to: ModelEndpoint, timeouts: Timeouts, proxy: str) -> Answer | Failure:
-        if is_embedded(to.target.endpoint):
-            return embedded.answer(prepared.chat, to.target.model)
-        outcome = await process_upstream().call(prepared.request, to.protocol, timeouts, proxy)
+    async def call(
+        self, prepared: Prepared, endpoint: ModelEndpoint, timeouts: Timeouts, proxy: str
+    ) -> Answer | Failure:
+        if is_embedded(endpoint.target.endpoint):
+            return embedded.answer(prepared.chat, endpoint.target.model)
+        outcome = await process_upstream().call(prepared.request, endpoint.protocol, timeouts, proxy)
         if prepared.tool_names and isinstance(outcome, Answer):
             outcome = restore_names(outcome, prepared.tool_names)
         if prepared.custom_tools and isinstance(outcome, Answer):
             outcome = restore_custom(outcome, prepared.custom_tools)
         return outcome
 
-    async def open(self, prepared: Prepared, to: ModelEndpoint, timeouts: Timeouts, proxy: str) -> Stream | Failure:
-        if is_embedded(to.target.endpoint):
-            outcome = embedded.answer(prepared.chat, to.target.model)
+    async def open(
+        self, prepared: Prepared, endpoint: ModelEndpoint, timeouts: Timeouts, proxy: str
+    ) -> Stream | Failure:
+        if is_embedded(endpoint.target.endpoint):
+            outcome = embedded.answer(prepared.chat, endpoint.target.model)
             return outcome if isinstance(outcome, Failure) else Stream(stream_of(outcome))
-        opened = await process_upstream().open(prepared.request, to.protocol, timeouts, proxy)
+        opened = await process_upstream().open(prepared.request, endpoint.protocol, timeouts, proxy)
         if (prepared.tool_names or prepared.custom_tools) and isinstance(opened, Stream):
             return Stream((), _restore(opened, prepared.tool_names, CustomCalls(prepared.custom_tools)))
         return opened
@@ -105,7 +113,7 @@ class InThread(Protocol):
 
 
 END_OF_TURN = "end_turn"
-"""Anthropic's stop reason for a turn that the model ended by itself."""
+"""Anthropic's stop reason for a turn that the model ended."""
 Send = Callable[[Prepared, ModelEndpoint, Timeouts, str], Awaitable[T | Failure]]
 
 
@@ -129,9 +137,9 @@ def process_run_context() -> RunContext:
 class Dispatch:
     """A planned request being sent; `prepared` holds what each candidate got, by its position in the chain.
 
-    `request_id` and `caller_headers` are for providers that accept them. `hold` is the reservation of limits.
+    `request_id` and `caller_headers` are for providers that accept them. `reservation` is that of the agent's limits.
     `begin_describing` creates `describing`, which has files described that a candidate cannot read; without it no model
-    is asked. After the run, `told_failures` holds the failed descriptions that a model got. With `is_heavy`, the
+    is asked. After the run, `delivered_failures` holds the failed descriptions that a model got. With `is_heavy`, the
     request is prepared in a thread even without files.
     """
 
@@ -144,11 +152,11 @@ class Dispatch:
     request_id: str = ""
     caller_headers: Mapping[str, str] = field(default_factory=dict)
     run: FallbackRun[Answer] | FallbackRun[Stream] | None = None
-    hold: Reservation | None = None
+    reservation: Reservation | None = None
     begin_describing: Callable[[], Describing] | None = None
     describing: Describing | None = None
     is_heavy: bool = False
-    told_failures: DescriptionCache | None = None
+    delivered_failures: DescriptionCache | None = None
 
     def beside(self, planned: PlannedRequest, request_id: str) -> Dispatch:
         """Return a dispatch for an auxiliary request over the same transport."""
@@ -164,17 +172,17 @@ class Dispatch:
     async def answer(self) -> RunResult[Answer]:
         """Return the complete answer. Raise `RouterError` with every attempt."""
         run: FallbackRun[Answer] = FallbackRun(self.planned.plan, self.run_context)
-        return await self._drive(run, self.transport.call, lambda silence: silence)
+        return await self._drive(run, self.transport.call, lambda answer: answer)
 
     async def open(self) -> RunResult[Stream]:
         """Return the stream at its first content. Raise `RouterError` with every attempt."""
         run: FallbackRun[Stream] = FallbackRun(self.planned.plan, self.run_context, stream=True)
-        return await self._drive(run, self.transport.open, lambda silence: Stream(events_of(silence)))
+        return await self._drive(run, self.transport.open, lambda answer: Stream(events_of(answer)))
 
     async def keep(self, media: Sequence[Media], maker: str) -> tuple[Media, ...]:
         return await self.in_thread(partial(_keep_all, tuple(media), self.keep_media, maker))
 
-    async def _drive(self, run: FallbackRun[T], send: Send[T], silent: Callable[[Answer], T]) -> RunResult[T]:
+    async def _drive(self, run: FallbackRun[T], send: Send[T], wrap: Callable[[Answer], T]) -> RunResult[T]:
         self.run = run
 
         async def ask(call: Call) -> Reply[T]:
@@ -184,8 +192,8 @@ class Dispatch:
             # The bytes were deleted after planning: tell the model instead of failing.
             except UnreadableError:
                 reply = await self._try(call, await self.in_thread(partial(mark_unreadable, chat)), send)
-            silence = silence_of(reply.outcome, chat) if isinstance(reply.outcome, Failure) else None
-            return replace(reply, outcome=silent(silence)) if silence else reply
+            empty_answer = empty_answer_of(reply.outcome, chat) if isinstance(reply.outcome, Failure) else None
+            return replace(reply, outcome=wrap(empty_answer)) if empty_answer else reply
 
         return await drive_async(run, ask, asyncio.sleep)
 
@@ -194,42 +202,42 @@ class Dispatch:
         # During a fire drill its provider is not called.
         if drill is not None and drill.stops(call.candidate.provider, time.time()):
             return Reply(drill.failure())
-        to = self.planned.endpoint(call.candidate.index)
+        endpoint = self.planned.endpoint(call.candidate.index)
         if call.key is not None:
-            to = with_key(to, self.planned.state, call.key)
-        describes = ContentPolicy.DESCRIBER in to.reader.policies and chat.has_files
+            endpoint = with_key(endpoint, self.planned.state, call.key)
+        describes = ContentPolicy.DESCRIBER in endpoint.reader.policies and chat.has_files
         began = self.elapsed_ms() if describes else 0.0
-        prepared = await self._prepared(chat, to, call)
+        prepared = await self._prepared(chat, endpoint, call)
         if isinstance(prepared, CannotRead):
             return Reply(Failure(Fault.CAPABILITY_MISMATCH, prepared.reason.sentence()))
         self.prepared[call.candidate.index] = prepared
-        if to.passes:
+        if endpoint.passes:
             # Callers' headers are added after the log's copy was taken.
             headers = {**self.caller_headers, "x-request-id": self.request_id}
-            prepared = with_forwarded_headers(prepared, to.passes, headers)
+            prepared = with_forwarded_headers(prepared, endpoint.passes, headers)
         timeouts = call.timeouts
         if describes:
             # Time spent on descriptions counts against the candidate's own.
             timeouts = shorten(timeouts, (self.elapsed_ms() - began) / 1000)
-        outcome = await send(prepared, to, timeouts, self.planned.proxy(call.candidate.provider))
+        outcome = await send(prepared, endpoint, timeouts, self.planned.proxy(call.candidate.provider))
         dropped = list_dropped(self.planned.chat, prepared, call)
         return Reply(outcome, summary(prepared.deliveries), dropped)
 
-    async def _prepared(self, chat: ChatRequest, to: ModelEndpoint, call: Call) -> Prepared | CannotRead:
-        work = partial(prepare_for, self.planned, chat, to, call)
-        if not chat.has_files or (not call.without_capabilities and is_sent_unchanged(chat, to.reader)):
+    async def _prepared(self, chat: ChatRequest, endpoint: ModelEndpoint, call: Call) -> Prepared | CannotRead:
+        work = partial(prepare_for, self.planned, chat, endpoint, call)
+        if not chat.has_files or (not call.without_capabilities and is_sent_unchanged(chat, endpoint.reader)):
             return await self.in_thread(work) if self.is_heavy else work()
-        if ContentPolicy.DESCRIBER not in to.reader.policies:
+        if ContentPolicy.DESCRIBER not in endpoint.reader.policies:
             return await self.in_thread(work)
         if self.describing is None and self.begin_describing is not None:
             self.describing = self.begin_describing()
         if self.describing is not None:
-            return await self.describing.prepare(chat, to, call)
-        return await self.in_thread(partial(prepare_for, self.planned, chat, without_describing(to), call))
+            return await self.describing.prepare(chat, endpoint, call)
+        return await self.in_thread(partial(prepare_for, self.planned, chat, without_describing(endpoint), call))
 
 
-def silence_of(failed: Failure, chat: ChatRequest) -> Answer | None:
-    """Return an empty answer if Claude ended its turn without words after a tool result, else None."""
+def empty_answer_of(failed: Failure, chat: ChatRequest) -> Answer | None:
+    """Return an empty answer if Claude ended its turn without text after a tool result, else None."""
     # Anthropic documents this (handling stop reasons, empty responses): the model has nothing to add, so a retry or
     # another candidate would only cost money.
     after_tool = bool(chat.messages) and chat.messages[-1].role is Role.TOOL
@@ -245,8 +253,8 @@ def shorten(timeouts: Timeouts, seconds: float) -> Timeouts:
 
 
 def _keep_all(media: tuple[Media, ...], keep: KeepMedia | None, maker: str) -> tuple[Media, ...]:
-    whole = join_sounds(media)
-    return tuple(keep(each, maker) for each in whole) if keep else whole
+    joined = join_sounds(media)
+    return tuple(keep(item, maker) for item in joined) if keep else joined
 
 
 __all__ = ["Dispatch", "process_run_context"]
@@ -263,29 +271,33 @@ OTHER_MODEL = translatable(
 
 def pass_through(planned: PlannedRequest, passing: Passing) -> PlannedRequest:
     """Return the request, to be sent as its caller wrote it to candidates that support the call."""
-    having = (each for each in planned.plan.candidates if each.protocol == SPEAKS)
-    first = next(having, None)
+    supported = (candidate for candidate in planned.plan.candidates if candidate.protocol == SPEAKS)
+    first = next(supported, None)
     # Where results of models cannot be mixed, the first candidate's model is the only one, even while it cannot be
     # called: the same route always gives results of the same model.
-    only = first.model if first is not None and passing.operation.same_model else None
-    candidates = tuple(_judge(each, passing, only) for each in planned.plan.candidates)
+    required_model = first.model if first is not None and passing.operation.same_model else None
+    candidates = tuple(_judge(candidate, passing, required_model) for candidate in planned.plan.candidates)
     plan = replace(planned.plan, candidates=candidates, verbatim=True, language="")
     # The log records the fields as a message and files as facts.
-    chat = _in_words(planned.chat) if planned.state.record_bodies else planned.chat
+    chat = _as_message(planned.chat) if planned.state.record_bodies else planned.chat
     return replace(planned, plan=plan, chat=chat)
 
 
-def _in_words(chat: ChatRequest) -> ChatRequest:
+def _as_message(chat: ChatRequest) -> ChatRequest:
     values = [(name, value if isinstance(value, tuple) else (value,)) for name, value in chat.extra.items()]
-    texts = {name: kept for name, each in values if (kept := [one for one in each if not isinstance(one, FormFile)])}
-    files = (one for _, each in values for one in each if isinstance(one, FormFile))
-    plain = {name: kept[0] if len(kept) == 1 else kept for name, kept in texts.items()}
-    facts = (NativePart(kind_of(one.mime_type), one.mime_type, filename=one.filename) for one in files)
-    return replace(chat, messages=(Message(Role.USER, (TextPart(json.dumps(plain, ensure_ascii=False)), *facts)),))
+    texts = {
+        name: strings
+        for name, entries in values
+        if (strings := [entry for entry in entries if not isinstance(entry, FormFile)])
+    }
+    files = (entry for _, entries in values for entry in entries if isinstance(entry, FormFile))
+    fields = {name: entries[0] if len(entries) == 1 else entries for name, entries in texts.items()}
+    facts = (NativePart(kind_of(file.mime_type), file.mime_type, filename=file.filename) for file in files)
+    return replace(chat, messages=(Message(Role.USER, (TextPart(json.dumps(fields, ensure_ascii=False)), *facts)),))
 
 
-def _judge(candidate: PlannedCandidate, passing: Passing, only: str | None) -> PlannedCandidate:
-    """Return the candidate, skipped if it does not support the call or has another model than `only`."""
+def _judge(candidate: PlannedCandidate, passing: Passing, required_model: str | None) -> PlannedCandidate:
+    """Return the candidate, skipped if it does not support the call or has another model than `required_model`."""
     call = f"/v1{passing.operation.path}"
     if candidate.skip is SkipReason.MISSING:
         return candidate
@@ -297,8 +309,8 @@ def _judge(candidate: PlannedCandidate, passing: Passing, only: str | None) -> P
             skip_detail=translatable(OTHER_PROTOCOL, **facts),
             skip_param="model",
         )
-    if only is not None and candidate.model != only:
-        detail = translatable(OTHER_MODEL, call=call, model=only)
+    if required_model is not None and candidate.model != required_model:
+        detail = translatable(OTHER_MODEL, call=call, model=required_model)
         return replace(candidate, skip=SkipReason.OTHER_MODEL, skip_detail=detail, skip_param="model")
     return candidate
 
@@ -307,8 +319,8 @@ def _judge(candidate: PlannedCandidate, passing: Passing, only: str | None) -> P
 # memory. Changes are sent in the background, and those of other processes are adopted.
 
 CANDIDATES, KEYS, CONVERSATIONS = "candidates", "keys", "conversations"
-MAX_AILMENTS = 2000
-WELL = "null"
+MAX_COOLDOWNS = 2000
+NO_COOLDOWN = "null"
 
 
 def share_health(run_context: RunContext, news: News) -> None:
@@ -326,27 +338,27 @@ class SharedCooldowns:
         self._topic, self._cooldowns, self._news = topic, cooldowns, news
 
     def begin(self) -> None:
-        self._cooldowns.watcher = self.tell
-        self._news.follow(self._topic, MAX_AILMENTS, self.hear)
+        self._cooldowns.watcher = self.publish
+        self._news.follow(self._topic, MAX_COOLDOWNS, self.adopt)
 
-    def tell(self, key: Key) -> None:
+    def publish(self, key: Key) -> None:
         self._news.publish(self._topic, json.dumps(key), lambda: self._render(key))
 
     def _render(self, key: Key) -> Fields:
-        ailment = self._cooldowns.state_of(key)
-        return {"key": json.dumps(key), "ailment": json.dumps(asdict(ailment)) if ailment else WELL}
+        cooldown = self._cooldowns.state_of(key)
+        return {"key": json.dumps(key), "ailment": json.dumps(asdict(cooldown)) if cooldown else NO_COOLDOWN}
 
-    def hear(self, fields: Fields, age: float) -> None:
+    def adopt(self, fields: Fields, age: float) -> None:
         """Adopt another process's state from `age` seconds ago."""
         # This process has a newer state that is not sent yet.
         if self._news.is_waiting(self._topic, fields["key"]):
             return
         provider, model = json.loads(fields["key"])
         value = json.loads(fields["ailment"])
-        self._cooldowns.take_over((provider, model), None if value is None else _ailment_in(value, age))
+        self._cooldowns.take_over((provider, model), None if value is None else _cooldown_of(value, age))
 
 
-def _ailment_in(value: Mapping[str, Any], age: float) -> CooldownState:
+def _cooldown_of(value: Mapping[str, Any], age: float) -> CooldownState:
     fields = value["failure"]
     typed = {"fault": Fault(fields["fault"]), "further_params": tuple(fields.get("further_params", ()))}
     failure = Failure(**fields | typed)
@@ -367,17 +379,17 @@ class SharedConversations:
         self._pools, self._news = pools, news
 
     def begin(self) -> None:
-        self._pools.watcher = self.tell
-        self._news.follow(CONVERSATIONS, MAX_CONVERSATIONS, self.hear)
+        self._pools.watcher = self.publish
+        self._news.follow(CONVERSATIONS, MAX_CONVERSATIONS, self.adopt)
 
-    def tell(self, provider: str, affinity: str) -> None:
+    def publish(self, provider: str, affinity: str) -> None:
         subject = json.dumps([provider, affinity])
         self._news.publish(CONVERSATIONS, subject, lambda: self._render(provider, affinity))
 
     def _render(self, provider: str, affinity: str) -> Fields:
         return {"provider": provider, "affinity": affinity, "mark": self._pools.mark_of(provider, affinity)}
 
-    def hear(self, fields: Fields, age: float) -> None:
+    def adopt(self, fields: Fields, age: float) -> None:
         """Adopt another process's choice from `age` seconds ago."""
         if not self._news.is_own(fields):
             self._pools.take_over(fields["provider"], fields["affinity"], fields["mark"], age)

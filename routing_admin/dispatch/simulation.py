@@ -95,10 +95,10 @@ class _Play:
     clock: _Clock
     prepared: dict[int, Prepared] = field(default_factory=dict)
     cut: Failure | None = None
-    desk: DescriptionCache = field(init=False)
+    descriptions: DescriptionCache = field(init=False)
 
     def __post_init__(self) -> None:
-        self.desk = DescriptionCache(self.planned)
+        self.descriptions = DescriptionCache(self.planned)
 
     def call(self, call: Call) -> Reply[Answer]:
         index = call.candidate.index
@@ -106,17 +106,19 @@ class _Play:
         if isinstance(prepared, CannotRead):
             return Reply(Failure(Fault.CAPABILITY_MISMATCH, prepared.reason.sentence()))
         self.prepared[index] = prepared
-        words = self.script.get(index) or ("200",)
-        word = SCRIPTED[words[min(call.try_number, len(words)) - 1]]
-        self.clock.sleep(min(word.seconds, call.timeouts.first_content))
-        self.cut = word.cut if self.planned.stream else None
-        outcome = word.failure or Answer(f"{call.candidate.name} answers here.")
+        steps = self.script.get(index) or ("200",)
+        step = SCRIPTED[steps[min(call.try_number, len(steps)) - 1]]
+        self.clock.sleep(min(step.seconds, call.timeouts.first_content))
+        self.cut = step.cut if self.planned.stream else None
+        outcome = step.failure or Answer(f"{call.candidate.name} answers here.")
         dropped = list_dropped(self.planned.chat, prepared, call)
         return Reply(outcome, summary(prepared.deliveries), dropped)
 
     def prepare(self, index: int, call: Call) -> Prepared | CannotRead:
-        to = self.planned.endpoint(index)
-        return prepare_for(self.desk.plan_for(to.reader), apply_params(self.planned.chat, call), to, call)
+        endpoint = self.planned.endpoint(index)
+        return prepare_for(
+            self.descriptions.plan_for(endpoint.reader), apply_params(self.planned.chat, call), endpoint, call
+        )
 
 
 def simulate(
@@ -131,7 +133,7 @@ def simulate(
     assume_usable: bool = False,
     memory: Memory | None = None,
 ) -> Simulated:
-    """Simulate a request along a route. Raise `KeyError` for a word outside `SCRIPTED`.
+    """Simulate a request along a route. Raise `KeyError` for a step outside `SCRIPTED`.
 
     `assume_usable` ignores missing keys and forbidden origins, so that a chain can be tried before its keys are set.
     `memory` holds known refusals, by default this process's; it is copied and stays unchanged.
@@ -139,10 +141,10 @@ def simulate(
     unusable: Mapping[str, Any] | None = {} if assume_usable else None
     planned = plan_request(state, route, chat, language=language, agent=agent, stream=stream, unusable=unusable)
     clock = _Clock()
-    known = (process_run_context().memory if memory is None else memory).copy(clock)
-    play = _Play(planned, _check_script(script or {}), known, clock)
+    memory_copy = (process_run_context().memory if memory is None else memory).copy(clock)
+    play = _Play(planned, _check_script(script or {}), memory_copy, clock)
     # Cooldowns without jitter and the mean backoff: a simulation always gives the same result.
-    run_context = replace(local_context(clock, lambda: 0.0, known), random=lambda: 0.5)
+    run_context = replace(local_context(clock, lambda: 0.0, memory_copy), random=lambda: 0.5)
     run: FallbackRun[Answer] = FallbackRun(planned.plan, run_context, stream=stream)
     try:
         done = drive(run, play.call, play.clock.sleep)
@@ -160,9 +162,9 @@ def simulate(
 
 
 def _check_script(script: Script) -> Script:
-    for words in script.values():
-        for word in words:
-            SCRIPTED[word]
+    for steps in script.values():
+        for step in steps:
+            SCRIPTED[step]
     return script
 
 
@@ -194,8 +196,8 @@ def _from_answer(play: _Play, result: RunResult[Answer]) -> Simulated:
 
 def _stops(play: _Play, attempts: Sequence[Attempt]) -> tuple[Stop, ...]:
     return tuple(
-        _stop(play, candidate, attempts[at] if at < len(attempts) else None)
-        for at, candidate in enumerate(play.planned.plan.candidates)
+        _stop(play, candidate, attempts[index] if index < len(attempts) else None)
+        for index, candidate in enumerate(play.planned.plan.candidates)
     )
 
 
@@ -206,25 +208,27 @@ def _stop(play: _Play, candidate: PlannedCandidate, attempt: Attempt | None) -> 
         return Stop(candidate, outcome, attempt, reason=reason)
     index = candidate.index
     # A candidate that was not called is prepared here, as its first call would be.
-    unasked = CandidateRun.from_memory(play.memory, candidate, play.clock(), retries=0)
-    prepared = play.prepared.get(index) or play.prepare(index, unasked.call(Timeouts()))
-    to = play.planned.endpoint(index)
+    candidate_run = CandidateRun.from_memory(play.memory, candidate, play.clock(), retries=0)
+    prepared = play.prepared.get(index) or play.prepare(index, candidate_run.call(Timeouts()))
+    endpoint = play.planned.endpoint(index)
     if isinstance(prepared, CannotRead):
-        why = reason or prepared.reason.sentence()
-        return Stop(candidate, outcome, attempt, None, (prepared.delivery,), to.protocol.name, reason=why)
+        refusal = reason or prepared.reason.sentence()
+        return Stop(candidate, outcome, attempt, None, (prepared.delivery,), endpoint.protocol.name, reason=refusal)
     request = prepared.request
     return Stop(
-        *(candidate, outcome, attempt, request.elide(), prepared.deliveries, to.protocol.name),
+        *(candidate, outcome, attempt, request.elide(), prepared.deliveries, endpoint.protocol.name),
         request.url,
         request.content_length,
         reason,
-        _tell_next_turn(play.desk.plan_for(to.reader), prepared, to) if prepared.deliveries else "",
+        _predict_next_turn(play.descriptions.plan_for(endpoint.reader), prepared, endpoint)
+        if prepared.deliveries
+        else "",
     )
 
 
-def _tell_next_turn(planned: PlannedRequest, prepared: Prepared, to: ModelEndpoint) -> str:
+def _predict_next_turn(planned: PlannedRequest, prepared: Prepared, endpoint: ModelEndpoint) -> str:
     adapted = Adapted(prepared.chat, prepared.deliveries)
-    return describe_prediction(predict_break(planned.chat, adapted, to.reader, planned.words))
+    return describe_prediction(predict_break(planned.chat, adapted, endpoint.reader, planned.style))
 
 
 # Placeholder files of a kind and a size, without content.
@@ -257,9 +261,9 @@ class StandInContent:
     def text(self) -> Text | None:
         """Return as much text as such a file usually holds, or None."""
         if self.kind is Kind.TEXT:
-            return Text(_words(self.size), "utf-8")
+            return Text(_filler_text(self.size), "utf-8")
         if self.kind is Kind.DOCUMENT:
-            return Text(_words(self.size // BYTES_PER_LETTER), "pdf")
+            return Text(_filler_text(self.size // BYTES_PER_LETTER), "pdf")
         return None
 
     def convert(self, target: ConvertTo) -> Converted | None:
@@ -274,8 +278,8 @@ class StandInContent:
 
 def stand_in(kind: Kind, size: int, number: int = 1) -> FilePart:
     """Return a placeholder file; `number` distinguishes several of a kind."""
-    mime_type, ending = TYPES[kind]
-    name = f"stand-in-{number}.{ending}"
+    mime_type, extension = TYPES[kind]
+    name = f"stand-in-{number}.{extension}"
     return FilePart(kind, mime_type, name, size, content=StandInContent(kind, size))
 
 
@@ -284,5 +288,5 @@ def _zeros(size: int) -> Iterator[bytes]:
         yield bytes(min(BLOCK, size - start))
 
 
-def _words(letters: int) -> str:
+def _filler_text(letters: int) -> str:
     return (WORDS * (letters // len(WORDS) + 1))[:letters]

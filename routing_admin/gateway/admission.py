@@ -25,7 +25,7 @@ from routing_admin.gateway.errors import (
 )
 from routing_admin.gateway.key_cache import cached_principal, principal_of_key
 from routing_admin.limits.reservations import LimitReachedError, Reservation, reservation_of
-from routing_admin.platform.databases import unavailable as away
+from routing_admin.platform.databases import unavailable
 from routing_admin.platform.databases.explaining import explain_failure
 from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.platform.databases.unavailable import WAIT_SECONDS
@@ -77,10 +77,10 @@ def check_method(method: str | None, path: str, methods: Sequence[str]) -> None:
 def error_of_fault(error: Exception) -> GatewayError:
     """Return an internal error as a `GatewayError` without its details, which are logged."""
     # While the database is unavailable, no key can be checked. That is 503 with a retry, never 401.
-    if away.is_unavailable(error):
+    if unavailable.is_unavailable(error):
         log.error("a call needs the database: %s", explain_failure(error))
-        busy = GatewayError(503, UNAVAILABLE, away.explain(error))
-        busy.retry_after, busy.should_retry = away.AGAIN_SECONDS, True
+        busy = GatewayError(503, UNAVAILABLE, unavailable.explain(error))
+        busy.retry_after, busy.should_retry = unavailable.AGAIN_SECONDS, True
         return busy
     if isinstance(error, StoreAwayError):
         log.error("a call needs an artifact: %s", error.details)
@@ -96,7 +96,7 @@ def error_of_fault(error: Exception) -> GatewayError:
 def error_of_store(error: StoreAwayError) -> GatewayError:
     """Return 503 with a retry for an unavailable artifact store."""
     refusal = GatewayError(503, error.code, str(error))
-    refusal.retry_after, refusal.should_retry = away.AGAIN_SECONDS, True
+    refusal.retry_after, refusal.should_retry = unavailable.AGAIN_SECONDS, True
     return refusal
 
 
@@ -113,13 +113,13 @@ def endpoint(path: str, write: WriteError = body_of) -> Callable[[View], View]:
             query = request.META.get("QUERY_STRING", "")
             principal = admit_caller(request.method or "", query, request.headers, path)
             request.auth = principal  # type: ignore[attr-defined]
-            hold = enter_limited(principal, size_of(request)) if request.method == "POST" else None
+            reservation = enter_limited(principal, size_of(request)) if request.method == "POST" else None
             try:
                 response = view(request, *args, **kwargs)
             finally:
-                if hold is not None:
-                    hold.close()
-            for name, value in (hold.headers() if hold is not None else {}).items():
+                if reservation is not None:
+                    reservation.close()
+            for name, value in (reservation.headers() if reservation is not None else {}).items():
                 response[name] = value
             return response
 
@@ -133,13 +133,13 @@ def enter_limited(principal: Principal, size: int) -> Reservation | None:
 
     Raise `GatewayError`: 429 if a limit is reached, 503 if the limits are unavailable.
     """
-    hold = reservation_of(principal.holders)
+    reservation = reservation_of(principal.holders)
     try:
-        if hold is not None:
-            hold.enter_in_thread(size)
+        if reservation is not None:
+            reservation.enter_in_thread(size)
     except LimitReachedError as error:
         raise gateway_error_of_limit(error) from None
-    return hold
+    return reservation
 
 
 def size_of(request: HttpRequest) -> int:

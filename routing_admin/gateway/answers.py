@@ -41,7 +41,7 @@ class AdmittedCall:
     """A parsed and planned call of `principal` through `api`.
 
     `name` is the model's name in the answer, empty for that of the model that answers. `labels` say for whom the call
-    is made, `hold` is its reservation of limits.
+    is made, `reservation` is that of its limits.
     """
 
     api: ChatApi
@@ -50,7 +50,7 @@ class AdmittedCall:
     name: str
     principal: Principal
     labels: Labels = NO_LABELS
-    hold: Reservation | None = None
+    reservation: Reservation | None = None
 
     @property
     def agent(self) -> str:
@@ -63,41 +63,41 @@ class AdmittedCall:
         return self.dispatch.planned.endpoint(result.candidate.index).origin
 
 
-async def enter(hold: Reservation, call: HttpCall, size: int) -> None:
+async def enter(reservation: Reservation, call: HttpCall, size: int) -> None:
     """Reserve the agent's request limits and release them when the call ends; raise `GatewayError`."""
-    if call.place is not None:
+    if call.slot is not None:
         # The reservation is closed with the call's slot, however the call ends.
-        others = call.place.at_end
-        call.place.at_end = hold.close if others is None else partial(_close_all, others, hold.close)
+        callback = call.slot.at_end
+        call.slot.at_end = reservation.close if callback is None else partial(_close_all, callback, reservation.close)
     try:
-        await hold.enter(size)
+        await reservation.enter(size)
     except LimitReachedError as error:
         raise gateway_error_of_limit(error) from None
 
 
-def _close_all(*closes: Callable[[], None]) -> None:
-    for close in closes:
+def _close_all(*callbacks: Callable[[], None]) -> None:
+    for close in callbacks:
         close()
 
 
-async def reserve_tokens(hold: Reservation, admitted: AdmittedCall) -> AdmittedCall:
+async def reserve_tokens(reservation: Reservation, admitted: AdmittedCall) -> AdmittedCall:
     """Reserve the tokens that the call may use, and return it with the reservation; raise `GatewayError`."""
     try:
-        await reserve_planned(hold, admitted.dispatch.planned)
+        await reserve_planned(reservation, admitted.dispatch.planned)
     except LimitReachedError as error:
         raise gateway_error_of_limit(error) from None
-    admitted.dispatch.hold = hold
-    return replace(admitted, hold=hold)
+    admitted.dispatch.reservation = reservation
+    return replace(admitted, reservation=reservation)
 
 
-async def answer_limited(hold: Reservation, work: Awaitable[HttpReply]) -> HttpReply:
+async def answer_limited(reservation: Reservation, work: Awaitable[HttpReply]) -> HttpReply:
     """Add the remaining limits to the reply's headers; release the reservation if there is no reply."""
     try:
         reply = await work
     except BaseException:
-        hold.close()
+        reservation.close()
         raise
-    reply.headers.update(hold.headers())
+    reply.headers.update(reservation.headers())
     return reply
 
 
@@ -118,12 +118,12 @@ async def answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: Request
     if admitted.parsed.choice is not None:
         # The merged body of several answers has the sum of their usage.
         admitted.parsed.choice.of.end(result.answer.usage)
-    if admitted.hold is not None:
+    if admitted.reservation is not None:
         answer = result.answer
-        settle_planned(admitted.hold, admitted.dispatch.planned, result.candidate, answer.usage, answer)
+        settle_planned(admitted.reservation, admitted.dispatch.planned, result.candidate, answer.usage, answer)
     if result.answer.tool_calls:
         reasoning_cache().keep(admitted.agent, turn_of(result.answer), admitted.origin_of(result))
-    await note_answer(admitted.dispatch, result.answer.text, [each.id for each in result.answer.tool_calls])
+    await note_answer(admitted.dispatch, result.answer.text, [tool_call.id for tool_call in result.answer.tool_calls])
     reply = written[0]
     _add_route_headers(reply.headers, call, result)
     return reply
@@ -142,8 +142,8 @@ async def answer_streamed(call: HttpCall, admitted: AdmittedCall, recorder: Requ
         if call.keep_alive is not None:
             await call.keep_alive.stop()
     _charge(admitted, result.attempts)
-    if admitted.hold is not None and admitted.hold.currencies:
-        admitted.hold.expect(prices_at(admitted.hold, admitted.dispatch.planned, result.candidate))
+    if admitted.reservation is not None and admitted.reservation.currencies:
+        admitted.reservation.expect(prices_at(admitted.reservation, admitted.dispatch.planned, result.candidate))
     events = admitted.api.events(admitted.parsed, admitted.name_in(result), admitted.origin_of(result))
     reply = HttpReply(200, {"Content-Type": admitted.api.stream_type, **STREAM_HEADERS})
     stream = AnswerStream(
@@ -153,7 +153,7 @@ async def answer_streamed(call: HttpCall, admitted: AdmittedCall, recorder: Requ
         events=events,
         request_id=call.request_id,
         agent=admitted.agent,
-        hold=admitted.hold,
+        reservation=admitted.reservation,
     )
     stream.principal = admitted.principal
     if admitted.parsed.keep is not None:
@@ -175,7 +175,7 @@ def start_keep_alive(call: HttpCall, keep_alive: KeepAlive, admitted: AdmittedCa
 
     def headers() -> Mapping[str, str]:
         id_headers = dict.fromkeys(("x-request-id", admitted.api.id_header or "x-request-id"), call.request_id)
-        limits = admitted.hold.headers() if admitted.hold is not None else {}
+        limits = admitted.reservation.headers() if admitted.reservation is not None else {}
         return {
             "Content-Type": admitted.api.stream_type,
             **STREAM_HEADERS,
@@ -189,14 +189,14 @@ def start_keep_alive(call: HttpCall, keep_alive: KeepAlive, admitted: AdmittedCa
         events = admitted.api.events(alone, admitted.name or alone.model, "")
         return events.write_error(error, call.request_id)
 
-    block, left = admitted.api.keep_alive, seconds - recorder.elapsed_ms() / 1000
-    keep_alive.start(left, block, headers=headers, begun=recorder.mark_early_begin, write_error=write_error)
+    block, delay = admitted.api.keep_alive, seconds - recorder.elapsed_ms() / 1000
+    keep_alive.start(delay, block, headers=headers, begun=recorder.mark_early_begin, write_error=write_error)
 
 
 def _charge(admitted: AdmittedCall, attempts: tuple[Attempt, ...]) -> None:
     # Failed attempts may cost tokens, too.
-    if admitted.hold is not None:
-        charge_failures(admitted.hold, admitted.dispatch.planned, attempts)
+    if admitted.reservation is not None:
+        charge_failures(admitted.reservation, admitted.dispatch.planned, attempts)
 
 
 def _add_route_headers(

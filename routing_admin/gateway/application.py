@@ -86,32 +86,32 @@ async def _answer_body(
     api: ChatApi, scope: MutableMapping[str, Any], receive: Receive, send: Send, body: RequestBytes
 ) -> None:
     # A cancellation by the watch ends the call silently; any other one, such as the server's, is passed on.
-    watch, place, keep_alive = _Watch(receive), Slot(calls()), KeepAlive(send)
+    watch, slot, keep_alive = _Watch(receive), Slot(calls()), KeepAlive(send)
     try:
-        await _send_reply(await _reply_to(api, scope, body, place, keep_alive), send, keep_alive)
+        await _send_reply(await _reply_to(api, scope, body, slot, keep_alive), send, keep_alive)
     except asyncio.CancelledError:
         if not watch.has_left():
             raise
     finally:
         watch.close()
-        place.leave()
+        slot.leave()
 
 
 async def _read_body(scope: Mapping[str, Any], receive: Receive, limit: int, room: Slot) -> RequestBytes | None:
     # None means that the caller disconnected before the end. A body past the limit is not read any further.
     announced = announced_length(scope)
     # Large bodies are only accepted with a valid key, checked before memory is spent on them.
-    known = announced > UNKNOWN_BYTES
-    if known:
+    is_known = announced > UNKNOWN_BYTES
+    if is_known:
         room.enter_at_once(await _find_known(scope), mebibytes(announced))
     message = await receive()
     body: bytes | bytearray = message.get("body", b"")
     if message.get("more_body"):
         body = bytearray(body)
         while message.get("more_body") and len(body) <= limit:
-            if len(body) > UNKNOWN_BYTES and not known:
+            if len(body) > UNKNOWN_BYTES and not is_known:
                 room.enter_at_once(await _find_known(scope), mebibytes(announced or limit))
-                known = True
+                is_known = True
             message = await receive()
             body += message.get("body", b"")
     return None if message["type"] == "http.disconnect" else RequestBytes(body, room=room)
@@ -123,25 +123,25 @@ async def _find_known(scope: Mapping[str, Any]) -> str:
     caller = cached_principal(headers)
     if isinstance(caller, Principal):
         return caller.key_owner
-    place, address = Slot(lookups()), scope["client"][0] if scope.get("client") else ""
-    await place.enter(address)
+    slot, address = Slot(lookups()), scope["client"][0] if scope.get("client") else ""
+    await slot.enter(address)
     try:
         if await is_known_caller(headers):
             return address
     finally:
-        place.leave()
+        slot.leave()
     raise UnknownCallerError
 
 
 async def _reply_to(
-    api: ChatApi, scope: MutableMapping[str, Any], body: RequestBytes, place: Slot, keep_alive: KeepAlive
+    api: ChatApi, scope: MutableMapping[str, Any], body: RequestBytes, slot: Slot, keep_alive: KeepAlive
 ) -> HttpReply:
     headers = headers_of_scope(scope)
     request_id = claim_scope_id(scope, headers)
     if not is_known_host(headers.get("host", ""), tuple(settings.ALLOWED_HOSTS)):
         message = "This host name is not one of ROUTING_ADMIN_ALLOWED_HOSTS."
         return reply_of(GatewayError(400, "host_not_allowed", message), request_id, api.error)
-    return await complete(api, call_of_scope(scope, request_id, headers, body, place, keep_alive))
+    return await complete(api, call_of_scope(scope, request_id, headers, body, slot, keep_alive))
 
 
 async def _send_reply(reply: HttpReply, send: Send, keep_alive: KeepAlive) -> None:

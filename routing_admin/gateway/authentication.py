@@ -22,8 +22,8 @@ async def find_caller(call: HttpCall, path: str) -> Principal:
 
     Raise `GatewayError` without a valid key or scope, `OverloadedError` if too many look-ups are queued.
     """
-    known = admit_known_caller(call.method, call.query, call.headers, path)
-    return known if known is not None else await look_up_caller(call, path)
+    principal = admit_known_caller(call.method, call.query, call.headers, path)
+    return principal if principal is not None else await look_up_caller(call, path)
 
 
 async def look_up_caller(call: HttpCall, path: str) -> Principal:
@@ -34,12 +34,12 @@ async def look_up_caller(call: HttpCall, path: str) -> Principal:
     digest, under_way = digest_of(call.headers), _under_way()
     if (look_up := under_way.get(digest)) is not None:
         await look_up.wait()
-        known = admit_known_caller(call.method, call.query, call.headers, path)
+        principal = admit_known_caller(call.method, call.query, call.headers, path)
         # None although the key was just looked up: it is bad, or its agent acts for another.
-        if known is not None:
-            return known
-    place = Slot(lookups())
-    await place.enter(call.address)
+        if principal is not None:
+            return principal
+    slot = Slot(lookups())
+    await slot.enter(call.address)
     done = under_way[digest] = asyncio.Event()
     try:
         return await run_in_thread(call, partial(admit_caller, call.method, call.query, call.headers, path))
@@ -48,4 +48,4 @@ async def look_up_caller(call: HttpCall, path: str) -> Principal:
         # A later look-up of the same key may have replaced the event.
         if under_way.get(digest) is done:
             del under_way[digest]
-        place.leave()
+        slot.leave()

@@ -48,16 +48,16 @@ class _Unpacker:
         except BadEncodingError:
             message = translatable("Content-Encoding must be gzip or deflate, or be left out.")
             raise BadRequestError(message, None, "unsupported_encoding", 415) from None
-        self._body, self._packed, self._at, self._data = call.body, bytes(call.body.take()), 0, bytearray()
+        self._body, self._packed, self._position, self._data = call.body, bytes(call.body.take()), 0, bytearray()
 
     def step(self, size: int) -> bool:
         """Decompress about `size` bytes more and return whether that was all."""
         end = len(self._data) + size
         try:
-            while self._at < len(self._packed) and len(self._data) < end:
-                self._data += self._decompressor.feed(self._packed[self._at : self._at + PACKED_BLOCK])
-                self._at += PACKED_BLOCK
-            if self._at >= len(self._packed):
+            while self._position < len(self._packed) and len(self._data) < end:
+                self._data += self._decompressor.feed(self._packed[self._position : self._position + PACKED_BLOCK])
+                self._position += PACKED_BLOCK
+            if self._position >= len(self._packed):
                 self._decompressor.end()
         except AnswerTooLargeError:
             raise _too_large(self._limit) from None
@@ -65,7 +65,7 @@ class _Unpacker:
             encoding = self._encoding[:PARAM_CHARS]
             message = translatable("The body is not %(encoding)s, as its Content-Encoding says.", encoding=encoding)
             raise BadRequestError(message, None, "invalid_encoding") from None
-        if self._at < len(self._packed):
+        if self._position < len(self._packed):
             return False
         self._body.data = self._data
         return True
@@ -140,26 +140,26 @@ def _not_json(data: bytes | bytearray, error: ValueError) -> BadRequestError:
     # The fast parser gives no position, so parse again with the standard library to find it.
     if len(data) > LARGE_BYTES:  # it would take seconds and hold the GIL meanwhile
         is_placed = isinstance(error, json.JSONDecodeError)
-        sentence = _place_in_json(error) if is_placed else translatable("The body is not valid JSON.")
+        sentence = _json_error_message(error) if is_placed else translatable("The body is not valid JSON.")
         return BadRequestError(sentence, None, "invalid_json")
     try:
         value = json.loads(data)
     except RecursionError:
         return _too_deep(None)
     except ValueError as problem:
-        return BadRequestError(_place_in_json(problem, error), None, "invalid_json")
-    for path, each, _ in walk(value):
-        if isinstance(each, str) and not _is_encodable(each):
+        return BadRequestError(_json_error_message(problem, error), None, "invalid_json")
+    for path, inner, _ in walk(value):
+        if isinstance(inner, str) and not _is_encodable(inner):
             return BadRequestError(
                 translatable("This string contains half a surrogate pair, which cannot be encoded."), path
             )
-        if isinstance(each, float) and (each != each or each in (float("inf"), float("-inf"))):
+        if isinstance(inner, float) and (inner != inner or inner in (float("inf"), float("-inf"))):
             return BadRequestError(translatable("JSON does not allow NaN or Infinity."), path)
     return BadRequestError(translatable("The body is not valid JSON."), None, "invalid_json")
 
 
-def _place_in_json(*problems: ValueError) -> str:
-    problem = next((each for each in problems if isinstance(each, json.JSONDecodeError)), None)
+def _json_error_message(*problems: ValueError) -> str:
+    problem = next((error for error in problems if isinstance(error, json.JSONDecodeError)), None)
     if problem is None:
         return translatable("The body is not valid JSON (not UTF-8).")
     return translatable(
@@ -177,15 +177,15 @@ def _is_encodable(text: str) -> bool:
 
 def walk(value: Any) -> Iterator[tuple[str, Any, int]]:
     """Yield path, value and depth of every container, key and leaf, without recursion; long keys are cut."""
-    waiting: list[tuple[str, Any, int]] = [("", value, 0)]
-    while waiting:
-        path, each, depth = waiting.pop()
-        yield path, each, depth
-        if isinstance(each, dict):
-            for key, inner in each.items():
+    pending: list[tuple[str, Any, int]] = [("", value, 0)]
+    while pending:
+        path, node, depth = pending.pop()
+        yield path, node, depth
+        if isinstance(node, dict):
+            for key, inner in node.items():
                 # Keys come from the caller and may have any length, or lone surrogates.
-                place = f"{path}.{key[:40].encode(errors='replace').decode()}".lstrip(".")
-                yield place, key, depth
-                waiting.append((place, inner, depth + 1))
-        elif isinstance(each, list):
-            waiting.extend((f"{path}[{at}]", inner, depth + 1) for at, inner in enumerate(each))
+                inner_path = f"{path}.{key[:40].encode(errors='replace').decode()}".lstrip(".")
+                yield inner_path, key, depth
+                pending.append((inner_path, inner, depth + 1))
+        elif isinstance(node, list):
+            pending.extend((f"{path}[{index}]", inner, depth + 1) for index, inner in enumerate(node))

@@ -73,18 +73,18 @@ from routing_admin.request_log.recorder import LEFT_STATUS, RequestRecorder, fac
 from routing_admin.request_log.tracing import tracing
 
 # Labels in a call's body: OpenAI's `user` and `metadata`, Anthropic's `user_id`, Gemini's `labels`. A caller can write
-# anything there, so they are bounded, kept as text, and used only where the key has no label of its own.
+# anything there, so they are bounded, kept as text, and used only where the key has none.
 
 SESSION = "_session_"
 """Separator in Claude Code's `user_id`, before the part that changes with every session."""
-PERSON = ("account_uuid", "device_id")
+PERSON_FIELDS = ("account_uuid", "device_id")
 """Fields that identify the person in its newer ids, which are JSON."""
 
 
 def labels_of_call(key: Labels, body: Object) -> Labels:
     """Return the key's labels, completed by those in the body."""
-    asked = read_labels(body)
-    return key if asked is NO_LABELS else asked if key is NO_LABELS else key.over(asked)
+    in_body = read_labels(body)
+    return key if in_body is NO_LABELS else in_body if key is NO_LABELS else key.over(in_body)
 
 
 def read_labels(body: Object) -> Labels:
@@ -92,13 +92,13 @@ def read_labels(body: Object) -> Labels:
     user, metadata = body.get("safety_identifier") or body.get("user"), body.get("metadata") or body.get("labels")
     if user is None and metadata is None:
         return NO_LABELS
-    said: Mapping[str, Any] = metadata if isinstance(metadata, Mapping) else {}
-    found = Labels(
-        clean_label(LabelKind.TEAM, said.get("team")),
-        clean_label(LabelKind.PROJECT, said.get("project")),
-        clean_label(LabelKind.USER, user or said.get("user") or _person(said.get("user_id"))),
+    fields: Mapping[str, Any] = metadata if isinstance(metadata, Mapping) else {}
+    labels = Labels(
+        clean_label(LabelKind.TEAM, fields.get("team")),
+        clean_label(LabelKind.PROJECT, fields.get("project")),
+        clean_label(LabelKind.USER, user or fields.get("user") or _person(fields.get("user_id"))),
     )
-    return NO_LABELS if found == NO_LABELS else found
+    return NO_LABELS if labels == NO_LABELS else labels
 
 
 def _person(user_id: Any) -> Any:
@@ -107,10 +107,10 @@ def _person(user_id: Any) -> Any:
         return None
     if user_id.startswith("{") and len(user_id) < 2000:
         try:
-            said = orjson.loads(user_id)
+            identity = orjson.loads(user_id)
         except orjson.JSONDecodeError:
             return user_id
-        return next((said[name] for name in PERSON if said.get(name)), user_id)
+        return next((identity[name] for name in PERSON_FIELDS if identity.get(name)), user_id)
     return user_id.partition(SESSION)[0] or user_id
 
 
@@ -165,8 +165,8 @@ async def _complete(api: ChatApi, call: HttpCall) -> HttpReply:
         work = answer_streamed if admitted.dispatch.planned.stream else answer_whole
         if admitted.parsed.count > 1:
             work = answer_several
-        if admitted.hold is not None:
-            return await answer_limited(admitted.hold, work(call, admitted, recorder))
+        if admitted.reservation is not None:
+            return await answer_limited(admitted.reservation, work(call, admitted, recorder))
         return await work(call, admitted, recorder)
     except asyncio.CancelledError:
         # The caller disconnected, or the server is shutting down.
@@ -187,13 +187,13 @@ async def _admit(api: ChatApi, call: HttpCall, recorder: RequestRecorder) -> Adm
     recorder.add_facts(agent=principal.agent, key=principal.key)
     # Slots of heavy work and of the extraction process are shared fairly by this name.
     requester.set(principal.key_owner)
-    hold = reservation_of(principal.holders) if principal.holders else None
+    reservation = reservation_of(principal.holders) if principal.holders else None
     try:
-        if call.place is not None:
-            await call.place.enter(principal.key_owner)
+        if call.slot is not None:
+            await call.slot.enter(principal.key_owner)
         packed, size = is_packed(call), len(call.body.data)
-        if hold is not None:
-            await enter(hold, call, size)
+        if reservation is not None:
+            await enter(reservation, call, size)
         is_large = packed or not is_quick(call.body.data)
         body = await _read_large(api, call, principal.key_owner) if is_large else api.read(call)
         if api.resolve is not None:
@@ -206,13 +206,13 @@ async def _admit(api: ChatApi, call: HttpCall, recorder: RequestRecorder) -> Adm
         in_thread = is_heavy or api.needs_thread(body, size)
         admitted = await run_in_own_share(call, decide, is_heavy=is_heavy) if in_thread else decide()
         # The labels are known only after parsing, so their limits are joined here.
-        further = list_label_holders(state.configuration, principal.key_owner, admitted.labels)
-        if further:
-            hold = await _join(hold, call, further)
-        return admitted if hold is None else await reserve_tokens(hold, admitted)
+        label_holders = list_label_holders(state.configuration, principal.key_owner, admitted.labels)
+        if label_holders:
+            reservation = await _join(reservation, call, label_holders)
+        return admitted if reservation is None else await reserve_tokens(reservation, admitted)
     except BaseException as error:
-        if hold is not None:
-            hold.close()
+        if reservation is not None:
+            reservation.close()
         # From here on the agent is known, so the request log records a refusal, too.
         if isinstance(error, GatewayError | OverloadedError | DrainingError):
             recorder.end(outcome=error.code, status=error.status, error=error.message)
@@ -227,16 +227,16 @@ async def _read_large(api: ChatApi, call: HttpCall, name: str) -> Object:
         return await run_in_thread(call, partial(api.read, call))
 
 
-async def _join(hold: Reservation | None, call: HttpCall, holders: Sequence[LimitHolder]) -> Reservation:
-    if hold is None:
-        hold = Reservation(holders, keeper())
-        await enter(hold, call, 0)
-        return hold
+async def _join(reservation: Reservation | None, call: HttpCall, holders: Sequence[LimitHolder]) -> Reservation:
+    if reservation is None:
+        reservation = Reservation(holders, keeper())
+        await enter(reservation, call, 0)
+        return reservation
     try:
-        await hold.join(holders)
+        await reservation.join(holders)
     except LimitReachedError as error:
         raise gateway_error_of_limit(error) from None
-    return hold
+    return reservation
 
 
 def _decide(

@@ -92,7 +92,7 @@ class AnswerChoice:
 
 
 @value_class
-class Wishes:
+class RoutingOptions:
     """A request's routing options: the model's name or the task type, and the language."""
 
     model: str
@@ -100,7 +100,7 @@ class Wishes:
     language: str | None
 
 
-def read_wishes(body: Object) -> Wishes:
+def read_routing_options(body: Object) -> RoutingOptions:
     """Return the routing options; raise `BadRequestError` without model and task, or for too long a name."""
     task_type, language = read_text(body, "task_type", ""), read_text(body, "language", "")
     model = read_text(body, "model", "") or ""
@@ -108,7 +108,7 @@ def read_wishes(body: Object) -> Wishes:
         raise refusal_of_missing("model")
     if len(model) > MAX_NAME or len(task_type or "") > MAX_NAME:
         raise BadRequestError(translatable("A name can have at most %(most)s characters.", most=MAX_NAME), "model")
-    return Wishes(model, task_type, language)
+    return RoutingOptions(model, task_type, language)
 
 
 def read_answer_count(source: Object, key: str) -> int:

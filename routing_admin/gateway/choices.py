@@ -42,7 +42,7 @@ async def answer_several(call: HttpCall, admitted: AdmittedCall, recorder: Reque
     choices = Choices(admitted.parsed.count)
     first = replace(admitted, parsed=replace(admitted.parsed, choice=AnswerChoice(0, choices)))
     recorder.add_facts(choice=(1, choices.count, call.request_id))
-    made = [(first, recorder), *await _admit_others(call, admitted, recorder, choices)]
+    calls = [(first, recorder), *await _admit_others(call, admitted, recorder, choices)]
 
     def abandon(error: BaseException) -> None:
         facts: dict[str, Any] = {}
@@ -50,14 +50,14 @@ async def answer_several(call: HttpCall, admitted: AdmittedCall, recorder: Reque
             facts = {"outcome": error.code, "status": error.status, "error": ABANDONED}
         elif isinstance(error, Exception):
             facts = facts_of_fault(error)
-        for each, its_recorder in made if facts else ():
-            its_recorder.end(each.dispatch.attempts, each.dispatch.prepared, **facts)
+        for choice_call, choice_recorder in calls if facts else ():
+            choice_recorder.end(choice_call.dispatch.attempts, choice_call.dispatch.prepared, **facts)
 
     is_streamed, quiet = admitted.dispatch.planned.stream, replace(call, keep_alive=None)
     work = answer_streamed if is_streamed else answer_whole
     further = (
-        work(quiet, *each) if each[0].hold is None else answer_limited(each[0].hold, work(quiet, *each))
-        for each in made[1:]
+        work(quiet, *pair) if pair[0].reservation is None else answer_limited(pair[0].reservation, work(quiet, *pair))
+        for pair in calls[1:]
     )
     if is_streamed and call.keep_alive is not None:
         start_keep_alive(call, call.keep_alive, first, recorder)
@@ -78,21 +78,21 @@ Calls = list[tuple[AdmittedCall, RequestRecorder]]
 
 
 async def _admit_others(call: HttpCall, admitted: AdmittedCall, recorder: RequestRecorder, choices: Choices) -> Calls:
-    made: Calls = []
+    calls: Calls = []
     try:
-        if call.place is not None:
+        if call.slot is not None:
             # All slots at once or none: a request with half of its answers running would fail anyway.
-            call.place.add(admitted.principal.key_owner, choices.count - 1)
+            call.slot.add(admitted.principal.key_owner, choices.count - 1)
         for index in range(1, choices.count):
-            made.append(await _repeat(call, admitted, recorder, AnswerChoice(index, choices)))
+            calls.append(await _repeat(call, admitted, recorder, AnswerChoice(index, choices)))
     except BaseException as error:
         if isinstance(error, KNOWN):
             recorder.end(outcome=error.code, status=error.status, error=error.message)
-        for each, _ in made:
-            if each.hold is not None:
-                each.hold.close()
+        for choice_call, _ in calls:
+            if choice_call.reservation is not None:
+                choice_call.reservation.close()
         raise
-    return made
+    return calls
 
 
 async def _repeat(
@@ -102,56 +102,56 @@ async def _repeat(
     # Ids have at most 64 characters.
     request_id = f"{call.request_id[:61]}~{number}"
     # Every answer has its own entry in the request log.
-    its_recorder = recorder.beside(request_id, admitted.api.surface)
+    choice_recorder = recorder.beside(request_id, admitted.api.surface)
     if tracing().writer is not None:
-        its_recorder.add_trace(admitted.api.path, call.headers)
-    record_plan(its_recorder, planned, planned.plan.task_type)
+        choice_recorder.add_trace(admitted.api.path, call.headers)
+    record_plan(choice_recorder, planned, planned.plan.task_type)
     parsed = admitted.parsed
-    asked = parsed.model or task_name(parsed.task_type or "")
-    its_recorder.add_facts(asked_model=asked, choice=(number, choice.of.count, call.request_id))
+    model_name = parsed.model or task_name(parsed.task_type or "")
+    choice_recorder.add_facts(asked_model=model_name, choice=(number, choice.of.count, call.request_id))
     dispatch = replace(admitted.dispatch, prepared={}, request_id=request_id)
-    made = replace(admitted, dispatch=dispatch, parsed=replace(parsed, choice=choice))
-    if admitted.hold is None:
-        return made, its_recorder
-    hold = admitted.hold.beside()
+    choice_call = replace(admitted, dispatch=dispatch, parsed=replace(parsed, choice=choice))
+    if admitted.reservation is None:
+        return choice_call, choice_recorder
+    reservation = admitted.reservation.beside()
     try:
-        await enter(hold, call, 0)
-        return await reserve_tokens(hold, made), its_recorder
+        await enter(reservation, call, 0)
+        return await reserve_tokens(reservation, choice_call), choice_recorder
     except BaseException:
-        hold.close()
+        reservation.close()
         raise
 
 
 async def answer_all(calls: Sequence[Awaitable[HttpReply]], abandon: Abandon) -> list[HttpReply]:
     """Return every call's reply; if one raises, stop all others and raise its error."""
-    tasks = [asyncio.ensure_future(each) for each in calls]
+    tasks = [asyncio.ensure_future(call) for call in calls]
     try:
         return await asyncio.gather(*tasks)
     except BaseException as error:
         abandon(error)
         for task in tasks:
             task.cancel()
-        for each in await asyncio.gather(*tasks, return_exceptions=True):
-            if isinstance(each, HttpReply) and each.blocks is not None:
-                await anext(each.blocks, None)  # closing a generator that has not started would skip its cleanup
-                await each.blocks.aclose()
+        for result in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(result, HttpReply) and result.blocks is not None:
+                await anext(result.blocks, None)  # closing a generator that has not started would skip its cleanup
+                await result.blocks.aclose()
         raise
 
 
 def merge(api: ChatApi, replies: Sequence[HttpReply], choices: Choices) -> HttpReply:
     """Return the first reply with the answers of all and the summed usage."""
     assert api.merge is not None, api.path  # noqa: S101 - it can be asked for several, for the type checker
-    body = api.merge([orjson.loads(each.body) for each in replies], choices.usage)
+    body = api.merge([orjson.loads(reply.body) for reply in replies], choices.usage)
     return HttpReply(200, replies[0].headers, orjson.dumps(body))
 
 
 def interleave(replies: Sequence[HttpReply], choices: Choices, abandon: Abandon) -> HttpReply:
     """Return one stream of all answers' blocks in order of arrival, up to the last end or the first error."""
-    checks = [each.is_whole for each in replies]
-    reply = HttpReply(200, replies[0].headers)
-    reply.blocks = _interleave([each.blocks for each in replies if each.blocks is not None], choices, abandon)
-    reply.is_whole = lambda: all(check is not None and check() for check in checks)
-    return reply
+    checks = [reply.is_whole for reply in replies]
+    merged = HttpReply(200, replies[0].headers)
+    merged.blocks = _interleave([reply.blocks for reply in replies if reply.blocks is not None], choices, abandon)
+    merged.is_whole = lambda: all(check is not None and check() for check in checks)
+    return merged
 
 
 async def _interleave(
@@ -160,7 +160,7 @@ async def _interleave(
     ready: asyncio.Queue[tuple[int, bytes | None]] = asyncio.Queue()
     # About one block per stream may wait for a slow caller.
     room = asyncio.Semaphore(len(streams))
-    tasks = [asyncio.ensure_future(_forward(index, each, ready, room)) for index, each in enumerate(streams)]
+    tasks = [asyncio.ensure_future(_forward(index, stream, ready, room)) for index, stream in enumerate(streams)]
     count = len(tasks)
     try:
         await asyncio.sleep(0)  # every task has started then, so its cleanup runs whatever happens
@@ -201,8 +201,8 @@ async def _forward(
 async def enclose_list(blocks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
     """Yield blocks of elements, each preceded by a comma, as one JSON list."""
     async with aclosing(blocks):
-        before = b"["
+        prefix = b"["
         async for block in blocks:
-            yield before + block.removeprefix(b",") if before else block
-            before = b""
-        yield before + b"]"
+            yield prefix + block.removeprefix(b",") if prefix else block
+            prefix = b""
+        yield prefix + b"]"

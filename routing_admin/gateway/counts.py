@@ -28,7 +28,7 @@ def check_counts(body: Object, messages: str) -> None:
         _check(_count_parts(listed), "MAX_PARTS", messages)
         try:
             # Arguments are JSON inside a string, which the parser of the body has not counted.
-            check_inner_json([text for each in listed if type(each) is dict for text in _arguments(each)])
+            check_inner_json([text for message in listed if type(message) is dict for text in _arguments(message)])
         except JsonTooLargeError as error:
             raise BadRequestError(error.sentence, messages, error.code, error.status) from None
     for name in ("system", "tools", "functions"):
@@ -40,16 +40,16 @@ def check_counts(body: Object, messages: str) -> None:
 
 def _count_tools(items: list[Any]) -> int:
     # Gemini declares several functions in one tool.
-    declared = [each.get(name) for each in items if type(each) is dict for name in DECLARED]
-    return max(len(items), sum(len(each) for each in declared if type(each) is list))
+    declared = [tool.get(name) for tool in items if type(tool) is dict for name in DECLARED]
+    return max(len(items), sum(len(functions) for functions in declared if type(functions) is list))
 
 
 def _arguments(message: Object) -> Iterator[str]:
     calls = message.get("tool_calls")
     for call in (message, *(calls if type(calls) is list else ())):
         if type(call) is dict:
-            for each in (call, call.get("function"), call.get("function_call")):
-                if type(each) is dict and type(text := each.get("arguments")) is str:
+            for source in (call, call.get("function"), call.get("function_call")):
+                if type(source) is dict and type(text := source.get("arguments")) is str:
                     yield text
 
 
@@ -63,28 +63,28 @@ def is_crowded(body: Object) -> bool:
 
 
 def _count_parts(messages: list[Any]) -> int:
-    count, waiting = 0, list(messages)
-    while waiting:
-        each = waiting.pop()
-        if type(each) is not dict:
+    count, pending = 0, list(messages)
+    while pending:
+        node = pending.pop()
+        if type(node) is not dict:
             continue
-        for name, inner in each.items():
+        for name, inner in node.items():
             if type(inner) is list and name in INSIDE:
                 count += len(inner)
-                waiting += inner
+                pending += inner
             elif type(inner) is dict and name in INSIDE:
-                waiting.append(inner)
+                pending.append(inner)
     return count
 
 
 def _check(count: int, setting: str, param: str) -> None:
-    most = getattr(settings, setting)
-    if count > most:
+    limit = getattr(settings, setting)
+    if count > limit:
         message = translatable(
             "%(param)s has %(count)s items; one call can have %(most)s (%(setting)s). Send fewer.",
             param=param,
             count=count,
-            most=most,
+            most=limit,
             setting=f"ROUTING_ADMIN_{setting}",
         )
         raise BadRequestError(message, param, "too_many_items")

@@ -51,32 +51,32 @@ def check_list(value: Any, param: str) -> list[Any]:
     return value
 
 
-def list_parts(content: Any, param: str, words: str) -> list[Object]:
-    """Return the parts of a content; plain text becomes one part of type `words`.
+def list_parts(content: Any, param: str, text_type: str) -> list[Object]:
+    """Return the parts of a content; plain text becomes one part of type `text_type`.
 
     Raise `BadRequestError` for anything else.
     """
     if content is None:
         raise refusal_of_missing(param)
     if isinstance(content, str):
-        return [{"type": words, "text": content}]
+        return [{"type": text_type, "text": content}]
     if not isinstance(content, list):
         raise refusal_of_type(STRING_OR_PARTS, param)
-    return [check_object(each, f"{param}[{number}]") for number, each in enumerate(content)]
+    return [check_object(part, f"{param}[{number}]") for number, part in enumerate(content)]
 
 
-def read_text(source: Object, key: str, at: str, *, required: bool = False) -> str | None:
+def read_text(source: Object, key: str, path: str, *, required: bool = False) -> str | None:
     """Return a string, None if absent or null; raise `BadRequestError` for anything else, or if `required`."""
     value = source.get(key)
     if value is None and required:
-        raise refusal_of_missing(f"{at}.{key}".lstrip("."))
+        raise refusal_of_missing(f"{path}.{key}".lstrip("."))
     if value is not None and not isinstance(value, str):
-        raise refusal_of_type(A_STRING, f"{at}.{key}".lstrip("."))
+        raise refusal_of_type(A_STRING, f"{path}.{key}".lstrip("."))
     return value
 
 
-def require_text(source: Object, key: str, at: str) -> str:
-    return read_text(source, key, at, required=True) or ""
+def require_text(source: Object, key: str, path: str) -> str:
+    return read_text(source, key, path, required=True) or ""
 
 
 def read_flag(source: Object, key: str) -> bool | None:
@@ -144,23 +144,23 @@ SECONDS = MappingProxyType({"5m": 300, "1h": 3600, "30m": 1800, "12h": 43200})
 KEY_CHARS = 40
 
 
-def other_fields(value: Object, basic: Collection[str], at: str) -> list[str]:
+def other_fields(value: Object, basic: Collection[str], path: str) -> list[str]:
     """Return the paths of an object's non-empty fields that are not `basic`."""
     return [
-        f"{at}.{key[:KEY_CHARS]}"
-        for key, said in value.items()
-        if key not in basic and said not in (None, "", [], {}) and DEFAULTS.get(key) != said
+        f"{path}.{key[:KEY_CHARS]}"
+        for key, field_value in value.items()
+        if key not in basic and field_value not in (None, "", [], {}) and DEFAULTS.get(key) != field_value
     ]
 
 
-def read_mark(value: Object, at: str) -> CacheMark | None:
+def read_mark(value: Object, path: str) -> CacheMark | None:
     """Return the cache mark in Anthropic's or OpenAI's format, or None.
 
     Raise `BadRequestError` if it is not an object.
     """
     for name in ("cache_control", "prompt_cache_breakpoint"):
         if value.get(name) is not None:
-            place = f"{at}.{name}"
-            ttl = check_object(value[name], place).get("ttl")
-            return CacheMark(SECONDS.get(ttl) if isinstance(ttl, str) else None, place)
+            mark_path = f"{path}.{name}"
+            ttl = check_object(value[name], mark_path).get("ttl")
+            return CacheMark(SECONDS.get(ttl) if isinstance(ttl, str) else None, mark_path)
     return None

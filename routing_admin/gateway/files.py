@@ -26,7 +26,7 @@ from routing_admin.gateway.media import find_by_either_id
 if TYPE_CHECKING:
     from artifacts.models import Artifact
 
-PAGE, LARGEST_PAGE = 100, 1000
+PAGE, MAX_PAGE = 100, 1000
 STATUS_OF: dict[type[Exception], int] = {TooLargeError: 413, StorageFullError: 507}
 
 
@@ -95,21 +95,21 @@ def list_files(request: HttpRequest) -> HttpResponse:
     last = find_by_either_id(find, after) if after else None
     if after and last is None:
         raise BadRequestError(translatable("after is not one of your files."), "after")
-    most = limit_of(request.GET.get("limit"))
-    page = list_own_files(principal.agent, limit=most, after=last, purpose=purpose, newest_first=newest_first)
+    limit = limit_of(request.GET.get("limit"))
+    page = list_own_files(principal.agent, limit=limit, after=last, purpose=purpose, newest_first=newest_first)
     data = [file_json(row) for row in page.rows]
-    edges = {"first_id": data[0]["id"], "last_id": data[-1]["id"]} if data else {"first_id": None, "last_id": None}
-    return json_response({"object": "list", "data": data, "has_more": page.has_more, **edges})
+    ids = {"first_id": data[0]["id"], "last_id": data[-1]["id"]} if data else {"first_id": None, "last_id": None}
+    return json_response({"object": "list", "data": data, "has_more": page.has_more, **ids})
 
 
 def remove(request: HttpRequest, ref: str) -> HttpResponse:
     """Delete one of the agent's own files; raise `GatewayError` 404 for any other."""
     principal = principal_of(request)
-    own = find_by_either_id(partial(find_own_file, principal.agent), ref)
-    if own is None:
+    row = find_by_either_id(partial(find_own_file, principal.agent), ref)
+    if row is None:
         raise missing_file()
-    delete_artifacts(actor_for(request, principal), [own.pk])
-    return json_response({"id": own.ref, "object": "file", "deleted": True})
+    delete_artifacts(actor_for(request, principal), [row.pk])
+    return json_response({"id": row.ref, "object": "file", "deleted": True})
 
 
 def find_file(request: HttpRequest, ref: str) -> Artifact:
@@ -124,24 +124,24 @@ def missing_file() -> GatewayError:
     return GatewayError(404, "artifact_not_found", "There is no such file. GET /v1/files lists yours.", "file_id")
 
 
-def lifetime_of(word: str | None) -> float | None:
+def lifetime_of(text: str | None) -> float | None:
     """Return the seconds a file is kept, None by default; raise `BadRequestError` for an invalid number."""
-    if word is None:
+    if text is None:
         return None
-    if not word.isdecimal() or int(word) < 1:
+    if not text.isdecimal() or int(text) < 1:
         message = translatable("%(param)s must be a whole number of at least 1.", param="expires_after[seconds]")
         raise BadRequestError(message, "expires_after")
-    return float(word)
+    return float(text)
 
 
-def limit_of(word: str | None) -> int:
-    """Return the page size; raise `BadRequestError` outside 1 to `LARGEST_PAGE`."""
-    if word is None:
+def limit_of(text: str | None) -> int:
+    """Return the page size; raise `BadRequestError` outside 1 to `MAX_PAGE`."""
+    if text is None:
         return PAGE
-    if not word.isdecimal() or not 1 <= int(word) <= LARGEST_PAGE:
-        message = translatable("%(param)s must be a whole number from 1 to %(most)s.", param="limit", most=LARGEST_PAGE)
+    if not text.isdecimal() or not 1 <= int(text) <= MAX_PAGE:
+        message = translatable("%(param)s must be a whole number from 1 to %(most)s.", param="limit", most=MAX_PAGE)
         raise BadRequestError(message, "limit", "out_of_range")
-    return int(word)
+    return int(text)
 
 
 def file_json(row: Artifact) -> dict[str, Any]:

@@ -38,8 +38,8 @@ class RequestBytes:
 class HttpCall:
     """A completely received call; header names are lower case, `address` is the caller's.
 
-    `in_own_threads` allows database work in any thread. `place` is the slot it must hold while it is answered, None
-    without a limit. `keep_alive` can begin a stream before its content, None if nothing can.
+    `in_own_threads` allows database work in any thread. `slot` is held while it is answered, None without a limit.
+    `keep_alive` can begin a stream before its content, None if nothing can.
     """
 
     method: str
@@ -50,7 +50,7 @@ class HttpCall:
     request_id: str
     body: RequestBytes
     in_own_threads: bool = False
-    place: Slot | None = None
+    slot: Slot | None = None
     keep_alive: KeepAlive | None = None
 
 
@@ -91,7 +91,7 @@ def call_of_scope(
     request_id: str,
     headers: Mapping[str, str],
     body: RequestBytes,
-    place: Slot,
+    slot: Slot,
     keep_alive: KeepAlive,
 ) -> HttpCall:
     """Build a call from our ASGI application's scope."""
@@ -105,7 +105,7 @@ def call_of_scope(
         request_id,
         body,
         in_own_threads=True,
-        place=place,
+        slot=slot,
         keep_alive=keep_alive,
     )
 

@@ -56,7 +56,7 @@ STORED = frozenset({400, 413, 415, 422})
 """Errors that depend on the request alone; these and every 2xx are stored."""
 OWN_HEADERS = frozenset({"x-request-id"})
 """Headers that are never stored, as each call has its own."""
-AGAIN_SECONDS = 1.0
+RETRY_SECONDS = 1.0
 BLOCK = 64 * 1024
 STRICT = "x-routing-strict"
 BOUNDARY = re.compile(r'boundary="?([^";,]+)', re.I)
@@ -85,15 +85,15 @@ async def answer_once(call: HttpCall, api: ChatApi, answer: Callable[[], Awaitab
     try:
         # Decompressing a body for its fingerprint is heavy, too.
         async with slot(parses(), principal.key_owner) if is_packed(call) else nullcontext():
-            found = await run_in_thread(call, partial(_claim, call, _address_of(call, api), principal))
-        if isinstance(found, ConflictingCall):
-            raise refusal_of(found)
+            claim = await run_in_thread(call, partial(_claim, call, _address_of(call, api), principal))
+        if isinstance(claim, ConflictingCall):
+            raise refusal_of(claim)
     except (GatewayError, OverloadedError) as error:
         recorder.end(outcome=error.code, status=error.status, error=error.message)
         raise
-    if isinstance(found, StoredOutcome):
-        return _replay(found, recorder, call.request_id)
-    return await _answer(call, found, answer)
+    if isinstance(claim, StoredOutcome):
+        return _replay(claim, recorder, call.request_id)
+    return await _answer(call, claim, answer)
 
 
 def _address_of(call: HttpCall, api: ChatApi) -> str:
@@ -113,7 +113,7 @@ def _claim(call: HttpCall, path: str, principal: Principal) -> Claim | StoredOut
 def fingerprint_of(call: HttpCall, path: str) -> str:
     """Return a digest of the request: its path, decompressed body and strictness.
 
-    Compression and a form's boundary, which clients choose anew for every attempt, do not count.
+    Compression and a form's boundary, which clients choose again for every attempt, do not count.
     """
     body = call.body.data
     if is_packed(call):
@@ -127,11 +127,13 @@ def fingerprint_of(call: HttpCall, path: str) -> str:
 
 def refusal_of(conflict: ConflictingCall) -> GatewayError:
     if conflict.reason is ClaimRefusal.RUNNING:
-        later = GatewayError(409, "idempotency_key_in_use", RUNNING, "Idempotency-Key")
-        later.retry_after, later.should_retry = AGAIN_SECONDS, True
-        return later
-    other = conflict.reason is ClaimRefusal.OTHER_CALL
-    status, code, sentence = (422, "idempotency_key_reused", OTHER_CALL) if other else (410, "outcome_gone", GONE)
+        refusal = GatewayError(409, "idempotency_key_in_use", RUNNING, "Idempotency-Key")
+        refusal.retry_after, refusal.should_retry = RETRY_SECONDS, True
+        return refusal
+    is_other_call = conflict.reason is ClaimRefusal.OTHER_CALL
+    status, code, sentence = (
+        (422, "idempotency_key_reused", OTHER_CALL) if is_other_call else (410, "outcome_gone", GONE)
+    )
     return GatewayError(status, code, translatable(sentence, request=conflict.request_id), "Idempotency-Key")
 
 
@@ -141,8 +143,8 @@ def _replay(stored: StoredOutcome, recorder: RequestRecorder, request_id: str) -
     if outcome.streamed:
         reply.body, reply.blocks = b"", _blocks_of(outcome.body)
     reply.headers.update({REPLAYED: "true", ORIGINAL: header_value(stored.request_id), "x-request-id": request_id})
-    usual = {"outcome": OK if outcome.status < 300 else f"http_{outcome.status}", "stream": outcome.streamed}
-    recorder.end(**{**usual, **stored.facts}, status=outcome.status, replay_of=stored.request_id)
+    defaults = {"outcome": OK if outcome.status < 300 else f"http_{outcome.status}", "stream": outcome.streamed}
+    recorder.end(**{**defaults, **stored.facts}, status=outcome.status, replay_of=stored.request_id)
     return reply
 
 
@@ -152,17 +154,17 @@ async def _blocks_of(body: bytes) -> AsyncGenerator[bytes, None]:
 
 
 async def _answer(call: HttpCall, claim: Claim, answer: Callable[[], Awaitable[HttpReply]]) -> HttpReply:
-    hold = _Hold(call, claim)
+    active_claim = _ActiveClaim(call, claim)
     try:
         reply = await answer()
     except BaseException:  # the caller disconnected
-        await hold.end(None)
+        await active_claim.end(None)
         raise
     if reply.blocks is not None:
-        reply.blocks = _RecordedStream(reply, reply.blocks, hold)
+        reply.blocks = _RecordedStream(reply, reply.blocks, active_claim)
         return reply
     is_stored = reply.status in STORED or 200 <= reply.status < 300
-    problem = await hold.end(_outcome_of(reply, reply.body) if is_stored else None)
+    problem = await active_claim.end(_outcome_of(reply, reply.body) if is_stored else None)
     if problem:
         reply.headers[NOT_STORED] = problem
     return reply
@@ -173,7 +175,7 @@ def _outcome_of(reply: HttpReply, body: bytes) -> CallOutcome:
     return CallOutcome(reply.status, headers, body, reply.blocks is not None)
 
 
-class _Hold:
+class _ActiveClaim:
     """A claim on a key, renewed until its call ends."""
 
     def __init__(self, call: HttpCall, claim: Claim) -> None:
@@ -193,12 +195,12 @@ class _Hold:
         return "too_large" if stored is False else ""
 
     async def _renew(self) -> None:
-        held = True
-        while held:
+        is_claimed = True
+        while is_claimed:
             # Renewed early enough that another attempt fits in before the lease ends.
             await asyncio.sleep(LEASE.total_seconds() / 3)
             try:
-                held = await run_in_thread(self._call, partial(renew_claim, self._claim))
+                is_claimed = await run_in_thread(self._call, partial(renew_claim, self._claim))
             except Exception as error:
                 # The database may be back before the lease ends.
                 if not is_unavailable(error):
@@ -208,8 +210,8 @@ class _Hold:
 class _RecordedStream(AsyncGenerator[bytes, None]):
     """A streamed answer that is stored if it is complete."""
 
-    def __init__(self, reply: HttpReply, blocks: AsyncGenerator[bytes, None], hold: _Hold) -> None:
-        self._reply, self._blocks, self._hold = reply, blocks, hold
+    def __init__(self, reply: HttpReply, blocks: AsyncGenerator[bytes, None], active_claim: _ActiveClaim) -> None:
+        self._reply, self._blocks, self._active_claim = reply, blocks, active_claim
         self._pieces: list[bytes] = []
         self._size, self._ended = 0, False
 
@@ -238,4 +240,4 @@ class _RecordedStream(AsyncGenerator[bytes, None]):
             return
         self._ended = True
         is_whole = self._reply.is_whole is not None and self._reply.is_whole()
-        await self._hold.end(_outcome_of(self._reply, b"".join(self._pieces)) if is_whole else None)
+        await self._active_claim.end(_outcome_of(self._reply, b"".join(self._pieces)) if is_whole else None)

@@ -53,14 +53,14 @@ class KeyCache:
     def look_up(self, headers: Mapping[str, str]) -> Principal | None:
         """Return the agent from the cache, or None if the database must be queried."""
         entry = self._find(digest_of(headers)) if self._newest.fresh() is not None else None
-        return entry.principal if entry is not None and self._counts(entry) else None
+        return entry.principal if entry is not None and self._is_current(entry) else None
 
     def authenticate(self, headers: Mapping[str, str]) -> Principal | Refusal:
         """Authenticate from the cache or the database; raise database errors for an uncached key."""
         self._newest.current()
         digest, stamp = digest_of(headers), self._newest.stamp()
         entry = self._find(digest)
-        if entry is not None and self._counts(entry):
+        if entry is not None and self._is_current(entry):
             return entry.principal
         try:
             answer = authenticate(headers)
@@ -73,9 +73,9 @@ class KeyCache:
 
     def _find(self, digest: bytes) -> _CachedKey | None:
         entry = self._entries.get(digest)
-        return entry if entry and entry.stamp == self._newest.stamp() and self._lives(entry.principal) else None
+        return entry if entry and entry.stamp == self._newest.stamp() and self._is_unexpired(entry.principal) else None
 
-    def _counts(self, entry: _CachedKey) -> bool:
+    def _is_current(self, entry: _CachedKey) -> bool:
         # A fresh entry counts, and during an outage any entry of the current stamp.
         return self._clock() < entry.until or self._bridges_outage(self._newest.unread_since())
 
@@ -90,7 +90,7 @@ class KeyCache:
                 self._entries.clear()
             self._entries[digest] = _CachedKey(answer, stamp, self._clock() + ENTRY_SECONDS)
 
-    def _lives(self, principal: Principal) -> bool:
+    def _is_unexpired(self, principal: Principal) -> bool:
         return principal.ends_at is None or self._now() < principal.ends_at
 
 

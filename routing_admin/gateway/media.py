@@ -158,14 +158,16 @@ class InlineContent:
 def part_of_bytes(data: bytes, declared: str | None, filename: str | None) -> FilePart:
     """Return bytes inside a request as a part, with their type detected as for an upload."""
     name = clean_filename(filename) if filename else None
-    facts = detector().detect(data[:HEAD], len(data), declared, name, read_at=lambda at, size: data[at : at + size])
+    facts = detector().detect(
+        data[:HEAD], len(data), declared, name, read_at=lambda offset, size: data[offset : offset + size]
+    )
     pixels = image_size(data[:HEAD], facts.mime_type) if facts.kind is Kind.IMAGE else None
     width, height = pixels or (None, None)
     content = InlineContent(data, facts.mime_type, facts.encoding)
     return FilePart(facts.kind, facts.mime_type, name, len(data), width=width, height=height, content=content)
 
 
-def part_of_tool_words(text: str, param: str, references: References) -> Part:
+def part_of_tool_text(text: str, param: str, references: References) -> Part:
     """Return a tool result's text, or the file of the ContentRouteResult in it.
 
     Raise `BadRequestError` if its data does not decode.
@@ -219,8 +221,8 @@ def decode_pieces(text: str, start: int) -> bytes:
     if len(text) - start <= PIECE_CHARS:
         return pybase64.b64decode(text[start:], validate=True)
     data = io.BytesIO()
-    for at in range(start, len(text), PIECE_CHARS):
-        data.write(pybase64.b64decode(text[at : at + PIECE_CHARS], validate=True))
+    for offset in range(start, len(text), PIECE_CHARS):
+        data.write(pybase64.b64decode(text[offset : offset + PIECE_CHARS], validate=True))
     return data.getvalue()
 
 
@@ -234,7 +236,7 @@ def part_of_data_url(url: str, param: str, filename: str | None = None) -> FileP
     return part_of_bytes(data, match[1] or None, filename)
 
 
-def file_of_url(url: str, param: str, references: References, what: FilePart = ANY_IMAGE) -> FilePart:
+def file_of_url(url: str, param: str, references: References, description: FilePart = ANY_IMAGE) -> FilePart:
     """Return the file at a URL: inline data, an artifact, or a web address that is passed on, never fetched.
 
     Raise `BadRequestError` for any other URL.
@@ -242,14 +244,14 @@ def file_of_url(url: str, param: str, references: References, what: FilePart = A
     if url[:5].lower() == "data:":
         return part_of_data_url(url, param)
     if url.startswith(REF_PREFIX):
-        return references.part(url, param, what)
+        return references.part(url, param, description)
     parts = _web_address(url)
     if parts is None:
         raise BadRequestError(translatable("The URL must be a data URL, an https URL or artifact:<id>."), param)
     # The URL is not fetched, so its extension is all there is to guess the type from.
     mime_type = mime_of_filename(parts.path) or ""
-    fits = mime_type.startswith(f"{what.kind.value}/")
-    return replace(what, mime_type=mime_type if fits else what.mime_type, url=url)
+    fits = mime_type.startswith(f"{description.kind.value}/")
+    return replace(description, mime_type=mime_type if fits else description.mime_type, url=url)
 
 
 def _web_address(url: str) -> SplitResult | None:
@@ -275,7 +277,7 @@ def store_inline(actor: Actor, file: FilePart) -> FilePart:
             filename=file.filename or "",
             declared=file.mime_type,
         )
-    except (ArtifactError, ActionError) as problem:
-        log.warning("media of a request could not be stored: %s", problem)
+    except (ArtifactError, ActionError) as error:
+        log.warning("media of a request could not be stored: %s", error)
         return file
     return replace(file, artifact_id=row.pk)

@@ -68,19 +68,19 @@ def _page(request: HttpRequest, entries: list[dict[str, Any]]) -> HttpResponse:
 
 def _find_model(request: HttpRequest, name: str) -> dict[str, Any]:
     state, limits = snapshot.current(), principal_of(request).rights
-    entry = next((each for each in model_list(state, limits) if each["id"] == name), None)
+    entry = next((listed for listed in model_list(state, limits) if listed["id"] == name), None)
     return entry or _model_by_another_name(state, name, limits)
 
 
 def model_list(state: Snapshot, limits: AgentLimits | None = None) -> Iterator[dict[str, Any]]:
     """Return the allowed task routes, then the allowed services, as OpenAI's model objects."""
-    return (model_json(*each) for each in list_offered(state, limits))
+    return (model_json(*offered) for offered in list_offered(state, limits))
 
 
 def model_json(name: str, capabilities: Capabilities, owner: str) -> dict[str, Any]:
     """Return a model object; `created` is 0, as it is unknown."""
-    both = {"input": list(capabilities.input), "output": list(capabilities.output)}
-    return {"id": name, "object": "model", "created": 0, "owned_by": owner, "capabilities": both}
+    directions = {"input": list(capabilities.input), "output": list(capabilities.output)}
+    return {"id": name, "object": "model", "created": 0, "owned_by": owner, "capabilities": directions}
 
 
 def _model_by_another_name(state: Snapshot, name: str, limits: AgentLimits | None) -> dict[str, Any]:

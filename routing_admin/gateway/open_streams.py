@@ -22,7 +22,7 @@ from routing_admin.configuration.stamped_cache import StampedCache
 from routing_admin.platform.server.draining import WaitingPeriod
 from routing_admin.platform.server.repeating_thread import RepeatingThread
 
-LOOK_SECONDS = 0.4
+CHECK_SECONDS = 0.4
 KEY_ENDED = "key_ended"
 KEY_ENDED_MESSAGE = translatable("The agent key was revoked or expired before the answer was complete.")
 
@@ -60,7 +60,7 @@ class OpenStreams:
     def __init__(self, newest: StampedCache[Snapshot]) -> None:
         self._newest = newest
         self._streams: set[OpenStream] = set()
-        self._thread = RepeatingThread("streams", LOOK_SECONDS, self.look, connections.close_all, on_demand=True)
+        self._thread = RepeatingThread("streams", CHECK_SECONDS, self.look, connections.close_all, on_demand=True)
         self.start, self.stop = self._thread.start, self._thread.stop
 
     def __len__(self) -> int:
@@ -68,33 +68,33 @@ class OpenStreams:
 
     def add(self, principal: Principal, stamp: int, waiting: WaitingPeriod) -> OpenStream:
         """Watch a stream of the running loop until `remove`."""
-        one = OpenStream(principal, stamp, waiting, asyncio.get_running_loop())
-        self._streams.add(one)
+        stream = OpenStream(principal, stamp, waiting, asyncio.get_running_loop())
+        self._streams.add(stream)
         self._thread.demand()
-        return one
+        return stream
 
-    def remove(self, one: OpenStream) -> None:
-        self._streams.discard(one)
+    def remove(self, stream: OpenStream) -> None:
+        self._streams.discard(stream)
 
     def look(self, now: datetime | None = None) -> None:
         """End the streams whose key has ended; raise database errors if keys cannot be read."""
-        streams = [each for each in self._streams.copy() if not each.is_ended]
+        streams = [stream for stream in self._streams.copy() if not stream.is_ended]
         if not streams:
             return
         self._thread.demand()
         self._newest.look()
         stamp, now = self._newest.stamp(), now or timezone.now()
         # One query per key, however many streams it has.
-        found: dict[tuple[str, str], Principal | None] = {}
-        for each in streams:
-            key = each.principal.key, each.principal.agent
-            if each.stamp != stamp and key not in found:
-                found[key] = principal_of_key_id(*key)
-            principal = each.principal if each.stamp == stamp else found[key]
+        principals: dict[tuple[str, str], Principal | None] = {}
+        for stream in streams:
+            key = stream.principal.key, stream.principal.agent
+            if stream.stamp != stamp and key not in principals:
+                principals[key] = principal_of_key_id(*key)
+            principal = stream.principal if stream.stamp == stamp else principals[key]
             if principal is None or (principal.ends_at is not None and principal.ends_at <= now):
-                each.end()
+                stream.end()
             else:
-                each.principal, each.stamp = principal, stamp
+                stream.principal, stream.stamp = principal, stamp
 
 
 open_streams = owned(lambda: OpenStreams(snapshot.newest()))

@@ -1,6 +1,6 @@
 """Encode a thought's origin in ids and signatures that callers send back.
 
-A caller returns `reasoning_details` and `extra_content` unchanged or drops them; it would not return fields of our own.
+A caller returns `reasoning_details` and `extra_content` unchanged or drops them; it would not return our own fields.
 So a thought's id contains its origin and position, and a signature is prefixed with its origin.
 """
 
@@ -23,7 +23,7 @@ _SIGNED = re.compile(r"([0-9a-f]{12}):(.+)", re.DOTALL)
 
 def label_thoughts(thoughts: Iterable[ReasoningBlock], origin: str) -> list[ReasoningBlock]:
     """Return the thoughts with their origin, as sent to callers."""
-    return [_label(each, origin) for each in thoughts] if origin else list(thoughts)
+    return [_label(thought, origin) for thought in thoughts] if origin else list(thoughts)
 
 
 def _label(thought: ReasoningBlock, origin: str) -> ReasoningBlock:
@@ -34,7 +34,7 @@ def _label(thought: ReasoningBlock, origin: str) -> ReasoningBlock:
 
 def read_thoughts(details: Any) -> tuple[ReasoningBlock, ...]:
     """Return the thoughts in returned `reasoning_details`; without our label their origin is unknown."""
-    return tuple(_unlabel(each) for each in thoughts_of(details))
+    return tuple(_unlabel(thought) for thought in thoughts_of(details))
 
 
 def read_own_thoughts(value: Mapping[str, Any]) -> tuple[ReasoningBlock, ...]:
@@ -50,8 +50,8 @@ def _unlabel(thought: ReasoningBlock) -> ReasoningBlock:
     label = _LABELLED.fullmatch(thought.id or "")
     if label is None:
         return thought
-    origin, offset, calls, own = label.groups()
-    return replace(thought, origin=origin, offset=int(offset), calls=int(calls), id=own or None)
+    origin, offset, calls, own_id = label.groups()
+    return replace(thought, origin=origin, offset=int(offset), calls=int(calls), id=own_id or None)
 
 
 def label_signature(signature: str | None, origin: str) -> str | None:

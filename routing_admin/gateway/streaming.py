@@ -38,14 +38,14 @@ class AnswerStream:
     events: AnswerEvents
     request_id: str
     agent: str
-    hold: Reservation | None = None
+    reservation: Reservation | None = None
     finish: Finish | None = None
     failure: Failure | None = None
     fault: Exception | None = None
     principal: Principal | None = None
     ended_by: DrainingError | KeyEndedError | None = None
-    words: list[str] = field(default_factory=list)
-    beside: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    other_texts: list[str] = field(default_factory=list)
     has_kept_sounds: bool = False
     sounds: list[Media] = field(default_factory=list)
     media: list[Media] = field(default_factory=list)
@@ -61,26 +61,30 @@ class AnswerStream:
         If the answer breaks off, the last event is an error, without finish reason and `[DONE]`.
         """
         waiting = draining().limit()
-        followed = None
+        open_stream = None
         if self.principal is not None:
-            followed = open_streams().add(self.principal, self.dispatch.planned.state.stamp, waiting)
+            open_stream = open_streams().add(self.principal, self.dispatch.planned.state.stamp, waiting)
         try:
             batches = aiter(self.result.answer)
             # Text is only collected if something needs it afterwards.
-            records = self.hold is not None or self.dispatch.planned.state.record_bodies or self.dispatch.told_failures
+            records = (
+                self.reservation is not None
+                or self.dispatch.planned.state.record_bodies
+                or self.dispatch.delivered_failures
+            )
             delta = self._record_delta if records else self.events.write_delta
             while True:
                 # A stream that never waits would not notice that the server drains.
                 draining().check()
-                if followed is not None:
-                    followed.check()
+                if open_stream is not None:
+                    open_stream.check()
                 with waiting:
                     batch = await anext(batches, None)
                 if batch is None:
                     return
                 pieces = []
-                for each in batch:  # an asynchronous comprehension takes twice the time
-                    pieces.append(delta(each) if isinstance(each, Delta) else await self._write_other(each))  # noqa: PERF401
+                for event in batch:  # an asynchronous comprehension takes twice the time
+                    pieces.append(delta(event) if isinstance(event, Delta) else await self._write_other(event))  # noqa: PERF401
                 block = b"".join(pieces)
                 if block:
                     yield block
@@ -96,16 +100,16 @@ class AnswerStream:
             self.fault = error
             yield self.events.write_error(error_of_fault(error), self.request_id)
         finally:
-            if followed is not None:
-                open_streams().remove(followed)
+            if open_stream is not None:
+                open_streams().remove(open_stream)
             await self.result.answer.aclose()
             self._record_end()
 
     def _record_delta(self, delta: Delta) -> bytes:
-        self.words.append(delta.text)
+        self.texts.append(delta.text)
         if delta.reasoning or delta.refusal or delta.tool_calls:
-            self.beside += (delta.reasoning, delta.refusal)
-            self.beside += [text for call in delta.tool_calls for text in (call.name or "", call.arguments)]
+            self.other_texts += (delta.reasoning, delta.refusal)
+            self.other_texts += [text for call in delta.tool_calls for text in (call.name or "", call.arguments)]
         return self.events.write_delta(delta)
 
     async def _write_other(self, event: Supplement | Finish | Failure) -> bytes:
@@ -113,25 +117,25 @@ class AnswerStream:
         if isinstance(event, Supplement):
             return await self._write_supplement(event)
         # Pieces of audio are stored as one file, once they are all there.
-        kept = await self._keep(self.sounds) if self.sounds else ()
+        stored = await self._keep(self.sounds) if self.sounds else ()
         self.has_kept_sounds = True
         if isinstance(event, Finish):
-            await note_answer(self.dispatch, "".join(self.words), self.events.turn.signatures)
-        return b"".join([self.events.write_sound(each, reference=True) for each in kept]) + self._write_end(event)
+            await note_answer(self.dispatch, "".join(self.texts), self.events.turn.signatures)
+        return b"".join([self.events.write_sound(sound, reference=True) for sound in stored]) + self._write_end(event)
 
     async def _write_supplement(self, event: Supplement) -> bytes:
-        sounds = [each for each in event.media if each.kind is Kind.AUDIO]
+        sounds = [item for item in event.media if item.kind is Kind.AUDIO]
         self.sounds += sounds
-        others = [each for each in event.media if each.kind is not Kind.AUDIO]
-        kept = await self._keep(others) if others else ()
+        files = [item for item in event.media if item.kind is not Kind.AUDIO]
+        stored = await self._keep(files) if files else ()
         self.citations += len(event.annotations)
         cited = self.events.write_annotations(event.annotations) if event.annotations else b""
-        return b"".join([*map(self.events.write_sound, sounds), self.events.write_media(kept), cited])
+        return b"".join([*map(self.events.write_sound, sounds), self.events.write_media(stored), cited])
 
     async def _keep(self, media: Sequence[Media]) -> tuple[Media, ...]:
-        kept = await self.dispatch.keep(media, self.result.candidate.name)
-        self.media += without_data(kept)
-        return kept
+        stored = await self.dispatch.keep(media, self.result.candidate.name)
+        self.media += without_data(stored)
+        return stored
 
     def _write_end(self, event: Finish | Failure) -> bytes:
         if isinstance(event, Finish):
@@ -155,9 +159,9 @@ class AnswerStream:
             self.at_end()
         planned, took = self.dispatch.planned, self.recorder.elapsed_ms() - self.result.attempts[-1].started_ms
         attempts = end_stream(self.result, self.failure, took, planned.plan, self.dispatch.run_context)
-        answer = Answer("".join(self.words), media=tuple(self.media))
-        if self.hold is not None:
-            self._settle(self.hold)
+        answer = Answer("".join(self.texts), media=tuple(self.media))
+        if self.reservation is not None:
+            self._settle(self.reservation)
         self.recorder.add_facts(media=answer.media, citations=self.citations)
         if self.failure is not None:
             # The status was sent before the failure, so it is 200 in the log.
@@ -171,23 +175,23 @@ class AnswerStream:
             facts = {"outcome": self.ended_by.code, "status": 200, "error": self.ended_by.message}
             self.recorder.end(attempts, self.dispatch.prepared, answer, **facts)
         elif self.finish is not None:
-            said = {"usage": self.finish.usage, "details": self.finish.details}
-            facts = {"outcome": OK, "finish_reason": self.finish.finish_reason, **said}
+            counts = {"usage": self.finish.usage, "details": self.finish.details}
+            facts = {"outcome": OK, "finish_reason": self.finish.finish_reason, **counts}
             if self.finish.model is not None:
                 facts["answered_model"] = self.finish.model
             self.recorder.end(attempts, self.dispatch.prepared, answer, **facts)
         else:
             self.recorder.end(attempts, self.dispatch.prepared, answer, outcome=CANCELLED, status=LEFT_STATUS)
 
-    def _settle(self, hold: Reservation) -> None:
+    def _settle(self, reservation: Reservation) -> None:
         # Without a provider's usage, tokens are estimated from the content. A passed-on operation's deltas are raw
         # events.
         end, planned = self.finish or self.failure, self.dispatch.planned
-        texts = (text_of_frames(self.words),) if planned.plan.verbatim else (*self.words, *self.beside)
+        texts = (text_of_frames(self.texts),) if planned.plan.verbatim else (*self.texts, *self.other_texts)
         sounds = () if self.has_kept_sounds else self.sounds
-        said = Answer("".join(texts), media=(*self.media, *sounds))
+        answer = Answer("".join(texts), media=(*self.media, *sounds))
         usage = end.usage if end is not None else None
-        settle_planned(hold, planned, self.result.candidate, usage, said, is_cut=not self.is_whole())
+        settle_planned(reservation, planned, self.result.candidate, usage, answer, is_cut=not self.is_whole())
 
 
 def later_error(error: DrainingError | OverloadedError) -> GatewayError:

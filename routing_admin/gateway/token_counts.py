@@ -53,11 +53,11 @@ def count_reply(counting: TokenCounting, call: HttpCall) -> HttpReply:
 def _count(counting: TokenCounting, call: HttpCall) -> HttpReply:
     api, path = counting.api, counting.path
     refuse = partial(reply_of, request_id=call.request_id, write=api.error)
-    hold = None
+    reservation = None
     try:
         check_method(call.method, call.path, methods_of_call(path))
         principal = admit_caller(call.method, call.query, call.headers, path)
-        hold = enter_limited(principal, len(call.body.data))
+        reservation = enter_limited(principal, len(call.body.data))
         is_large = is_packed(call) or not is_quick(call.body.data)
         with heavy_work().hold(principal.key_owner) if is_large else nullcontext():
             body = api.read(call)
@@ -83,8 +83,8 @@ def _count(counting: TokenCounting, call: HttpCall) -> HttpReply:
     except Exception as error:  # API clients must never get an HTML error page
         return refuse(error_of_fault(error))
     finally:
-        if hold is not None:
-            hold.close()
+        if reservation is not None:
+            reservation.close()
     first = first_candidate(planned)
     # Tokenizers differ, so name the model that was counted for.
     headers = {"x-routing-provider": first.provider, "x-routing-model": first.model} if first else {}

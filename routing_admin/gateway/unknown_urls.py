@@ -41,11 +41,11 @@ def _refuse(request: HttpRequest, body: dict[str, Any]) -> HttpResponse:
     return response
 
 
-def unknown_url_view(shape: Shape, right: str) -> View:
+def unknown_url_view(shape: Shape, correct_url: str) -> View:
     @csrf_exempt
     def view(request: HttpRequest, **kwargs: object) -> HttpResponseBase:
         rejected_calls().note("unknown_url", request.path, request.headers)
-        return shape(request, f"{request.method} {request.path[:200]} is not here. Use {right} on this server.")
+        return shape(request, f"{request.method} {request.path[:200]} is not here. Use {correct_url} on this server.")
 
     return view
 
@@ -67,14 +67,14 @@ def unless_posted(view: View) -> View:
 
 GEMINI = "POST /v1beta/models/{name}:generateContent, :streamGenerateContent or :countTokens, or GET /v1beta/models"
 RESPONSES, MESSAGES = "POST /v1/responses", "POST /v1/messages"
-PASSED = tuple(each.path for each in OPERATIONS)
+PASSED = tuple(operation.path for operation in OPERATIONS)
 ALL_CALLS = (
     f"{CHAT}, {RESPONSES}, {MESSAGES}, POST /v1beta/models/{{name}}:generateContent, "
     f"{', '.join(f'POST /v1{path}' for path in PASSED)}, GET /v1/models or /v1/files; "
     "the agents' API is under /api/v1"
 )
 SOUNDS, IMAGES = (
-    " or ".join(f"POST /v1{path}" for path in PASSED if path.startswith(f"/{word}/")) for word in ("audio", "images")
+    " or ".join(f"POST /v1{path}" for path in PASSED if path.startswith(f"/{group}/")) for group in ("audio", "images")
 )
 
 BELOW_V1: list[URLPattern] = [
@@ -99,9 +99,9 @@ OTHERS_BELOW_V1 = re_path(r"^v1(?:/.*)?$", unknown_url_view(as_openai, ALL_CALLS
 
 BESIDE_V1: list[URLPattern] = [
     *(
-        path(f"{before}{call}", unknown_url_view(shape, right), name="unknown_url")
-        for before in ("", "api/v1/", "api/")
-        for call, shape, right in (
+        path(f"{prefix}{call}", unknown_url_view(shape, correct_url), name="unknown_url")
+        for prefix in ("", "api/v1/", "api/")
+        for call, shape, correct_url in (
             ("responses", as_openai, RESPONSES),
             *((path[1:], as_openai, f"POST /v1{path}") for path in PASSED),
             ("messages", as_anthropic, MESSAGES),

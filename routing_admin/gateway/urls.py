@@ -1,4 +1,4 @@
-"""URLs of the data plane, and of near misses that name the right URL."""
+"""URLs of the data plane, and of similar ones that name the right URL."""
 
 from __future__ import annotations
 

@@ -113,8 +113,8 @@ class Upstream:
         if isinstance(head, Failure):
             # The head of a stream counts towards the time to first content.
             return failure(Fault.TTFT_TIMEOUT) if head.fault is Fault.READ_TIMEOUT else head
-        kind = head.headers.get("content-type", "")
-        if head.status != 200 or any(word in kind for word in WHOLE_ANSWERS):
+        content_type = head.headers.get("content-type", "")
+        if head.status != 200 or any(subtype in content_type for subtype in WHOLE_ANSWERS):
             return await _read_unstreamed(head, protocol, timeouts, timer)
         batches = event_batches(
             head, protocol.decoder(), timeouts, timer, lambda failed: redact_failure(failed, request)

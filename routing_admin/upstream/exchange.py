@@ -122,8 +122,8 @@ async def send(
     try:
         with timer.within(timeouts.first_content):
             head = await pool.send(request, content, timeouts.connect)
-    except WaitTooLongError as late:
-        return failure(Fault.DEADLINE if late.total else Fault.READ_TIMEOUT)
+    except WaitTooLongError as timeout:
+        return failure(Fault.DEADLINE if timeout.total else Fault.READ_TIMEOUT)
     except CLIENT_ERRORS as error:
         if isinstance(content, RequestBody) and content.error is not None:
             raise content.error from error
@@ -174,8 +174,8 @@ async def read_body(
             if begun:
                 rate = rate or _MinimumRate(timeouts.between / 3)
                 rate.feed(len(block))
-    except WaitTooLongError as late:
-        if late.total:
+    except WaitTooLongError as timeout:
+        if timeout.total:
             return failure(Fault.DEADLINE)
         return failure(Fault.SLOW_BODY if begun else Fault.READ_TIMEOUT, head.status)
     except _SlowError:

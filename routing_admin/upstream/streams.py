@@ -143,8 +143,8 @@ async def event_batches(
             try:
                 with timer.until(last_activity + _timeout(timeouts, content=content, due=decoder.due)):
                     block = await reader.block()
-            except WaitTooLongError as late:
-                block = _timeout_failure(late, content=content)
+            except WaitTooLongError as timeout:
+                block = _timeout_failure(timeout, content=content)
             try:
                 events = decoder.feed(block) if isinstance(block, bytes) else _last_events(decoder, block)
             except Exception as error:
@@ -176,8 +176,8 @@ def _timeout(timeouts: Timeouts, *, content: bool, due: bool) -> float:
     return min(timeout, FAREWELL_SECONDS) if due else timeout
 
 
-def _timeout_failure(late: WaitTooLongError, *, content: bool) -> Failure:
-    if late.total:
+def _timeout_failure(timeout: WaitTooLongError, *, content: bool) -> Failure:
+    if timeout.total:
         return failure(Fault.DEADLINE, 200)
     return failure(Fault.STREAM_STALL if content else Fault.TTFT_TIMEOUT, 200)
 

@@ -97,7 +97,7 @@ def test_what_cannot_be_called_or_is_unknown_is_said_each_time(state: Snapshot) 
 
 def test_no_more_is_kept_than_there_is_room_for(state: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
     """Callers choose names and parameters, so a full cache is cleared; the plans stay correct."""
-    monkeypatch.setattr(decisions, "KEPT", 3)
+    monkeypatch.setattr(decisions, "MAX_DECISIONS", 3)
     found, route = Decisions(state), RouteSpec("draft", (ECHO,))
     # More plans than the cache holds, then the first one again.
     for tokens in (*range(1, 9), 1):

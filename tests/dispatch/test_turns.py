@@ -81,7 +81,7 @@ def test_an_answer_without_calls_is_not_kept() -> None:
 
 def test_the_oldest_turns_make_room() -> None:
     """The limits are on the number of turns and on their total size."""
-    by_number, by_size = ReasoningCache(most_turns=2), ReasoningCache(most_characters=25)
+    by_number, by_size = ReasoningCache(max_turns=2), ReasoningCache(max_characters=25)
     for memory in (by_number, by_size):
         for call_id in ("c1", "c2", "c3"):
             memory.keep("ada", turn_of(called(call_id)), ORIGIN)

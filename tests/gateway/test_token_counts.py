@@ -12,7 +12,7 @@ import pytest
 from anthropic.types.message_count_tokens_params import MessageCountTokensParams
 from openai.types.responses.input_token_count_params import InputTokenCountParams
 
-from routing_admin.dispatch.estimates import LEFT_ALONE_SECONDS, SilentCounters
+from routing_admin.dispatch.estimates import COUNTER_RETRY_SECONDS, SilentCounters
 from tests.gateway.plane import PNG
 from tests.gateway.serving import Server, served
 
@@ -123,5 +123,5 @@ def test_a_counter_is_asked_again_after_a_while():
     silent = SilentCounters(lambda: now[0])
     silent.add(("one", "m"))
     assert (silent.has(("one", "m")), silent.has(("one", "other"))) == (True, False)
-    now[0] = LEFT_ALONE_SECONDS
+    now[0] = COUNTER_RETRY_SECONDS
     assert not silent.has(("one", "m"))

@@ -46,8 +46,8 @@ class DescriptionCache:
 
     def plan_for(self, reader: Reader) -> PlannedRequest:
         """Return the request with known descriptions, written for that reader."""
-        words = replace(self.planned.words, description_of=partial(self.find, reader))
-        return replace(self.planned, words=words)
+        style = replace(self.planned.style, description_of=partial(self.find, reader))
+        return replace(self.planned, style=style)
 
     def question_of(self, reader: Reader, message: int) -> str | None:
         return question_for(self.planned.chat, message) if ContentPolicy.QUESTION in reader.policies else None
@@ -55,34 +55,34 @@ class DescriptionCache:
     def key_of(self, reader: Reader, file: FilePart, describer: str, message: int) -> DescriptionKey:
         """Return a description's key. Raise `UnreadableError` if the bytes are gone."""
         question = self.question_of(reader, message)
-        return description_key(self._digest_of(file), describer, self.planned.words.language, question)
+        return description_key(self._digest_of(file), describer, self.planned.style.language, question)
 
     def _digest_of(self, file: FilePart) -> str:
-        found = self._digests.get(id(file.content))
-        if found is None:
-            found = self._digests[id(file.content)] = content_digest(file)
-        return found
+        digest = self._digests.get(id(file.content))
+        if digest is None:
+            digest = self._digests[id(file.content)] = content_digest(file)
+        return digest
 
     def find(self, reader: Reader, file: FilePart, describer: str, message: int) -> ModelDescription:
         """Return what is known of a description. Raise `UnreadableError` if the bytes are gone."""
         key = self.key_of(reader, file, describer, message)
-        self.lookups.setdefault(key.digest, (key, self.answer_behind(message)))
+        self.lookups.setdefault(key.digest, (key, self.answer_id_after(message)))
         outcome = self.outcomes.get(key.digest) or self._look_up(key)
         if outcome is None:
             return ModelDescription(DescriptionState.NOT_ASKED, describer)
         call = self.calls.get(key.digest)
         if outcome.fault:
             return ModelDescription(DescriptionState.FAILED, outcome.describer, call=call, fault=outcome.fault)
-        text = quote_words(outcome.words, outcome.describer, self.planned.words.language)
+        text = quote_words(outcome.words, outcome.describer, self.planned.style.language)
         return ModelDescription(DescriptionState.BY_MODEL, outcome.describer, text, call)
 
-    def answer_behind(self, message: int) -> str:
+    def answer_id_after(self, message: int) -> str:
         """Return the conversation's id after the answer to that message, empty without one."""
         later = self.planned.chat.messages[message + 1 :]
-        answer = next((each for each in later if each.role is Role.ASSISTANT), None)
-        return self.known_by(answer.text, (call.id for call in answer.tool_calls)) if answer else ""
+        answer = next((later_message for later_message in later if later_message.role is Role.ASSISTANT), None)
+        return self.conversation_after(answer.text, (call.id for call in answer.tool_calls)) if answer else ""
 
-    def known_by(self, text: str, calls: Iterable[str]) -> str:
+    def conversation_after(self, text: str, calls: Iterable[str]) -> str:
         """Return the id of the conversation that continues with this answer."""
         name = "\0".join((self.conversation, "".join(text.split()), *calls))
         return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
@@ -141,20 +141,20 @@ class SingleFlight(Generic[T]):
             with self._lock:
                 flight = self._flights.get(key)
                 if flight is None:
-                    own = self._flights[key] = Future()
+                    new_flight = self._flights[key] = Future()
             if flight is None:
-                return await self._ask(key, own, ask)
+                return await self._ask(key, new_flight, ask)
             # Shielded: a caller that leaves must not cancel the call for the others.
-            given = await asyncio.shield(asyncio.wrap_future(flight))
-            if given is not None and is_for_all(given):
-                return given
+            result = await asyncio.shield(asyncio.wrap_future(flight))
+            if result is not None and is_for_all(result):
+                return result
 
-    async def _ask(self, key: str, own: Future[T | None], ask: Callable[[], Awaitable[T]]) -> T:
-        given: T | None = None
+    async def _ask(self, key: str, flight: Future[T | None], ask: Callable[[], Awaitable[T]]) -> T:
+        result: T | None = None
         try:
-            given = await ask()
-            return given
+            result = await ask()
+            return result
         finally:
             with self._lock:
                 del self._flights[key]
-            own.set_result(given)
+            flight.set_result(result)

@@ -1,7 +1,7 @@
 """Ask a model along the route `describe` to describe files that a candidate cannot read.
 
-Each description is a request of its own, with its chain, its log entry and its share of the agent's limits. If it
-fails, the model gets the file's facts and the original request continues.
+Each description is a separate request, with its own chain, log entry and share of the agent's limits. If it fails,
+the model gets the file's facts and the original request continues.
 """
 
 from __future__ import annotations
@@ -72,54 +72,58 @@ class Describing:
     recorder: RequestRecorder
     record: Record
     keeps_failures: bool = True
-    desk: DescriptionCache = field(init=False)
+    descriptions: DescriptionCache = field(init=False)
     _count: int = 0
 
     def __post_init__(self) -> None:
-        self.desk = DescriptionCache(self.dispatch.planned)
+        self.descriptions = DescriptionCache(self.dispatch.planned)
 
-    async def prepare(self, chat: ChatRequest, to: ModelEndpoint, call: Call) -> Prepared | CannotRead:
+    async def prepare(self, chat: ChatRequest, endpoint: ModelEndpoint, call: Call) -> Prepared | CannotRead:
         """Prepare the request for this candidate, after requesting missing descriptions."""
         in_thread = self.dispatch.in_thread
-        work = partial(prepare_for, self.desk.plan_for(to.reader), chat, to, call)
+        work = partial(prepare_for, self.descriptions.plan_for(endpoint.reader), chat, endpoint, call)
         prepared = await in_thread(work)
         if not isinstance(prepared, CannotRead) and prepared.to_describe:
-            await self._ask_all(prepared.to_describe, to.reader, call.timeouts.total)
+            await self._ask_all(prepared.to_describe, endpoint.reader, call.timeouts.total)
             prepared = await in_thread(work)
-        if self.keeps_failures and any(each.unsettled for each in self.desk.outcomes.values()):
-            await write_rows(self.dispatch, self.desk.settle)
+        if self.keeps_failures and any(outcome.unsettled for outcome in self.descriptions.outcomes.values()):
+            await write_rows(self.dispatch, self.descriptions.settle)
         return prepared
 
     @property
-    def told_failures(self) -> DescriptionCache | None:
+    def delivered_failures(self) -> DescriptionCache | None:
         """The cache, if a model got failures that have to be kept, else None."""
-        has_failures = self.keeps_failures and any(each.fault for each in self.desk.outcomes.values())
-        return self.desk if has_failures else None
+        has_failures = self.keeps_failures and any(outcome.fault for outcome in self.descriptions.outcomes.values())
+        return self.descriptions if has_failures else None
 
-    async def describe(self, each: PartDelivery, reader: Reader, seconds: float) -> ModelDescription:
+    async def describe(self, delivery: PartDelivery, reader: Reader, seconds: float) -> ModelDescription:
         """Return one file's description, requesting it if necessary. Raise `UnreadableError`."""
         in_thread = self.dispatch.in_thread
-        find = partial(self.desk.find, reader, each.file, each.delivery.describer, each.message)
-        known = await in_thread(find)
-        if known.state is not DescriptionState.NOT_ASKED:
-            return known
-        await self._ask_all((each,), reader, seconds)
+        find = partial(self.descriptions.find, reader, delivery.file, delivery.delivery.describer, delivery.message)
+        description = await in_thread(find)
+        if description.state is not DescriptionState.NOT_ASKED:
+            return description
+        await self._ask_all((delivery,), reader, seconds)
         return await in_thread(find)
 
     async def _ask_all(self, deliveries: Sequence[PartDelivery], reader: Reader, seconds: float) -> None:
         clock = self.dispatch.run_context.clock
         ends_at = clock() + min(MAX_SECONDS, seconds * TIME_SHARE)
-        gate = asyncio.Semaphore(MAX_AT_ONCE)
-        wanted = {key.digest: (key, each) for each in deliveries if (key := await self._key_of(reader, each))}
+        semaphore = asyncio.Semaphore(MAX_AT_ONCE)
+        requested = {
+            key.digest: (key, delivery) for delivery in deliveries if (key := await self._key_of(reader, delivery))
+        }
 
-        async def ask(key: DescriptionKey, each: PartDelivery) -> None:
-            async with gate:
-                await self._ask(key, each.file, self.desk.question_of(reader, each.message), ends_at - clock())
+        async def ask(key: DescriptionKey, delivery: PartDelivery) -> None:
+            async with semaphore:
+                await self._ask(
+                    key, delivery.file, self.descriptions.question_of(reader, delivery.message), ends_at - clock()
+                )
 
-        await asyncio.gather(*(ask(*each) for each in wanted.values()))
+        await asyncio.gather(*(ask(*entry) for entry in requested.values()))
 
-    async def _key_of(self, reader: Reader, each: PartDelivery) -> DescriptionKey | None:
-        work = partial(self.desk.key_of, reader, each.file, each.delivery.describer, each.message)
+    async def _key_of(self, reader: Reader, delivery: PartDelivery) -> DescriptionKey | None:
+        work = partial(self.descriptions.key_of, reader, delivery.file, delivery.delivery.describer, delivery.message)
         try:
             return await self.dispatch.in_thread(work)
         except UnreadableError:  # deleted meanwhile: the next lookup reports it
@@ -127,16 +131,16 @@ class Describing:
 
     async def _ask(self, key: DescriptionKey, file: FilePart, question: str | None, seconds: float) -> None:
         walk = partial(self._walk, key, file, question, seconds)
-        outcome = await process_single_flight().join(key.digest, walk, lambda each: each.fault not in OWN_FAULTS)
+        outcome = await process_single_flight().join(key.digest, walk, lambda result: result.fault not in OWN_FAULTS)
         drill = self.dispatch.planned.state.drill
         is_drill = drill is not None and drill.lasts(time.time())  # during a drill no failures are kept
         if outcome.fault and (is_drill or not self.keeps_failures):
-            self.desk.outcomes[key.digest] = outcome
-            self.desk.lookups.pop(key.digest, None)
+            self.descriptions.outcomes[key.digest] = outcome
+            self.descriptions.lookups.pop(key.digest, None)
             return
-        answered = self.desk.lookups[key.digest][1]
-        keep = partial(keep_description, key, self.desk.conversation, outcome, answered)
-        self.desk.outcomes[key.digest] = await write_rows(self.dispatch, keep) or outcome
+        answered = self.descriptions.lookups[key.digest][1]
+        keep = partial(keep_description, key, self.descriptions.conversation, outcome, answered)
+        self.descriptions.outcomes[key.digest] = await write_rows(self.dispatch, keep) or outcome
 
     async def _walk(
         self, key: DescriptionKey, file: FilePart, question: str | None, seconds: float
@@ -165,7 +169,7 @@ class Describing:
             outcome = replace(failed, fault=BROKEN)
         took = self.dispatch.elapsed_ms() - began
         tokens = outcome.prompt_tokens, outcome.completion_tokens
-        self.desk.calls[key.digest] = DescriberCall(request_id, began, took, *tokens)
+        self.descriptions.calls[key.digest] = DescriberCall(request_id, began, took, *tokens)
         return outcome
 
     def _plan(self, file: FilePart, question: str | None, language: str, seconds: float) -> PlannedRequest:
@@ -175,7 +179,7 @@ class Describing:
         if route is None:
             raise LookupError("there is no route that describes")
         chat = describing_chat(file, question, language)
-        if route.max_tokens or any(each.max_tokens for each in route.candidates):
+        if route.max_tokens or any(candidate.max_tokens for candidate in route.candidates):
             # The request's limit would take precedence over the route's.
             chat = replace(chat, max_tokens=None)
         planned = plan_request(state, route, chat, agent=self.dispatch.planned.agent, direct=True)
@@ -185,25 +189,25 @@ class Describing:
 
     async def _send(self, planned: PlannedRequest, recorder: RequestRecorder, request_id: str) -> DescriptionOutcome:
         record_plan(recorder, planned, planned.plan.task_type)
-        hold = self.dispatch.hold.beside() if self.dispatch.hold else None
+        reservation = self.dispatch.reservation.beside() if self.dispatch.reservation else None
         try:
-            if hold is not None:
-                await reserve_planned(hold, planned)
+            if reservation is not None:
+                await reserve_planned(reservation, planned)
             result = await self.record(self.dispatch.beside(planned, request_id), recorder)
         except RouterError as error:
-            if hold is not None:
-                charge_failures(hold, planned, error.attempts)
+            if reservation is not None:
+                charge_failures(reservation, planned, error.attempts)
             raise
         except LimitReachedError as error:
             recorder.end(outcome=error.code, status=error.status, error=error.message)
             raise
         else:
-            if hold is not None:
-                charge_failures(hold, planned, result.attempts)
-                settle_planned(hold, planned, result.candidate, result.answer.usage, result.answer)
+            if reservation is not None:
+                charge_failures(reservation, planned, result.attempts)
+                settle_planned(reservation, planned, result.candidate, result.answer.usage, result.answer)
         finally:
-            if hold is not None:
-                hold.close()
+            if reservation is not None:
+                reservation.close()
         name = planned.endpoint(result.candidate.index).name
         usage = result.answer.usage
         return DescriptionOutcome(
@@ -216,8 +220,8 @@ class Describing:
 
 async def note_answer(dispatch: Dispatch, text: str, calls: Iterable[str]) -> None:
     """Store failed descriptions that a model got for the conversation that continues with its answer."""
-    if (desk := dispatch.told_failures) is not None:
-        await write_rows(dispatch, partial(desk.settle_answer, desk.known_by(text, calls)))
+    if (descriptions := dispatch.delivered_failures) is not None:
+        await write_rows(dispatch, partial(descriptions.settle_answer, descriptions.conversation_after(text, calls)))
 
 
 async def write_rows(dispatch: Dispatch, work: Callable[[], R]) -> R | None:

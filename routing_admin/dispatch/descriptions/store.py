@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from capabilities.core.describing.prompt import DescriptionKey
 from routing_admin.models import FileDescription
 
-ANYBODY = ""
+EVERY_CONVERSATION = ""
 ASK_AGAIN = timedelta(minutes=5)
 """How long conversations with the same opening do not ask again after a failure."""
 SEEN_AGAIN = timedelta(hours=12)
@@ -41,17 +41,19 @@ def find_description(key: DescriptionKey, conversation: str, answered: str = "")
     `conversation` is the id of its opening, `answered` that of the first answer after the file, empty without one.
     Without an answer, the model got nothing yet that has to stay.
     """
-    found = FileDescription.objects.filter(digest=key.digest, conversation__in={ANYBODY, conversation, answered})
-    rows = {each.conversation: each for each in found}
-    words, failure, now = rows.get(ANYBODY), rows.get(conversation), datetime.now(UTC)
+    matches = FileDescription.objects.filter(
+        digest=key.digest, conversation__in={EVERY_CONVERSATION, conversation, answered}
+    )
+    rows = {match.conversation: match for match in matches}
+    description, failure, now = rows.get(EVERY_CONVERSATION), rows.get(conversation), datetime.now(UTC)
     if answered:
         # An answer followed, so the conversation keeps what its model got.
-        row = rows.get(answered) or failure or words
+        row = rows.get(answered) or failure or description
         unsettled = row is not None and row is failure
     else:
         # No model got anything yet, so a description replaces a failure, and an old failure expires.
-        row = words or (failure if failure and now - failure.created_at < ASK_AGAIN else None)
-        unsettled = failure is not None and words is not None
+        row = description or (failure if failure and now - failure.created_at < ASK_AGAIN else None)
+        unsettled = failure is not None and description is not None
     if row is None:
         return None
     if now - row.used_at > SEEN_AGAIN:
@@ -75,7 +77,7 @@ def keep_description(
         return earlier
     if not answered:  # an expired failure, after which the model was asked again
         FileDescription.objects.filter(digest=key.digest, conversation=conversation).delete()
-    _write(key, (answered or conversation) if outcome.fault else ANYBODY, outcome)
+    _write(key, (answered or conversation) if outcome.fault else EVERY_CONVERSATION, outcome)
     return find_description(key, conversation, answered) or outcome
 
 

@@ -31,7 +31,7 @@ from routing_admin.gateway.fields import (
     refusal_of_type,
     require_text,
 )
-from routing_admin.gateway.media import Find, References, part_of_tool_words
+from routing_admin.gateway.media import Find, References, part_of_tool_text
 from routing_admin.gateway.messages.thinking_blocks import THINKING, thoughts_of_block
 from routing_admin.gateway.reasoning_signatures import read_own_thoughts, read_signature
 
@@ -77,91 +77,91 @@ class MessageReader:
             )
         newest = _find_newest_user_message(values)
         return tuple(
-            MessageReader(self.find, at == newest, self.inner, self.old_calls).read(
-                check_object(each, f"messages[{at}]"), f"messages[{at}]"
+            MessageReader(self.find, index == newest, self.inner, self.old_calls).read(
+                check_object(message, f"messages[{index}]"), f"messages[{index}]"
             )
-            for at, each in enumerate(values)
+            for index, message in enumerate(values)
         )
 
-    def read(self, value: Object, at: str) -> Message:
+    def read(self, value: Object, path: str) -> Message:
         """Return one message; raise `BadRequestError` for an invalid role or part."""
-        word = require_text(value, "role", at)
-        role = ROLES.get(word)
+        role_name = require_text(value, "role", path)
+        role = ROLES.get(role_name)
         if role is None:
-            raise refusal_of_choice(tuple(ROLES), f"{at}.role")
-        calls = self._read_calls(value, at) if role is Role.ASSISTANT else ()
+            raise refusal_of_choice(tuple(ROLES), f"{path}.role")
+        calls = self._read_calls(value, path) if role is Role.ASSISTANT else ()
         thoughts: tuple[ReasoningBlock, ...] = ()
         if role is Role.ASSISTANT and isinstance(value.get("content"), list):
             value, thoughts = take_thinking(value)
-        parts = self._read_content(value, role, at, optional=role is Role.ASSISTANT)
+        parts = self._read_content(value, role, path, optional=role is Role.ASSISTANT)
         if len(value) > PLAIN:
-            self.inner.extend(other_fields(value, KNOWN_OF.get(role, KNOWN), at))
-            parts = self._mark_last(parts, value, at)
-        call_id = self._read_call_id(value, word, at) if role is Role.TOOL else None
-        message = Message(role, parts, calls, call_id, read_text(value, "name", at))
-        return _read_own_words(message, value, at, thoughts) if role is Role.ASSISTANT else message
+            self.inner.extend(other_fields(value, KNOWN_OF.get(role, KNOWN), path))
+            parts = self._mark_last(parts, value, path)
+        call_id = self._read_call_id(value, role_name, path) if role is Role.TOOL else None
+        message = Message(role, parts, calls, call_id, read_text(value, "name", path))
+        return _add_reasoning(message, value, path, thoughts) if role is Role.ASSISTANT else message
 
-    def _mark_last(self, parts: tuple[Part, ...], value: Object, at: str) -> tuple[Part, ...]:
+    def _mark_last(self, parts: tuple[Part, ...], value: Object, path: str) -> tuple[Part, ...]:
         # A cache mark of a whole message applies to its last part, unless that has its own.
-        mark = read_mark(value, at)
+        mark = read_mark(value, path)
         if mark is None or (parts and parts[-1].cache):
             return parts
         return (*parts[:-1], replace(parts[-1], cache=mark)) if parts else (TextPart("", mark),)
 
-    def _read_calls(self, value: Object, at: str) -> tuple[ToolCall, ...]:
+    def _read_calls(self, value: Object, path: str) -> tuple[ToolCall, ...]:
         # A `function_call` of the old API has no id and gets one.
-        calls = _read_calls(value.get("tool_calls"), f"{at}.tool_calls", self.inner)
+        calls = _read_calls(value.get("tool_calls"), f"{path}.tool_calls", self.inner)
         if value.get("function_call") is None:
             return calls
-        place = f"{at}.function_call"
-        old = check_object(value["function_call"], place)
-        name = require_text(old, "name", place)
-        self.old_calls[name] = f"call_{at.removeprefix('messages[').removesuffix(']')}"
-        return (*calls, ToolCall(self.old_calls[name], name, read_text(old, "arguments", place) or "{}"))
+        call_path = f"{path}.function_call"
+        old_call = check_object(value["function_call"], call_path)
+        name = require_text(old_call, "name", call_path)
+        self.old_calls[name] = f"call_{path.removeprefix('messages[').removesuffix(']')}"
+        return (*calls, ToolCall(self.old_calls[name], name, read_text(old_call, "arguments", call_path) or "{}"))
 
-    def _read_call_id(self, value: Object, word: str, at: str) -> str:
-        if word != FUNCTION:
-            return require_text(value, "tool_call_id", at)
-        name = require_text(value, "name", at)
+    def _read_call_id(self, value: Object, role_name: str, path: str) -> str:
+        if role_name != FUNCTION:
+            return require_text(value, "tool_call_id", path)
+        name = require_text(value, "name", path)
         return self.old_calls.get(name, name)
 
-    def _read_content(self, value: Object, role: Role, at: str, *, optional: bool) -> tuple[Part, ...]:
-        content, place = value.get("content"), f"{at}.content"
+    def _read_content(self, value: Object, role: Role, path: str, *, optional: bool) -> tuple[Part, ...]:
+        content, content_path = value.get("content"), f"{path}.content"
         if content is None and optional:
             return ()
         if content is None:
-            raise refusal_of_missing(place)
+            raise refusal_of_missing(content_path)
         if isinstance(content, str):
-            return (self._read_words(content, role, place),)
+            return (self._read_text(content, role, content_path),)
         if not isinstance(content, list):
-            raise refusal_of_type(STRING_OR_PARTS, place)
-        return tuple(self._read_part(each, role, f"{place}[{number}]") for number, each in enumerate(content))
+            raise refusal_of_type(STRING_OR_PARTS, content_path)
+        return tuple(self._read_part(part, role, f"{content_path}[{number}]") for number, part in enumerate(content))
 
-    def _read_words(self, text: str, role: Role, param: str) -> Part:
+    def _read_text(self, text: str, role: Role, param: str) -> Part:
         # A tool message may contain a file as a ContentRouteResult.
-        return part_of_tool_words(text, param, self._references) if role is Role.TOOL else TextPart(text)
+        return part_of_tool_text(text, param, self._references) if role is Role.TOOL else TextPart(text)
 
     @property
     def _references(self) -> References:
         return References(self.find, self.must_exist)
 
-    def _read_part(self, value: Any, role: Role, at: str) -> Part:
-        part = check_object(value, at)
-        kind = require_text(part, "type", at)
+    def _read_part(self, value: Any, role: Role, path: str) -> Part:
+        part = check_object(value, path)
+        kind = require_text(part, "type", path)
         if kind in ("text", "refusal"):
-            found = self._read_words(require_text(part, kind, at), role, f"{at}.{kind}")
+            result = self._read_text(require_text(part, kind, path), role, f"{path}.{kind}")
         else:
             read = PARTS.get(kind)
             if read is None:
-                raise refusal_of_choice(("text", *PARTS), f"{at}.type")
-            found = read(part, at, self._references)
+                raise refusal_of_choice(("text", *PARTS), f"{path}.type")
+            result = read(part, path, self._references)
             if isinstance(part[kind], dict):
-                self.inner.extend(other_fields(part[kind], KNOWN_INSIDE[kind], f"{at}.{kind}"))
+                self.inner.extend(other_fields(part[kind], KNOWN_INSIDE[kind], f"{path}.{kind}"))
         if len(part) <= PLAIN:
-            return found
-        self.inner.extend(other_fields(part, {"type", kind}, at))
-        mark = read_mark(part, at)
-        return replace(found, cache=mark) if mark else found
+            return result
+        self.inner.extend(other_fields(part, {"type", kind}, path))
+        mark = read_mark(part, path)
+        return replace(result, cache=mark) if mark else result
 
 
 def take_thinking(value: Object) -> tuple[Object, tuple[ReasoningBlock, ...]]:
@@ -169,23 +169,27 @@ def take_thinking(value: Object) -> tuple[Object, tuple[ReasoningBlock, ...]]:
 
     LiteLLM's and LangChain's clients keep them there when a conversation changes to another API.
     """
-    rest: list[Any] = []
+    other_parts: list[Any] = []
     thoughts: list[ReasoningBlock] = []
-    words = 0
+    text_length = 0
     for part in value["content"]:
         if isinstance(part, dict) and part.get("type") in THINKING:
-            thoughts += thoughts_of_block(part, words, 0)
+            thoughts += thoughts_of_block(part, text_length, 0)
             continue
         # A thought's position is counted in characters of text before it.
-        words += len(str(part.get("text") or "")) if isinstance(part, dict) else 0
-        rest.append(part)
-    return ({**value, "content": rest}, tuple(thoughts)) if len(rest) < len(value["content"]) else (value, ())
+        text_length += len(str(part.get("text") or "")) if isinstance(part, dict) else 0
+        other_parts.append(part)
+    return (
+        ({**value, "content": other_parts}, tuple(thoughts))
+        if len(other_parts) < len(value["content"])
+        else (value, ())
+    )
 
 
-def _read_own_words(message: Message, value: Object, at: str, thoughts: tuple[ReasoningBlock, ...]) -> Message:
+def _add_reasoning(message: Message, value: Object, path: str, thoughts: tuple[ReasoningBlock, ...]) -> Message:
     # Vendors have two names for reasoning: `reasoning_content` and `reasoning`.
-    refusal = read_text(value, "refusal", at)
-    reasoning = read_text(value, "reasoning_content", at) or read_text(value, "reasoning", at)
+    refusal = read_text(value, "refusal", path)
+    reasoning = read_text(value, "reasoning_content", path) or read_text(value, "reasoning", path)
     thoughts = (*thoughts, *read_own_thoughts(value))
     if not (refusal or reasoning or thoughts):
         return message
@@ -195,33 +199,39 @@ def _read_own_words(message: Message, value: Object, at: str, thoughts: tuple[Re
 
 def _find_newest_user_message(messages: list[Any]) -> int | None:
     # Messages after it were made by machines, and those before may refer to artifacts deleted since.
-    places = (at for at, each in enumerate(messages) if isinstance(each, dict) and each.get("role") == Role.USER.value)
-    return max(places, default=None)
+    indexes = (
+        index
+        for index, message in enumerate(messages)
+        if isinstance(message, dict) and message.get("role") == Role.USER.value
+    )
+    return max(indexes, default=None)
 
 
-def _read_calls(value: Any, at: str, inner: list[str]) -> tuple[ToolCall, ...]:
+def _read_calls(value: Any, path: str, inner: list[str]) -> tuple[ToolCall, ...]:
     if value is None:
         return ()
     return tuple(
-        _read_call(check_object(each, f"{at}[{number}]"), f"{at}[{number}]", inner)
-        for number, each in enumerate(check_list(value, at))
+        _read_call(check_object(call, f"{path}[{number}]"), f"{path}[{number}]", inner)
+        for number, call in enumerate(check_list(value, path))
     )
 
 
-def _read_call(value: Object, at: str, inner: list[str]) -> ToolCall:
-    kind, text = ("custom", "input") if value.get("type") == "custom" else (FUNCTION, "arguments")
-    place = f"{at}.{kind}"
+def _read_call(value: Object, path: str, inner: list[str]) -> ToolCall:
+    kind, arguments_key = ("custom", "input") if value.get("type") == "custom" else (FUNCTION, "arguments")
+    call_path = f"{path}.{kind}"
     if value.get(kind) is None:
-        raise refusal_of_missing(place)
-    called = check_object(value[kind], place)
-    said = read_text(called, text, place)
-    inner += other_fields(value, KNOWN_OF_CALL, at)
-    inner += other_fields(called, {"name", text}, place)
+        raise refusal_of_missing(call_path)
+    call = check_object(value[kind], call_path)
+    arguments = read_text(call, arguments_key, call_path)
+    inner += other_fields(value, KNOWN_OF_CALL, path)
+    inner += other_fields(call, {"name", arguments_key}, call_path)
     custom = kind == "custom"
     # Not every protocol has custom tools.
     if custom:
-        inner.append(place)
-    name = require_text(called, "name", place)
+        inner.append(call_path)
+    name = require_text(call, "name", call_path)
     signature, origin = read_signature(signature_of(value))
     # Empty arguments of a function mean an empty object.
-    return ToolCall(require_text(value, "id", at), name, said or ("" if custom else "{}"), signature, custom, origin)
+    return ToolCall(
+        require_text(value, "id", path), name, arguments or ("" if custom else "{}"), signature, custom, origin
+    )

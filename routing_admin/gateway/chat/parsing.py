@@ -1,4 +1,4 @@
-"""Parse OpenAI's chat request into the canonical one and the wishes about routing."""
+"""Parse OpenAI's chat request into the canonical one and the routing options."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from capabilities.core.message import ChatRequest, Tool
 from capabilities.core.translatable import translatable
 from capabilities.core.values import TEMPERATURE
 from routing_admin.gateway.chat.messages import MessageReader
-from routing_admin.gateway.chat_api import SMALL_BYTES, ChatCall, read_answer_count, read_wishes
+from routing_admin.gateway.chat_api import SMALL_BYTES, ChatCall, read_answer_count, read_routing_options
 from routing_admin.gateway.counts import check_counts
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import (
@@ -44,7 +44,7 @@ _OF_FUNCTION = frozenset({"name", "description", "parameters"})
 class Choice:
     """The tool choice: a mode, one tool's name, or the names it is limited to."""
 
-    word: str | None = None
+    mode: str | None = None
     name: str | None = None
     allowed: tuple[str, ...] = ()
 
@@ -57,47 +57,47 @@ def read_tools(body: Object, inner: list[str]) -> tuple[Tool, ...]:
     if body.get("tools") is None:
         if body.get("functions") is None:
             return ()
-        listed = check_list(body["functions"], "functions")
-        return tuple(_read_function(each, f"functions[{at}]", inner) for at, each in enumerate(listed))
+        functions = check_list(body["functions"], "functions")
+        return tuple(_read_function(function, f"functions[{index}]", inner) for index, function in enumerate(functions))
     return tuple(
-        _read_tool(check_object(each, f"tools[{at}]"), f"tools[{at}]", inner)
-        for at, each in enumerate(check_list(body["tools"], "tools"))
+        _read_tool(check_object(tool, f"tools[{index}]"), f"tools[{index}]", inner)
+        for index, tool in enumerate(check_list(body["tools"], "tools"))
     )
 
 
-def _read_tool(value: Object, at: str, inner: list[str]) -> Tool:
-    kind = require_text(value, "type", at)
+def _read_tool(value: Object, path: str, inner: list[str]) -> Tool:
+    kind = require_text(value, "type", path)
     if kind not in (FUNCTION, CUSTOM):
         message = translatable(
-            "%(param)s must be function or custom. Other tools are not supported.", param=f"{at}.type"
+            "%(param)s must be function or custom. Other tools are not supported.", param=f"{path}.type"
         )
-        raise BadRequestError(message, f"{at}.type")
-    inner += other_fields(value, {"type", kind}, at)
-    place = f"{at}.{kind}"
+        raise BadRequestError(message, f"{path}.type")
+    inner += other_fields(value, {"type", kind}, path)
+    definition_path = f"{path}.{kind}"
     if value.get(kind) is None:
-        raise refusal_of_missing(place)
-    return (_read_function if kind == FUNCTION else _read_custom)(value[kind], place, inner, value, at)
+        raise refusal_of_missing(definition_path)
+    return (_read_function if kind == FUNCTION else _read_custom)(value[kind], definition_path, inner, value, path)
 
 
-def _read_function(value: Any, place: str, inner: list[str], tool: Object | None = None, at: str = "") -> Tool:
-    function = check_object(value, place)
+def _read_function(value: Any, path: str, inner: list[str], tool: Object | None = None, tool_path: str = "") -> Tool:
+    function = check_object(value, path)
     strict = function.get("strict")
     if strict is not None and not isinstance(strict, bool):
-        raise refusal_of_type(TRUE_OR_FALSE, f"{place}.strict")
-    parameters = check_object(function.get("parameters") or {}, f"{place}.parameters")
+        raise refusal_of_type(TRUE_OR_FALSE, f"{path}.strict")
+    parameters = check_object(function.get("parameters") or {}, f"{path}.parameters")
     # `strict: false` is the default and loses nothing when dropped.
-    inner += other_fields(function, _OF_FUNCTION if strict else _OF_FUNCTION | {"strict"}, place)
-    mark = read_mark(tool or {}, at) or read_mark(function, place)
-    name = require_text(function, "name", place)
-    return Tool(name, read_text(function, "description", place) or "", parameters, strict, cache=mark)
+    inner += other_fields(function, _OF_FUNCTION if strict else _OF_FUNCTION | {"strict"}, path)
+    mark = read_mark(tool or {}, tool_path) or read_mark(function, path)
+    name = require_text(function, "name", path)
+    return Tool(name, read_text(function, "description", path) or "", parameters, strict, cache=mark)
 
 
-def _read_custom(value: Any, place: str, inner: list[str], tool: Object, at: str) -> Tool:
-    custom = check_object(value, place)
-    inner += [place, *other_fields(custom, {"name", "description", "format"}, place)]
-    shape = check_object(custom.get("format") or {}, f"{place}.format")
-    name = require_text(custom, "name", place)
-    return Tool(name, read_text(custom, "description", place) or "", custom=shape)
+def _read_custom(value: Any, path: str, inner: list[str], tool: Object, tool_path: str) -> Tool:
+    custom = check_object(value, path)
+    inner += [path, *other_fields(custom, {"name", "description", "format"}, path)]
+    shape = check_object(custom.get("format") or {}, f"{path}.format")
+    name = require_text(custom, "name", path)
+    return Tool(name, read_text(custom, "description", path) or "", custom=shape)
 
 
 def read_choice(body: Object) -> Choice:
@@ -121,23 +121,23 @@ def read_choice(body: Object) -> Choice:
     return Choice(name=_read_name(choice, param))
 
 
-def _read_name(value: Object, at: str) -> str:
+def _read_name(value: Object, path: str) -> str:
     kind = CUSTOM if value.get("type") == CUSTOM else FUNCTION
-    return require_text(check_object(value.get(kind), f"{at}.{kind}"), "name", f"{at}.{kind}")
+    return require_text(check_object(value.get(kind), f"{path}.{kind}"), "name", f"{path}.{kind}")
 
 
 def _read_allowed(choice: Object) -> Choice:
     # The allowed tools may be listed flat, as in the Responses API.
-    place = f"tool_choice.{ALLOWED}"
-    allowed = check_object(choice.get(ALLOWED) or choice, place)
-    mode = require_text(allowed, "mode", place)
+    path = f"tool_choice.{ALLOWED}"
+    allowed = check_object(choice.get(ALLOWED) or choice, path)
+    mode = require_text(allowed, "mode", path)
     if mode not in MODES:
-        raise refusal_of_choice(MODES, f"{place}.mode")
-    named = check_list(allowed.get("tools"), f"{place}.tools")
+        raise refusal_of_choice(MODES, f"{path}.mode")
+    tools = check_list(allowed.get("tools"), f"{path}.tools")
     names = []
-    for number, each in enumerate(named):
-        at = f"{place}.tools[{number}]"
-        names.append(_read_name(check_object(each, at), at))
+    for number, tool in enumerate(tools):
+        tool_path = f"{path}.tools[{number}]"
+        names.append(_read_name(check_object(tool, tool_path), tool_path))
     return Choice(mode, None, tuple(names))
 
 
@@ -149,7 +149,7 @@ OURS = frozenset(
     }
 )
 """Fields parsed here; all others are passed on unchanged."""
-WORDS = ("text", "refusal")
+TEXT_TYPES = ("text", "refusal")
 """Types of parts that are text."""
 MEDIA = {"image_url": "url", "video_url": "url", "input_audio": "data"}
 """Types of media parts, and the field with their data."""
@@ -157,13 +157,13 @@ MEDIA = {"image_url": "url", "video_url": "url", "input_audio": "data"}
 
 def parse(body: Object, find: Find) -> ChatCall:
     """Return the call in a JSON object; raise `BadRequestError` with `param`."""
-    wishes = read_wishes(body)
+    routing = read_routing_options(body)
     check_counts(body, "messages")
     options = check_object(body.get("stream_options") or {}, "stream_options")
     chat = chat_of(body, find)
     stream = read_flag(body, "stream") or False
-    counted, old_calls = read_flag(options, "include_usage") or False, bool(chat.tools) and not body.get("tools")
-    call = ChatCall(chat, wishes.model, wishes.task_type, wishes.language, stream, counted, old_calls)
+    include_usage, old_calls = read_flag(options, "include_usage") or False, bool(chat.tools) and not body.get("tools")
+    call = ChatCall(chat, routing.model, routing.task_type, routing.language, stream, include_usage, old_calls)
     count = read_answer_count(body, "n") if "n" in body else 1
     return call if count == 1 else replace(call, count=count)
 
@@ -174,7 +174,9 @@ def needs_thread(body: Object, size: int) -> bool:
     `size` is the body's in bytes. Invalid messages need no thread, as they are refused at once.
     """
     messages = body.get("messages")
-    return isinstance(messages, list) and any(_needs_thread(each, size) for each in messages if isinstance(each, dict))
+    return isinstance(messages, list) and any(
+        _needs_thread(message, size) for message in messages if isinstance(message, dict)
+    )
 
 
 def _needs_thread(message: Object, size: int) -> bool:
@@ -189,7 +191,7 @@ def _needs_thread(message: Object, size: int) -> bool:
 def _is_at_hand(part: Object, size: int) -> bool:
     # Text, or small media inside the request itself.
     kind = part.get("type")
-    if kind in WORDS:
+    if kind in TEXT_TYPES:
         return True
     if not isinstance(kind, str) or kind not in MEDIA:
         return False
@@ -205,17 +207,17 @@ def chat_of(body: Object, find: Find) -> ChatRequest:
     shape = body.get("response_format")
     if shape is not None:
         require_text(check_object(shape, "response_format"), "type", "response_format")
-    most, older = _read_limit(body, "max_completion_tokens"), _read_limit(body, "max_tokens")
+    limit, old_limit = _read_limit(body, "max_completion_tokens"), _read_limit(body, "max_tokens")
     messages = reader.read_all(body.get("messages"))
     return ChatRequest(
         messages,
         read_number(body, "temperature", *TEMPERATURE),
         # `max_completion_tokens` is OpenAI's newer name and wins.
-        most if most is not None else older,
+        limit if limit is not None else old_limit,
         read_number(body, "top_p", 0, 1),
         _read_stop(body.get("stop")),
         read_tools(body, reader.inner),
-        choice.word,
+        choice.mode,
         choice.name,
         read_flag(body, "parallel_tool_calls"),
         shape,
@@ -237,7 +239,7 @@ def _list_options(options: Any) -> list[str]:
 def _read_stop(value: Any) -> tuple[str, ...]:
     if value is None:
         return ()
-    words = [value] if isinstance(value, str) else value
-    if not isinstance(words, list) or not all(isinstance(each, str) for each in words):
+    stops = [value] if isinstance(value, str) else value
+    if not isinstance(stops, list) or not all(isinstance(stop, str) for stop in stops):
         raise refusal_of_type(STRINGS, "stop")
-    return tuple(words)
+    return tuple(stops)

@@ -31,62 +31,64 @@ from routing_admin.gateway.media import (
 )
 
 
-def _read_image(part: Object, at: str, references: References) -> FilePart:
-    return _read_url(part, at, references, "image_url", ANY_IMAGE)
+def _read_image(part: Object, path: str, references: References) -> FilePart:
+    return _read_url(part, path, references, "image_url", ANY_IMAGE)
 
 
-def _read_video(part: Object, at: str, references: References) -> FilePart:
-    return _read_url(part, at, references, "video_url", ANY_VIDEO)
+def _read_video(part: Object, path: str, references: References) -> FilePart:
+    return _read_url(part, path, references, "video_url", ANY_VIDEO)
 
 
-def _read_url(part: Object, at: str, references: References, key: str, what: FilePart) -> FilePart:
+def _read_url(part: Object, path: str, references: References, key: str, description: FilePart) -> FilePart:
     # Clients send the URL as a string, or in an object beside `detail`.
     inner = part.get(key)
-    place = f"{at}.{key}"
+    inner_path = f"{path}.{key}"
     if isinstance(inner, str):
-        return file_of_url(inner, place, references, what)
+        return file_of_url(inner, inner_path, references, description)
     if inner is None:
-        raise refusal_of_missing(place)
-    file = file_of_url(require_text(check_object(inner, place), "url", place), f"{place}.url", references, what)
-    return replace(file, detail=read_text(inner, "detail", place))
+        raise refusal_of_missing(inner_path)
+    file = file_of_url(
+        require_text(check_object(inner, inner_path), "url", inner_path), f"{inner_path}.url", references, description
+    )
+    return replace(file, detail=read_text(inner, "detail", inner_path))
 
 
-def _read_audio(part: Object, at: str, references: References) -> FilePart:
-    place = f"{at}.input_audio"
+def _read_audio(part: Object, path: str, references: References) -> FilePart:
+    inner_path = f"{path}.input_audio"
     if part.get("input_audio") is None:
-        raise refusal_of_missing(place)
-    inner = check_object(part["input_audio"], place)
-    data = require_text(inner, "data", place)
+        raise refusal_of_missing(inner_path)
+    inner = check_object(part["input_audio"], inner_path)
+    data = require_text(inner, "data", inner_path)
     if data.startswith(REF_PREFIX):
-        return references.part(data, f"{place}.data", ANY_AUDIO)
+        return references.part(data, f"{inner_path}.data", ANY_AUDIO)
     if data[:5].lower() == "data:":
-        return part_of_data_url(data, f"{place}.data")
-    word = require_text(inner, "format", place)
-    mime_type = AUDIO_TYPES.get(word.lower(), f"audio/{word.lower()}")
-    return part_of_bytes(decode_base64(data, f"{place}.data"), mime_type, None)
+        return part_of_data_url(data, f"{inner_path}.data")
+    format_name = require_text(inner, "format", inner_path)
+    mime_type = AUDIO_TYPES.get(format_name.lower(), f"audio/{format_name.lower()}")
+    return part_of_bytes(decode_base64(data, f"{inner_path}.data"), mime_type, None)
 
 
-def _read_file(part: Object, at: str, references: References) -> FilePart:
-    place = f"{at}.file"
+def _read_file(part: Object, path: str, references: References) -> FilePart:
+    inner_path = f"{path}.file"
     if part.get("file") is None:
-        raise refusal_of_missing(place)
-    inner = check_object(part["file"], place)
-    file = count_pages(_find_file(inner, place, references))
-    return replace(file, detail=read_text(inner, "detail", place))
+        raise refusal_of_missing(inner_path)
+    inner = check_object(part["file"], inner_path)
+    file = count_pages(_find_file(inner, inner_path, references))
+    return replace(file, detail=read_text(inner, "detail", inner_path))
 
 
-def _find_file(inner: Object, place: str, references: References) -> FilePart:
+def _find_file(inner: Object, path: str, references: References) -> FilePart:
     # `data` with `mimeType` is the form in which get_artifact returns a file.
-    ref = read_text(inner, "file_id", place)
+    ref = read_text(inner, "file_id", path)
     if ref is not None:
-        return references.part(ref, f"{place}.file_id", _guess_file(read_text(inner, "filename", place)))
+        return references.part(ref, f"{path}.file_id", _guess_file(read_text(inner, "filename", path)))
     key = "file_data" if inner.get("file_data") is not None else "data"
-    data, filename = read_text(inner, key, place), read_text(inner, "filename", place)
+    data, filename = read_text(inner, key, path), read_text(inner, "filename", path)
     if data is None:
-        raise refusal_of_missing(f"{place}.file_data")
+        raise refusal_of_missing(f"{path}.file_data")
     if data[:5].lower() == "data:":
-        return part_of_data_url(data, f"{place}.{key}", filename)
-    return part_of_bytes(decode_base64(data, f"{place}.{key}"), read_text(inner, "mimeType", place), filename)
+        return part_of_data_url(data, f"{path}.{key}", filename)
+    return part_of_bytes(decode_base64(data, f"{path}.{key}"), read_text(inner, "mimeType", path), filename)
 
 
 def _guess_file(filename: str | None) -> FilePart:

@@ -29,8 +29,8 @@ from routing_admin.platform.server.request_id import new_id
 
 def whole_media_json(media: Sequence[Media]) -> dict[str, Any]:
     """Return the message fields for these media; a message has one `audio`, so further ones are files."""
-    sounds = [each for each in media if each.kind is Kind.AUDIO]
-    fields = media_json([each for each in media if each not in sounds[:1]])
+    sounds = [item for item in media if item.kind is Kind.AUDIO]
+    fields = media_json([item for item in media if item not in sounds[:1]])
     return fields | ({"audio": _sound_json(sounds[0])} if sounds else {})
 
 
@@ -38,14 +38,14 @@ def media_json(media: Iterable[Media]) -> dict[str, list[dict[str, Any]]]:
     """Return the fields for images and files, the images numbered."""
     images: list[dict[str, Any]] = []
     files: list[dict[str, Any]] = []
-    for each in media:
-        url = each.url or f"data:{each.mime_type};base64,{each.data}"
-        if each.kind is Kind.IMAGE:
-            place = {"index": len(images)}
-            images.append({"type": "image_url", "image_url": {"url": url}, **place, **_reference(each)})
+    for item in media:
+        url = item.url or f"data:{item.mime_type};base64,{item.data}"
+        if item.kind is Kind.IMAGE:
+            numbered = {"index": len(images)}
+            images.append({"type": "image_url", "image_url": {"url": url}, **numbered, **_reference(item)})
         else:
-            files.append({"type": "file", "file": {"file_data": url}, **_reference(each)})
-    return {name: found for name, found in (("images", images), ("files", files)) if found}
+            files.append({"type": "file", "file": {"file_data": url}, **_reference(item)})
+    return {name: entries for name, entries in (("images", images), ("files", files)) if entries}
 
 
 def _sound_json(sound: Media) -> dict[str, Any]:
@@ -63,8 +63,8 @@ def sound_piece_json(sound: Media, reference: bool) -> dict[str, Any]:
     """Return a piece of audio, or the reference to the whole of it."""
     if reference:
         return {**({"id": sound.id} if sound.id else {}), **_reference(sound)}
-    known = {"id": sound.id, "data": sound.data, "transcript": sound.transcript, "expires_at": sound.expires_at}
-    return {name: value for name, value in known.items() if value}
+    fields = {"id": sound.id, "data": sound.data, "transcript": sound.transcript, "expires_at": sound.expires_at}
+    return {name: value for name, value in fields.items() if value}
 
 
 def _reference(media: Media) -> dict[str, str]:
@@ -88,9 +88,9 @@ def usage_json(usage: Usage) -> dict[str, Any] | None:
     total = usage.total_tokens if usage.total_tokens is not None else (prompt or 0) + (completion or 0)
     fields: dict[str, Any] = {"prompt_tokens": prompt or 0, "completion_tokens": completion or 0, "total_tokens": total}
     for name, details in TOKEN_DETAILS:
-        known = {part: count for part, read in details if (count := read(usage)) is not None}
-        if known:
-            fields[name] = known
+        counts = {kind: count for kind, read in details if (count := read(usage)) is not None}
+        if counts:
+            fields[name] = counts
     return fields
 
 
@@ -176,28 +176,28 @@ def completion_json(answer: Answer, model: str, origin: str = "", *, old_calls: 
 
 def merge_completions(bodies: Sequence[dict[str, Any]], usage: Usage) -> dict[str, Any]:
     """Return the first of several answers to one request with the choices of all and the summed usage."""
-    choices = [{**each["choices"][0], "index": index} for index, each in enumerate(bodies)]
-    counted = usage_json(usage)
-    return {**bodies[0], "choices": choices, **({"usage": counted} if counted else {})}
+    choices = [{**body["choices"][0], "index": index} for index, body in enumerate(bodies)]
+    summed = usage_json(usage)
+    return {**bodies[0], "choices": choices, **({"usage": summed} if summed else {})}
 
 
 def _details_json(details: AnswerDetails) -> dict[str, str]:
     tier = details.service_tier if details.service_tier in SERVICE_TIERS else None
-    known = {"service_tier": tier, "system_fingerprint": details.system_fingerprint}
-    return {name: value for name, value in known.items() if value}
+    fields = {"service_tier": tier, "system_fingerprint": details.system_fingerprint}
+    return {name: value for name, value in fields.items() if value}
 
 
 def _cited_json(annotations: Sequence[Annotation]) -> Mapping[str, list[Annotation]]:
-    # Typed clients accept only web pages as `annotations`, so files have a field of their own.
-    pages = [each for each in annotations if each.get("type") == URL_CITATION]
-    files = [each for each in annotations if each.get("type") != URL_CITATION]
-    return {name: found for name, found in (("annotations", pages), ("file_annotations", files)) if found}
+    # Typed clients accept only web pages as `annotations`, so files have a separate field.
+    pages = [annotation for annotation in annotations if annotation.get("type") == URL_CITATION]
+    files = [annotation for annotation in annotations if annotation.get("type") != URL_CITATION]
+    return {name: entries for name, entries in (("annotations", pages), ("file_annotations", files)) if entries}
 
 
 def _ending_json(details: AnswerDetails) -> dict[str, str]:
     # OpenRouter's name for the vendor's finish reason, and vLLM's for the stop sequence that matched.
-    known = {"native_finish_reason": details.stop_reason, "stop_reason": details.stop_sequence}
-    return {name: value for name, value in known.items() if value}
+    fields = {"native_finish_reason": details.stop_reason, "stop_reason": details.stop_sequence}
+    return {name: value for name, value in fields.items() if value}
 
 
 def _call_json(call: ToolCall, origin: str) -> dict[str, Any]:
@@ -225,20 +225,20 @@ class Chunks:
     turn: AnsweredTurn = field(default_factory=AnsweredTurn)
     counts: dict[str, int] = field(default_factory=dict)
     choice: AnswerChoice | None = None
-    _before: bytes = field(init=False)
-    _after: bytes = field(init=False)
+    _prefix: bytes = field(init=False)
+    _suffix: bytes = field(init=False)
 
     def __post_init__(self) -> None:
         # Everything around the delta is the same in each chunk, so it is serialized once.
         if self.choice is not None:
             self.id = self.choice.of.id = self.choice.of.id or self.id
-        self._before, self._after = self._write_chunk({"": 0}).split(b'{"":0}')
+        self._prefix, self._suffix = self._write_chunk({"": 0}).split(b'{"":0}')
 
     def write_delta(self, delta: Delta) -> bytes:
         # Nearly all chunks have only text: a fast path without building a dict.
         text, reasoning, refusal, calls, thoughts, logprobs, _ = delta
         if self.begun and text and not (reasoning or refusal or calls or thoughts or logprobs):
-            return self._before + b'{"content":' + orjson.dumps(text) + b"}" + self._after
+            return self._prefix + b'{"content":' + orjson.dumps(text) + b"}" + self._suffix
         fields: dict[str, Any] = {}
         if text:
             fields["content"] = text
@@ -279,8 +279,8 @@ class Chunks:
         if usage is None:
             return last + DONE
         # With include_usage, OpenAI sends the usage in a last chunk without choices, and null in all others.
-        count: dict[str, Any] = {"choices": [], "usage": usage}
-        return last + write_event(self._head_json() | count | details) + DONE
+        usage_chunk: dict[str, Any] = {"choices": [], "usage": usage}
+        return last + write_event(self._head_json() | usage_chunk | details) + DONE
 
     def write_error(self, error: GatewayError, request_id: str) -> bytes:
         if self.choice is not None:
@@ -330,8 +330,8 @@ def _old_call_piece_json(calls: tuple[ToolCallDelta, ...]) -> dict[str, Any]:
     if not first:
         return {}
     name = next((call.name for call in first if call.name is not None), None)
-    named = {} if name is None else {"name": name}
-    return {"function_call": {**named, "arguments": "".join(call.arguments for call in first)}}
+    name_field = {} if name is None else {"name": name}
+    return {"function_call": {**name_field, "arguments": "".join(call.arguments for call in first)}}
 
 
 def _call_piece_json(call: ToolCallDelta, origin: str) -> dict[str, Any]:

@@ -38,13 +38,13 @@ from routing_admin.gateway.media import (
     decode_base64,
     file_of_url,
     part_of_bytes,
-    part_of_tool_words,
+    part_of_tool_text,
 )
 
 ROLES: Mapping[str, Role] = MappingProxyType(
     {"user": Role.USER, "function": Role.USER, "tool": Role.USER, "model": Role.ASSISTANT}
 )
-"""Roles; older clients send function responses under roles of their own."""
+"""Roles; older clients send function responses under other roles."""
 FILES = ("inlineData", "fileData")
 DATA = ("text", *FILES, "functionCall", "functionResponse")
 """Fields of which a part has exactly one."""
@@ -77,165 +77,170 @@ class ContentReader:
         contents = list_objects(value, "contents")
         if not contents:
             raise refusal_of_missing("contents")
-        newest = max((at for at, each in enumerate(contents) if _speaks(each)), default=None)
-        for number, each in enumerate(contents):
-            at = f"contents[{number}]"
-            word = read_text(each, "role", at) or "user"
-            if word not in ROLES:
-                raise refusal_of_choice(("user", "model"), f"{at}.role")
+        newest = max((index for index, content in enumerate(contents) if _is_user_content(content)), default=None)
+        for number, content in enumerate(contents):
+            path = f"contents[{number}]"
+            role = read_text(content, "role", path) or "user"
+            if role not in ROLES:
+                raise refusal_of_choice(("user", "model"), f"{path}.role")
             self.must_exist = number == newest
-            self.inner += other_fields(each, {"role", "parts"}, at)
-            parts = list_objects(each.get("parts"), f"{at}.parts")
-            if ROLES[word] is Role.ASSISTANT:
-                yield from self._read_answer(parts, f"{at}.parts", number)
+            self.inner += other_fields(content, {"role", "parts"}, path)
+            parts = list_objects(content.get("parts"), f"{path}.parts")
+            if ROLES[role] is Role.ASSISTANT:
+                yield from self._read_answer(parts, f"{path}.parts", number)
             else:
-                yield from self._read_talk(parts, f"{at}.parts", number)
+                yield from self._read_talk(parts, f"{path}.parts", number)
 
     def read_system(self, value: Any) -> tuple[Message, ...]:
         """Return the system instruction as a message; raise `BadRequestError` unless it is text."""
         if value is None:
             return ()
-        at = "systemInstruction.parts"
-        held = {"parts": {"text": value}} if isinstance(value, str) else read_fields(value, "systemInstruction")
+        path = "systemInstruction.parts"
+        instruction = {"parts": {"text": value}} if isinstance(value, str) else read_fields(value, "systemInstruction")
         parts: list[Part] = []
-        for number, part in enumerate(list_objects(held.get("parts"), at)):
-            if self._kind_of(part, f"{at}[{number}]") != "text":
+        for number, part in enumerate(list_objects(instruction.get("parts"), path)):
+            if self._kind_of(part, f"{path}[{number}]") != "text":
                 raise BadRequestError(
-                    translatable("%(param)s must be text.", param=f"{at}[{number}]"), f"{at}[{number}]"
+                    translatable("%(param)s must be text.", param=f"{path}[{number}]"), f"{path}[{number}]"
                 )
-            parts.append(TextPart(require_text(part, "text", f"{at}[{number}]")))
+            parts.append(TextPart(require_text(part, "text", f"{path}[{number}]")))
         return (Message(Role.SYSTEM, tuple(parts)),) if parts else ()
 
-    def _read_talk(self, values: list[Object], place: str, turn: int) -> Iterator[Message]:
+    def _read_talk(self, values: list[Object], path: str, turn: int) -> Iterator[Message]:
         parts: list[Part] = []
         vendor: list[VendorItem] = []
         for number, part in enumerate(values):
-            at = f"{place}[{number}]"
-            kind = self._kind_of(part, at)
+            part_path = f"{path}[{number}]"
+            kind = self._kind_of(part, part_path)
             if kind in OWN_PARTS:
-                vendor.append(_read_own(part, kind, at, 0, 0, 0))
+                vendor.append(_read_own(part, kind, part_path, 0, 0, 0))
             elif kind == "functionResponse":
                 if parts:
                     yield Message(Role.USER, tuple(parts))
                     parts = []
-                yield self._read_response(part, f"{at}.{kind}", f"gemini_{turn}_{number}")
+                yield self._read_response(part, f"{part_path}.{kind}", f"gemini_{turn}_{number}")
             elif kind:
-                parts.append(self._read_part(part, kind, at))
+                parts.append(self._read_part(part, kind, part_path))
         if parts or vendor or not values:
             yield Message(Role.USER, tuple(parts), vendor=tuple(vendor))
 
-    def _read_answer(self, values: list[Object], place: str, turn: int) -> Iterator[Message]:
-        words, reasoning = "", ""
+    def _read_answer(self, values: list[Object], path: str, turn: int) -> Iterator[Message]:
+        answer_text, reasoning = "", ""
         files: list[Part] = []
         calls: list[ToolCall] = []
         thoughts: list[ReasoningBlock] = []
         vendor: list[VendorItem] = []
         for number, part in enumerate(values):
-            at = f"{place}[{number}]"
-            kind = self._kind_of(part, at)
+            part_path = f"{path}[{number}]"
+            kind = self._kind_of(part, part_path)
             if kind in OWN_PARTS:
-                vendor.append(_read_own(part, kind, at, len(words), len(calls), len(thoughts)))
+                vendor.append(_read_own(part, kind, part_path, len(answer_text), len(calls), len(thoughts)))
                 continue
-            text = read_text(part, "text", at) or "" if kind == "text" else ""
+            text = read_text(part, "text", part_path) or "" if kind == "text" else ""
             if part.get("thought"):
                 reasoning += text
             else:
-                words += text
-            proof = read_text(part, "thoughtSignature", at)
+                answer_text += text
+            proof = read_text(part, "thoughtSignature", part_path)
             # A signature's position among text and calls is kept, as the model wants it back in the same place.
-            signed = read_part_signature(proof, len(words), len(calls), of_call=kind == "functionCall")
+            signed = read_part_signature(proof, len(answer_text), len(calls), of_call=kind == "functionCall")
             thoughts += signed.thoughts
             if kind == "functionCall":
-                call = self._read_call(read_fields(part[kind], f"{at}.{kind}"), f"{at}.{kind}", f"{turn}_{number}")
+                call = self._read_call(
+                    read_fields(part[kind], f"{part_path}.{kind}"), f"{part_path}.{kind}", f"{turn}_{number}"
+                )
                 calls.append(ToolCall(*call, signed.proof, origin=signed.origin))
             elif kind in FILES and not part.get("thought"):
-                files.append(self._read_part(part, kind, at))
-        parts = (*((TextPart(words),) if words else ()), *files)
+                files.append(self._read_part(part, kind, part_path))
+        parts = (*((TextPart(answer_text),) if answer_text else ()), *files)
         if parts or calls or thoughts or vendor or not values:
-            beside: dict[str, Any] = {"thoughts": tuple(thoughts), "vendor": tuple(vendor)}
-            yield Message(Role.ASSISTANT, parts, tuple(calls), reasoning=reasoning or None, **beside)
+            extras: dict[str, Any] = {"thoughts": tuple(thoughts), "vendor": tuple(vendor)}
+            yield Message(Role.ASSISTANT, parts, tuple(calls), reasoning=reasoning or None, **extras)
 
-    def _kind_of(self, part: Object, at: str) -> str:
-        found = [name for name in (*DATA, *OWN_PARTS, *LEFT_OUT) if part.get(name) is not None]
-        if len(found) > 1 or not (found or part.get("thoughtSignature")):
-            raise refusal_of_choice(DATA, at)
-        if found and found[0] in OWN_PARTS:
-            return found[0]
-        if found and found[0] in LEFT_OUT:
-            self.inner.append(at)
+    def _kind_of(self, part: Object, path: str) -> str:
+        kinds = [name for name in (*DATA, *OWN_PARTS, *LEFT_OUT) if part.get(name) is not None]
+        if len(kinds) > 1 or not (kinds or part.get("thoughtSignature")):
+            raise refusal_of_choice(DATA, path)
+        if kinds and kinds[0] in OWN_PARTS:
+            return kinds[0]
+        if kinds and kinds[0] in LEFT_OUT:
+            self.inner.append(path)
             return ""
         # A part may have a signature alone, which counts as empty text.
-        self.inner += other_fields(part, READ, at)
-        return found[0] if found else "text"
+        self.inner += other_fields(part, READ, path)
+        return kinds[0] if kinds else "text"
 
-    def _read_part(self, part: Object, kind: str, at: str) -> Part:
+    def _read_part(self, part: Object, kind: str, path: str) -> Part:
         if kind == "text":
-            return TextPart(read_text(part, "text", at) or "")
+            return TextPart(read_text(part, "text", path) or "")
         if kind not in FILES:
-            raise refusal_of_choice(("text", *FILES), at)
-        held, place = read_fields(part[kind], f"{at}.{kind}"), f"{at}.{kind}"
-        self.inner += other_fields(held, {"data", "fileUri", "mimeType", "displayName"}, place)
-        return self._read_inline(held, place) if kind == "inlineData" else self._read_reference(held, place)
+            raise refusal_of_choice(("text", *FILES), path)
+        data, data_path = read_fields(part[kind], f"{path}.{kind}"), f"{path}.{kind}"
+        self.inner += other_fields(data, {"data", "fileUri", "mimeType", "displayName"}, data_path)
+        return self._read_inline(data, data_path) if kind == "inlineData" else self._read_reference(data, data_path)
 
-    def _read_inline(self, held: Object, at: str) -> FilePart:
-        data = decode_base64(plain_base64(require_text(held, "data", at)), f"{at}.data")
-        name = clean_filename(read_text(held, "displayName", at) or "") or None
-        return count_pages(part_of_bytes(data, require_text(held, "mimeType", at), name))
+    def _read_inline(self, inline: Object, path: str) -> FilePart:
+        data = decode_base64(plain_base64(require_text(inline, "data", path)), f"{path}.data")
+        name = clean_filename(read_text(inline, "displayName", path) or "") or None
+        return count_pages(part_of_bytes(data, require_text(inline, "mimeType", path), name))
 
-    def _read_reference(self, held: Object, at: str) -> FilePart:
+    def _read_reference(self, file: Object, path: str) -> FilePart:
         # The URI may be a web address, a data URL, or an artifact's reference or id.
-        uri, name = require_text(held, "fileUri", at), clean_filename(read_text(held, "displayName", at) or "") or None
+        uri, name = (
+            require_text(file, "fileUri", path),
+            clean_filename(read_text(file, "displayName", path) or "") or None,
+        )
         address = urlsplit(uri) if uri[:4].lower() == "http" else None
-        mime = read_text(held, "mimeType", at) or (mime_of_filename(address.path) if address else None)
+        mime = read_text(file, "mimeType", path) or (mime_of_filename(address.path) if address else None)
         kind = kind_of(mime) if mime else Kind.OTHER
         if address and not mime and (address.hostname or "").endswith(VIDEO_HOSTS):
             # Gemini accepts YouTube URLs, whose path names no type.
             kind, mime = Kind.VIDEO, "video/*"
-        what = FilePart(kind, mime or "application/octet-stream", name)
-        references, place = References(self.find, self.must_exist), f"{at}.fileUri"
+        description = FilePart(kind, mime or "application/octet-stream", name)
+        references, uri_path = References(self.find, self.must_exist), f"{path}.fileUri"
         if address or uri[:5].lower() == "data:":
-            return count_pages(file_of_url(uri, place, references, what))
-        return references.part(uri.removeprefix(STORED), place, what)
+            return count_pages(file_of_url(uri, uri_path, references, description))
+        return references.part(uri.removeprefix(STORED), uri_path, description)
 
-    def _read_call(self, call: Object, at: str, place: str) -> tuple[str, str, str]:
+    def _read_call(self, call: Object, path: str, position: str) -> tuple[str, str, str]:
         # Gemini's calls need no id; their position serves as one.
-        self.inner += other_fields(call, {"id", "name", "args"}, at)
-        name, identity = require_text(call, "name", at), read_text(call, "id", at) or f"gemini_{place}"
+        self.inner += other_fields(call, {"id", "name", "args"}, path)
+        name, identity = require_text(call, "name", path), read_text(call, "id", path) or f"gemini_{position}"
         self.open[identity] = name
-        arguments = check_object(call.get("args") or {}, f"{at}.args")
+        arguments = check_object(call.get("args") or {}, f"{path}.args")
         return identity, name, json.dumps(arguments, ensure_ascii=False)
 
-    def _read_response(self, part: Object, at: str, place: str) -> Message:
+    def _read_response(self, part: Object, path: str, position: str) -> Message:
         # Match by id, else to the first open call of that name.
-        held = read_fields(part["functionResponse"], at)
-        self.inner += other_fields(held, {"id", "name", "response", "parts"}, at)
-        name, given = read_text(held, "name", at) or "", read_text(held, "id", at)
+        response = read_fields(part["functionResponse"], path)
+        self.inner += other_fields(response, {"id", "name", "response", "parts"}, path)
+        name, call_id = read_text(response, "name", path) or "", read_text(response, "id", path)
         first = next((call for call, called in self.open.items() if called == name), None)
-        identity = given if given in self.open else first or given or place
+        identity = call_id if call_id in self.open else first or call_id or position
         self.open.pop(identity, None)
-        text, failed = _words_of(check_object(held.get("response") or {}, f"{at}.response"))
+        text, failed = _text_of(check_object(response.get("response") or {}, f"{path}.response"))
         references = References(self.find, self.must_exist)
-        parts = [part_of_tool_words(text, f"{at}.response", references)]
-        for number, each in enumerate(list_objects(held.get("parts"), f"{at}.parts")):
-            inner = f"{at}.parts[{number}]"
-            kind = self._kind_of(each, inner)
+        parts = [part_of_tool_text(text, f"{path}.response", references)]
+        for number, extra_part in enumerate(list_objects(response.get("parts"), f"{path}.parts")):
+            part_path = f"{path}.parts[{number}]"
+            kind = self._kind_of(extra_part, part_path)
             if kind in OWN_PARTS:
-                self.inner.append(inner)
+                self.inner.append(part_path)
             elif kind:
-                parts.append(self._read_part(each, kind, inner))
+                parts.append(self._read_part(extra_part, kind, part_path))
         return Message(Role.TOOL, tuple(parts), tool_call_id=identity, is_error=failed)
 
 
-def _read_own(part: Object, kind: str, at: str, *place: int) -> VendorItem:
+def _read_own(part: Object, kind: str, path: str, *position: int) -> VendorItem:
     # Parts of Google's own tools are kept whole, with the signature that the model wrote.
-    signed = read_part_signature(read_text(part, "thoughtSignature", at), 0, 0, of_call=True)
-    value = {name: each for name, each in part.items() if name != "thoughtSignature"}
+    signed = read_part_signature(read_text(part, "thoughtSignature", path), 0, 0, of_call=True)
+    value = {name: field_value for name, field_value in part.items() if name != "thoughtSignature"}
     if signed.proof:
         value["thoughtSignature"] = signed.proof
-    return VendorItem(PROTOCOL, word_of_part(part, kind), value, at, *place, origin=signed.origin)
+    return VendorItem(PROTOCOL, word_of_part(part, kind), value, path, *position, origin=signed.origin)
 
 
-def _words_of(response: Object) -> tuple[str, bool]:
+def _text_of(response: Object) -> tuple[str, bool]:
     # A response is an object; clients wrap a plain result in one of these fields.
     name, value = next(iter(response.items())) if len(response) == 1 else ("", response)
     if name and name not in ANSWERS:
@@ -243,12 +248,12 @@ def _words_of(response: Object) -> tuple[str, bool]:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), name == "error"
 
 
-def _speaks(content: Object) -> bool:
+def _is_user_content(content: Object) -> bool:
     # Function responses have the role of a user, but are made by machines.
     parts = content.get("parts")
     values = [parts] if isinstance(parts, dict) else parts if isinstance(parts, list) else []
-    answers = [each for each in values if isinstance(each, dict) and not RESPONSES.isdisjoint(each)]
-    return content.get("role") in (None, "user") and len(answers) < max(len(values), 1)
+    responses = [value for value in values if isinstance(value, dict) and not RESPONSES.isdisjoint(value)]
+    return content.get("role") in (None, "user") and len(responses) < max(len(values), 1)
 
 
 RESPONSES = frozenset({"functionResponse", "function_response"})

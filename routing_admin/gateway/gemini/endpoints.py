@@ -142,5 +142,5 @@ def write_page(models: list[dict[str, Any]], size: str, token: str) -> dict[str,
     # An invalid token begins at the first page instead of failing.
     start = int(token) if DIGITS.fullmatch(token) else 0
     end = start + min(int(size) if DIGITS.fullmatch(size) and int(size) else MAX_PAGE, MAX_PAGE)
-    page = {"models": [write_model(each) for each in models[start:end]]}
+    page = {"models": [write_model(model) for model in models[start:end]]}
     return {**page, "nextPageToken": str(end)} if end < len(models) else page

@@ -1,4 +1,4 @@
-"""Stream an answer in Gemini's chunks: each is a response of its own, the last has finish reason and usage."""
+"""Stream an answer in Gemini's chunks: each is a complete response, the last has finish reason and usage."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from routing_admin.gateway.gemini.rendering import (
     error_json,
     finish_reason,
     grounding_json,
+    has_sources,
     logprobs_json,
     media_parts,
     metadata_json,
     own_part,
     response_id,
-    says_sources,
     usage_json,
     write_signature,
 )
@@ -65,10 +65,10 @@ class GeminiChunks:
     def write_delta(self, delta: Delta) -> bytes:
         self.turn.add(delta)
         self.thoughts += delta.thoughts
-        own = [each for each in delta.vendor if each.protocol == PROTOCOL]
-        parts = [own_part(each, self.origin) for each in own if each.name != METADATA]
-        metadata = metadata_json(own)
-        self.is_grounded |= says_sources(metadata)
+        items = [item for item in delta.vendor if item.protocol == PROTOCOL]
+        parts = [own_part(item, self.origin) for item in items if item.name != METADATA]
+        metadata = metadata_json(items)
+        self.is_grounded |= has_sources(metadata)
         if delta.reasoning and self.shows_thoughts:
             parts.append({"text": delta.reasoning, "thought": True})
         if delta.text or delta.refusal:
@@ -78,11 +78,11 @@ class GeminiChunks:
             self._add_call(piece)
         if delta.tool_calls:
             parts += self._take_calls()
-        beside = {**metadata, **logprobs_json(delta.logprobs)}
-        return self._write(parts, beside) if parts or metadata else b""
+        extras = {**metadata, **logprobs_json(delta.logprobs)}
+        return self._write(parts, extras) if parts or metadata else b""
 
     def write_media(self, media: Sequence[Media]) -> bytes:
-        parts = [part for each in media for part in media_parts(each)]
+        parts = [part for item in media for part in media_parts(item)]
         return self._write(parts) if parts else b""
 
     def write_sound(self, sound: Media, reference: bool = False) -> bytes:
@@ -99,10 +99,10 @@ class GeminiChunks:
         if self.thoughts:
             parts.append({"text": "", **self._sign(None)})
         reason = {"finishReason": finish_reason(finish.finish_reason, finish.details)}
-        counted: Usage | None = finish.usage
+        usage: Usage | None = finish.usage
         if self.choice is not None:
-            counted = self.choice.of.usage if self.choice.of.end(finish.usage) else None
-        return self._end(self._write(parts or [{"text": ""}], reason, usage_json(counted) if counted else {}))
+            usage = self.choice.of.usage if self.choice.of.end(finish.usage) else None
+        return self._end(self._write(parts or [{"text": ""}], reason, usage_json(usage) if usage else {}))
 
     def write_error(self, error: GatewayError, request_id: str) -> bytes:
         if self.choice is not None:
@@ -112,12 +112,12 @@ class GeminiChunks:
     def _write(
         self,
         parts: list[dict[str, Any]],
-        beside: Mapping[str, Any] | None = None,
+        extras: Mapping[str, Any] | None = None,
         usage: Mapping[str, Any] | None = None,
     ) -> bytes:
         index = self.choice.index if self.choice is not None else 0
-        candidate = {"content": {"parts": parts, "role": "model"}, **(beside or {}), "index": index}
-        # Every chunk is a complete response of its own.
+        candidate = {"content": {"parts": parts, "role": "model"}, **(extras or {}), "index": index}
+        # Every chunk is a complete response.
         chunk = {"candidates": [candidate], **(usage or {}), "modelVersion": self.model, "responseId": self.id}
         return self._frame(chunk)
 
@@ -147,9 +147,9 @@ class GeminiChunks:
     def _take_calls(self, *, final: bool = False) -> list[dict[str, Any]]:
         # Gemini's format has no partial calls, so send only complete ones, in order; at the end, all.
         parts = []
-        waiting = [*self.calls.items()][self.sent :]
-        for place, (index, call) in enumerate(waiting, 1):
-            followed = any(later.pieces for _, later in waiting[place:])
+        pending = [*self.calls.items()][self.sent :]
+        for position, (index, call) in enumerate(pending, 1):
+            followed = any(later.pieces for _, later in pending[position:])
             if not final and not (call.name and call.is_complete(followed=followed)):
                 break
             self.sent += 1

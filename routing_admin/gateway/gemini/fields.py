@@ -12,20 +12,20 @@ from routing_admin.gateway.fields import Object, check_list, check_object
 UNDERSCORE = re.compile(r"(?<=[^_])_([a-z0-9])")
 
 
-def read_fields(value: Any, at: str) -> Object:
+def read_fields(value: Any, path: str) -> Object:
     """Return an object with its keys in camelCase; raise `BadRequestError` for anything else."""
-    found = check_object(value, at)
-    if not any("_" in key for key in found):
-        return found
-    return {UNDERSCORE.sub(lambda match: match[1].upper(), key): each for key, each in found.items()}
+    fields = check_object(value, path)
+    if not any("_" in key for key in fields):
+        return fields
+    return {UNDERSCORE.sub(lambda match: match[1].upper(), key): field for key, field in fields.items()}
 
 
-def list_objects(value: Any, at: str) -> list[Object]:
+def list_objects(value: Any, path: str) -> list[Object]:
     """Return the objects of a list, or a single object as a list; raise `BadRequestError` for anything else."""
     if value is None:
         return []
-    values = [value] if isinstance(value, dict) else check_list(value, at)
-    return [read_fields(each, f"{at}[{number}]") for number, each in enumerate(values)]
+    values = [value] if isinstance(value, dict) else check_list(value, path)
+    return [read_fields(item, f"{path}[{number}]") for number, item in enumerate(values)]
 
 
 def plain_base64(text: str) -> str:

@@ -15,7 +15,7 @@ from capabilities.core.protocols.vendor_tools import FIELDS, word_of_field
 from capabilities.core.translatable import Translatable, translatable
 from capabilities.core.values import TEMPERATURE
 from routing_admin.gateway.chat.parsing import NO_CHOICE, Choice
-from routing_admin.gateway.chat_api import SMALL_BYTES, ChatCall, read_answer_count, read_wishes
+from routing_admin.gateway.chat_api import SMALL_BYTES, ChatCall, read_answer_count, read_routing_options
 from routing_admin.gateway.counts import check_counts
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import (
@@ -61,10 +61,10 @@ def json_schema_of(schema: Any) -> Any:
             node[name] = json_schema_of(node[name])
     for name in LISTS:
         if isinstance(node.get(name), list):
-            node[name] = [json_schema_of(each) for each in node[name]]
+            node[name] = [json_schema_of(item) for item in node[name]]
     for name in NAMED:
         if isinstance(node.get(name), dict):
-            node[name] = {key: json_schema_of(each) for key, each in node[name].items()}
+            node[name] = {key: json_schema_of(item) for key, item in node[name].items()}
     return {**_type_of(node), **_rename(node)}
 
 
@@ -72,14 +72,14 @@ def _type_of(node: dict[str, Any]) -> dict[str, Any]:
     kind, nullable = node.pop("type", None), node.pop("nullable", None)
     if not isinstance(kind, str):
         return {} if kind is None else {"type": kind}
-    word = kind.lower()
-    if word == "type_unspecified":
+    type_name = kind.lower()
+    if type_name == "type_unspecified":
         return {}
     if nullable is not True:
-        return {"type": word}
+        return {"type": type_name}
     if isinstance(node.get("enum"), list):
         node["enum"] = [*node["enum"], None]
-    return {"type": [word, "null"]}
+    return {"type": [type_name, "null"]}
 
 
 def _rename(node: dict[str, Any]) -> Mapping[str, Any]:
@@ -110,7 +110,7 @@ REFUSED = ("cachedContent", "continuationToken")
 """Fields that refer to content stored by Google."""
 NOT_KEPT = translatable("%(param)s refers to something that is not stored here. Send the item itself.")
 CONFIG = "generationConfig"
-READ = frozenset(
+PARSED_FIELDS = frozenset(
     {
         *("temperature", "topP", "topK", "candidateCount", "maxOutputTokens", "stopSequences", "seed"),
         *("presencePenalty", "frequencyPenalty", "responseLogprobs", "logprobs", "responseMimeType", "responseSchema"),
@@ -118,7 +118,7 @@ READ = frozenset(
     }
 )
 """Fields of generationConfig that are parsed here."""
-SAME: Mapping[str, str] = MappingProxyType(
+OPENAI_NAMES: Mapping[str, str] = MappingProxyType(
     {
         "seed": "seed",
         "presencePenalty": "presence_penalty",
@@ -134,12 +134,12 @@ MODES: Mapping[str, str | None] = MappingProxyType(
     {"AUTO": "auto", "ANY": "required", "NONE": "none", VALIDATED: "auto", "MODE_UNSPECIFIED": None}
 )
 CANDIDATES = f"{CONFIG}.candidateCount"
-OWN = FIELDS[PROTOCOL]
+VENDOR_FIELDS = FIELDS[PROTOCOL]
 
 
 def parse(body: Object, find: Find) -> ChatCall:
     """Return the call in a JSON object; raise `BadRequestError` with `param`."""
-    wishes = read_wishes({"task_type": body.get("taskType"), **body})
+    routing = read_routing_options({"task_type": body.get("taskType"), **body})
     check_counts(body, "contents")
     for name in REFUSED:
         if body.get(name):
@@ -149,7 +149,7 @@ def parse(body: Object, find: Find) -> ChatCall:
     count = read_answer_count(placed, CANDIDATES)
     chat = _read_chat(body, config, placed, ContentReader(find))
     return ChatCall(
-        chat, wishes.model, wishes.task_type, wishes.language, body["stream"], include_usage=True, count=count
+        chat, routing.model, routing.task_type, routing.language, body["stream"], include_usage=True, count=count
     )
 
 
@@ -167,8 +167,8 @@ def _read_chat(body: Object, config: Object, placed: Object, reader: ContentRead
     choice, mode = _read_choice(body, reader.inner, vendor)
     messages = (*reader.read_system(body.get("systemInstruction")), *reader.read_all(body.get("contents")))
     extra = _read_extra(body, config, placed) | ({CALLING_MODE: mode} if mode == VALIDATED and tools else {})
-    left_out = (name for name in config if name not in READ and f"{CONFIG}.{name}" not in GEMINI_FIELDS)
-    others = (name for name, value in body.items() if name not in OURS and value not in (None, False))
+    left_out = (name for name in config if name not in PARSED_FIELDS and f"{CONFIG}.{name}" not in GEMINI_FIELDS)
+    dropped_fields = (name for name, value in body.items() if name not in OURS and value not in (None, False))
     return ChatRequest(
         messages,
         read_number(placed, f"{CONFIG}.temperature", *TEMPERATURE),
@@ -176,26 +176,26 @@ def _read_chat(body: Object, config: Object, placed: Object, reader: ContentRead
         read_number(placed, f"{CONFIG}.topP", 0, 1),
         _read_stops(config.get("stopSequences")),
         tools,
-        choice.word,
+        choice.mode,
         choice.name,
         response_format=_read_format(config, placed),
         extra=extra,
         allowed_tools=choice.allowed,
-        inner=(*reader.inner, *(f"{CONFIG}.{name}" for name in left_out), *others),
+        inner=(*reader.inner, *(f"{CONFIG}.{name}" for name in left_out), *dropped_fields),
         vendor=tuple(vendor),
     )
 
 
 def _read_stops(value: Any) -> tuple[str, ...]:
-    words = [] if value is None else check_list(value, f"{CONFIG}.stopSequences")
-    if not all(isinstance(each, str) for each in words):
+    stops = [] if value is None else check_list(value, f"{CONFIG}.stopSequences")
+    if not all(isinstance(stop, str) for stop in stops):
         raise refusal_of_type(A_LIST, f"{CONFIG}.stopSequences")
-    return tuple(words)
+    return tuple(stops)
 
 
 def _read_extra(body: Object, config: Object, placed: Object) -> dict[str, Any]:
     # What chat completions have fields for, and what only Gemini knows.
-    extra = {own: config.get(name) for name, own in SAME.items()}
+    extra = {openai_name: config.get(name) for name, openai_name in OPENAI_NAMES.items()}
     top_k = read_number(placed, f"{CONFIG}.topK", 0, 1_000_000)  # proto JSON may write it as 40.0
     extra["top_k"] = int(top_k) if top_k else None
     kinds = check_list(config.get("responseModalities") or [], f"{CONFIG}.responseModalities")
@@ -209,20 +209,22 @@ def _read_extra(body: Object, config: Object, placed: Object) -> dict[str, Any]:
 
 def _read_thinking(config: Object) -> dict[str, Any]:
     # A budget or a level becomes an effort; `includeThoughts` is what other APIs call a summary.
-    at = f"{CONFIG}.thinkingConfig"
-    asked = read_fields(config.get("thinkingConfig") or {}, at)
-    budget, level = asked.get("thinkingBudget"), (read_text(asked, "thinkingLevel", at) or "").lower()
+    path = f"{CONFIG}.thinkingConfig"
+    thinking = read_fields(config.get("thinkingConfig") or {}, path)
+    budget, level = thinking.get("thinkingBudget"), (read_text(thinking, "thinkingLevel", path) or "").lower()
     if budget is not None and (not isinstance(budget, int) or isinstance(budget, bool)):
-        raise refusal_of_type(A_WHOLE_NUMBER, f"{at}.thinkingBudget")
-    summary = {"reasoning_summary": "auto"} if read_flag(asked, "includeThoughts") else {}
+        raise refusal_of_type(A_WHOLE_NUMBER, f"{path}.thinkingBudget")
+    summary = {"reasoning_summary": "auto"} if read_flag(thinking, "includeThoughts") else {}
     if level and level != "thinking_level_unspecified":
         if level not in EFFORTS:
-            raise refusal_of_choice(EFFORTS, f"{at}.thinkingLevel")
+            raise refusal_of_choice(EFFORTS, f"{path}.thinkingLevel")
         return {**summary, "reasoning_effort": level}
     if budget is None or budget < 0:  # negative: the model decides
         return summary
-    said = {"reasoning_effort": effort_of(budget), THINKING_BUDGET: budget} if budget else {"reasoning_effort": "none"}
-    return {**summary, **said}
+    effort = (
+        {"reasoning_effort": effort_of(budget), THINKING_BUDGET: budget} if budget else {"reasoning_effort": "none"}
+    )
+    return {**summary, **effort}
 
 
 def _read_format(config: Object, placed: Object) -> Mapping[str, Any] | None:
@@ -240,39 +242,45 @@ def _read_format(config: Object, placed: Object) -> Mapping[str, Any] | None:
 
 def _read_tools(body: Object, inner: list[str]) -> tuple[tuple[Tool, ...], list[VendorItem]]:
     tools, vendor = [], []
-    for number, each in enumerate(list_objects(body.get("tools"), "tools")):
+    for number, tool in enumerate(list_objects(body.get("tools"), "tools")):
         vendor += [
             VendorItem(PROTOCOL, word_of_field(name), {name: value}, f"tools[{number}].{name}")
-            for name, value in each.items()
+            for name, value in tool.items()
             if name != "functionDeclarations" and value is not None
         ]
-        place = f"tools[{number}].functionDeclarations"
-        for index, declared in enumerate(list_objects(each.get("functionDeclarations"), place)):
-            tools.append(_read_function(declared, f"{place}[{index}]", inner))
+        path = f"tools[{number}].functionDeclarations"
+        for index, declared in enumerate(list_objects(tool.get("functionDeclarations"), path)):
+            tools.append(_read_function(declared, f"{path}[{index}]", inner))
     return tuple(tools), vendor
 
 
-def _read_function(value: Object, at: str, inner: list[str]) -> Tool:
-    inner += other_fields(value, {"name", "description", "parameters", "parametersJsonSchema"}, at)
+def _read_function(value: Object, path: str, inner: list[str]) -> Tool:
+    inner += other_fields(value, {"name", "description", "parameters", "parametersJsonSchema"}, path)
     schema = value.get("parametersJsonSchema") or json_schema_of(value.get("parameters")) or {}
-    parameters = check_object(schema, f"{at}.parameters")
-    return Tool(require_text(value, "name", at), read_text(value, "description", at) or "", parameters)
+    parameters = check_object(schema, f"{path}.parameters")
+    return Tool(require_text(value, "name", path), read_text(value, "description", path) or "", parameters)
 
 
 def _read_choice(body: Object, inner: list[str], vendor: list[VendorItem]) -> tuple[Choice, str]:
     # A single allowed function is named, because every vendor can force one by name. Settings of Google's own tools are
     # added to `vendor`.
-    held = read_fields(body.get("toolConfig") or {}, "toolConfig")
-    own = {f"toolConfig.{name}": value for name, value in held.items() if f"toolConfig.{name}" in OWN and value}
-    vendor += [VendorItem(PROTOCOL, OWN[place], value, place) for place, value in own.items()]
-    inner += other_fields(held, {"functionCallingConfig", *(place.rpartition(".")[2] for place in OWN)}, "toolConfig")
-    at = "toolConfig.functionCallingConfig"
-    calling = read_fields(held.get("functionCallingConfig") or {}, at)
-    inner += other_fields(calling, {"mode", "allowedFunctionNames"}, at)
-    mode = (read_text(calling, "mode", at) or "MODE_UNSPECIFIED").upper()
+    tool_config = read_fields(body.get("toolConfig") or {}, "toolConfig")
+    vendor_settings = {
+        f"toolConfig.{name}": value
+        for name, value in tool_config.items()
+        if f"toolConfig.{name}" in VENDOR_FIELDS and value
+    }
+    vendor += [VendorItem(PROTOCOL, VENDOR_FIELDS[path], value, path) for path, value in vendor_settings.items()]
+    inner += other_fields(
+        tool_config, {"functionCallingConfig", *(path.rpartition(".")[2] for path in VENDOR_FIELDS)}, "toolConfig"
+    )
+    calling_path = "toolConfig.functionCallingConfig"
+    calling = read_fields(tool_config.get("functionCallingConfig") or {}, calling_path)
+    inner += other_fields(calling, {"mode", "allowedFunctionNames"}, calling_path)
+    mode = (read_text(calling, "mode", calling_path) or "MODE_UNSPECIFIED").upper()
     if mode not in MODES:
-        raise refusal_of_choice(tuple(MODES), f"{at}.mode")
-    names = check_list(calling.get("allowedFunctionNames") or [], f"{at}.allowedFunctionNames")
+        raise refusal_of_choice(tuple(MODES), f"{calling_path}.mode")
+    names = check_list(calling.get("allowedFunctionNames") or [], f"{calling_path}.allowedFunctionNames")
     if MODES[mode] is None and not names:
         return NO_CHOICE, mode
     if mode == "ANY" and len(names) == 1:

@@ -92,39 +92,43 @@ def response_json(answer: Answer, call: ChatCall, model: str, origin: str) -> di
     if answer.reasoning and shows_thoughts(call.chat):
         parts.append({"text": answer.reasoning, "thought": True})
     thoughts, offset, called = answer.thoughts, 0, 0
-    own = [each for each in answer.vendor if each.protocol == PROTOCOL]
+    items = [item for item in answer.vendor if item.protocol == PROTOCOL]
     calls: list[dict[str, Any]] = []
-    for each in answer.tool_calls:
-        calls.append(call_part(each.id, each.name, each.arguments, custom=each.custom))
-        calls[-1] |= write_signature(thoughts, each.signature, origin)
+    for tool_call in answer.tool_calls:
+        calls.append(call_part(tool_call.id, tool_call.name, tool_call.arguments, custom=tool_call.custom))
+        calls[-1] |= write_signature(thoughts, tool_call.signature, origin)
         thoughts = ()
-    words: list[dict[str, Any]] = []
-    for item in own:
+    text_parts: list[dict[str, Any]] = []
+    for item in items:
         if item.name == METADATA:
             continue
-        words += [*_text(answer.text[offset : item.offset]), *calls[called : item.calls], own_part(item, origin)]
+        text_parts += [
+            *_text_parts(answer.text[offset : item.offset]),
+            *calls[called : item.calls],
+            own_part(item, origin),
+        ]
         offset, called = max(offset, item.offset), max(called, item.calls)
-    words += [*_text(answer.text[offset:]), *_text(answer.refusal or "")]
-    if thoughts and words and "text" in words[-1]:
-        words[-1] |= write_signature(thoughts, None, origin)
+    text_parts += [*_text_parts(answer.text[offset:]), *_text_parts(answer.refusal or "")]
+    if thoughts and text_parts and "text" in text_parts[-1]:
+        text_parts[-1] |= write_signature(thoughts, None, origin)
         thoughts = ()
-    parts += [*words, *(part for each in answer.media for part in media_parts(each)), *calls[called:]]
+    parts += [*text_parts, *(part for item in answer.media for part in media_parts(item)), *calls[called:]]
     if thoughts:
         parts.append({"text": "", **write_signature(thoughts, None, origin)})
-    metadata = metadata_json(own)
+    metadata = metadata_json(items)
     candidate = {
         "content": {"parts": parts, "role": "model"},
         "finishReason": finish_reason(answer.finish_reason, answer.details),
         "index": 0,
-        **({} if says_sources(metadata) else grounding_json(answer.annotations, answer.text)),
+        **({} if has_sources(metadata) else grounding_json(answer.annotations, answer.text)),
         **metadata,
         **logprobs_json(answer.logprobs),
     }
     return {"candidates": [candidate], **usage_json(answer.usage), "modelVersion": model, "responseId": response_id()}
 
 
-def _text(words: str) -> list[dict[str, Any]]:
-    return [{"text": words}] if words else []
+def _text_parts(text: str) -> list[dict[str, Any]]:
+    return [{"text": text}] if text else []
 
 
 def own_part(item: VendorItem, origin: str) -> dict[str, Any]:
@@ -133,21 +137,21 @@ def own_part(item: VendorItem, origin: str) -> dict[str, Any]:
     return part | write_signature((), part.pop("thoughtSignature", None), origin)
 
 
-def says_sources(metadata: Mapping[str, Any]) -> bool:
+def has_sources(metadata: Mapping[str, Any]) -> bool:
     """Return whether Gemini's own metadata names the sources, so that we add none."""
     return not SOURCES.isdisjoint(metadata)
 
 
 def metadata_json(items: Iterable[VendorItem]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    metadata: dict[str, Any] = {}
     for item in items:
-        found |= item.value if item.name == METADATA else {}
-    return found
+        metadata |= item.value if item.name == METADATA else {}
+    return metadata
 
 
 def merge_responses(bodies: Sequence[dict[str, Any]], usage: Usage) -> dict[str, Any]:
     """Return the first of several answers to one request with the candidates of all and the summed usage."""
-    candidates = [{**each["candidates"][0], "index": index} for index, each in enumerate(bodies)]
+    candidates = [{**body["candidates"][0], "index": index} for index, body in enumerate(bodies)]
     return {**bodies[0], "candidates": candidates, **usage_json(usage)}
 
 
@@ -155,10 +159,10 @@ def response_id() -> str:
     return new_id("resp_")
 
 
-def finish_reason(word: str, details: AnswerDetails) -> str:
+def finish_reason(reason: str, details: AnswerDetails) -> str:
     """Return Gemini's finish reason; an original one of Gemini's is kept."""
-    own = details.stop_reason or ""
-    return own if own in ENDINGS else FINISHES.get(word, "OTHER")
+    vendor_reason = details.stop_reason or ""
+    return vendor_reason if vendor_reason in ENDINGS else FINISHES.get(reason, "OTHER")
 
 
 def call_part(identity: str, name: str, arguments: str, *, custom: bool = False) -> dict[str, Any]:
@@ -203,13 +207,13 @@ def grounding_json(annotations: Sequence[Annotation], text: str) -> dict[str, An
     """Return the web sources of the text."""
     chunks: list[dict[str, Any]] = []
     supports: list[dict[str, Any]] = []
-    for each in annotations:
-        cited = each.get(str(each.get("type")))
-        if not isinstance(cited, Mapping) or not isinstance(cited.get("url"), str):
+    for annotation in annotations:
+        source = annotation.get(str(annotation.get("type")))
+        if not isinstance(source, Mapping) or not isinstance(source.get("url"), str):
             continue
-        title = cited.get("title")
-        chunks.append({"web": {"uri": cited["url"], "title": title if isinstance(title, str) else ""}})
-        start, end = (cited.get(name) for name in ("start_index", "end_index"))
+        title = source.get("title")
+        chunks.append({"web": {"uri": source["url"], "title": title if isinstance(title, str) else ""}})
+        start, end = (source.get(name) for name in ("start_index", "end_index"))
         if isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= len(text):
             # Gemini counts offsets in bytes, annotations in characters.
             segment = {
@@ -230,18 +234,20 @@ def _bytes_of(text: str) -> int:
 def logprobs_json(logprobs: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the log probabilities, or {} if there are none."""
     listed = logprobs.get("content") if logprobs else None
-    tokens = [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
-    chosen = [pair for each in tokens if (pair := _logprob_of(each))]
+    tokens = [token for token in listed if isinstance(token, Mapping)] if isinstance(listed, list) else []
+    chosen = [pair for token in tokens if (pair := _logprob_of(token))]
     if not chosen:
         return {}
     result: dict[str, Any] = {"chosenCandidates": chosen}
-    others = [each.get("top_logprobs") for each in tokens]
-    if any(others):
-        found = (
-            [_logprob_of(one) for one in top if isinstance(one, Mapping)] for top in others if isinstance(top, list)
+    alternatives = [token.get("top_logprobs") for token in tokens]
+    if any(alternatives):
+        groups = (
+            [_logprob_of(token) for token in top if isinstance(token, Mapping)]
+            for top in alternatives
+            if isinstance(top, list)
         )
-        result["topCandidates"] = [{"candidates": [one for one in each if one]} for each in found]
-    average = sum(each["logProbability"] for each in chosen) / len(chosen)
+        result["topCandidates"] = [{"candidates": [candidate for candidate in group if candidate]} for group in groups]
+    average = sum(entry["logProbability"] for entry in chosen) / len(chosen)
     return {"logprobsResult": result, "avgLogprobs": average}
 
 
@@ -258,7 +264,7 @@ BLOCKS = ("BLOCKLIST", "PROHIBITED_CONTENT", "IMAGE_SAFETY", "MODEL_ARMOR", "JAI
 
 def blocked_json(error: GatewayError) -> dict[str, Any]:
     """Return a prompt refused by policy as an answer without candidates, as Gemini does."""
-    reason = next((each for each in BLOCKS if each in error.message), "OTHER")
+    reason = next((name for name in BLOCKS if name in error.message), "OTHER")
     feedback = {"blockReason": reason, "blockReasonMessage": error.message}
     return {"promptFeedback": feedback, "responseId": response_id()}
 

@@ -38,7 +38,7 @@ from routing_admin.gateway.media import (
     decode_base64,
     file_of_url,
     part_of_bytes,
-    part_of_tool_words,
+    part_of_tool_text,
 )
 from routing_admin.gateway.messages.thinking_blocks import THINKING, thoughts_of_block
 
@@ -74,109 +74,109 @@ class BlockMessageReader:
             raise BadRequestError(
                 translatable("messages must be a list with at least one message."), "messages", "empty_array"
             )
-        newest = _find_newest_words(values)
-        for at, each in enumerate(values):
-            reader = replace(self, must_exist=at == newest)
-            yield from reader.read(check_object(each, f"messages[{at}]"), f"messages[{at}]")
+        newest = _find_newest_user_message(values)
+        for index, message in enumerate(values):
+            reader = replace(self, must_exist=index == newest)
+            yield from reader.read(check_object(message, f"messages[{index}]"), f"messages[{index}]")
 
-    def read(self, value: Object, at: str) -> Iterator[Message]:
-        """Yield one message as one or more, because tool results become messages of their own.
+    def read(self, value: Object, path: str) -> Iterator[Message]:
+        """Yield one message as one or more, because tool results become separate messages.
 
         Raise `BadRequestError` as `read_all` does.
         """
-        word = require_text(value, "role", at)
-        if word not in ROLES:
-            raise refusal_of_choice(tuple(ROLES), f"{at}.role")
-        self.inner.extend(other_fields(value, {"role", "content"}, at))
-        blocks, place = list_parts(value.get("content"), f"{at}.content", "text"), f"{at}.content"
-        if ROLES[word] is Role.ASSISTANT:
-            answer = self._read_answer(blocks, place)
+        role = require_text(value, "role", path)
+        if role not in ROLES:
+            raise refusal_of_choice(tuple(ROLES), f"{path}.role")
+        self.inner.extend(other_fields(value, {"role", "content"}, path))
+        blocks, content_path = list_parts(value.get("content"), f"{path}.content", "text"), f"{path}.content"
+        if ROLES[role] is Role.ASSISTANT:
+            answer = self._read_answer(blocks, content_path)
             if answer.parts or answer.tool_calls or answer.thoughts or answer.vendor or not blocks:
                 yield answer
         else:
-            yield from self._read_talk(ROLES[word], blocks, place)
+            yield from self._read_talk(ROLES[role], blocks, content_path)
 
-    def _read_talk(self, role: Role, blocks: list[Object], place: str) -> Iterator[Message]:
+    def _read_talk(self, role: Role, blocks: list[Object], path: str) -> Iterator[Message]:
         parts: list[Part] = []
         vendor: list[VendorItem] = []
         for number, block in enumerate(blocks):
-            at, kind = f"{place}[{number}]", block.get("type")
+            block_path, kind = f"{path}[{number}]", block.get("type")
             if _is_vendors_own(kind):
-                vendor.append(VendorItem(PROTOCOL, word_of_block(block), block, at))
+                vendor.append(VendorItem(PROTOCOL, word_of_block(block), block, block_path))
                 continue
             if kind != "tool_result":
-                parts += self.read_block(block, at)
+                parts += self.read_block(block, block_path)
                 continue
             if parts:
                 yield Message(role, tuple(parts))
                 parts = []
-            yield self._read_result(block, at)
+            yield self._read_result(block, block_path)
         if parts or vendor or not blocks:
             yield Message(role, tuple(parts), vendor=tuple(vendor))
 
-    def _read_result(self, block: Object, at: str) -> Message:
-        self.inner.extend(other_fields(block, {"type", "tool_use_id", "content", "is_error", "cache_control"}, at))
+    def _read_result(self, block: Object, path: str) -> Message:
+        self.inner.extend(other_fields(block, {"type", "tool_use_id", "content", "is_error", "cache_control"}, path))
         parts: list[Part] = []
         if block.get("content") is not None:
-            place = f"{at}.content"
+            content_path = f"{path}.content"
             # Text in a result may be an answer of get_artifact that contains a file.
-            for number, each in enumerate(list_parts(block["content"], place, "text")):
-                parts += self.read_block(each, f"{place}[{number}]", from_tool=True)
-        mark = read_mark(block, at)
+            for number, content_block in enumerate(list_parts(block["content"], content_path, "text")):
+                parts += self.read_block(content_block, f"{content_path}[{number}]", from_tool=True)
+        mark = read_mark(block, path)
         if mark:
             parts = [*parts[:-1], replace(parts[-1], cache=mark)] if parts else [TextPart("", mark)]
-        call_id, is_error = require_text(block, "tool_use_id", at), read_flag(block, "is_error") or False
+        call_id, is_error = require_text(block, "tool_use_id", path), read_flag(block, "is_error") or False
         return Message(Role.TOOL, tuple(parts), tool_call_id=call_id, is_error=is_error)
 
-    def _read_answer(self, blocks: list[Object], place: str) -> Message:
+    def _read_answer(self, blocks: list[Object], path: str) -> Message:
         # Reasoning keeps its position among text and calls, as Anthropic wants it back in place.
-        words, mark = "", None
+        text, mark = "", None
         calls: list[ToolCall] = []
         thoughts: list[ReasoningBlock] = []
         reasoning: list[str] = []
         vendor: list[VendorItem] = []
         for number, block in enumerate(blocks):
-            at, kind = f"{place}[{number}]", block.get("type")
-            known = KNOWN.get(str(kind), frozenset())
+            block_path, kind = f"{path}[{number}]", block.get("type")
+            parsed_fields = KNOWN.get(str(kind), frozenset())
             if kind == "text":
                 if block.get(CITATIONS):
-                    here = (len(words), len(calls), len(thoughts))
-                    vendor.append(VendorItem(PROTOCOL, CITATIONS, block, f"{at}.{CITATIONS}", *here))
+                    position = (len(text), len(calls), len(thoughts))
+                    vendor.append(VendorItem(PROTOCOL, CITATIONS, block, f"{block_path}.{CITATIONS}", *position))
                     # Citations are passed on to Anthropic as a vendor's item, so they are not reported as dropped.
-                    known |= {CITATIONS}
-                words += require_text(block, "text", at)
+                    parsed_fields |= {CITATIONS}
+                text += require_text(block, "text", block_path)
             elif kind == "tool_use":
-                calls.append(_read_call(block, at))
+                calls.append(_read_call(block, block_path))
             elif kind in THINKING:
-                thoughts += thoughts_of_block(block, len(words), len(calls))
-                reasoning += [read_text(block, "thinking", at) or ""]
+                thoughts += thoughts_of_block(block, len(text), len(calls))
+                reasoning += [read_text(block, "thinking", block_path) or ""]
             elif _is_vendors_own(kind):
-                here = (len(words), len(calls), len(thoughts))
-                vendor.append(VendorItem(PROTOCOL, word_of_block(block), block, at, *here))
+                position = (len(text), len(calls), len(thoughts))
+                vendor.append(VendorItem(PROTOCOL, word_of_block(block), block, block_path, *position))
                 continue
             else:
-                raise refusal_of_choice(("text", "tool_use", *THINKING), f"{at}.type")
-            self.inner.extend(other_fields(block, known, at))
-            mark = read_mark(block, at) or mark
-        parts = (TextPart(words, mark),) if words or mark else ()
+                raise refusal_of_choice(("text", "tool_use", *THINKING), f"{block_path}.type")
+            self.inner.extend(other_fields(block, parsed_fields, block_path))
+            mark = read_mark(block, block_path) or mark
+        parts = (TextPart(text, mark),) if text or mark else ()
         reasoning_text = "\n".join(filter(None, reasoning)) or None
-        beside: dict[str, Any] = {"reasoning": reasoning_text, "thoughts": tuple(thoughts), "vendor": tuple(vendor)}
-        return Message(Role.ASSISTANT, parts, tuple(calls), **beside)
+        extras: dict[str, Any] = {"reasoning": reasoning_text, "thoughts": tuple(thoughts), "vendor": tuple(vendor)}
+        return Message(Role.ASSISTANT, parts, tuple(calls), **extras)
 
-    def read_block(self, block: Object, at: str, *, from_tool: bool = False) -> list[Part]:
+    def read_block(self, block: Object, path: str, *, from_tool: bool = False) -> list[Part]:
         """Return a block of text or a file as parts; raise `BadRequestError` for anything else."""
-        kind = require_text(block, "type", at)
+        kind = require_text(block, "type", path)
         read = READERS.get(kind)
         if read is None and _is_vendors_own(kind):
-            self.inner.append(at)
+            self.inner.append(path)
             return []
         if read is None:
-            raise refusal_of_choice((*READERS, "tool_result"), f"{at}.type")
-        self.inner.extend(other_fields(block, KNOWN[kind], at))
-        parts = read(self, block, at)
+            raise refusal_of_choice((*READERS, "tool_result"), f"{path}.type")
+        self.inner.extend(other_fields(block, KNOWN[kind], path))
+        parts = read(self, block, path)
         if from_tool and kind == "text":
-            parts = [part_of_tool_words(block["text"], f"{at}.text", self.references)]
-        mark = read_mark(block, at)
+            parts = [part_of_tool_text(block["text"], f"{path}.text", self.references)]
+        mark = read_mark(block, path)
         return [*parts[:-1], replace(parts[-1], cache=mark)] if mark and parts else parts
 
     @property
@@ -199,39 +199,47 @@ KNOWN: Mapping[str, frozenset[str]] = MappingProxyType(
 """Type of a block → its parsed fields."""
 
 
-def _read_text(_: BlockMessageReader, block: Object, at: str) -> list[Part]:
-    return [TextPart(require_text(block, "text", at))]
+def _read_text(_: BlockMessageReader, block: Object, path: str) -> list[Part]:
+    return [TextPart(require_text(block, "text", path))]
 
 
-def _read_image(reader: BlockMessageReader, block: Object, at: str) -> list[Part]:
-    return [_find_file(reader, block, at, ANY_IMAGE, None)]
+def _read_image(reader: BlockMessageReader, block: Object, path: str) -> list[Part]:
+    return [_find_file(reader, block, path, ANY_IMAGE, None)]
 
 
-def _read_document(reader: BlockMessageReader, block: Object, at: str) -> list[Part]:
-    source, place = _source(block, at), f"{at}.source"
-    title = clean_filename(read_text(block, "title", at) or "") or None
+def _read_document(reader: BlockMessageReader, block: Object, path: str) -> list[Part]:
+    source, source_path = _source(block, path), f"{path}.source"
+    title = clean_filename(read_text(block, "title", path) or "") or None
     kind = source.get("type")
     if kind == "text":
-        words = require_text(source, "data", place)
-        return [part_of_bytes(words.encode("utf-8", "replace"), read_text(source, "media_type", place), title)]
+        text = require_text(source, "data", source_path)
+        return [part_of_bytes(text.encode("utf-8", "replace"), read_text(source, "media_type", source_path), title)]
     if kind == "content":
-        inside = list_parts(source.get("content"), f"{place}.content", "text")
-        return [part for number, each in enumerate(inside) for part in reader.read_block(each, f"{place}[{number}]")]
-    return [count_pages(_find_file(reader, block, at, ANY_DOCUMENT, title))]
+        content_blocks = list_parts(source.get("content"), f"{source_path}.content", "text")
+        return [
+            part
+            for number, content_block in enumerate(content_blocks)
+            for part in reader.read_block(content_block, f"{source_path}[{number}]")
+        ]
+    return [count_pages(_find_file(reader, block, path, ANY_DOCUMENT, title))]
 
 
-def _read_search_result(reader: BlockMessageReader, block: Object, at: str) -> list[Part]:
+def _read_search_result(reader: BlockMessageReader, block: Object, path: str) -> list[Part]:
     # Search results of the caller's own tools: title and source, then the text.
-    head = "\n".join(filter(None, (read_text(block, "title", at), read_text(block, "source", at))))
-    found = enumerate(list_parts(block.get("content"), f"{at}.content", "text"))
+    head = "\n".join(filter(None, (read_text(block, "title", path), read_text(block, "source", path))))
+    content_blocks = enumerate(list_parts(block.get("content"), f"{path}.content", "text"))
     return [
         TextPart(head),
-        *(part for number, each in found for part in reader.read_block(each, f"{at}.content[{number}]")),
+        *(
+            part
+            for number, content_block in content_blocks
+            for part in reader.read_block(content_block, f"{path}.content[{number}]")
+        ),
     ]
 
 
-def _read_reference(_: BlockMessageReader, block: Object, at: str) -> list[Part]:
-    return [TextPart(require_text(block, "tool_name", at))]
+def _read_reference(_: BlockMessageReader, block: Object, path: str) -> list[Part]:
+    return [TextPart(require_text(block, "tool_name", path))]
 
 
 def _is_vendors_own(kind: Any) -> bool:
@@ -251,29 +259,33 @@ READERS: Mapping[str, Reader] = MappingProxyType(
 """Type of a block → its reader."""
 
 
-def _find_file(reader: BlockMessageReader, block: Object, at: str, what: FilePart, title: str | None) -> FilePart:
-    source, place = _source(block, at), f"{at}.source"
-    kind = require_text(source, "type", place)
+def _find_file(
+    reader: BlockMessageReader, block: Object, path: str, description: FilePart, title: str | None
+) -> FilePart:
+    source, source_path = _source(block, path), f"{path}.source"
+    kind = require_text(source, "type", source_path)
     if kind == "base64":
-        data = decode_base64(require_text(source, "data", place), f"{place}.data")
-        return part_of_bytes(data, require_text(source, "media_type", place), title)
+        data = decode_base64(require_text(source, "data", source_path), f"{source_path}.data")
+        return part_of_bytes(data, require_text(source, "media_type", source_path), title)
     if kind == "url":
-        return file_of_url(require_text(source, "url", place), f"{place}.url", reader.references, what)
+        return file_of_url(
+            require_text(source, "url", source_path), f"{source_path}.url", reader.references, description
+        )
     if kind == "file":
-        ref = require_text(source, "file_id", place)
-        return reader.references.part(ref, f"{place}.file_id", replace(what, filename=title))
-    raise refusal_of_choice(("base64", "url", "file"), f"{place}.type")
+        ref = require_text(source, "file_id", source_path)
+        return reader.references.part(ref, f"{source_path}.file_id", replace(description, filename=title))
+    raise refusal_of_choice(("base64", "url", "file"), f"{source_path}.type")
 
 
-def _source(block: Object, at: str) -> Object:
+def _source(block: Object, path: str) -> Object:
     if block.get("source") is None:
-        raise refusal_of_missing(f"{at}.source")
-    return check_object(block["source"], f"{at}.source")
+        raise refusal_of_missing(f"{path}.source")
+    return check_object(block["source"], f"{path}.source")
 
 
-def _read_call(block: Object, at: str) -> ToolCall:
-    arguments = json.dumps(check_object(block.get("input") or {}, f"{at}.input"), ensure_ascii=False)
-    identity, name = require_text(block, "id", at), require_text(block, "name", at)
+def _read_call(block: Object, path: str) -> ToolCall:
+    arguments = json.dumps(check_object(block.get("input") or {}, f"{path}.input"), ensure_ascii=False)
+    identity, name = require_text(block, "id", path), require_text(block, "name", path)
     return ToolCall(identity, name, arguments, caller=caller_of(block))
 
 
@@ -281,7 +293,7 @@ def needs_thread(blocks: Any, *, small: bool) -> bool:
     """Return whether reading a content may query the database or examine more than a small image."""
     if not isinstance(blocks, list):
         return False
-    return any(_needs_thread(each, small=small) for each in blocks if isinstance(each, dict))
+    return any(_needs_thread(block, small=small) for block in blocks if isinstance(block, dict))
 
 
 def _needs_thread(block: Object, *, small: bool) -> bool:
@@ -289,22 +301,24 @@ def _needs_thread(block: Object, *, small: bool) -> bool:
     if kind == "tool_result":
         return content.lstrip()[:1] == "{" if isinstance(content, str) else bool(content)
     if kind == "image":
-        given = block.get("source")
-        source = given if isinstance(given, dict) else {}
+        value = block.get("source")
+        source = value if isinstance(value, dict) else {}
         inline = source.get("type") in ("base64", "url")
         return not (inline and small) or str(source.get("url") or "").startswith(REF_PREFIX)
     return kind == "document"
 
 
-def _find_newest_words(messages: list[Any]) -> int | None:
-    # A message of nothing but tool results was made by machines.
-    spoken = (at for at, each in enumerate(messages) if isinstance(each, dict) and _speaks(each))
-    return max(spoken, default=None)
+def _find_newest_user_message(messages: list[Any]) -> int | None:
+    # A message with only tool results was made by machines.
+    indexes = (
+        index for index, message in enumerate(messages) if isinstance(message, dict) and _is_user_message(message)
+    )
+    return max(indexes, default=None)
 
 
-def _speaks(message: Object) -> bool:
+def _is_user_message(message: Object) -> bool:
     content = message.get("content")
     blocks = content if isinstance(content, list) else [None]
     return message.get("role") == "user" and any(
-        not isinstance(each, dict) or each.get("type") != "tool_result" for each in blocks
+        not isinstance(block, dict) or block.get("type") != "tool_result" for block in blocks
     )

@@ -27,8 +27,8 @@ from routing_admin.gateway.messages.rendering import (
     list_citations,
     message_id,
     own_citation,
+    text_of_media,
     usage_json,
-    words_of_media,
 )
 from routing_admin.gateway.messages.thinking_blocks import UNSIGNED, block_of_thought, is_carrier
 from routing_admin.gateway.reasoning_signatures import label_signature
@@ -85,7 +85,7 @@ class MessageEvents:
     """Write the events of one message.
 
     Blocks cannot overlap: while a call's block is open and its arguments are incomplete, everything else waits in
-    `held`, in order. Reasoning that another vendor wants back waits in `carriers` for a block to follow it, because
+    `queue`, in order. Reasoning that another vendor wants back waits in `carriers` for a block to follow it, because
     clients take a message that ends with it for empty.
     """
 
@@ -98,7 +98,7 @@ class MessageEvents:
     kind: BlockKind = BlockKind.NONE
     call: CallBlock | None = None
     calls: dict[int, CallBlock] = field(default_factory=dict)
-    held: deque[CallBlock | Callable[[], bytes]] = field(default_factory=deque)
+    queue: deque[CallBlock | Callable[[], bytes]] = field(default_factory=deque)
     has_own_citations: bool = False
     thinks: bool = True
     carriers: list[ReasoningBlock] = field(default_factory=list)
@@ -110,10 +110,12 @@ class MessageEvents:
             pieces.append(self._write_thinking(delta))
         if self.carriers and (delta.text or delta.refusal or delta.tool_calls):
             pieces.append(self._write_carriers())
-        own = (each for each in delta.vendor if each.protocol == PROTOCOL)
-        pieces += [self._put(partial(self._write_vendor, each)) for each in own]
+        items = (item for item in delta.vendor if item.protocol == PROTOCOL)
+        pieces += [self._put(partial(self._write_vendor, item)) for item in items]
         if delta.text or delta.refusal:
-            pieces.append(self._say(BlockKind.TEXT, {"type": "text_delta", "text": delta.text + delta.refusal}))
+            pieces.append(
+                self._write_content(BlockKind.TEXT, {"type": "text_delta", "text": delta.text + delta.refusal})
+            )
         pieces += [self._write_call(piece) for piece in delta.tool_calls]
         return b"".join(pieces)
 
@@ -121,7 +123,9 @@ class MessageEvents:
         pieces = []
         if delta.reasoning:
             pieces.append(self._write_carriers())
-            pieces.append(self._say(BlockKind.THINKING, {"type": "thinking_delta", "thinking": delta.reasoning}))
+            pieces.append(
+                self._write_content(BlockKind.THINKING, {"type": "thinking_delta", "thinking": delta.reasoning})
+            )
         for thought in delta.thoughts:
             if is_carrier(thought):
                 self.carriers.append(thought)
@@ -134,29 +138,32 @@ class MessageEvents:
         return b"".join(self._put(partial(self._write_thought, thought)) for thought in thoughts)
 
     def write_media(self, media: Sequence[Media]) -> bytes:
-        if not (words := words_of_media(media)):
+        if not (text := text_of_media(media)):
             return b""
-        said = (self._write_carriers(), self._say(BlockKind.TEXT, {"type": "text_delta", "text": words}))
-        return self._begin() + b"".join(said)
+        pieces = (self._write_carriers(), self._write_content(BlockKind.TEXT, {"type": "text_delta", "text": text}))
+        return self._begin() + b"".join(pieces)
 
     def write_sound(self, sound: Media, reference: bool = False) -> bytes:
         # Messages have no audio, so only the reference to the whole is sent.
         return self.write_media([sound]) if reference else b""
 
     def write_annotations(self, annotations: Sequence[Annotation]) -> bytes:
-        cited = () if self.has_own_citations else list_citations(annotations)
-        pieces = (self._say(BlockKind.TEXT, {"type": "citations_delta", "citation": each}) for each in cited)
+        citations = () if self.has_own_citations else list_citations(annotations)
+        pieces = (
+            self._write_content(BlockKind.TEXT, {"type": "citations_delta", "citation": citation})
+            for citation in citations
+        )
         return self._begin() + b"".join(pieces)
 
     def write_finish(self, finish: Finish) -> bytes:
         pieces = [self._begin(), self._advance(final=True), self._close()]
         usage = usage_json(finish.usage, finish.details.service_tier)
-        beside = dict(finish.details.vendor or {})
+        extras = dict(finish.details.vendor or {})
         end = end_json(finish.finish_reason, finish.details)
         # Anthropic has the container inside the delta and everything else beside it.
-        if "container" in beside:
-            end["container"] = beside.pop("container")
-        delta = {"delta": end, "usage": usage, **beside}
+        if "container" in extras:
+            end["container"] = extras.pop("container")
+        delta = {"delta": end, "usage": usage, **extras}
         pieces.append(_write("message_delta", delta))
         return b"".join([*pieces, _write("message_stop", {})])
 
@@ -183,22 +190,22 @@ class MessageEvents:
         # Anthropic's citations are passed on, so ours must not repeat them.
         self.has_own_citations = True
         citation = own_citation(value["delta"].get("citation"))
-        return self._write_words(BlockKind.TEXT, {**value["delta"], "citation": citation}) if citation else b""
+        return self._write_content_now(BlockKind.TEXT, {**value["delta"], "citation": citation}) if citation else b""
 
-    def _say(self, kind: BlockKind, delta: dict[str, Any]) -> bytes:
+    def _write_content(self, kind: BlockKind, delta: dict[str, Any]) -> bytes:
         # Text behind an open call has to wait.
-        if self.call is not None or self.held:
-            return self._put(partial(self._write_words, kind, delta))
-        return self._continue(delta) if self.kind is kind else self._write_words(kind, delta)
+        if self.call is not None or self.queue:
+            return self._put(partial(self._write_content_now, kind, delta))
+        return self._continue(delta) if self.kind is kind else self._write_content_now(kind, delta)
 
-    def _write_words(self, kind: BlockKind, delta: dict[str, Any]) -> bytes:
+    def _write_content_now(self, kind: BlockKind, delta: dict[str, Any]) -> bytes:
         before = b"" if self.kind is kind else self._open(kind, EMPTY[kind])
         return before + self._continue(delta)
 
     def _open(self, kind: BlockKind, block: dict[str, Any]) -> bytes:
-        ended = self._close()
+        closed = self._close()
         self.index, self.kind = self.index + 1, kind
-        return ended + _write("content_block_start", {"index": self.index, "content_block": block})
+        return closed + _write("content_block_start", {"index": self.index, "content_block": block})
 
     def _continue(self, delta: dict[str, Any]) -> bytes:
         return _write("content_block_delta", {"index": self.index, "delta": delta})
@@ -213,13 +220,15 @@ class MessageEvents:
         return signed + _write("content_block_stop", {"index": self.index})
 
     def _write_thought(self, thought: ReasoningBlock) -> bytes:
-        # Anthropic's signature closes the thinking block before it; anything else is a block of its own.
+        # Anthropic's signature closes the thinking block before it; anything else is a separate block.
         signed = thought.dialect == DIALECT and thought.form is ThoughtForm.TEXT
         if not signed:
             return self._open(BlockKind.NONE, block_of_thought(thought, self.origin)) + self._stop()
         pieces = []
         if self.kind is not BlockKind.THINKING:
-            pieces.append(self._write_words(BlockKind.THINKING, {"type": "thinking_delta", "thinking": thought.text}))
+            pieces.append(
+                self._write_content_now(BlockKind.THINKING, {"type": "thinking_delta", "thinking": thought.text})
+            )
         return b"".join([*pieces, self._close(label_signature(thought.proof, self.origin))])
 
     def _stop(self) -> bytes:
@@ -229,37 +238,37 @@ class MessageEvents:
         call = self.calls.get(piece.index)
         if call is None:
             call = self.calls[piece.index] = CallBlock(piece.id or "", piece.name or "", piece.custom, piece.caller)
-            self.held.append(call)
+            self.queue.append(call)
         call.name = call.name or piece.name or ""
         if piece.arguments:
             call.pieces.append(piece.arguments)
         return self._write_arguments(piece.arguments) if call is self.call else self._advance()
 
     def _put(self, write: Callable[[], bytes]) -> bytes:
-        self.held.append(write)
+        self.queue.append(write)
         return self._advance()
 
     def _advance(self, *, final: bool = False) -> bytes:
         # Write up to the first call that is incomplete or unnamed; at the end, everything.
         written: list[bytes] = []
-        while self.held and (self.call is None or final or self.call.is_complete(followed=self._is_followed())):
+        while self.queue and (self.call is None or final or self.call.is_complete(followed=self._is_followed())):
             if self.call is not None:
                 self.call = None
                 written.append(self._close())
-            each = self.held[0]
-            if isinstance(each, CallBlock):
-                if not (each.name or final):
+            entry = self.queue[0]
+            if isinstance(entry, CallBlock):
+                if not (entry.name or final):
                     break
-                self.call = each
-                written.append(self._open(BlockKind.CALL, call_json(each.id, each.name, {}, each.caller)))
-                written.append(self._write_arguments("".join(each.pieces)))
+                self.call = entry
+                written.append(self._open(BlockKind.CALL, call_json(entry.id, entry.name, {}, entry.caller)))
+                written.append(self._write_arguments("".join(entry.pieces)))
             else:
-                written.append(each())
-            self.held.popleft()
+                written.append(entry())
+            self.queue.popleft()
         return b"".join(written)
 
     def _is_followed(self) -> bool:
-        return any(isinstance(each, CallBlock) and each.pieces for each in self.held)
+        return any(isinstance(entry, CallBlock) and entry.pieces for entry in self.queue)
 
     def _write_arguments(self, arguments: str) -> bytes:
         return self._continue({"type": "input_json_delta", "partial_json": arguments}) if arguments else b""

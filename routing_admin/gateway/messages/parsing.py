@@ -9,7 +9,7 @@ from capabilities.core.message import ChatRequest, Message, Part, Role, Tool, Ve
 from capabilities.core.protocols.anthropic.thinking import effort_of
 from capabilities.core.protocols.vendor_tools import FIELDS, FUNCTION_FIELDS, own_fields, word_of
 from capabilities.core.translatable import translatable
-from routing_admin.gateway.chat_api import SMALL_BYTES, ChatCall, read_wishes
+from routing_admin.gateway.chat_api import SMALL_BYTES, ChatCall, read_routing_options
 from routing_admin.gateway.counts import check_counts
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import (
@@ -58,11 +58,11 @@ CHOICES: Mapping[str, str] = {"auto": "auto", "any": "required", "none": "none"}
 
 def parse(body: Object, find: Find) -> ChatCall:
     """Return the call in a JSON object; raise `BadRequestError` with `param`."""
-    wishes, stream = read_wishes(body), read_flag(body, "stream") or False
+    routing, stream = read_routing_options(body), read_flag(body, "stream") or False
     check_counts(body, "messages")
     if body.get("thread") is not None:  # Anthropic's clients react by sending the whole conversation
         raise BadRequestError(NO_THREADS, "thread", THREAD_REFUSED)
-    return ChatCall(chat_of(body, find), wishes.model, wishes.task_type, wishes.language, stream, True)
+    return ChatCall(chat_of(body, find), routing.model, routing.task_type, routing.language, stream, True)
 
 
 def needs_thread(body: Object, size: int) -> bool:
@@ -72,15 +72,17 @@ def needs_thread(body: Object, size: int) -> bool:
     """
     messages, small = body.get("messages"), size <= SMALL_BYTES
     contents = (
-        [each.get("content") for each in messages if isinstance(each, dict)] if isinstance(messages, list) else []
+        [message.get("content") for message in messages if isinstance(message, dict)]
+        if isinstance(messages, list)
+        else []
     )
-    return any(blocks.needs_thread(each, small=small) for each in contents)
+    return any(blocks.needs_thread(content, small=small) for content in contents)
 
 
 def chat_of(body: Object, find: Find) -> ChatRequest:
     """Return the canonical request."""
     reader = BlockMessageReader(find)
-    word, name, parallel = _read_choice(body)
+    mode, name, parallel = _read_choice(body)
     output = check_object(body.get("output_config") or {}, "output_config")
     tools, vendor = _read_tools(body, reader.inner)
     reader.inner.extend(other_fields(output, {"effort", "format"}, "output_config"))
@@ -92,7 +94,7 @@ def chat_of(body: Object, find: Find) -> ChatRequest:
         read_number(body, "top_p", 0, 1),
         _read_stops(body.get("stop_sequences")),
         tools,
-        word,
+        mode,
         name,
         parallel,
         _read_format(output, body),
@@ -123,26 +125,26 @@ def _read_system(body: Object, reader: BlockMessageReader) -> tuple[Message, ...
 
 
 def _read_stops(value: Any) -> tuple[str, ...]:
-    words = [] if value is None else check_list(value, "stop_sequences")
-    if not all(isinstance(each, str) for each in words):
+    stops = [] if value is None else check_list(value, "stop_sequences")
+    if not all(isinstance(stop, str) for stop in stops):
         raise refusal_of_type(A_LIST, "stop_sequences")
-    return tuple(words)
+    return tuple(stops)
 
 
 def _read_tools(body: Object, inner: list[str]) -> tuple[tuple[Tool, ...], list[VendorItem]]:
     tools, vendor = [], []
-    for at, each in enumerate(check_list(body.get("tools") or [], "tools")):
-        place = f"tools[{at}]"
-        value = check_object(each, place)
+    for index, tool in enumerate(check_list(body.get("tools") or [], "tools")):
+        path = f"tools[{index}]"
+        value = check_object(tool, path)
         if value.get("type", "custom") != "custom" and "input_schema" not in value:
-            vendor.append(VendorItem(blocks.PROTOCOL, word_of(require_text(value, "type", place)), value, place))
+            vendor.append(VendorItem(blocks.PROTOCOL, word_of(require_text(value, "type", path)), value, path))
             continue
-        schema = check_object(value.get("input_schema") or {}, f"{place}.input_schema")
-        inner += other_fields(value, FUNCTION_KEYS, place)
-        name, strict = require_text(value, "name", place), read_flag(value, "strict")
-        vendor += own_fields(blocks.PROTOCOL, value, name, place)
-        words = read_text(value, "description", place) or ""
-        tools.append(Tool(name, words, schema, strict, cache=read_mark(value, place)))
+        schema = check_object(value.get("input_schema") or {}, f"{path}.input_schema")
+        inner += other_fields(value, FUNCTION_KEYS, path)
+        name, strict = require_text(value, "name", path), read_flag(value, "strict")
+        vendor += own_fields(blocks.PROTOCOL, value, name, path)
+        description = read_text(value, "description", path) or ""
+        tools.append(Tool(name, description, schema, strict, cache=read_mark(value, path)))
     return tuple(tools), vendor
 
 

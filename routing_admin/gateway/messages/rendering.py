@@ -98,10 +98,10 @@ REFUSAL_CATEGORIES = {"cyber", "bio", "frontier_llm", "reasoning_extraction", "g
 """Categories that Anthropic's clients know; they reject a message with any other."""
 
 
-def end_json(word: str, details: AnswerDetails) -> dict[str, Any]:
+def end_json(finish_reason: str, details: AnswerDetails) -> dict[str, Any]:
     """Return why the message ended, with the stop sequence or the details of a refusal."""
-    end = {**NO_END, "stop_reason": STOP_REASONS.get(word, "end_turn")}
-    if details.stop_sequence and word == "stop":
+    end = {**NO_END, "stop_reason": STOP_REASONS.get(finish_reason, "end_turn")}
+    if details.stop_sequence and finish_reason == "stop":
         end |= {"stop_reason": "stop_sequence", "stop_sequence": details.stop_sequence}
     if details.stop_reason in OWN_REASONS:
         end["stop_reason"] = details.stop_reason
@@ -137,19 +137,19 @@ def usage_json(usage: Usage, tier: str | None = None) -> dict[str, Any]:
 def _list_blocks(answer: Answer, origin: str) -> Iterator[dict[str, Any]]:
     # Each thought keeps its position. A refusal and generated media become text at the end.
     offset = called = 0
-    if answer.reasoning and not any(each.form is ThoughtForm.TEXT for each in answer.thoughts):
+    if answer.reasoning and not any(thought.form is ThoughtForm.TEXT for thought in answer.thoughts):
         yield thinking_block(answer.reasoning)
-    own = [each for each in answer.vendor if each.protocol == PROTOCOL]
-    for each in weave(answer.thoughts, own):
-        yield from _text_blocks(answer.text[offset : each.offset])
-        yield from (_call_block(call) for call in answer.tool_calls[called : each.calls])
-        yield _vendor_block(each) if isinstance(each, VendorItem) else block_of_thought(each, origin)
-        covered = each.covered if isinstance(each, VendorItem) else 0
-        offset, called = max(offset, each.offset + covered), max(called, each.calls)
-    cited = () if any(each.covered for each in own) else list_citations(answer.annotations)
-    yield from _text_blocks(answer.text[offset:], cited)
+    items = [item for item in answer.vendor if item.protocol == PROTOCOL]
+    for entry in weave(answer.thoughts, items):
+        yield from _text_blocks(answer.text[offset : entry.offset])
+        yield from (_call_block(call) for call in answer.tool_calls[called : entry.calls])
+        yield _vendor_block(entry) if isinstance(entry, VendorItem) else block_of_thought(entry, origin)
+        covered = entry.covered if isinstance(entry, VendorItem) else 0
+        offset, called = max(offset, entry.offset + covered), max(called, entry.calls)
+    citations = () if any(item.covered for item in items) else list_citations(answer.annotations)
+    yield from _text_blocks(answer.text[offset:], citations)
     yield from _text_blocks(answer.refusal or "")
-    yield from _text_blocks(words_of_media(answer.media))
+    yield from _text_blocks(text_of_media(answer.media))
     yield from (_call_block(call) for call in answer.tool_calls[called:])
 
 
@@ -188,18 +188,22 @@ def _input_of(call: ToolCall) -> Any:
 
 def list_citations(annotations: Sequence[Annotation]) -> list[dict[str, Any]]:
     """Return the sources as citations of web pages and locations in files."""
-    found = []
-    for each in annotations:
-        kind = each.get("type")
-        cited = each.get(str(kind))
+    citations = []
+    for annotation in annotations:
+        kind = annotation.get("type")
+        cited = annotation.get(str(kind))
         if not isinstance(cited, Mapping):
             continue
         if kind == URL_CITATION:
-            place = {"type": "web_search_result_location", "url": cited.get("url"), "title": cited.get("title") or ""}
-            found.append({**place, "cited_text": filled(cited.get("content")) or "", "encrypted_index": ""})
+            location = {
+                "type": "web_search_result_location",
+                "url": cited.get("url"),
+                "title": cited.get("title") or "",
+            }
+            citations.append({**location, "cited_text": filled(cited.get("content")) or "", "encrypted_index": ""})
         elif kind == FILE_CITATION:
-            found.append(_file_location(cited))
-    return found
+            citations.append(_file_location(cited))
+    return citations
 
 
 def _file_location(cited: Mapping[str, Any]) -> dict[str, Any]:
@@ -227,7 +231,9 @@ def own_citation(citation: Any) -> dict[str, Any] | None:
     kind = str(stated.get("type"))
     if kind in PLACES:
         return {**stated, **_file_location(citation)}
-    if kind not in SOURCES or not all(isinstance(stated.get(name), of) for name, of in SOURCES[kind].items()):
+    if kind not in SOURCES or not all(
+        isinstance(stated.get(name), expected_type) for name, expected_type in SOURCES[kind].items()
+    ):
         return None
     return {**stated, "title": filled(citation.get("title"))}
 
@@ -237,13 +243,17 @@ def _vendor_block(item: VendorItem) -> dict[str, Any]:
     if block.get("type") != "text":
         return block
     cited = block.get("citations")
-    citations = [own for each in (cited if isinstance(cited, list) else ()) if (own := own_citation(each)) is not None]
+    citations = [
+        completed
+        for citation in (cited if isinstance(cited, list) else ())
+        if (completed := own_citation(citation)) is not None
+    ]
     return {"type": "text", "text": block["text"], **({"citations": citations} if citations else {})}
 
 
-def words_of_media(media: Sequence[Media]) -> str:
+def text_of_media(media: Sequence[Media]) -> str:
     """Return references to generated media as text, because a message has no block for them."""
-    return "\n".join(f"[{each.mime_type} {_address(each)}]" for each in media)
+    return "\n".join(f"[{item.mime_type} {_address(item)}]" for item in media)
 
 
 def _address(media: Media) -> str:

@@ -32,8 +32,8 @@ def shows_thinking(chat: ChatRequest) -> bool:
     A client that requested neither reads `content[0].text`.
     """
     thinking = chat.extra.get("thinking")
-    asked = isinstance(thinking, Mapping) and thinking.get("type") != "disabled"
-    return asked or bool(chat.tools)
+    is_requested = isinstance(thinking, Mapping) and thinking.get("type") != "disabled"
+    return is_requested or bool(chat.tools)
 
 
 def thinking_block(text: str, signature: str | None = None) -> dict[str, Any]:

@@ -35,11 +35,11 @@ def read_body(operation: Operation, call: HttpCall) -> Object:
     is_form = call.headers.get("content-type", "").lower().startswith(FORM_TYPE)
     shape = BodyShape.FORM if is_form else BodyShape.JSON
     if shape not in operation.bodies:
-        raise BadRequestError(_due(operation, call.path), None, "invalid_content_type")
+        raise BadRequestError(_expected_body(operation, call.path), None, "invalid_content_type")
     return _read_form(call) if is_form else parse_object(take_bytes(call))
 
 
-def _due(operation: Operation, path: str) -> str:
+def _expected_body(operation: Operation, path: str) -> str:
     if BodyShape.JSON in operation.bodies:
         return translatable("%(path)s takes a JSON object. Send it with Content-Type: application/json.", path=path)
     names = ", ".join(("model", operation.files[0]))
@@ -50,9 +50,9 @@ def _due(operation: Operation, path: str) -> str:
 
 def _read_form(call: HttpCall) -> FormBody:
     data = take_bytes(call)
-    about = {"CONTENT_TYPE": call.headers["content-type"], "CONTENT_LENGTH": len(data)}
+    meta = {"CONTENT_TYPE": call.headers["content-type"], "CONTENT_LENGTH": len(data)}
     try:
-        texts, files = MultiPartParser(about, cast(Any, _FormStream(data)), [_HoldingHandler()], "utf-8").parse()
+        texts, files = MultiPartParser(meta, cast(Any, _FormStream(data)), [_MemoryHandler()], "utf-8").parse()
     except (MultiPartParserError, SuspiciousOperation, ValueError):
         message = translatable(
             "The form could not be read. Send multipart/form-data with the boundary in its Content-Type."
@@ -60,8 +60,8 @@ def _read_form(call: HttpCall) -> FormBody:
         raise BadRequestError(message, None, "invalid_form") from None
     fields = FormBody({name: tuple(values) for name, values in texts.lists()})
     for name, parts in files.lists():
-        held = tuple(part.file_of_form() for part in parts if isinstance(part, _HeldFile))
-        fields[name] = (*fields.get(name, ()), *held)
+        received = tuple(part.file_of_form() for part in parts if isinstance(part, _ReceivedFile))
+        fields[name] = (*fields.get(name, ()), *received)
     return fields
 
 
@@ -69,16 +69,16 @@ class _FormStream:
     """Read bytes in blocks without copying them all."""
 
     def __init__(self, data: bytes | bytearray) -> None:
-        self._view, self._at = memoryview(data), 0
+        self._view, self._position = memoryview(data), 0
 
     def read(self, size: int | None = None) -> bytes:
-        end = len(self._view) if size is None else self._at + size
-        block = bytes(self._view[self._at : end])
-        self._at += len(block)
+        end = len(self._view) if size is None else self._position + size
+        block = bytes(self._view[self._position : end])
+        self._position += len(block)
         return block
 
 
-class _HeldFile(UploadedFile):  # type: ignore[type-arg]
+class _ReceivedFile(UploadedFile):  # type: ignore[type-arg]
     """A completely received file part."""
 
     def __init__(self, name: str, content_type: str | None, data: bytearray) -> None:
@@ -92,11 +92,11 @@ class _HeldFile(UploadedFile):  # type: ignore[type-arg]
     def file_of_form(self) -> FormFile:
         data, kind = self._data, self.content_type or ""
         # The type is written into a header of the upstream request, so accept nothing odd.
-        plain = kind.isascii() and kind.isprintable() and "/" in kind
-        return FormFile(clean_filename(self.name or ""), kind if plain else ANY_TYPE, blob_of_bytes(data))
+        is_plain = kind.isascii() and kind.isprintable() and "/" in kind
+        return FormFile(clean_filename(self.name or ""), kind if is_plain else ANY_TYPE, blob_of_bytes(data))
 
 
-class _HoldingHandler(FileUploadHandler):
+class _MemoryHandler(FileUploadHandler):
     """Django's upload handler that keeps file parts in memory, as the body was."""
 
     chunk_size = BLOCK
@@ -111,8 +111,8 @@ class _HoldingHandler(FileUploadHandler):
             message = translatable("The file is larger than the limit of %(limit)s bytes.", limit=upload_limit())
             raise BadRequestError(message, self.field_name, "file_too_large", 413)
 
-    def file_complete(self, file_size: int) -> _HeldFile:
-        return _HeldFile(self.file_name or "", self.content_type, self._data)
+    def file_complete(self, file_size: int) -> _ReceivedFile:
+        return _ReceivedFile(self.file_name or "", self.content_type, self._data)
 
 
 def blob_of_bytes(data: bytes | bytearray) -> Blob:

@@ -22,7 +22,7 @@ from capabilities.core.translatable import translatable
 from capabilities.core.wire import Annotation, Answer, Delta, Finish, Media
 from routing_admin.dispatch.reasoning_cache import AnsweredTurn
 from routing_admin.gateway.calls import complete
-from routing_admin.gateway.chat_api import ChatApi, ChatCall, read_wishes
+from routing_admin.gateway.chat_api import ChatApi, ChatCall, read_routing_options
 from routing_admin.gateway.errors import BadRequestError, GatewayError, body_of
 from routing_admin.gateway.fields import Object
 from routing_admin.gateway.http import HttpReply, call_of, response_of_reply
@@ -40,7 +40,7 @@ FORMAT, COUNT = "response_format", "n"
 
 def parse(operation: Operation, body: Object, find: Find) -> ChatCall:
     """Return the call; raise `BadRequestError` without a model or a required file."""
-    wishes = read_wishes({name: _value(body, name) for name in OURS})
+    routing = read_routing_options({name: _value(body, name) for name in OURS})
     fields = {name: value for name, value in body.items() if name not in OURS}
     shape = BodyShape.FORM if isinstance(body, FormBody) else BodyShape.JSON
     if shape is BodyShape.FORM:
@@ -56,7 +56,7 @@ def parse(operation: Operation, body: Object, find: Find) -> ChatCall:
         answer_format=answer_format,
         count=results * _count_prompts(body),
     )
-    return ChatCall(ChatRequest((), extra=fields), wishes.model, wishes.task_type, stream=stream, passing=passing)
+    return ChatCall(ChatRequest((), extra=fields), routing.model, routing.task_type, stream=stream, passing=passing)
 
 
 def _count_prompts(body: Object) -> int:
@@ -110,9 +110,9 @@ def write_answer(answer: Answer, _call: ChatCall, name: str, _origin: str) -> Ht
     """Return the whole answer unchanged, with its stored media in a header."""
     passed = cast(PassedAnswer, answer)
     reply = HttpReply(200, {"Content-Type": passed.content_type}, passed.body_for(name))
-    made = [REF_PREFIX + each.artifact_id for each in passed.media if each.artifact_id]
-    if made:
-        reply.headers[ARTIFACTS] = ", ".join(made)
+    references = [REF_PREFIX + item.artifact_id for item in passed.media if item.artifact_id]
+    if references:
+        reply.headers[ARTIFACTS] = ", ".join(references)
     return reply
 
 
@@ -167,7 +167,7 @@ def _api(operation: Operation) -> ChatApi:
     )
 
 
-OPERATION_APIS: Mapping[str, ChatApi] = MappingProxyType({each.name: _api(each) for each in OPERATIONS})
+OPERATION_APIS: Mapping[str, ChatApi] = MappingProxyType({operation.name: _api(operation) for operation in OPERATIONS})
 """Name of an operation → its API."""
 
 

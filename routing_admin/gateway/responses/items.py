@@ -26,14 +26,14 @@ from routing_admin.gateway.fields import (
     refusal_of_missing,
     require_text,
 )
-from routing_admin.gateway.media import Find, References, count_pages, file_of_url, part_of_tool_words
+from routing_admin.gateway.media import Find, References, count_pages, file_of_url, part_of_tool_text
 from routing_admin.gateway.reasoning_signatures import unpack_thoughts
-from routing_admin.gateway.responses.tools import ADDED, PROTOCOL, item_place, join_name
+from routing_admin.gateway.responses.tools import ADDED, PROTOCOL, item_path, join_name
 
 ROLES: Mapping[str, Role] = MappingProxyType(
     {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM}
 )
-WORDS = ("input_text", "output_text", "text", "refusal", "summary_text", "reasoning_text")
+TEXT_TYPES = ("input_text", "output_text", "text", "refusal", "summary_text", "reasoning_text")
 """Types of text parts; the text of a refusal is in a field of that name."""
 ANY_DOCUMENT = FilePart(Kind.DOCUMENT, "application/pdf")
 SHELL = "local_shell"
@@ -47,9 +47,11 @@ REFUSED: Mapping[str, Translatable] = MappingProxyType(
     }
 )
 """Unsupported items, and what to do instead."""
-SAID = (*("compaction", "mcp_list_tools", "mcp_approval_request", "tool_search_output", "program", "program_output"),)
+ANSWER_ITEMS = (
+    *("compaction", "mcp_list_tools", "mcp_approval_request", "tool_search_output", "program", "program_output"),
+)
 """Items of a model's turn that only OpenAI understands, besides calls of its tools."""
-GIVEN = ("mcp_approval_response", "configuration_update")
+CALLER_ITEMS = ("mcp_approval_response", "configuration_update")
 """Items of a caller that only OpenAI understands, besides outputs of its tools."""
 
 
@@ -57,7 +59,7 @@ GIVEN = ("mcp_approval_response", "configuration_update")
 class AnsweredItems:
     """A model's turn, collected from consecutive items."""
 
-    words: str = ""
+    text: str = ""
     calls: list[ToolCall] = field(default_factory=list)
     thoughts: list[ReasoningBlock] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
@@ -65,14 +67,14 @@ class AnsweredItems:
     begun: bool = False
 
     def take_message(self) -> Message:
-        parts = (TextPart(self.words),) if self.words else ()
+        parts = (TextPart(self.text),) if self.text else ()
         reasoning_text = "\n".join(filter(None, self.reasoning)) or None
-        beside: dict[str, Any] = {
+        extras: dict[str, Any] = {
             "reasoning": reasoning_text,
             "thoughts": tuple(self.thoughts),
             "vendor": tuple(self.vendor),
         }
-        return Message(Role.ASSISTANT, parts, tuple(self.calls), **beside)
+        return Message(Role.ASSISTANT, parts, tuple(self.calls), **extras)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,114 +98,116 @@ class ItemReader:
             raise BadRequestError(
                 translatable("input must be a string or a list with at least one item."), "input", "empty_array"
             )
-        newest, turn = _find_newest_words(values), AnsweredItems()
-        for at, each in enumerate(values):
-            place = item_place(at, self.earlier)
-            item = check_object(each, place)
-            if self._answers(item, place, turn):
+        newest, turn = _find_newest_user_message(values), AnsweredItems()
+        for index, raw_item in enumerate(values):
+            path = item_path(index, self.earlier)
+            item = check_object(raw_item, path)
+            if self._add_to_turn(item, path, turn):
                 continue
             if turn.begun:
                 yield turn.take_message()
                 turn = AnsweredItems()
-            message = self._read(item, place, References(self.find, at == newest))
+            message = self._read(item, path, References(self.find, index == newest))
             if message is not None:
                 yield message
         if turn.begun:
             yield turn.take_message()
 
-    def _answers(self, item: Object, at: str, turn: AnsweredItems) -> bool:
+    def _add_to_turn(self, item: Object, path: str, turn: AnsweredItems) -> bool:
         # Returns True if the item is part of the model's turn, to which it is added.
-        kind = read_text(item, "type", at) or "message"
+        kind = read_text(item, "type", path) or "message"
         if kind == "message" and item.get("role") == "assistant":
-            self.inner.extend(other_fields(item, {"type", "role", "content", "id", "status", "phase"}, at))
-            for number, part in enumerate(list_parts(item.get("content"), f"{at}.content", "input_text")):
-                turn.words += _words_of(part, f"{at}.content[{number}]")
+            self.inner.extend(other_fields(item, {"type", "role", "content", "id", "status", "phase"}, path))
+            for number, part in enumerate(list_parts(item.get("content"), f"{path}.content", "input_text")):
+                turn.text += _text_of(part, f"{path}.content[{number}]")
         elif kind in CALLS:
-            turn.calls.append(_read_call(item, kind, at))
+            turn.calls.append(_read_call(item, kind, path))
         elif kind == "reasoning":
-            turn.thoughts += unpack_thoughts(read_text(item, "encrypted_content", at) or "")
+            turn.thoughts += unpack_thoughts(read_text(item, "encrypted_content", path) or "")
             for key in ("summary", "content"):
-                listed = list_parts(item.get(key) or [], f"{at}.{key}", "summary_text")
-                turn.reasoning += [_words_of(each, f"{at}.{key}[{number}]") for number, each in enumerate(listed)]
-        elif kind in SAID or kind.endswith("_call"):
-            here = (len(turn.words), len(turn.calls), len(turn.thoughts))
-            turn.vendor.append(VendorItem(PROTOCOL, word_of(kind), item, at, *here))
+                parts = list_parts(item.get(key) or [], f"{path}.{key}", "summary_text")
+                turn.reasoning += [_text_of(part, f"{path}.{key}[{number}]") for number, part in enumerate(parts)]
+        elif kind in ANSWER_ITEMS or kind.endswith("_call"):
+            position = (len(turn.text), len(turn.calls), len(turn.thoughts))
+            turn.vendor.append(VendorItem(PROTOCOL, word_of(kind), item, path, *position))
         else:
             return False
         turn.begun = True
         return True
 
-    def _read(self, item: Object, at: str, references: References) -> Message | None:
-        # Items of the caller or a tool. None means that the item has no message of its own.
-        kind = read_text(item, "type", at) or "message"
+    def _read(self, item: Object, path: str, references: References) -> Message | None:
+        # Items of the caller or a tool. None means that the item is not a message.
+        kind = read_text(item, "type", path) or "message"
         if kind == "message":
-            return self._read_message(item, at, references)
+            return self._read_message(item, path, references)
         if kind in RESULTS:
-            parts = self._read_parts(item.get("output"), f"{at}.output", references, from_tool=True)
+            parts = self._read_parts(item.get("output"), f"{path}.output", references, from_tool=True)
             # OpenAI's shell names the call by `id`.
             key = "id" if kind == f"{SHELL}_call_output" and item.get("call_id") is None else "call_id"
-            return Message(Role.TOOL, parts, tool_call_id=require_text(item, key, at))
+            return Message(Role.TOOL, parts, tool_call_id=require_text(item, key, path))
         if kind in REFUSED:
-            message = Translatable(REFUSED[kind].template, {"param": at})
-            raise BadRequestError(message, f"{at}.type", "unsupported_value")
+            message = Translatable(REFUSED[kind].template, {"param": path})
+            raise BadRequestError(message, f"{path}.type", "unsupported_value")
         if kind == ADDED:
             return None
-        if kind in GIVEN or kind.endswith("_call_output"):
-            return Message(Role.USER, vendor=(VendorItem(PROTOCOL, word_of(kind), item, at),))
-        raise refusal_of_choice(("message", *CALLS, *RESULTS, "reasoning"), f"{at}.type")
+        if kind in CALLER_ITEMS or kind.endswith("_call_output"):
+            return Message(Role.USER, vendor=(VendorItem(PROTOCOL, word_of(kind), item, path),))
+        raise refusal_of_choice(("message", *CALLS, *RESULTS, "reasoning"), f"{path}.type")
 
-    def _read_message(self, item: Object, at: str, references: References) -> Message:
-        word = require_text(item, "role", at)
-        if word not in ROLES:
-            raise refusal_of_choice(tuple(ROLES), f"{at}.role")
-        self.inner.extend(other_fields(item, {"type", "role", "content", "id", "status"}, at))
-        return Message(ROLES[word], self._read_parts(item.get("content"), f"{at}.content", references))
+    def _read_message(self, item: Object, path: str, references: References) -> Message:
+        role = require_text(item, "role", path)
+        if role not in ROLES:
+            raise refusal_of_choice(tuple(ROLES), f"{path}.role")
+        self.inner.extend(other_fields(item, {"type", "role", "content", "id", "status"}, path))
+        return Message(ROLES[role], self._read_parts(item.get("content"), f"{path}.content", references))
 
     def _read_parts(
-        self, content: Any, place: str, references: References, *, from_tool: bool = False
+        self, content: Any, path: str, references: References, *, from_tool: bool = False
     ) -> tuple[Part, ...]:
-        listed = enumerate(list_parts(content, place, "input_text"))
-        return tuple(self._read_part(part, f"{place}[{at}]", references, from_tool=from_tool) for at, part in listed)
+        parts = enumerate(list_parts(content, path, "input_text"))
+        return tuple(
+            self._read_part(part, f"{path}[{index}]", references, from_tool=from_tool) for index, part in parts
+        )
 
-    def _read_part(self, part: Object, at: str, references: References, *, from_tool: bool) -> Part:
-        kind = require_text(part, "type", at)
-        if kind in WORDS:
-            words = _words_of(part, at)
-            return part_of_tool_words(words, f"{at}.text", references) if from_tool else TextPart(words)
+    def _read_part(self, part: Object, path: str, references: References, *, from_tool: bool) -> Part:
+        kind = require_text(part, "type", path)
+        if kind in TEXT_TYPES:
+            text = _text_of(part, path)
+            return part_of_tool_text(text, f"{path}.text", references) if from_tool else TextPart(text)
         read = READERS.get(kind)
         if read is None:
-            raise refusal_of_choice(("input_text", *READERS), f"{at}.type")
-        return read(part, at, references)
+            raise refusal_of_choice(("input_text", *READERS), f"{path}.type")
+        return read(part, path, references)
 
 
-def _read_call(item: Object, kind: str, at: str) -> ToolCall:
+def _read_call(item: Object, kind: str, path: str) -> ToolCall:
     # A call of OpenAI's own shell is treated as a call of a tool of that name.
-    call_id = require_text(item, "call_id", at)
+    call_id = require_text(item, "call_id", path)
     if kind == f"{SHELL}_call":
-        action = check_object(item.get("action") or {}, f"{at}.action")
+        action = check_object(item.get("action") or {}, f"{path}.action")
         return ToolCall(call_id, SHELL, json.dumps(action, ensure_ascii=False))
     custom = kind == "custom_tool_call"
-    arguments = read_text(item, "input" if custom else "arguments", at) or ("" if custom else "{}")
-    name = join_name(read_text(item, "namespace", at) or "", require_text(item, "name", at))
+    arguments = read_text(item, "input" if custom else "arguments", path) or ("" if custom else "{}")
+    name = join_name(read_text(item, "namespace", path) or "", require_text(item, "name", path))
     return ToolCall(call_id, name, arguments, custom=custom)
 
 
-def _read_image(part: Object, at: str, references: References) -> FilePart:
+def _read_image(part: Object, path: str, references: References) -> FilePart:
     url = part.get("image_url") if part.get("image_url") is not None else part.get("file_id")
     if url is None:
-        raise refusal_of_missing(f"{at}.image_url")
+        raise refusal_of_missing(f"{path}.image_url")
     detail = {"detail": part["detail"]} if part.get("detail") else {}
     if part.get("image_url") is None:
-        return PARTS["file"]({"file": {"file_id": url, **detail}}, at, references)
-    return PARTS["image_url"]({"image_url": {"url": url, **detail}}, at, references)
+        return PARTS["file"]({"file": {"file_id": url, **detail}}, path, references)
+    return PARTS["image_url"]({"image_url": {"url": url, **detail}}, path, references)
 
 
-def _read_file(part: Object, at: str, references: References) -> FilePart:
+def _read_file(part: Object, path: str, references: References) -> FilePart:
     if part.get("file_url") is not None:
-        url = require_text(part, "file_url", at)
-        return count_pages(file_of_url(url, f"{at}.file_url", references, ANY_DOCUMENT))
+        url = require_text(part, "file_url", path)
+        return count_pages(file_of_url(url, f"{path}.file_url", references, ANY_DOCUMENT))
     inner = {key: part[key] for key in ("file_id", "file_data", "filename", "detail") if part.get(key) is not None}
-    return PARTS["file"]({"file": inner}, at, references)
+    return PARTS["file"]({"file": inner}, path, references)
 
 
 READERS: Mapping[str, Callable[[Object, str, References], FilePart]] = MappingProxyType(
@@ -212,11 +216,11 @@ READERS: Mapping[str, Callable[[Object, str, References], FilePart]] = MappingPr
 """Type of a file part → its reader."""
 
 
-def _words_of(part: Object, at: str) -> str:
+def _text_of(part: Object, path: str) -> str:
     key = "refusal" if part.get("type") == "refusal" else "text"
-    return require_text(part, key, at)
+    return require_text(part, key, path)
 
 
-def _find_newest_words(items: list[Any]) -> int | None:
-    spoken = (at for at, each in enumerate(items) if isinstance(each, dict) and each.get("role") == "user")
-    return max(spoken, default=None)
+def _find_newest_user_message(items: list[Any]) -> int | None:
+    indexes = (index for index, item in enumerate(items) if isinstance(item, dict) and item.get("role") == "user")
+    return max(indexes, default=None)

@@ -14,7 +14,7 @@ from capabilities.core.message import ChatRequest, Message, Role, TextPart, Vend
 from capabilities.core.protocols.vendor_tools import FIELDS, word_of
 from capabilities.core.translatable import Translatable, translatable
 from capabilities.core.values import TEMPERATURE
-from routing_admin.gateway.chat_api import SMALL_BYTES, ChatCall, read_wishes
+from routing_admin.gateway.chat_api import SMALL_BYTES, ChatCall, read_routing_options
 from routing_admin.gateway.counts import check_counts
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import (
@@ -29,7 +29,7 @@ from routing_admin.gateway.fields import (
     require_text,
 )
 from routing_admin.gateway.media import Find
-from routing_admin.gateway.responses.items import RESULTS, WORDS, ItemReader
+from routing_admin.gateway.responses.items import RESULTS, TEXT_TYPES, ItemReader
 from routing_admin.gateway.responses.references import PREVIOUS, Earlier
 from routing_admin.gateway.responses.tools import PROTOCOL, ToolReader, read_flat_choice
 from routing_admin.request_log.kept_answers import Turn
@@ -67,7 +67,7 @@ INCLUDED_OF_TOOLS = re.compile(r"(\w+_call(?:_output)?)\.")
 
 def parse(body: Object, find: Find) -> ChatCall:
     """Return the call in a JSON object; raise `BadRequestError` with `param`."""
-    wishes, stream = read_wishes(body), read_flag(body, "stream") or False
+    routing, stream = read_routing_options(body), read_flag(body, "stream") or False
     check_counts(body, "input")
     previous = body.get(PREVIOUS)
     earlier = previous if isinstance(previous, Earlier) else None
@@ -84,9 +84,9 @@ def parse(body: Object, find: Find) -> ChatCall:
     chat = _read_chat(body, reader, tools)
     return ChatCall(
         chat,
-        wishes.model,
-        wishes.task_type,
-        wishes.language,
+        routing.model,
+        routing.task_type,
+        routing.language,
         stream,
         True,
         namespaces=tools.namespaces,
@@ -119,7 +119,7 @@ def _needs_thread(item: Object, *, small: bool) -> bool:
     if isinstance(content, str):
         return item.get("type") in RESULTS and content.lstrip()[:1] == "{"
     parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
-    return any(part.get("type") not in WORDS and not (small and _is_inline_image(part)) for part in parts)
+    return any(part.get("type") not in TEXT_TYPES and not (small and _is_inline_image(part)) for part in parts)
 
 
 def _is_inline_image(part: Object) -> bool:
@@ -130,8 +130,8 @@ def _is_inline_image(part: Object) -> bool:
 def _read_chat(body: Object, reader: ItemReader, tool_reader: ToolReader) -> ChatRequest:
     choice = read_flat_choice(body, tool_reader.vendor)
     tools = tool_reader.read_all(body)
-    led = read_text(body, "instructions", "")
-    system = (Message(Role.SYSTEM, (TextPart(led),)),) if led else ()
+    instructions = read_text(body, "instructions", "")
+    system = (Message(Role.SYSTEM, (TextPart(instructions),)),) if instructions else ()
     text = check_object(body.get("text") or {}, "text")
     reader.inner.extend(other_fields(text, {"format", "verbosity"}, "text"))
     return ChatRequest(
@@ -141,7 +141,7 @@ def _read_chat(body: Object, reader: ItemReader, tool_reader: ToolReader) -> Cha
         read_number(body, "top_p", 0, 1),
         (),
         tools,
-        choice.word,
+        choice.mode,
         choice.name,
         read_flag(body, "parallel_tool_calls"),
         _read_format(text),
@@ -162,12 +162,12 @@ def _read_format(text: Object) -> Mapping[str, Any] | None:
     if kind != "json_schema":
         return {"type": kind}
     schema = {"schema": check_object(shape.get("schema"), "text.format.schema")}
-    named = {key: shape[key] for key in ("name", "description", "strict") if shape.get(key) is not None}
-    return {"type": kind, "json_schema": {"name": "answer", **named, **schema}}
+    options = {key: shape[key] for key in ("name", "description", "strict") if shape.get(key) is not None}
+    return {"type": kind, "json_schema": {"name": "answer", **options, **schema}}
 
 
 def _read_extra(body: Object, text: Object, inner: list[str]) -> dict[str, Any]:
-    # Some of these have fields of their own in chat completions.
+    # Some of these are separate fields in chat completions.
     extra = {key: value for key, value in body.items() if key not in NOT_EXTRA and value is not None}
     reasoning = check_object(body.get("reasoning") or {}, "reasoning")
     inner += other_fields(reasoning, {"effort", "summary"}, "reasoning")
@@ -185,15 +185,15 @@ def _list_vendors_own(body: Object) -> Iterator[VendorItem]:
     for key, value in body.items():
         if key in VENDORS_OWN and value is not None:
             yield VendorItem(PROTOCOL, VENDORS_OWN[key], value, key)
-    for at, wish in enumerate(body.get("include") or []):
-        if isinstance(wish, str) and (found := INCLUDED_OF_TOOLS.match(wish)):
-            yield VendorItem(PROTOCOL, word_of(found[1]), wish, f"include[{at}]")
+    for index, included in enumerate(body.get("include") or []):
+        if isinstance(included, str) and (match := INCLUDED_OF_TOOLS.match(included)):
+            yield VendorItem(PROTOCOL, word_of(match[1]), included, f"include[{index}]")
 
 
 def _list_left_out(body: Object) -> Iterator[str]:
     # `include` cannot add what an answer does not have, and conversations are never truncated here.
-    for at, wish in enumerate(check_list(body.get("include") or [], "include")):
-        if not isinstance(wish, str) or not (wish in INCLUDED or INCLUDED_OF_TOOLS.match(wish)):
-            yield f"include[{at}]"
+    for index, included in enumerate(check_list(body.get("include") or [], "include")):
+        if not isinstance(included, str) or not (included in INCLUDED or INCLUDED_OF_TOOLS.match(included)):
+            yield f"include[{index}]"
     if body.get("truncation") not in (None, "disabled"):
         yield "truncation"

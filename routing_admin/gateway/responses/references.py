@@ -60,7 +60,7 @@ class Earlier:
 
 @dataclass(frozen=True, slots=True)
 class _Reference:
-    place: int
+    index: int
     id: str
     key: str = ""
 
@@ -72,22 +72,22 @@ async def resolve_references(call: HttpCall, agent: str, body: Object) -> Object
         resolved = await _resolve_items(call, agent, items) if isinstance(items, list) else items
         return body if resolved is items else {**body, "input": resolved}
     # A plain string is short for one user message.
-    fresh = [{"role": "user", "content": items}] if isinstance(items, str) else items
-    if not isinstance(fresh, list) or not fresh:
+    new_items = [{"role": "user", "content": items}] if isinstance(items, str) else items
+    if not isinstance(new_items, list) or not new_items:
         return {**body, PREVIOUS: None}  # an empty input is refused later
     keys, earlier = await _find_earlier(call, agent, require_text(body, PREVIOUS, ""))
-    known = {item["id"] for item in earlier if isinstance(item.get("id"), str)}
-    fresh = await _resolve_items(call, agent, fresh, known)
-    return {**body, "input": [*earlier, *fresh], PREVIOUS: Earlier(str(previous), tuple(keys), len(earlier))}
+    known_ids = {item["id"] for item in earlier if isinstance(item.get("id"), str)}
+    new_items = await _resolve_items(call, agent, new_items, known_ids)
+    return {**body, "input": [*earlier, *new_items], PREVIOUS: Earlier(str(previous), tuple(keys), len(earlier))}
 
 
 async def _find_earlier(call: HttpCall, agent: str, identity: str) -> tuple[list[str], list[Any]]:
-    fitting = ANSWER_ID.fullmatch(identity)
-    for delay in (*RETRY_DELAYS, None) if fitting and _is_recent(fitting["second"]) else ():
-        key, most = str(fitting and fitting["key"]), settings.MAX_JSON_BYTES
-        found = await _look_up(call, partial(kept_answers().find_conversation, agent, key, most), PREVIOUS)
-        if found is not None:
-            return found
+    match = ANSWER_ID.fullmatch(identity)
+    for delay in (*RETRY_DELAYS, None) if match and _is_recent(match["second"]) else ():
+        key, max_bytes = str(match and match["key"]), settings.MAX_JSON_BYTES
+        conversation = await _look_up(call, partial(kept_answers().find_conversation, agent, key, max_bytes), PREVIOUS)
+        if conversation is not None:
+            return conversation
         if delay is not None:
             await asyncio.sleep(delay)
     raise BadRequestError(NOT_KEPT, PREVIOUS, "previous_response_not_found")
@@ -101,58 +101,58 @@ async def _look_up(call: HttpCall, work: Callable[[], T], param: str) -> T:
         raise BadRequestError(Translatable(TOO_LARGE.template, values), param, "request_too_large", 413) from None
 
 
-async def _resolve_items(call: HttpCall, agent: str, items: list[Any], known: Collection[str] = ()) -> list[Any]:
-    # Items of the earlier conversation (`known`) are in the input already and may not be referenced again.
-    references = list(_list_references(items, known))
+async def _resolve_items(call: HttpCall, agent: str, items: list[Any], known_ids: Collection[str] = ()) -> list[Any]:
+    # Items of the earlier conversation (`known_ids`) are in the input already and may not be referenced again.
+    references = list(_list_references(items, known_ids))
     if not references:
         return items
-    found: dict[str, Object] = {}
+    stored: dict[str, Object] = {}
     for delay in (*RETRY_DELAYS, None):
-        keys = {each.key for each in references if each.id not in found}
+        keys = {reference.key for reference in references if reference.id not in stored}
         look_up = partial(kept_answers().find, agent, keys, settings.MAX_JSON_BYTES)
         answers = await _look_up(call, look_up, "input")
-        found |= {item["id"]: item for kept in answers.values() for item in kept}
-        missing = next((each for each in references if each.id not in found), None)
+        stored |= {item["id"]: item for answer_items in answers.values() for item in answer_items}
+        missing = next((reference for reference in references if reference.id not in stored), None)
         if missing is None:
             break
         if delay is None or missing.key in answers:
-            raise _refusal(UNKNOWN, missing.place)
+            raise _refusal(UNKNOWN, missing.index)
         await asyncio.sleep(delay)
     resolved = list(items)
-    for each in references:
-        resolved[each.place] = found[each.id]
+    for reference in references:
+        resolved[reference.index] = stored[reference.id]
     return resolved
 
 
-def _list_references(items: list[Any], known: Collection[str]) -> Iterator[_Reference]:
+def _list_references(items: list[Any], known_ids: Collection[str]) -> Iterator[_Reference]:
     # OpenAI allows a reference without a type.
-    seen = set(known)
-    for place, item in enumerate(items):
+    seen = set(known_ids)
+    for index, item in enumerate(items):
         if not isinstance(item, dict) or item.get("type", REFERENCE) not in (REFERENCE, None):
             continue
         identity = item.get("id")
         if item.get("type") != REFERENCE and (not identity or item.keys() - {"id", "type"}):
             continue
         if not isinstance(identity, str) or not settings.KEEP_ANSWERS:
-            raise _refusal(UNKNOWN, place)
-        if fitting := ITEM_ID.fullmatch(identity):
-            key = fitting["key"] if _is_recent(fitting["second"]) else ""
+            raise _refusal(UNKNOWN, index)
+        if match := ITEM_ID.fullmatch(identity):
+            key = match["key"] if _is_recent(match["second"]) else ""
         else:
             key = identity if VENDORS_ID.fullmatch(identity) else ""
         if not key:
-            raise _refusal(UNKNOWN, place)
+            raise _refusal(UNKNOWN, index)
         if identity in seen:
-            raise _refusal(TWICE, place)
+            raise _refusal(TWICE, index)
         seen.add(identity)
-        yield _Reference(place, identity, key)
+        yield _Reference(index, identity, key)
 
 
 def _is_recent(second: str) -> bool:
     # The key contains the answer's creation time, so expired references need no query.
-    kept: int = settings.KEEP_ANSWERS
-    return time.time() - int(second, 16) <= kept + MAX_ANSWER
+    lifetime: int = settings.KEEP_ANSWERS
+    return time.time() - int(second, 16) <= lifetime + MAX_ANSWER
 
 
-def _refusal(sentence: Translatable, place: int) -> BadRequestError:
-    param = f"input[{place}].id"
+def _refusal(sentence: Translatable, index: int) -> BadRequestError:
+    param = f"input[{index}].id"
     return BadRequestError(Translatable(sentence.template, {"param": param}), param, "item_not_found")

@@ -22,11 +22,11 @@ from routing_admin.platform.server.request_id import new_id
 
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 """Finish reasons of an incomplete answer → names in Responses."""
-ALONE: Mapping[str, tuple[str, str]] = MappingProxyType({})
+NO_NAMESPACES: Mapping[str, tuple[str, str]] = MappingProxyType({})
 """Default without namespaces."""
 ERROR_CODES: Mapping[int, str] = MappingProxyType({408: "server_error", 429: "rate_limit_exceeded"})
 """OpenAI's error codes; any other 4xx is an invalid prompt, any other 5xx a server error."""
-USUAL = 1.0
+SAMPLING_DEFAULT = 1.0
 """OpenAI's default temperature and top_p; a response must contain a number."""
 
 
@@ -46,12 +46,12 @@ class ResponseHead:
         """The part that the ids of the response and its items share."""
         return self.id.partition("_")[2]
 
-    def item_id(self, prefix: str, place: int) -> str:
-        return f"{prefix}{self.key}{place:02x}"
+    def item_id(self, prefix: str, index: int) -> str:
+        return f"{prefix}{self.key}{index:02x}"
 
     def write(self, status: str, output: Sequence[dict[str, Any]], **more: Any) -> dict[str, Any]:
         """Return the response in that status."""
-        asked = self.chat
+        chat = self.chat
         return {
             "id": self.id,
             "object": "response",
@@ -62,31 +62,31 @@ class ResponseHead:
             "error": None,
             "incomplete_details": None,
             "instructions": None,
-            "max_output_tokens": asked.max_tokens,
+            "max_output_tokens": chat.max_tokens,
             "max_tool_calls": None,
             "model": self.model,
             "output": list(output),
-            "parallel_tool_calls": asked.parallel_tool_calls is not False,
+            "parallel_tool_calls": chat.parallel_tool_calls is not False,
             "previous_response_id": self.previous,
             "reasoning": {
-                "effort": asked.extra.get("reasoning_effort"),
-                "summary": asked.extra.get("reasoning_summary"),
+                "effort": chat.extra.get("reasoning_effort"),
+                "summary": chat.extra.get("reasoning_summary"),
             },
             "store": self.stored,
-            "temperature": USUAL if asked.temperature is None else asked.temperature,
-            "text": {"format": _format_json(asked.response_format)},
-            "tool_choice": asked.tool_choice or "auto",
+            "temperature": SAMPLING_DEFAULT if chat.temperature is None else chat.temperature,
+            "text": {"format": _format_json(chat.response_format)},
+            "tool_choice": chat.tool_choice or "auto",
             "tools": [],
-            "top_p": USUAL if asked.top_p is None else asked.top_p,
-            "top_logprobs": asked.extra.get("top_logprobs") or 0,
-            "presence_penalty": asked.extra.get("presence_penalty") or 0,
-            "frequency_penalty": asked.extra.get("frequency_penalty") or 0,
+            "top_p": SAMPLING_DEFAULT if chat.top_p is None else chat.top_p,
+            "top_logprobs": chat.extra.get("top_logprobs") or 0,
+            "presence_penalty": chat.extra.get("presence_penalty") or 0,
+            "frequency_penalty": chat.extra.get("frequency_penalty") or 0,
             "truncation": "disabled",
             "usage": None,
-            "metadata": asked.extra.get("metadata") or {},
+            "metadata": chat.extra.get("metadata") or {},
             "service_tier": "default",
-            "safety_identifier": asked.extra.get("safety_identifier"),
-            "prompt_cache_key": asked.extra.get("prompt_cache_key"),
+            "safety_identifier": chat.extra.get("safety_identifier"),
+            "prompt_cache_key": chat.extra.get("prompt_cache_key"),
             **more,
         }
 
@@ -112,19 +112,20 @@ def _format_json(response_format: Mapping[str, Any] | None) -> dict[str, Any]:
 def response_json(answer: Answer, call: ChatCall, model: str, origin: str) -> dict[str, Any]:
     """Return a whole answer as a response; its items are stored if the call allows it."""
     head = ResponseHead(model, call.chat, call.keep is not None, call.previous)
-    own = [each for each in answer.vendor if each.protocol == PROTOCOL]
-    output = _list_before(answer, [each for each in own if not _follows(each, answer)], head, origin)
-    words = answer.text + words_of_media(answer.media, before=answer.text)
-    if words or answer.refusal or not answer.tool_calls:
-        message = message_item(head.item_id("msg_", len(output)), words, answer.refusal or "", answer.annotations)
-        if answer.logprobs and words:
+    items = [item for item in answer.vendor if item.protocol == PROTOCOL]
+    output = _list_leading_items(answer, [item for item in items if not _follows(item, answer)], head, origin)
+    text = answer.text + text_of_media(answer.media, before=answer.text)
+    if text or answer.refusal or not answer.tool_calls:
+        message = message_item(head.item_id("msg_", len(output)), text, answer.refusal or "", answer.annotations)
+        if answer.logprobs and text:
             message["content"][0]["logprobs"] = list_logprobs(answer.logprobs)
         output.append(message)
-    output += [each.value for each in own if _follows(each, answer)]
-    images, calls = [each for each in answer.media if is_image(each)], answer.tool_calls
-    output += [image_item(head.item_id("ig_", place), each) for place, each in enumerate(images, len(output))]
+    output += [item.value for item in items if _follows(item, answer)]
+    images, calls = [item for item in answer.media if is_image(item)], answer.tool_calls
+    output += [image_item(head.item_id("ig_", index), image) for index, image in enumerate(images, len(output))]
     output += [
-        call_item(head.item_id("fc_", place), each, call.namespaces) for place, each in enumerate(calls, len(output))
+        call_item(head.item_id("fc_", index), tool_call, call.namespaces)
+        for index, tool_call in enumerate(calls, len(output))
     ]
     if call.keep is not None:
         call.keep(head.key, without_images(output))
@@ -135,30 +136,32 @@ def _follows(item: VendorItem, answer: Answer) -> bool:
     return bool(answer.text) and item.offset >= len(answer.text)
 
 
-def _list_before(answer: Answer, own: Sequence[VendorItem], head: ResponseHead, origin: str) -> list[dict[str, Any]]:
+def _list_leading_items(
+    answer: Answer, items: Sequence[VendorItem], head: ResponseHead, origin: str
+) -> list[dict[str, Any]]:
     output: list[dict[str, Any]] = []
-    words, taken = answer.reasoning or "", 0
-    for item in [*own, None]:
+    text, start = answer.reasoning or "", 0
+    for item in [*items, None]:
         end = len(answer.thoughts) if item is None else item.thoughts
-        if words or answer.thoughts[taken:end]:
+        if text or answer.thoughts[start:end]:
             identity = head.item_id("rs_", len(output))
-            output.append(reasoning_item(identity, words, answer.thoughts[taken:end], origin))
-            words, taken = "", max(taken, end)
+            output.append(reasoning_item(identity, text, answer.thoughts[start:end], origin))
+            text, start = "", max(start, end)
         output += [] if item is None else [item.value]
     return output
 
 
 def usage_json(usage: Usage) -> dict[str, Any]:
     """Return the token counts, 0 where unknown, because clients require them in a finished response."""
-    read, wrote = usage.prompt_tokens, usage.completion_tokens
-    total = usage.total_tokens if usage.total_tokens is not None else (read or 0) + (wrote or 0)
+    prompt, completion = usage.prompt_tokens, usage.completion_tokens
+    total = usage.total_tokens if usage.total_tokens is not None else (prompt or 0) + (completion or 0)
     cached = {"cached_tokens": usage.cached_tokens or 0, "cache_write_tokens": usage.cache_write_tokens or 0}
     short, long = usage.cache_write_30m_tokens, usage.cache_write_12h_tokens
-    kept = {"cache_write_tokens_details": {"ttl_30m_tokens": short or 0, "ttl_12h_tokens": long or 0}}
+    cache_writes = {"cache_write_tokens_details": {"ttl_30m_tokens": short or 0, "ttl_12h_tokens": long or 0}}
     return {
-        "input_tokens": read or 0,
-        "input_tokens_details": cached if short is None and long is None else {**cached, **kept},
-        "output_tokens": wrote or 0,
+        "input_tokens": prompt or 0,
+        "input_tokens_details": cached if short is None and long is None else {**cached, **cache_writes},
+        "output_tokens": completion or 0,
         "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens or 0},
         "total_tokens": total,
     }
@@ -170,32 +173,32 @@ def error_json(error: GatewayError, request_id: str) -> dict[str, Any]:
     return {"code": code, "message": error.message, "type": error.code, "request_id": request_id}
 
 
-def reasoning_item(identity: str, words: str, thoughts: Sequence[ReasoningBlock], origin: str) -> dict[str, Any]:
+def reasoning_item(identity: str, text: str, thoughts: Sequence[ReasoningBlock], origin: str) -> dict[str, Any]:
     """Return a reasoning item: a readable summary, and what its model wants back, opaque to others."""
-    summary = [{"type": "summary_text", "text": words}] if words else []
+    summary = [{"type": "summary_text", "text": text}] if text else []
     packed = {"encrypted_content": pack_thoughts(thoughts, origin)} if thoughts else {}
     return {"id": identity, "type": "reasoning", "summary": summary, **packed}
 
 
 def message_item(
-    identity: str, words: str, refusal: str = "", annotations: Sequence[Annotation] = (), status: str = "completed"
+    identity: str, text: str, refusal: str = "", annotations: Sequence[Annotation] = (), status: str = "completed"
 ) -> dict[str, Any]:
     """Return a message item with its text and sources."""
-    content: list[dict[str, Any]] = [text_part(words, annotations)] if words or not refusal else []
+    content: list[dict[str, Any]] = [text_part(text, annotations)] if text or not refusal else []
     content += [{"type": "refusal", "refusal": refusal}] if refusal else []
     return {"id": identity, "type": "message", "role": "assistant", "status": status, "content": content}
 
 
-def text_part(words: str, annotations: Sequence[Annotation] = ()) -> dict[str, Any]:
-    return {"type": "output_text", "text": words, "annotations": list_cited(annotations), "logprobs": []}
+def text_part(text: str, annotations: Sequence[Annotation] = ()) -> dict[str, Any]:
+    return {"type": "output_text", "text": text, "annotations": list_cited(annotations), "logprobs": []}
 
 
 def list_cited(annotations: Sequence[Annotation]) -> list[dict[str, Any]]:
     """Return the sources in the two kinds that clients know: a web page, or a file of the request."""
-    found = []
-    for each in annotations:
-        kind = str(each.get("type"))
-        inner = each.get(kind)
+    sources = []
+    for annotation in annotations:
+        kind = str(annotation.get("type"))
+        inner = annotation.get(kind)
         cited = dict(inner) if isinstance(inner, Mapping) else {}
         if kind == FILE_CITATION:
             title = filled(cited.get("filename")) or filled(cited.get("title")) or ""
@@ -203,8 +206,8 @@ def list_cited(annotations: Sequence[Annotation]) -> list[dict[str, Any]]:
             cited |= {"file_id": filled(cited.get("file_id")) or "", "filename": title, "index": index}
         if kind in (URL_CITATION, FILE_CITATION):
             stated = {name: value for name, value in cited.items() if value is not None}
-            found.append({**stated, "type": kind})
-    return found
+            sources.append({**stated, "type": kind})
+    return sources
 
 
 def list_logprobs(logprobs: Mapping[str, Any] | None) -> list[Any]:
@@ -213,7 +216,7 @@ def list_logprobs(logprobs: Mapping[str, Any] | None) -> list[Any]:
 
 
 def call_item(
-    identity: str, call: ToolCall, namespaces: Mapping[str, tuple[str, str]] = ALONE, status: str = "completed"
+    identity: str, call: ToolCall, namespaces: Mapping[str, tuple[str, str]] = NO_NAMESPACES, status: str = "completed"
 ) -> dict[str, Any]:
     """Return a tool call by the tool's own name, with its namespace if it has one."""
     kind, key = ("custom_tool_call", "input") if call.custom else ("function_call", "arguments")
@@ -224,7 +227,7 @@ def call_item(
 
 
 def is_image(media: Media) -> bool:
-    """Return whether the media becomes an item of its own: an image whose bytes are available."""
+    """Return whether the media becomes a separate item: an image whose bytes are available."""
     return media.kind is Kind.IMAGE and bool(media.data)
 
 
@@ -234,13 +237,13 @@ def image_item(identity: str, media: Media) -> dict[str, Any]:
 
 def without_images(output: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the items as stored: an image's bytes are an artifact and are sent to no other model."""
-    return [{**each, "result": None} if "result" in each else each for each in output]
+    return [{**item, "result": None} if "result" in item else item for item in output]
 
 
-def words_of_media(media: Sequence[Media], before: str = "") -> str:
+def text_of_media(media: Sequence[Media], before: str = "") -> str:
     """Return references to the other media, a line each, to follow the text `before`."""
-    lines = [f"[{each.mime_type} {_address(each)}]" for each in media if not is_image(each)]
-    return "".join(f"\n{line}" if before or at else line for at, line in enumerate(lines))
+    lines = [f"[{item.mime_type} {_address(item)}]" for item in media if not is_image(item)]
+    return "".join(f"\n{line}" if before or index else line for index, line in enumerate(lines))
 
 
 def _address(media: Media) -> str:

@@ -26,16 +26,16 @@ PROTOCOL = "openai-responses"
 FUNCTION_KEYS = FUNCTION_FIELDS[PROTOCOL].keys() | {"type", "name", "description", "parameters", "strict"}
 ADDED = "additional_tools"
 """Type of an input item that adds tools, as a developer message adds text."""
-LONGEST = 64
+MAX_NAME_LENGTH = 64
 """Maximum length of a tool's name that every vendor accepts."""
 
 
 def join_name(namespace: str, name: str) -> str:
     """Return the single name that models get for a tool of a namespace, the same in every turn."""
     joined = f"{namespace}__{name}" if namespace else name
-    if len(joined) <= LONGEST:
+    if len(joined) <= MAX_NAME_LENGTH:
         return joined
-    return f"{joined[: LONGEST - 9]}_{sha256(joined.encode()).hexdigest()[:8]}"
+    return f"{joined[: MAX_NAME_LENGTH - 9]}_{sha256(joined.encode()).hexdigest()[:8]}"
 
 
 @dataclass(slots=True)
@@ -53,56 +53,62 @@ class ToolReader:
 
     def read_all(self, body: Object) -> tuple[Tool, ...]:
         """Return the tools of the request, then those added by input items; raise `BadRequestError`."""
-        return tuple(tool for values, at in _list_places(body, self.earlier) for tool in self.read_list(values, at))
+        return tuple(
+            tool for values, path in _list_tool_lists(body, self.earlier) for tool in self.read_list(values, path)
+        )
 
-    def read_list(self, values: Any, at: str, namespace: str = "") -> Iterator[Tool]:
+    def read_list(self, values: Any, path: str, namespace: str = "") -> Iterator[Tool]:
         """Yield the tools of one list; raise `BadRequestError` with `param`."""
-        for number, each in enumerate(check_list(values or [], at)):
-            place = f"{at}[{number}]"
-            value = check_object(each, place)
-            kind = require_text(value, "type", place)
+        for number, tool in enumerate(check_list(values or [], path)):
+            tool_path = f"{path}[{number}]"
+            value = check_object(tool, tool_path)
+            kind = require_text(value, "type", tool_path)
             if kind == NAMESPACE and not namespace:
-                self.inner += other_fields(value, {"type", "name", "tools"}, place)
-                yield from self.read_list(value.get("tools"), f"{place}.tools", require_text(value, "name", place))
+                self.inner += other_fields(value, {"type", "name", "tools"}, tool_path)
+                yield from self.read_list(
+                    value.get("tools"), f"{tool_path}.tools", require_text(value, "name", tool_path)
+                )
             elif kind in (FUNCTION, CUSTOM):
-                yield self._read(value, place, kind, namespace)
+                yield self._read(value, tool_path, kind, namespace)
             elif not namespace:
-                self.vendor.append(VendorItem(PROTOCOL, word_of(kind), value, place))
+                self.vendor.append(VendorItem(PROTOCOL, word_of(kind), value, tool_path))
             else:
-                self.inner.append(place)
+                self.inner.append(tool_path)
 
-    def _read(self, value: Object, place: str, kind: str, namespace: str) -> Tool:
-        words, own = read_text(value, "description", place) or "", require_text(value, "name", place)
-        name = join_name(namespace, own)
+    def _read(self, value: Object, path: str, kind: str, namespace: str) -> Tool:
+        description, own_name = read_text(value, "description", path) or "", require_text(value, "name", path)
+        name = join_name(namespace, own_name)
         if namespace:
-            self.namespaces[name] = (namespace, own)
+            self.namespaces[name] = (namespace, own_name)
         if kind == CUSTOM:
-            self.inner.append(f"{place}.custom")
-            return Tool(name, words, custom=_nest_grammar(check_object(value.get("format") or {}, f"{place}.format")))
-        schema, strict = check_object(value.get("parameters") or {}, f"{place}.parameters"), read_flag(value, "strict")
-        self.inner += other_fields(value, FUNCTION_KEYS, place)
-        self.vendor += own_fields(PROTOCOL, value, name, place)
-        return Tool(name, words, schema, strict)
+            self.inner.append(f"{path}.custom")
+            return Tool(
+                name, description, custom=_nest_grammar(check_object(value.get("format") or {}, f"{path}.format"))
+            )
+        schema, strict = check_object(value.get("parameters") or {}, f"{path}.parameters"), read_flag(value, "strict")
+        self.inner += other_fields(value, FUNCTION_KEYS, path)
+        self.vendor += own_fields(PROTOCOL, value, name, path)
+        return Tool(name, description, schema, strict)
 
 
 def _nest_grammar(shape: Object) -> Mapping[str, Any]:
-    # Chat completions have the grammar in an object of its own.
+    # Chat completions have the grammar in a separate object.
     if shape.get("type") != "grammar":
         return shape
     return {"type": "grammar", "grammar": {name: value for name, value in shape.items() if name != "type"}}
 
 
-def item_place(at: int, earlier: int) -> str:
+def item_path(index: int, earlier: int) -> str:
     """Return the path by which a caller knows an input item, counting only its own items."""
-    return f"input[{at - earlier}]" if at >= earlier else f"previous_response_id[{at}]"
+    return f"input[{index - earlier}]" if index >= earlier else f"previous_response_id[{index}]"
 
 
-def _list_places(body: Object, earlier: int) -> Iterator[tuple[Any, str]]:
+def _list_tool_lists(body: Object, earlier: int) -> Iterator[tuple[Any, str]]:
     yield body.get("tools"), "tools"
     items = body.get("input")
-    for at, item in enumerate(items if isinstance(items, list) else []):
+    for index, item in enumerate(items if isinstance(items, list) else []):
         if isinstance(item, dict) and item.get("type") == ADDED:
-            yield item.get("tools"), f"{item_place(at, earlier)}.tools"
+            yield item.get("tools"), f"{item_path(index, earlier)}.tools"
 
 
 def read_flat_choice(body: Object, vendor: list[VendorItem]) -> Choice:
@@ -119,11 +125,11 @@ def read_flat_choice(body: Object, vendor: list[VendorItem]) -> Choice:
     if kind != "allowed_tools":
         vendor.append(VendorItem(PROTOCOL, word_of(kind), value, "tool_choice"))
         return NO_CHOICE
-    listed = [each for each in check_list(value.get("tools"), "tool_choice.tools") if isinstance(each, dict)]
-    if any(not each.get("name") for each in listed):
-        vendor.append(VendorItem(PROTOCOL, word_of(str(listed[0].get("type"))), value, "tool_choice"))
-    named = [require_text(each, "name", "tool_choice.tools") for each in listed if each.get("name")]
+    tools = [tool for tool in check_list(value.get("tools"), "tool_choice.tools") if isinstance(tool, dict)]
+    if any(not tool.get("name") for tool in tools):
+        vendor.append(VendorItem(PROTOCOL, word_of(str(tools[0].get("type"))), value, "tool_choice"))
+    names = [require_text(tool, "name", "tool_choice.tools") for tool in tools if tool.get("name")]
     mode = require_text(value, "mode", "tool_choice")
     if mode not in MODES:
         raise refusal_of_choice(MODES, "tool_choice.mode")
-    return Choice(mode, None, tuple(named))
+    return Choice(mode, None, tuple(names))
