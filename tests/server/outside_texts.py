@@ -32,22 +32,22 @@ SUSPICIOUS = 0.001
 @cache
 def sources() -> Mapping[str, ast.Module]:
     paths = [path.relative_to(ROOT) for top in TOPS for path in sorted((ROOT / top).rglob("*.py"))]
-    kept = [path for path in paths if not NOT_IMPORTED.search(path.as_posix())]
+    imported = [path for path in paths if not NOT_IMPORTED.search(path.as_posix())]
     return {
         ".".join(path.with_suffix("").parts).removesuffix(".__init__"): ast.parse((ROOT / path).read_text())
-        for path in kept
+        for path in imported
     }
 
 
 class PatternUse(dict[tuple[Any, int], tuple[re.Pattern[Any], str, set[str]]]):
     """Each pattern once, with its location and its uses: `match`, `fullmatch`, or `sub` for all searching methods."""
 
-    def note(self, where: str, value: Any, asked: set[str], depth: int = 0) -> None:
+    def note(self, where: str, value: Any, methods: set[str], depth: int = 0) -> None:
         if isinstance(value, re.Pattern):
-            self.setdefault((value.pattern, value.flags), (value, where, set()))[2].update(asked)
+            self.setdefault((value.pattern, value.flags), (value, where, set()))[2].update(methods)
         elif depth < 4:
-            for each in _within(value):
-                self.note(where, each, asked, depth + 1)
+            for part in _within(value):
+                self.note(where, part, methods, depth + 1)
 
 
 def _within(value: Any) -> list[Any]:
@@ -65,10 +65,12 @@ def patterns() -> PatternUse:
     found, uses, imported = PatternUse(), _uses(), _imported()
     for module in sources():
         named = vars(importlib.import_module(module)).items()
-        for name, value in [each for each in named if _has_pattern(each[1])]:
-            asked = set().union(*(uses[each, name] for each in (module, *imported[module, name])))
-            asked = asked or set().union(*(how for (at, each), how in uses.items() if at == module and each.islower()))
-            found.note(f"{module}.{name}", value, asked or {"sub"})
+        for name, value in [item for item in named if _has_pattern(item[1])]:
+            methods = set().union(*(uses[user, name] for user in (module, *imported[module, name])))
+            methods = methods or set().union(
+                *(used for (user, variable), used in uses.items() if user == module and variable.islower())
+            )
+            found.note(f"{module}.{name}", value, methods or {"sub"})
     for module, call in _calls_of_re():
         if isinstance(call.args[0], ast.Constant):
             flags = [flag.attr for flag in ast.walk(call) if isinstance(flag, ast.Attribute) and flag.attr.isupper()]
@@ -79,7 +81,7 @@ def patterns() -> PatternUse:
 
 def _has_pattern(value: Any, depth: int = 0) -> bool:
     return isinstance(value, re.Pattern) or (
-        depth < 4 and any(_has_pattern(each, depth + 1) for each in _within(value))
+        depth < 4 and any(_has_pattern(part, depth + 1) for part in _within(value))
     )
 
 
@@ -119,8 +121,8 @@ def _imported() -> defaultdict[tuple[str, str], list[str]]:
     for module, tree in sources().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and node.module:
-                for each in node.names:
-                    found[node.module, each.name].append(module)
+                for alias in node.names:
+                    found[node.module, alias.name].append(module)
     return found
 
 
@@ -130,7 +132,11 @@ def functions_of_one_text(belongs: Callable[[str], bool]) -> dict[str, tuple[Cal
     for module in filter(belongs, sources()):
         for name, value in vars(importlib.import_module(module)).items():
             if inspect.isfunction(value) and value.__module__ == module:
-                needed = [each for each in inspect.signature(value).parameters.values() if each.default is each.empty]
+                needed = [
+                    parameter
+                    for parameter in inspect.signature(value).parameters.values()
+                    if parameter.default is parameter.empty
+                ]
                 if len(needed) == 1 and needed[0].annotation in ("str", "str | None", "bytes"):
                     found[f"{module}.{name}"] = (value, needed[0].annotation == "bytes")
     return found
@@ -140,20 +146,20 @@ class OverBudgetError(BaseException):
     """Stops a call that exceeds its CPU time; no `except Exception` catches it."""
 
 
-def cpu_seconds(call: Callable[[], Any], most: float = 4 * BUDGET) -> float:
-    """Return the CPU seconds of a call, which is stopped after about `most`."""
+def cpu_seconds(call: Callable[[], Any], limit: float = 4 * BUDGET) -> float:
+    """Return the CPU seconds of a call, which is stopped after about `limit`."""
 
     def end(*_: Any) -> None:
         raise OverBudgetError
 
     before, began = signal.signal(signal.SIGVTALRM, end), time.process_time()
     try:
-        signal.setitimer(signal.ITIMER_VIRTUAL, most)
+        signal.setitimer(signal.ITIMER_VIRTUAL, limit)
         with suppress(Exception):  # a rejected text counts too
             call()
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
     except OverBudgetError:
-        return most
+        return limit
     finally:
         signal.signal(signal.SIGVTALRM, before)
     return time.process_time() - began

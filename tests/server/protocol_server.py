@@ -26,8 +26,8 @@ async def listen(
     """Serve `app` and yield its port; `options` are passed to uvicorn."""
     config = uvicorn.Config(app, log_config=None, lifespan="off", **options)
     config.load()
-    made = partial(protocol, config, state, {}, connections=connections)
-    server = await asyncio.get_running_loop().create_server(made, "127.0.0.1", 0)
+    factory = partial(protocol, config, state, {}, connections=connections)
+    server = await asyncio.get_running_loop().create_server(factory, "127.0.0.1", 0)
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
@@ -39,7 +39,7 @@ class Site:
     """ASGI application that returns the request body once `may_answer` is set."""
 
     may_answer: asyncio.Event = field(default_factory=asyncio.Event)
-    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    called: asyncio.Event = field(default_factory=asyncio.Event)
     answer: bytes = b""
     reads: bool = True
     port: int = 0
@@ -48,7 +48,7 @@ class Site:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         self.headers = scope["headers"]
-        self.asked.set()
+        self.called.set()
         await self.may_answer.wait()
         body, more = b"", self.reads
         while more:
@@ -62,8 +62,8 @@ class Site:
 
     def end(self) -> None:
         """Shut down each connection, as the server does when it stops."""
-        for each in list(self.state.connections):
-            each.shutdown()
+        for connection in list(self.state.connections):
+            connection.shutdown()
 
     async def open(self, sent: bytes = b"") -> Caller:
         caller = Caller(*await asyncio.open_connection("127.0.0.1", self.port))

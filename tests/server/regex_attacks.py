@@ -51,11 +51,11 @@ def _parts(op: Any, value: Any) -> tuple[Any, ...]:
 
 def _codes(tree: Any) -> Iterator[int]:
     for op, value in tree:
-        for each in value if op is ops.IN else [(op, value)]:
-            if each[0] in (ops.LITERAL, ops.NOT_LITERAL):
-                yield each[1]
-            elif each[0] is ops.RANGE:
-                yield each[1][0]
+        for item in value if op is ops.IN else [(op, value)]:
+            if item[0] in (ops.LITERAL, ops.NOT_LITERAL):
+                yield item[1]
+            elif item[0] is ops.RANGE:
+                yield item[1][0]
         for part in _parts(op, value):
             yield from _codes(part)
 
@@ -72,7 +72,7 @@ _CATEGORIES = {
 
 def _fits(op: Any, value: Any, letter: str) -> bool:
     if op is ops.IN:
-        inside = any(_fits(each, what, letter) for each, what in value if each is not ops.NEGATE)
+        inside = any(_fits(kind, argument, letter) for kind, argument in value if kind is not ops.NEGATE)
         return inside != (value[0][0] is ops.NEGATE)
     if op is ops.RANGE:
         return bool(value[0] <= ord(letter) <= value[1])

@@ -29,13 +29,13 @@ OWN_FILE = {
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
-def run(*words: str) -> str:
+def run(*arguments: str) -> str:
     out = StringIO()
-    call_command(*words, stdout=out)
+    call_command(*arguments, stdout=out)
     return out.getvalue().strip()
 
 
-def test_the_first_start_names_commands_that_work(tmp_path: Path) -> None:
+def test_commands_printed_by_bootstrap_work(tmp_path: Path) -> None:
     """The commands that bootstrap prints work, with and without an existing agent."""
     file = tmp_path / "llm-routing.json"
     file.write_text(json.dumps(OWN_FILE))
@@ -48,7 +48,7 @@ def test_the_first_start_names_commands_that_work(tmp_path: Path) -> None:
     assert "python manage.py issue_agent_key reader" in manage(environment, "bootstrap")
 
 
-def test_an_agent_is_made_and_its_key_told_once(demo: None) -> None:
+def test_create_agent_prints_the_key_once(demo: None) -> None:
     """`create_agent --key` prints only the key; the agent is in the history like one created on a page."""
     key = run("create_agent", "reader", "--route", "planning", "--key")
     caller = authenticate({"authorization": f"Bearer {key}"})
@@ -58,16 +58,16 @@ def test_an_agent_is_made_and_its_key_told_once(demo: None) -> None:
     assert "reader" in str(Revision.objects.first().changes)
 
 
-def test_an_agent_without_a_key_is_told_how_to_get_one(demo: None) -> None:
+def test_create_agent_without_key_names_the_command_that_issues_one(demo: None) -> None:
     """Without --key the command names the one that issues a key, which works."""
-    told = run("create_agent", "reader", "--service", "vision-model")
-    assert told.endswith("For a key: python manage.py issue_agent_key reader")
+    output = run("create_agent", "reader", "--service", "vision-model")
+    assert output.endswith("For a key: python manage.py issue_agent_key reader")
     assert Agent.objects.get(agent_id="reader").service.service_id == "vision-model"
     assert run("issue_agent_key", "reader").startswith("ra_")
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("options", "sentence"),
     [
         (("text-agent",), "The agent text-agent already exists. For another key: manage.py issue_agent_key text-agent"),
         (("reader", "--service", "nope"), "serviceId: There is no service nope."),
@@ -76,10 +76,10 @@ def test_an_agent_without_a_key_is_told_how_to_get_one(demo: None) -> None:
         (("reader", "--route", "planning", "--service", "text-model"), "not allowed with argument"),
     ],
 )
-def test_what_cannot_be_made_is_said_in_a_line(demo: None, words: tuple[str, ...], sentence: str) -> None:
+def test_invalid_agent_ends_with_one_error_line(demo: None, options: tuple[str, ...], sentence: str) -> None:
     """An agent that cannot be created is one error line, and nothing is created."""
     with pytest.raises(CommandError, match=sentence):
-        run("create_agent", *words, "--key")
+        run("create_agent", *options, "--key")
     assert not Agent.objects.exclude(agent_id__endswith="-agent").exists()
 
 
@@ -87,7 +87,7 @@ def may_call(key: str) -> bool:
     return isinstance(authenticate({"authorization": f"Bearer {key}"}), Principal)
 
 
-def test_a_key_that_leaked_is_revoked_and_its_successor_may_the_same(
+def test_leaked_key_is_revoked_and_its_replacement_has_the_same_scopes(
     demo: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A leaked key is revoked by its text; `--replace` prints only a new key with the same scopes; both are audited."""
@@ -95,15 +95,13 @@ def test_a_key_that_leaked_is_revoked_and_its_successor_may_the_same(
     new = run("revoke_key", f"Authorization: Bearer {leaked}", "--replace")
     assert "of text-agent is revoked" in capsys.readouterr().err
     assert (may_call(leaked), may_call(new)) == (False, True)
-    found = authenticate({"authorization": f"Bearer {new}"})
-    assert isinstance(found, Principal)
-    assert (found.agent, found.scopes) == ("text-agent", {"route", "config:read"})
+    caller = authenticate({"authorization": f"Bearer {new}"})
+    assert isinstance(caller, Principal)
+    assert (caller.agent, caller.scopes) == ("text-agent", {"route", "config:read"})
     assert set(AuditEvent.objects.values_list("action", flat=True)) >= {"key.roll", "key.revoke"}
 
 
-def test_the_first_part_of_a_key_is_enough_and_twice_is_no_fault(
-    demo: None, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_public_part_of_a_key_is_enough_to_revoke_it_twice(demo: None, capsys: pytest.CaptureFixture[str]) -> None:
     """The public part of a key is enough to revoke it, and revoking twice is no error."""
     key = run("issue_agent_key", "text-agent")
     for sentence in ("is revoked.", "was already revoked."):
@@ -112,7 +110,7 @@ def test_the_first_part_of_a_key_is_enough_and_twice_is_no_fault(
     assert not may_call(key)
 
 
-def test_a_token_that_leaked_is_revoked_too(admin_account: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_leaked_token_is_revoked_by_its_text(admin_account: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """A leaked token is revoked by its text; a new one can only be created on the tokens page."""
     token = token_of(admin_account)
     with pytest.raises(CommandError, match="Leave out --replace"):
@@ -130,7 +128,7 @@ def test_a_token_that_leaked_is_revoked_too(admin_account: Any, capsys: pytest.C
         ("rat_00000000", "There is no token rat_00000000"),
     ],
 )
-def test_what_is_no_key_is_said_in_a_line(demo: None, text: str, sentence: str) -> None:
+def test_text_that_is_no_key_ends_with_one_error_line(demo: None, text: str, sentence: str) -> None:
     """A text that is no key is one error line, and nothing is revoked."""
     with pytest.raises(CommandError, match=sentence):
         run("revoke_key", text)

@@ -10,7 +10,7 @@ from routing_admin.platform.server.answers import send_whole
 
 
 @pytest.mark.parametrize("value", ["a\r\nset-cookie: b", "a\x00b", "a\x7f"])
-async def test_a_header_that_would_end_its_line_is_never_written(value: str) -> None:
+async def test_header_value_with_a_control_character_is_rejected(value: str) -> None:
     """A header value from a provider cannot inject another header."""
     sent: list[Any] = []
 

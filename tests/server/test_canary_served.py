@@ -43,12 +43,14 @@ class Echo(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers.get("content-length", 0)))
-        said = self.headers.get("authorization", "")
-        body = json.dumps({"error": {"message": f"Incorrect API key provided: {said}", "key": said}}).encode()
+        authorization = self.headers.get("authorization", "")
+        body = json.dumps(
+            {"error": {"message": f"Incorrect API key provided: {authorization}", "key": authorization}}
+        ).encode()
         self.send_response(401)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(body)))
-        self.send_header("x-said", said)
+        self.send_header("x-said", authorization)
         self.end_headers()
         self.wfile.write(body)
 
@@ -78,17 +80,17 @@ class Browser:
         return answer.text
 
     def post(self, page: str, path: str, *, once: bool = False, **fields: Any) -> str:
-        found = FORM.search(self.client.get(page).text)
-        assert found is not None, page
-        data = {"csrfmiddlewaretoken": found[1], **fields}
+        token = FORM.search(self.client.get(page).text)
+        assert token is not None, page
+        data = {"csrfmiddlewaretoken": token[1], **fields}
         answer = self.client.post(path, data=data, headers={"referer": f"{self.client.base_url}"})
         if not once:
             self.keep(f"POST {path}", answer)
         return answer.text
 
-    def keep(self, what: str, answer: httpx.Response) -> None:
+    def keep(self, request: str, answer: httpx.Response) -> None:
         headers = {name: value for name, value in answer.headers.items() if name != "set-cookie"}
-        self.seen[f"{self.name}: {what}"] = f"{answer.status_code} {headers}\n".encode() + answer.content
+        self.seen[f"{self.name}: {request}"] = f"{answer.status_code} {headers}\n".encode() + answer.content
 
     def sign_in(self, name: str) -> Browser:
         self.post("/login/", "/login/", username=name, password=PASSWORDS[name])
@@ -101,16 +103,19 @@ def join(admin: Browser, name: str, role: str) -> Browser:
     page = admin.post("/users/", "/users/invite/", once=True, username=name, role=role)
     link = re.search(r"/join/[^<\s]+", page)
     assert link is not None
-    chosen = {"new_password1": PASSWORDS[name], "new_password2": PASSWORDS[name], "language": "en"}
-    Browser(str(admin.client.base_url), admin.seen, f"join {name}").post(link[0], link[0], **chosen)
+    fields = {"new_password1": PASSWORDS[name], "new_password2": PASSWORDS[name], "language": "en"}
+    Browser(str(admin.client.base_url), admin.seen, f"join {name}").post(link[0], link[0], **fields)
     return Browser(str(admin.client.base_url), admin.seen, name).sign_in(name)
 
 
 def ask(
     server: Server, seen: dict[str, bytes], method: str, path: str, secret: str, body: Any = None, **headers: str
 ) -> Any:
-    named = {"authorization": f"Bearer {secret}", **{name.replace("_", "-"): text for name, text in headers.items()}}
-    answer = httpx.request(method, server.url + path, json=body, headers=named, timeout=60)
+    all_headers = {
+        "authorization": f"Bearer {secret}",
+        **{name.replace("_", "-"): text for name, text in headers.items()},
+    }
+    answer = httpx.request(method, server.url + path, json=body, headers=all_headers, timeout=60)
     seen[f"program: {method} {path.split('?')[0]} {len(seen)}"] = (
         f"{answer.status_code} {answer.headers}".encode() + answer.content
     )
@@ -139,7 +144,7 @@ def call_everything(server: Server, seen: dict[str, bytes], key: str, token: str
     for path, methods in document["paths"].items():
         if "get" in methods:
             secret = token if "/admin/" in path else key
-            ask(server, seen, "GET", re.sub(r"{(\w+)}", lambda found: names.get(found[1], "1"), path), secret)
+            ask(server, seen, "GET", re.sub(r"{(\w+)}", lambda match: names.get(match[1], "1"), path), secret)
     for path in ("/metrics", "/healthz", "/readyz", "/v1/models", "/v1/nothing", "/api/v1/nothing"):
         ask(server, seen, "GET", path, key)
     bad = {"endpoint": "nowhere", "defaultModel": "m", "apiKey": PROVIDER_KEYS[0]}
@@ -206,25 +211,29 @@ def spellings(secret: str) -> Iterator[bytes]:
 
 
 def leaks(secrets: dict[str, str], sinks: dict[str, bytes]) -> list[str]:
-    looked_for = [(name, spelling) for name, secret in secrets.items() for spelling in spellings(secret)]
-    return sorted({f"{name} in {sink}" for sink, data in sinks.items() for name, each in looked_for if each in data})
+    targets = [(name, spelling) for name, secret in secrets.items() for spelling in spellings(secret)]
+    return sorted(
+        {f"{name} in {sink}" for sink, data in sinks.items() for name, spelling in targets if spelling in data}
+    )
 
 
-def files_in(directory: Path, *but: str) -> dict[str, bytes]:
+def files_in(directory: Path, *excluded: str) -> dict[str, bytes]:
     return {
         str(path.relative_to(directory)): path.read_bytes()
         for path in directory.rglob("*")
-        if path.is_file() and path.name not in {*OWN_FILES, *but}
+        if path.is_file() and path.name not in {*OWN_FILES, *excluded}
     }
 
 
-def rows_in(path: Path, *but: str) -> bytes:
+def rows_in(path: Path, *excluded: str) -> bytes:
     with closing(sqlite3.connect(path)) as database:
-        lines = (line for line in database.iterdump() if not line.startswith(tuple(f'INSERT INTO "{t}"' for t in but)))
+        lines = (
+            line for line in database.iterdump() if not line.startswith(tuple(f'INSERT INTO "{t}"' for t in excluded))
+        )
         return "\n".join(lines).encode()
 
 
-def test_planted_secrets_are_found_nowhere(tmp_path: Path, leaky: str) -> None:
+def test_planted_secrets_do_not_leak(tmp_path: Path, leaky: str) -> None:
     """After all features were used, no key, token, password or session is found where it does not belong."""
     data, published = tmp_path / "data", tmp_path / "published"
     data.mkdir()
@@ -255,10 +264,10 @@ def test_planted_secrets_are_found_nowhere(tmp_path: Path, leaky: str) -> None:
         shared = share_page(admin, opened)
         for browser in people:
             walk(browser)
-        sessions = {f"{each.name}'s session": each.client.cookies["sid"] for each in people}
+        sessions = {f"{browser.name}'s session": browser.client.cookies["sid"] for browser in people}
         environment = environment_of(data, server.lab)
         manage(environment, "backup", str(tmp_path / "backup"))
-        said = {name: manage(environment, *name.split()).encode() for name in ("doctor", "export_config llm-routing")}
+        output = {name: manage(environment, *name.split()).encode() for name in ("doctor", "export_config llm-routing")}
         planted = {
             **{f"{name}'s password": text for name, text in PASSWORDS.items()},
             **{f"provider key {number}": text for number, text in enumerate(PROVIDER_KEYS)},
@@ -274,15 +283,15 @@ def test_planted_secrets_are_found_nowhere(tmp_path: Path, leaky: str) -> None:
         assert leaks({**planted, **sessions}, seen) == []
         databases = {path.name for path in data.glob("*.sqlite3*")}
         assert databases
-        assert leaks(planted, files_in(tmp_path) | said) == []
-        assert leaks(sessions, files_in(tmp_path, *databases) | said) == []
+        assert leaks(planted, files_in(tmp_path) | output) == []
+        assert leaks(sessions, files_in(tmp_path, *databases) | output) == []
         assert len(leaks(sessions, {path.name: rows_in(path) for path in data.glob("*.sqlite3")})) == len(people)
         rows = {path.name: rows_in(path, "django_session") for path in data.glob("*.sqlite3")}
         assert leaks(sessions, rows) == []
 
 
 @pytest.mark.parametrize("before", [b"", b"a", b"ab", b"abc:"])
-def test_the_search_finds_a_secret_however_it_is_written(before: bytes) -> None:
+def test_leaks_finds_a_secret_in_every_encoding(before: bytes) -> None:
     """A secret is found plain, quoted, in hex, reversed, and inside base64 at any offset."""
     secret = PASSWORDS["vera"]
     encoded = base64.b64encode(before + secret.encode() + b":after")

@@ -18,7 +18,7 @@ PAGE = "https://app.example"
 
 
 async def plain(scope: Any, receive: Any, send: Any) -> None:
-    """ASGI application that marks its response and sets a Vary header of its own."""
+    """ASGI application that marks its response and sets its own Vary header."""
     headers = [(b"vary", b"Cookie"), (b"x-routing-novelty", b"1"), (b"x-asked", b"1")]
     await send({"type": "http.response.start", "status": 401, "headers": headers})
     await send({"type": "http.response.body", "body": b"no"})
@@ -43,13 +43,12 @@ def preflight(origins: tuple[str, ...], path: str = "/v1/models", origin: str = 
     return ask(origins, path, "OPTIONS", origin=origin, access_control_request_method="POST", **headers)
 
 
-def test_without_the_setting_nothing_stands_in_the_way() -> None:
-    """Without the setting the application is not wrapped, so requests have no overhead."""
+def test_without_the_setting_the_application_is_not_wrapped() -> None:
     assert share(plain, ()) is plain
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/mcp", "/api/v1/tools", "//v1//models/", "/v1"])
-async def test_a_page_of_a_named_origin_reads_every_answer(path: str) -> None:
+async def test_allowed_origin_can_read_every_response(path: str) -> None:
     """Every response to an allowed origin can be read; `Vary` separates origins in caches."""
     status, headers = await ask((PAGE,), path, origin=PAGE)
     assert (status, headers["access-control-allow-origin"]) == (401, PAGE)
@@ -67,7 +66,7 @@ async def test_pages_are_never_shared(path: str) -> None:
     assert (await preflight(("*",), path))[1]["x-asked"] == "1"
 
 
-async def test_a_page_of_another_origin_gets_no_word() -> None:
+async def test_other_origin_cannot_read_the_response() -> None:
     """Another origin cannot read the response, and its preflight is a 403."""
     status, headers = await ask((PAGE,), origin="https://other.example")
     assert (status, headers["vary"]) == (401, "Cookie, Origin")
@@ -75,38 +74,38 @@ async def test_a_page_of_another_origin_gets_no_word() -> None:
     assert (await preflight((PAGE,), origin="https://other.example"))[0] == 403
 
 
-async def test_a_program_that_is_no_page_notices_nothing() -> None:
+async def test_without_an_origin_header_only_vary_changes() -> None:
     """Without an Origin header only `Vary` changes, since a cache could serve the response to a page."""
     assert "access-control-allow-origin" not in (await ask((PAGE,)))[1]
     assert (await ask((PAGE,)))[1]["vary"] == "Cookie, Origin"
     assert (await ask(("*",)))[1]["vary"] == "Cookie"
 
 
-async def test_the_star_lets_every_page_in_without_credentials() -> None:
+async def test_star_allows_every_origin_without_credentials() -> None:
     """`*` allows every origin, but no cookies: the Fetch standard (§3.2.5) forbids both together."""
     _, headers = await ask(("*",), origin=PAGE)
     assert headers["access-control-allow-origin"] == "*"
     assert "access-control-allow-credentials" not in headers
 
 
-async def test_a_preflight_is_answered_before_anybody_is_asked() -> None:
+async def test_preflight_is_answered_before_the_application_is_called() -> None:
     """A preflight is answered without a key or the database and allows all requested headers."""
-    asked = "authorization,content-type,x-stainless-lang"
-    status, headers = await preflight((PAGE,), access_control_request_headers=asked)
-    assert (status, headers["access-control-allow-headers"]) == (204, asked)
+    requested = "authorization,content-type,x-stainless-lang"
+    status, headers = await preflight((PAGE,), access_control_request_headers=requested)
+    assert (status, headers["access-control-allow-headers"]) == (204, requested)
     assert headers["access-control-allow-origin"] == PAGE
     assert "PUT" in headers["access-control-allow-methods"]
     assert "Access-Control-Request-Headers" in headers["vary"]
     assert "x-asked" not in headers
 
 
-async def test_what_is_no_list_of_headers_is_not_given_back() -> None:
+async def test_invalid_list_of_requested_headers_is_not_repeated() -> None:
     """An invalid list of requested headers is not repeated in the response."""
     _, headers = await preflight((PAGE,), access_control_request_headers="a: b\r\nset-cookie: c")
     assert "access-control-allow-headers" not in headers
 
 
-async def test_options_without_a_preflights_header_is_an_ordinary_call() -> None:
+async def test_options_without_preflight_headers_is_an_ordinary_request() -> None:
     assert (await ask((PAGE,), method="OPTIONS", origin=PAGE))[1]["x-asked"] == "1"
 
 
@@ -128,8 +127,7 @@ async def test_options_without_a_preflights_header_is_an_ordinary_call() -> None
         ("https://a.example:99999", None),
     ],
 )
-def test_an_origin_is_what_a_browser_sends(text: str, origin: str | None) -> None:
-    """An origin is accepted only in the notation that browsers use."""
+def test_origin_is_accepted_only_as_browsers_write_it(text: str, origin: str | None) -> None:
     assert browser_origin(text) == origin
 
 
@@ -141,13 +139,13 @@ def test_an_origin_is_what_a_browser_sends(text: str, origin: str | None) -> Non
         ("*,https://a.example", "'*' is no origin: * must be the only value"),
     ],
 )
-def test_a_bad_value_is_refused_at_the_start_in_one_line(tmp_path: Path, value: str, sentence: str) -> None:
+def test_invalid_origin_in_the_setting_ends_the_start_with_one_line(tmp_path: Path, value: str, sentence: str) -> None:
     """An invalid origin in the setting ends every command in one line."""
     with Lab({}) as lab:
         environment = environment_of(tmp_path, lab) | {"ROUTING_ADMIN_CORS_ORIGINS": value}
-    words = [sys.executable, "manage.py", "serve"]
-    ended = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert ended.returncode == 1
-    (line,) = ended.stderr.splitlines()
+    command = [sys.executable, "manage.py", "serve"]
+    result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    (line,) = result.stderr.splitlines()
     assert line.startswith("ROUTING_ADMIN_CORS_ORIGINS: ")
     assert sentence in line

@@ -22,10 +22,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def ask(
     server: Server, method: str, path: str, key: str = "", body: bytes = b"", **headers: str
 ) -> http.client.HTTPResponse:
-    line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
-    said = {"origin": PAGE, "content-type": "application/json", "authorization": f"Bearer {key}"}
-    line.request(method, path, body, {**said, **{name.replace("_", "-"): value for name, value in headers.items()}})
-    return line.getresponse()
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    defaults = {"origin": PAGE, "content-type": "application/json", "authorization": f"Bearer {key}"}
+    connection.request(
+        method, path, body, {**defaults, **{name.replace("_", "-"): value for name, value in headers.items()}}
+    )
+    return connection.getresponse()
 
 
 @pytest.mark.parametrize(
@@ -46,7 +48,7 @@ def ask(
         ("POST", "/mcp", b"{", 400),
     ],
 )
-def test_every_answer_can_be_read(server: Server, method: str, path: str, body: bytes, status: int) -> None:
+def test_a_page_can_read_every_response(server: Server, method: str, path: str, body: bytes, status: int) -> None:
     """A page can read every response, also errors from any layer."""
     answer = ask(server, method, path, server.key, body, accept="application/json, text/event-stream")
     assert answer.status == status
@@ -55,22 +57,22 @@ def test_every_answer_can_be_read(server: Server, method: str, path: str, body: 
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/api/v1/artifacts", "/mcp"])
-def test_a_refusal_before_the_body_can_be_read(server: Server, path: str) -> None:
+def test_a_page_can_read_a_refusal_sent_before_the_body(server: Server, path: str) -> None:
     """A page can read a 401 without a key and a 413 because of the declared length."""
     assert ask(server, "POST", path, "ra_wrong").headers["access-control-allow-origin"] == PAGE
-    line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
-    line.putrequest("POST", path)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    connection.putrequest("POST", path)
     for name, value in {"origin": PAGE, "content-length": str(10**9), "authorization": f"Bearer {server.key}"}.items():
-        line.putheader(name, value)
-    line.endheaders()
-    answer = line.getresponse()
+        connection.putheader(name, value)
+    connection.endheaders()
+    answer = connection.getresponse()
     assert (answer.status, answer.headers["access-control-allow-origin"]) == (413, PAGE)
 
 
 def test_a_preflight_needs_no_key(server: Server) -> None:
     """A preflight needs no key, since browsers send no credentials with it."""
-    asked = {"access_control_request_method": "POST", "access_control_request_headers": "authorization"}
-    answer = ask(server, "OPTIONS", "/v1/chat/completions", **asked)
+    headers = {"access_control_request_method": "POST", "access_control_request_headers": "authorization"}
+    answer = ask(server, "OPTIONS", "/v1/chat/completions", **headers)
     assert (answer.status, answer.headers["access-control-allow-headers"]) == (204, "authorization")
 
 

@@ -17,13 +17,13 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 def pages(patterns: list[URLPattern | URLResolver]) -> Iterator[tuple[str, str]]:
     """Yield name and address of every page; machine APIs are left out, since they use no session."""
-    for each in patterns:
-        if isinstance(each, URLResolver):
-            yield from () if each.namespace in MACHINES else pages(each.url_patterns)
+    for pattern in patterns:
+        if isinstance(pattern, URLResolver):
+            yield from () if pattern.namespace in MACHINES else pages(pattern.url_patterns)
         else:
-            kinds = each.pattern.converters.items()
+            kinds = pattern.pattern.converters.items()
             arguments = {name: 987 if isinstance(kind, IntConverter) else "nobody" for name, kind in kinds}
-            yield str(each.name), reverse(str(each.name), kwargs=arguments)
+            yield str(pattern.name), reverse(str(pattern.name), kwargs=arguments)
 
 
 FORMS = {
@@ -32,14 +32,14 @@ FORMS = {
 """All pages that accept a form, from the table of permissions."""
 
 
-def test_the_pages_that_take_forms_are_many() -> None:
+def test_pages_with_forms_are_found() -> None:
     """Guard against an empty parametrization below."""
     assert len(FORMS) > 50
     assert {"login", "logout", "user_invite", "key_issue", "provider_new", "config_import", "restore"} <= FORMS.keys()
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_a_form_without_its_token_is_refused(name: str, admin_account: object) -> None:
+def test_form_without_its_token_is_refused(name: str, admin_account: object) -> None:
     """Every page rejects a form without the token, also a request for a fragment."""
     browser = Client(enforce_csrf_checks=True)
     browser.force_login(admin_account)  # type: ignore[arg-type]
@@ -48,15 +48,15 @@ def test_a_form_without_its_token_is_refused(name: str, admin_account: object) -
         assert (answer.status_code, "The form has expired" in answer.content.decode()) == (403, True)
 
 
-def test_a_token_of_another_browser_is_refused(admin_account: object) -> None:
-    browser, other = Client(enforce_csrf_checks=True), Client(enforce_csrf_checks=True)
+def test_token_of_another_browser_is_refused(admin_account: object) -> None:
+    browser, other_browser = Client(enforce_csrf_checks=True), Client(enforce_csrf_checks=True)
     browser.force_login(admin_account)  # type: ignore[arg-type]
-    other.get(reverse("login"))
-    answer = browser.post(reverse("set_theme"), {"csrfmiddlewaretoken": other.cookies["csrftoken"].value})
+    other_browser.get(reverse("login"))
+    answer = browser.post(reverse("set_theme"), {"csrfmiddlewaretoken": other_browser.cookies["csrftoken"].value})
     assert answer.status_code == 403
 
 
-def test_the_same_form_with_its_token_is_taken(admin_account: object) -> None:
+def test_form_with_its_token_is_accepted(admin_account: object) -> None:
     browser = browser_of(admin_account, enforce_csrf_checks=True)
     browser.get("/")
     answer = browser.post(

@@ -11,10 +11,11 @@ import pytest
 from tests.gateway.serving import ROOT, environment_of, manage
 from tests.lab import Lab
 
-ASKED = """
+QUERY = """
 from django.db import connections
 from routing_admin.models import RequestLog
-print(*(each.settings_dict["OPTIONS"]["transaction_mode"] for each in connections.all()), RequestLog.objects.count())
+modes = [connection.settings_dict["OPTIONS"]["transaction_mode"] for connection in connections.all()]
+print(*modes, RequestLog.objects.count())
 """
 """Prints the transaction modes of both databases and the number of logged requests (the demo's one)."""
 
@@ -27,28 +28,28 @@ print(*(each.settings_dict["OPTIONS"]["transaction_mode"] for each in connection
         ("sqlite://very-secret", "sqlite"),
     ],
 )
-def test_an_engine_that_is_not_served_is_named_in_one_line(url: str, engine: str, tmp_path: Path) -> None:
+def test_unsupported_engine_is_named_in_one_line(url: str, engine: str, tmp_path: Path) -> None:
     """An unsupported engine is one error line without any part of the URL, which may contain a password."""
     with Lab() as lab:
         environment = environment_of(tmp_path, lab) | {"DATABASE_URL": url}
-    for words in (("bootstrap",), ("serve", "--port", "0")):
-        command = [sys.executable, "manage.py", *words]
-        done = subprocess.run(
+    for arguments in (("bootstrap",), ("serve", "--port", "0")):
+        command = [sys.executable, "manage.py", *arguments]
+        result = subprocess.run(
             command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False
         )
-        (line,) = done.stderr.splitlines()
-        assert (done.returncode, done.stdout) == (1, "")
+        (line,) = result.stderr.splitlines()
+        assert (result.returncode, result.stdout) == (1, "")
         assert line.startswith(f"DATABASE_URL names an engine that is not served ({engine}).")
         assert "secret" not in line
 
 
-def test_another_sqlite_file_is_used_and_the_request_log_stands_beside_it(tmp_path: Path) -> None:
+def test_with_another_sqlite_file_the_request_log_is_beside_it(tmp_path: Path) -> None:
     """With another SQLite file both databases are next to it, and none is in the data directory."""
-    data, elsewhere = tmp_path / "data", tmp_path / "elsewhere"
-    elsewhere.mkdir()
+    data, other = tmp_path / "data", tmp_path / "elsewhere"
+    other.mkdir()
     with Lab() as lab:
-        environment = environment_of(data, lab) | {"DATABASE_URL": f"sqlite:///{elsewhere}/ours.sqlite3"}
+        environment = environment_of(data, lab) | {"DATABASE_URL": f"sqlite:///{other}/ours.sqlite3"}
     manage(environment, "bootstrap")
-    assert manage(environment, "shell", "--no-imports", "-c", ASKED).split() == ["IMMEDIATE", "IMMEDIATE", "1"]
-    assert sorted(path.name for path in elsewhere.glob("*.sqlite3")) == ["ours-logs.sqlite3", "ours.sqlite3"]
+    assert manage(environment, "shell", "--no-imports", "-c", QUERY).split() == ["IMMEDIATE", "IMMEDIATE", "1"]
+    assert sorted(path.name for path in other.glob("*.sqlite3")) == ["ours-logs.sqlite3", "ours.sqlite3"]
     assert not list(data.glob("*.sqlite3"))

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the limits of a
 BOUNDARY = "part"
 
 
-def test_a_server_whose_disk_is_full_goes_on_and_catches_up(tmp_path: Path):
+def test_calls_succeed_while_the_disk_is_full_and_are_logged_later(tmp_path: Path):
     """With a full disk calls are answered and uploads refused; the log is written when there is space again.
 
     A file size limit of 0 acts like a full disk.
@@ -32,23 +32,23 @@ def test_a_server_whose_disk_is_full_goes_on_and_catches_up(tmp_path: Path):
         writer = {"authorization": f"Bearer {key}"}
         assert send(server, "POST", "/v1/files", upload(b"before"))[0] == 200
         set_room(server, 0)
-        names = [f"full-{at}" for at in range(20)]
+        names = [f"full-{number}" for number in range(20)]
         assert [chat(server, name) for name in names] == [200] * len(names)
-        status, told = send(server, "POST", "/v1/files", upload(os.urandom(300_000)))
-        assert (status, told["error"]["code"]) == (507, "storage_full")
-        status, told = send(server, "PUT", "/api/v1/agents/new-one", b'{"taskType": "planning"}', writer)
-        assert (status, told["error"]) == (503, "unavailable")
+        status, body = send(server, "POST", "/v1/files", upload(os.urandom(300_000)))
+        assert (status, body["error"]["code"]) == (507, "storage_full")
+        status, body = send(server, "PUT", "/api/v1/agents/new-one", b'{"taskType": "planning"}', writer)
+        assert (status, body["error"]) == (503, "unavailable")
         assert send(server, "GET", f"/api/v1/requests/{names[0]}")[0] == 503
         set_room(server, resource.RLIM_INFINITY)
         while send(server, "GET", f"/api/v1/requests/{names[-1]}")[0] == 503:
             assert server.process.poll() is None
         assert [server.timeline(name)["outcome"] for name in names] == ["ok"] * len(names)
         assert send(server, "POST", "/v1/files", upload(b"after"))[0] == 200
-        assert [each["bytes"] for each in server.get("/v1/files")["data"]] == [5, 6]
+        assert [file["bytes"] for file in server.get("/v1/files")["data"]] == [5, 6]
         assert list((tmp_path / "artifacts" / "tmp").iterdir()) == []
 
 
-async def test_a_large_body_that_cannot_be_held_is_507():
+async def test_large_body_that_cannot_be_spooled_is_507():
     """A full disk while spooling a large body is a 507, not the client's fault."""
 
     async def full(*_: object) -> None:
@@ -81,10 +81,10 @@ def upload(content: bytes) -> bytes:
 
 
 def send(
-    server: Server, method: str, path: str, body: bytes | None = None, more: dict[str, str] | None = None
+    server: Server, method: str, path: str, body: bytes | None = None, extra_headers: dict[str, str] | None = None
 ) -> tuple[int, Any]:
     kind = f"multipart/form-data; boundary={BOUNDARY}" if path == "/v1/files" else "application/json"
-    headers = {"authorization": f"Bearer {server.key}", "content-type": kind, **(more or {})}
+    headers = {"authorization": f"Bearer {server.key}", "content-type": kind, **(extra_headers or {})}
     with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)) as connection:
         connection.request(method, path, body, headers)
         response = connection.getresponse()

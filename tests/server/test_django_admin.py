@@ -33,11 +33,11 @@ secrets = [User.objects.get(username="admin").password, AgentKey.objects.get().d
 print(json.dumps({
     "pages": len(pages),
     "statuses": sorted({page.status_code for page in shown}),
-    "secrets": [page.request["PATH_INFO"] for page in shown for each in secrets if each in page.content.decode()],
+    "secrets": [page.request["PATH_INFO"] for page in shown for secret in secrets if secret in page.content.decode()],
     "stranger": [stranger.get("/django-admin/").status_code, stranger.get("/django-admin/").headers["location"]],
     "administrator": sorted({administrator.get(page).status_code for page in pages}),
-    "writes": sorted({root.post(page).status_code for page in [*pages, *(f"{each}add/" for each in lists)]}),
-    "forms": sorted({root.get(f"{each}add/").status_code for each in lists}),
+    "writes": sorted({root.post(page).status_code for page in [*pages, *(f"{path}add/" for path in lists)]}),
+    "forms": sorted({root.get(f"{path}add/").status_code for path in lists}),
     "out": [root.post("/django-admin/logout/").status_code, root.get("/django-admin/").status_code],
 }))
 """
@@ -51,31 +51,30 @@ def visited(tmp_path_factory: pytest.TempPathFactory) -> Any:
         return json.loads(manage(environment, "shell", "--no-imports", "-c", VISIT).splitlines()[-1])
 
 
-def test_superusers_look_at_every_table(visited: Any) -> None:
+def test_superuser_can_open_every_table(visited: Any) -> None:
     """A superuser can open the list and a row of every table."""
     assert visited["pages"] > 20
     assert visited["statuses"] == [200]
 
 
-def test_no_password_and_no_digest_stands_on_its_pages(visited: Any) -> None:
-    """The pages show neither password hashes nor key digests."""
+def test_pages_show_no_password_hash_and_no_key_digest(visited: Any) -> None:
     assert visited["secrets"] == []
 
 
-def test_nothing_is_changed_there(visited: Any) -> None:
+def test_nothing_can_be_changed(visited: Any) -> None:
     """Nothing can be changed: a POST is a 405, a form to add a row a 403."""
     assert visited["writes"] == [405]
     assert visited["forms"] == [403]
 
 
-def test_nobody_else_comes_in(visited: Any) -> None:
+def test_only_superusers_have_access(visited: Any) -> None:
     """Anonymous visitors are redirected to the throttled sign-in; administrators who are no superusers get a 403."""
     assert visited["stranger"] == [302, "/login/?next=/django-admin/"]
     assert visited["administrator"] == [403]
     assert visited["out"] == [302, 302]
 
 
-def test_it_is_not_there_unless_it_is_turned_on(tmp_path: Path) -> None:
+def test_django_admin_is_not_installed_by_default(tmp_path: Path) -> None:
     with Lab() as lab:
-        looked = "from django.apps import apps; print(apps.is_installed('django.contrib.admin'))"
-        assert manage(environment_of(tmp_path, lab), "shell", "--no-imports", "-c", looked) == "False"
+        code = "from django.apps import apps; print(apps.is_installed('django.contrib.admin'))"
+        assert manage(environment_of(tmp_path, lab), "shell", "--no-imports", "-c", code) == "False"

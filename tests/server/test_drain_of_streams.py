@@ -13,12 +13,12 @@ import pytest
 from tests.gateway.serving import Server, served
 
 STREAMS = 50
-TOLD = "server_draining"
+DRAINING = "server_draining"
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-async def test_fifty_streams_at_the_end_of_a_server_are_whole_or_told_and_logged(tmp_path: Path, workers: str):
+async def test_each_of_fifty_streams_is_complete_or_ends_with_an_error_and_is_logged(tmp_path: Path, workers: str):
     """A stalled stream ends with `server_draining`; one that makes progress may end normally.
 
     Idle keep-alive connections are closed, and new connections are refused.
@@ -27,18 +27,18 @@ async def test_fifty_streams_at_the_end_of_a_server_are_whole_or_told_and_logged
         idle, idle_writer = await asyncio.open_connection("127.0.0.1", server.port)
         idle_writer.write(request(server, "idle", "ok", stream=False))
         assert b'"finish_reason":"stop"' in await idle.readuntil(b'"finish_reason":"stop"')
-        steps = ["stall" if at % 2 else "slow_stream:seconds=0.3" for at in range(STREAMS)]
-        opened = await asyncio.gather(*(begin(server, f"stream-{at}", step) for at, step in enumerate(steps)))
+        steps = ["stall" if number % 2 else "slow_stream:seconds=0.3" for number in range(STREAMS)]
+        opened = await asyncio.gather(*(begin(server, f"stream-{number}", step) for number, step in enumerate(steps)))
         server.process.terminate()
         assert (await idle.read()).endswith(b"}")
         with pytest.raises(ConnectionError):
-            await knock(server.port)
+            await connect_until_refused(server.port)
         ends = [last_event(await reader.read()) for reader, _ in opened]
         server.process.wait(timeout=60)
-    assert ends[1::2] == [TOLD] * (STREAMS // 2)
-    assert set(ends[::2]) <= {TOLD, "[DONE]"}
-    wanted = {f"stream-{at}": {"[DONE]": "ok"}.get(end, end) for at, end in enumerate(ends)}
-    assert outcomes(tmp_path) == wanted | {"idle": "ok"}
+    assert ends[1::2] == [DRAINING] * (STREAMS // 2)
+    assert set(ends[::2]) <= {DRAINING, "[DONE]"}
+    expected = {f"stream-{number}": {"[DONE]": "ok"}.get(end, end) for number, end in enumerate(ends)}
+    assert outcomes(tmp_path) == expected | {"idle": "ok"}
 
 
 def request(server: Server, name: str, step: str, *, stream: bool) -> bytes:
@@ -57,7 +57,7 @@ async def begin(server: Server, name: str, step: str) -> Connection:
     return reader, writer
 
 
-async def knock(port: int) -> None:
+async def connect_until_refused(port: int) -> None:
     """Connect repeatedly until the server refuses. Raise `ConnectionError` then."""
     while True:
         _, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -65,10 +65,10 @@ async def knock(port: int) -> None:
         await writer.wait_closed()
 
 
-def last_event(rest: bytes) -> str:
+def last_event(stream: bytes) -> str:
     """Return the last event of a properly terminated stream: `[DONE]` or the code of its error."""
-    assert rest.endswith(b"\r\n0\r\n\r\n")
-    data = rest.rsplit(b"data: ", 1)[1].split(b"\n", 1)[0].decode()
+    assert stream.endswith(b"\r\n0\r\n\r\n")
+    data = stream.rsplit(b"data: ", 1)[1].split(b"\n", 1)[0].decode()
     return data if data == "[DONE]" else str(json.loads(data)["error"]["code"])
 
 

@@ -26,44 +26,44 @@ from routing_admin.upstream import Stream
 from tests.gateway.plane import logged
 
 
-async def test_what_waits_when_the_time_is_over_is_given_up_and_nothing_new_waits():
+async def test_waiting_and_new_calls_end_when_the_drain_time_is_over():
     """When the drain time is over, waiting calls and new ones raise `DrainingError`."""
     draining, begun = Draining(), asyncio.Event()
 
-    async def waits() -> None:
+    async def wait() -> None:
         with draining.limit():
             begun.set()
             await asyncio.Event().wait()
 
-    task = asyncio.create_task(waits())
+    task = asyncio.create_task(wait())
     await begun.wait()
     draining.end()
     with pytest.raises(DrainingError):
         await task
     with pytest.raises(DrainingError):
-        await waits()
+        await wait()
 
 
-async def test_a_time_limit_of_somebody_elses_stays_what_it_is():
+async def test_timeout_and_cancellation_are_not_changed_to_draining_errors():
     """Neither a provider's timeout nor a cancellation becomes a `DrainingError`."""
     draining = Draining()
     with pytest.raises(TimeoutError), draining.limit():
         raise TimeoutError
     begun = asyncio.Event()
-    task = asyncio.create_task(_forever(draining, begun))
+    task = asyncio.create_task(_wait_forever(draining, begun))
     await begun.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
 
 
-async def _forever(draining: Draining, begun: asyncio.Event) -> None:
+async def _wait_forever(draining: Draining, begun: asyncio.Event) -> None:
     with draining.limit():
         begun.set()
         await asyncio.Event().wait()
 
 
-async def test_the_signal_begins_the_drain_and_the_servers_own_handler_still_runs():
+async def test_signal_starts_the_drain_and_the_servers_handler_still_runs():
     heard: list[str] = []
     drained = asyncio.Event()
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
@@ -85,7 +85,7 @@ async def test_the_signal_begins_the_drain_and_the_servers_own_handler_still_run
 
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
-async def test_a_stream_that_outlasts_the_drain_ends_with_an_error_event_and_the_log_says_why(key: str):
+async def test_stream_that_outlasts_the_drain_ends_with_an_error_event_and_is_logged(key: str):
     """The last event is `server_draining`; the upstream is closed and the request is logged."""
     state = await sync_to_async(snapshot.current)()
     route = RouteSpec("draft", (CandidateSpec("echo", "echo-text"),))

@@ -25,8 +25,8 @@ UPLOADS = 3 * int(POOL["max_size"])
 @pytest.fixture
 def gate() -> Iterator[Gate]:
     """Yield a proxy in front of the bucket service that can hold connections."""
-    with gate_before(urlsplit(s3_server().url).port or 0) as found:
-        yield found
+    with gate_before(urlsplit(s3_server().url).port or 0) as proxy:
+        yield proxy
 
 
 @pytest.fixture
@@ -35,22 +35,22 @@ def server(tmp_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> Itera
         monkeypatch.setenv(name, value)
     try:
         with running_cluster() as cluster, Lab({}) as lab:
-            place = f"s3://artifacts/{tmp_path.name}?endpoint_url=http://127.0.0.1:{gate.port}"
+            url = f"s3://artifacts/{tmp_path.name}?endpoint_url=http://127.0.0.1:{gate.port}"
             environment = environment_of(tmp_path, lab) | {
                 "DATABASE_URL": cluster.make_database("hanging"),
-                "ROUTING_ADMIN_ARTIFACTS_URL": f"{place}&allow_http=true&region=us-east-1&style=path",
+                "ROUTING_ADMIN_ARTIFACTS_URL": f"{url}&allow_http=true&region=us-east-1&style=path",
             }
             manage(environment, "bootstrap")
-            found = listening(environment, manage(environment, "issue_agent_key", "text-agent"), lab, tmp_path)
-            yield found
+            server = listening(environment, manage(environment, "issue_agent_key", "text-agent"), lab, tmp_path)
+            yield server
             gate.open()
-            found.process.terminate()
-            found.process.wait(timeout=60)
-    except LookupError as problem:
-        pytest.skip(str(problem))
+            server.process.terminate()
+            server.process.wait(timeout=60)
+    except LookupError as error:
+        pytest.skip(str(error))
 
 
-def test_a_store_that_hangs_takes_neither_connections_nor_threads(server: Server, gate: Gate) -> None:
+def test_hanging_store_blocks_neither_connections_nor_threads(server: Server, gate: Gate) -> None:
     """If the bucket hangs, each upload is stored whole or refused, and requests without files are served."""
     replies = list[Reply]()
 
@@ -60,8 +60,8 @@ def test_a_store_that_hangs_takes_neither_connections_nor_threads(server: Server
     assert upload(server, b"before").status == 200
     gate.hold()
     threads = [threading.Thread(target=store, args=(number,)) for number in range(UPLOADS)]
-    for each in threads:
-        each.start()
+    for thread in threads:
+        thread.start()
     until = time.monotonic() + 120
     while not replies and time.monotonic() < until:
         time.sleep(0.05)
@@ -71,13 +71,13 @@ def test_a_store_that_hangs_takes_neither_connections_nor_threads(server: Server
     assert ready.status == 200
     assert "artifacts" in ready.json["degraded"]
     gate.open()
-    for each in threads:
-        each.join()
-    refused = [each for each in replies if each.status != 200]
+    for thread in threads:
+        thread.join()
+    refused = [reply for reply in replies if reply.status != 200]
     assert refused
-    for each in refused:
-        assert (each.status, each.headers["retry-after"]) == (503, "2")
-        assert "artifact store" in each.json["error"]["message"]
-    kept = ask(server, "GET", "/api/v1/artifacts?limit=200&q=a.bin").json["artifacts"]
-    assert len(kept) == 1 + Counter(each.status for each in replies)[200]
+    for reply in refused:
+        assert (reply.status, reply.headers["retry-after"]) == (503, "2")
+        assert "artifact store" in reply.json["error"]["message"]
+    stored = ask(server, "GET", "/api/v1/artifacts?limit=200&q=a.bin").json["artifacts"]
+    assert len(stored) == 1 + Counter(reply.status for reply in replies)[200]
     assert "The database is not responding" not in server.log

@@ -24,15 +24,15 @@ TRIES = 50
 def kill_inside_an_upload(server: Server, is_under_way: Callable[[], bool]) -> None:
     """Kill the server while it writes an upload; it is suspended first to be sure that part of the file exists."""
     for _ in range(TRIES):
-        pushing = push(server, os.urandom(LARGE))
-        while pushing.is_alive():
+        uploading = start_upload(server, os.urandom(LARGE))
+        while uploading.is_alive():
             if not is_under_way():
                 continue
             server.process.send_signal(signal.SIGSTOP)
             if is_under_way():
                 server.process.kill()
                 server.process.wait()
-                pushing.join()
+                uploading.join()
                 return
             server.process.send_signal(signal.SIGCONT)
     raise AssertionError("every upload was over before it was seen")
@@ -42,29 +42,29 @@ def kill_between_bytes_and_row(server: Server, is_stored: Callable[[str], bool])
     """Kill the server after it stored an upload's bytes, while the row waits for the database; return their hash."""
     digest = hashlib.sha256(WAITING).hexdigest()
     with locked(server.directory / "routing_admin.sqlite3"):
-        pushing = push(server, WAITING)
+        uploading = start_upload(server, WAITING)
         wait_for(lambda: is_stored(digest))
         server.process.kill()
         server.process.wait()
-    pushing.join()
+    uploading.join()
     return digest
 
 
-def push(server: Server, content: bytes) -> threading.Thread:
+def start_upload(server: Server, content: bytes) -> threading.Thread:
     """Start an upload that may be cut off."""
 
     def run() -> None:
         with suppress(*CUT):
             upload(server, content)
 
-    pushing = threading.Thread(target=run)
-    pushing.start()
-    return pushing
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread
 
 
-def wait_for(is_there: Callable[[], bool]) -> None:
+def wait_for(condition: Callable[[], bool]) -> None:
     until = time.monotonic() + 30
-    while not is_there():
+    while not condition():
         assert time.monotonic() < until, "it is not there"
 
 
@@ -78,14 +78,14 @@ def hashes_in(folder: Path) -> set[str]:
 
 
 @contextmanager
-def listening_again(server: Server, **settings: str) -> Iterator[Server]:
+def restarted(server: Server, **settings: str) -> Iterator[Server]:
     environment = environment_of(server.directory, server.lab) | settings
-    again = listening(environment, server.key, server.lab, server.directory)
+    restarted_server = listening(environment, server.key, server.lab, server.directory)
     try:
-        yield again
+        yield restarted_server
     finally:
-        again.process.terminate()
-        again.process.wait(timeout=40)
+        restarted_server.process.terminate()
+        restarted_server.process.wait(timeout=40)
 
 
 def check_content(server: Server, older: str) -> None:
@@ -96,7 +96,7 @@ def check_content(server: Server, older: str) -> None:
         assert send(server, "GET", f"/v1/files/{ref}/content", headers=headers).body == content
 
 
-def test_what_a_killed_server_leaves_of_uploads_is_swept_and_nothing_else(tmp_path: Path) -> None:
+def test_prune_removes_only_what_killed_uploads_left(tmp_path: Path) -> None:
     """After a kill `prune` removes partial files and bytes without a row; acknowledged files stay."""
     artifacts = tmp_path / "artifacts"
 
@@ -106,8 +106,8 @@ def test_what_a_killed_server_leaves_of_uploads_is_swept_and_nothing_else(tmp_pa
     with served(tmp_path) as server:
         older = upload(server, b"stored and acknowledged").json["id"]
         kill_inside_an_upload(server, lambda: any((artifacts / "tmp").iterdir()))
-        with listening_again(server) as again:
-            digest = kill_between_bytes_and_row(again, is_stored)
+        with restarted(server) as restarted_server:
+            digest = kill_between_bytes_and_row(restarted_server, is_stored)
         assert list((artifacts / "tmp").iterdir())
         assert digest in hashes_in(artifacts / "obj")
         # Bytes stored within the last hour are kept, since their row may still be written.
@@ -115,31 +115,31 @@ def test_what_a_killed_server_leaves_of_uploads_is_swept_and_nothing_else(tmp_pa
             os.utime(path, (time.time() - 7200,) * 2)
         manage(environment_of(tmp_path, server.lab), "prune")
         assert hashes_in(artifacts) == hashes_of_rows(server)
-        with listening_again(server) as again:
-            check_content(again, older)
+        with restarted(server) as restarted_server:
+            check_content(restarted_server, older)
 
 
-def test_the_same_in_a_bucket(tmp_path: Path) -> None:
+def test_prune_removes_from_a_bucket_only_what_killed_uploads_left(tmp_path: Path) -> None:
     """In a bucket a partial upload is never an object; the bucket's own rule removes it (docs/scale.md)."""
     s3: S3Server = s3_server()
-    place = s3.make_bucket(f"killed-{os.getpid()}")
-    url = f"s3://{place.name}?endpoint_url={s3.url}&allow_http=true"
+    bucket = s3.make_bucket(f"killed-{os.getpid()}")
+    url = f"s3://{bucket.name}?endpoint_url={s3.url}&allow_http=true"
     settings = {"ROUTING_ADMIN_ARTIFACTS_URL": url}
 
     def list_hashes() -> set[str]:
-        return {key.rpartition("/")[2] for key in s3.keys(place)}
+        return {key.rpartition("/")[2] for key in s3.keys(bucket)}
 
     with served(tmp_path, settings={"ARTIFACTS_URL": url}) as server:
         older = upload(server, b"stored and acknowledged").json["id"]
-        kill_inside_an_upload(server, lambda: "<UploadId>" in s3.unfinished(place))
+        kill_inside_an_upload(server, lambda: "<UploadId>" in s3.unfinished(bucket))
         assert list_hashes() == hashes_of_rows(server)
-        with listening_again(server, **settings) as again:
-            digest = kill_between_bytes_and_row(again, lambda digest: digest in list_hashes())
+        with restarted(server, **settings) as restarted_server:
+            digest = kill_between_bytes_and_row(restarted_server, lambda digest: digest in list_hashes())
         assert digest not in hashes_of_rows(server)
         # Bytes stored within the last hour are kept, since their row may still be written.
-        for key in s3.keys(place):
-            s3.date(place, key, time.time() - 7200)
+        for key in s3.keys(bucket):
+            s3.date(bucket, key, time.time() - 7200)
         manage(environment_of(tmp_path, server.lab) | settings, "prune")
         assert list_hashes() == hashes_of_rows(server)
-        with listening_again(server, **settings) as again:
-            check_content(again, older)
+        with restarted(server, **settings) as restarted_server:
+            check_content(restarted_server, older)

@@ -87,8 +87,8 @@ def redact_line(text: str) -> None:
 def feed_in_pieces(data: bytes) -> None:
     """Feed the parser as a slow provider does, without the end of an event."""
     parser = SseParser()
-    for at in range(0, len(data), 128):
-        parser.feed(data[at : at + 128])
+    for start in range(0, len(data), 128):
+        parser.feed(data[start : start + 128])
 
 
 BY_HAND: dict[str, Callable[[str], Any]] = {
@@ -119,36 +119,39 @@ BY_HAND: dict[str, Callable[[str], Any]] = {
 }
 
 
-def test_no_pattern_takes_more_than_its_length() -> None:
+def test_no_pattern_is_slow() -> None:
     """No compiled pattern is slow for texts made from its own parts."""
     slow = []
-    for pattern, where, asked in patterns().values():
-        slow += [f"{where} {how}: {attack!r}" for how in sorted(asked) if (attack := find_attack(pattern, how, where))]
+    for pattern, location, methods in patterns().values():
+        slow += [
+            f"{location} {method}: {attack!r}"
+            for method in sorted(methods)
+            if (attack := find_attack(pattern, method, location))
+        ]
     assert slow == []
 
 
-def find_attack(pattern: re.Pattern[Any], how: str, where: str = "") -> tuple[str, str, str] | None:
+def find_attack(pattern: re.Pattern[Any], method: str, location: str = "") -> tuple[str, str, str] | None:
     """Return the first slow attack, None if there is none."""
     is_bytes = isinstance(pattern.pattern, bytes)
     nothing: Any = b"" if is_bytes else ""
-    ask = getattr(pattern, how) if how in AT_BEGINNING else lambda text: pattern.sub(nothing, text)
+    search = getattr(pattern, method) if method in AT_BEGINNING else lambda text: pattern.sub(nothing, text)
     for attack in attacks(pattern):
 
         def text_of(size: int, attack: tuple[str, str, str] = attack) -> Any:
             text = build(attack, size)
             return text.encode("latin-1", "replace") if is_bytes else text
 
-        if is_slow(ask, text_of, CUT_BEFORE.get(where, 65_536)):
+        if is_slow(search, text_of, CUT_BEFORE.get(location, 65_536)):
             return attack
     return None
 
 
-def test_every_pattern_made_on_the_spot_is_known() -> None:
-    """Each pattern that is computed at a call was reviewed by hand."""
-    assert {each.partition(":")[0] for each in unseen_patterns()} == set(MADE_ON_THE_SPOT)
+def test_every_computed_pattern_was_reviewed() -> None:
+    assert {call.partition(":")[0] for call in unseen_patterns()} == set(MADE_ON_THE_SPOT)
 
 
-def test_no_function_of_a_text_takes_more_than_its_length() -> None:
+def test_no_function_of_one_text_is_slow() -> None:
     """No function with one text argument in the cores, the server and the gateway is slow for repeated text."""
     slow = []
     functions = functions_of_one_text(lambda module: bool(ROOMS.search(module)))
@@ -167,7 +170,7 @@ def repeated(unit: str, is_bytes: bool = False) -> Callable[[int], Any]:
 
 
 @pytest.mark.parametrize("name", BY_HAND)
-def test_what_takes_a_text_and_more_takes_no_more_than_its_length(name: str) -> None:
+def test_no_function_of_a_text_and_other_arguments_is_slow(name: str) -> None:
     """Functions that need more than the text are not slow for repeated text."""
     assert [unit for unit in UNITS if is_slow(BY_HAND[name], repeated(unit))] == []
 
@@ -190,7 +193,7 @@ HOSTILE = "bearer%20" * 3_000
     ],
     ids=lambda call: f"{call[0][:10]} {','.join(call[1])}",
 )
-def test_a_stranger_costs_milliseconds(call: tuple[str, dict[str, str]], client: Client) -> None:
+def test_hostile_request_without_a_key_takes_milliseconds(call: tuple[str, dict[str, str]], client: Client) -> None:
     """A request with 27 KB in its path, query or headers and without a key costs milliseconds."""
     path, headers = call
     client.get("/login/")
@@ -198,6 +201,6 @@ def test_a_stranger_costs_milliseconds(call: tuple[str, dict[str, str]], client:
 
 
 @pytest.mark.parametrize("pattern", [r"(a+)+$", r"a*$", r"<title[^>]*>", r"(?:bearer\s+)+x", r'"(?:[^"\\]|\\.)*"'])
-def test_a_pattern_that_takes_more_is_found(pattern: str) -> None:
+def test_find_attack_finds_slow_patterns(pattern: str) -> None:
     """The search finds the common kinds of slow patterns."""
     assert find_attack(re.compile(pattern), "sub")

@@ -12,12 +12,12 @@ UNUSED = ("redis", "psycopg", "obstore", "opentelemetry", "allauth", "genai_pric
 PROGRAM = f"import sys, routing_admin.asgi; print([name for name in {UNUSED} if name in sys.modules])"
 
 
-def test_one_process_with_sqlite_and_files_loads_no_package_of_another_engine(tmp_path: Path) -> None:
+def test_packages_of_unused_features_are_not_imported(tmp_path: Path) -> None:
     """Packages for Redis, PostgreSQL, S3, tracing and external sign-in are imported only where configured."""
     others = ("ROUTING_ADMIN_", "DJANGO", "LLM_", "OTEL_", "DATABASE_URL", "REDIS_URL", "TESTS_")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(others)}
     environment |= {"DJANGO_SETTINGS_MODULE": "routing_admin.settings", "ROUTING_ADMIN_DATA_DIR": str(tmp_path)}
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", PROGRAM], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
     )
-    assert done.stdout.strip() == "[]"
+    assert result.stdout.strip() == "[]"

@@ -34,11 +34,11 @@ def lines() -> Iterator[StringIO]:
     logger.removeHandler(handler)
 
 
-def test_a_line_is_one_object_with_the_request_it_belongs_to(lines):
+def test_log_entry_is_one_json_object_with_the_request_id(lines):
     """A log entry is one JSON object in one line, with the time in UTC and the request id."""
-    kept = logs.request_id.set("req_1")
+    token = logs.request_id.set("req_1")
     logging.getLogger("tests.logs").warning("the disk of %s\nis full", "var")
-    logs.request_id.reset(kept)
+    logs.request_id.reset(token)
     line = json.loads(lines.getvalue())
     assert lines.getvalue().count("\n") == 1
     assert line.pop("time").endswith("Z")
@@ -50,7 +50,7 @@ def test_a_line_is_one_object_with_the_request_it_belongs_to(lines):
     }
 
 
-def test_a_key_in_a_message_or_in_an_error_is_masked(lines):
+def test_key_in_a_message_or_an_error_is_masked(lines):
     """A key is masked in messages, in their arguments and in tracebacks."""
     try:
         raise ValueError(f"refused {KEY}")
@@ -61,7 +61,7 @@ def test_a_key_in_a_message_or_in_an_error_is_masked(lines):
     assert KEY not in lines.getvalue()
 
 
-def test_a_served_installation_writes_json_where_it_is_told_to(tmp_path):
+def test_served_installation_writes_a_json_log(tmp_path):
     """With LOG_FORMAT=json every line of the server is JSON, and an error has its request's id."""
     with served(tmp_path, settings={"LOG_FORMAT": "json"}) as server:
         with closing(sqlite3.connect(tmp_path / "routing_admin.sqlite3")) as rows:
@@ -70,9 +70,9 @@ def test_a_served_installation_writes_json_where_it_is_told_to(tmp_path):
         with pytest.raises(OSError, match="HTTP Error 50"):
             server.get("/v1/files")
         text = server.log
-    found = [json.loads(line) for line in text.splitlines()]
-    assert {"uvicorn.error"} < {line["logger"] for line in found}
-    assert any(line["level"] == "error" and line["request_id"].startswith("req_") for line in found)
+    entries = [json.loads(line) for line in text.splitlines()]
+    assert {"uvicorn.error"} < {entry["logger"] for entry in entries}
+    assert any(entry["level"] == "error" and entry["request_id"].startswith("req_") for entry in entries)
 
 
 @pytest.mark.parametrize(
@@ -82,22 +82,21 @@ def test_a_served_installation_writes_json_where_it_is_told_to(tmp_path):
         (OperationalError("database is locked"), "does not answer: database is locked."),
     ],
 )
-def test_what_is_away_is_one_sentence_without_a_traceback(lines, error: Exception, sentence: str):
+def test_outage_is_logged_without_a_traceback_and_a_bug_with_one(lines, error: Exception, sentence: str):
     """An outage is logged as one sentence without a traceback; a bug keeps its traceback."""
     logger, explain = logging.getLogger("tests.logs"), logs.ExplainFilter()
     logger.addFilter(explain)
     logger.error("readiness check failed", exc_info=error)
-    logger.error("a fault", exc_info=ValueError("of ours"))
+    logger.error("a bug", exc_info=ValueError("of ours"))
     logger.removeFilter(explain)
-    away, fault = map(json.loads, lines.getvalue().splitlines())
-    assert away["message"].startswith("readiness check failed: The ")
-    assert away["message"].endswith(sentence)
-    assert ("error" in away, "error" in fault) == (False, True)
+    outage, bug = map(json.loads, lines.getvalue().splitlines())
+    assert outage["message"].startswith("readiness check failed: The ")
+    assert outage["message"].endswith(sentence)
+    assert ("error" in outage, "error" in bug) == (False, True)
 
 
 @pytest.mark.parametrize("error", [PermissionDenied("editors only"), BadRequest("no such field")])
-def test_a_refusal_is_one_line_without_a_traceback(error):
-    """A rejected request is logged in one line without a traceback."""
+def test_rejected_request_is_logged_in_one_line_without_a_traceback(error):
     record = logging.LogRecord("django.request", logging.WARNING, "", 0, "Forbidden: %s", ("/users/",), None)
     record.exc_info = (type(error), error, None)
     assert logs.ExplainFilter().filter(record)

@@ -44,14 +44,18 @@ def entry(name: str, route: str, surface: str = "v1") -> Entry:
 def samples() -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
     text = Client(REMOTE_ADDR="127.0.0.1").get("/metrics").content.decode()
     families = text_string_to_metric_families(text)
-    return {(each.name, frozenset(each.labels.items())): each.value for family in families for each in family.samples}
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in families
+        for sample in family.samples
+    }
 
 
 def value(name: str, **labels: str) -> float:
     return samples().get((name, frozenset(labels.items())), 0.0)
 
 
-def test_a_request_is_counted_once_when_it_is_logged():
+def test_request_is_counted_once_when_it_is_logged():
     """A logged request is counted once by outcome, candidate and tokens, also under OpenTelemetry's names."""
     journal = Journal()
     for name in ("counted-a", "counted-b"):
@@ -61,9 +65,9 @@ def test_a_request_is_counted_once_when_it_is_logged():
     assert value("routing_admin_requests_total", route="counted", surface="v1", outcome="ok", ending="answered") == 2
     down = {"route": "counted", "provider": "first", "model": "m", "outcome": "http_503"}
     assert value("routing_admin_attempts_total", **down) == 2
-    place = {"route": "counted", "provider": "second", "model": "n"}
+    labels = {"route": "counted", "provider": "second", "model": "n"}
     tokens = {
-        kind: value("routing_admin_tokens_total", **place, kind=kind) for kind in ("input", "cache_read", "output")
+        kind: value("routing_admin_tokens_total", **labels, kind=kind) for kind in ("input", "cache_read", "output")
     }
     assert tokens == {"input": 2000, "cache_read": 800, "output": 200}
     call = {"gen_ai_operation_name": "chat", "gen_ai_provider_name": "second", "gen_ai_request_model": "n"}
@@ -86,10 +90,10 @@ def test_costs_are_counted_by_currency():
     journal = Journal()
     journal.record(entry_of(facts, (*attempts, Attempt("host", "own", "ok", started_ms=10.0))))
     journal.flush()
-    place = {"route": "paid", "provider": "host"}
-    assert value("routing_admin_cost_total", **place, model="gpt-4o", currency="USD") == 2.5
-    assert value("routing_admin_cost_total", **place, model="own", currency="CNY") == 2.0
-    assert value("routing_admin_tokens_total", **place, model="gpt-4o", kind="input") == 1_000_000
+    labels = {"route": "paid", "provider": "host"}
+    assert value("routing_admin_cost_total", **labels, model="gpt-4o", currency="USD") == 2.5
+    assert value("routing_admin_cost_total", **labels, model="own", currency="CNY") == 2.0
+    assert value("routing_admin_tokens_total", **labels, model="gpt-4o", kind="input") == 1_000_000
     first = {"gen_ai_operation_name": "chat", "gen_ai_provider_name": "host", "gen_ai_request_model": "own"}
     assert value("gen_ai_client_operation_time_to_first_chunk_seconds_sum", **first) == pytest.approx(0.02)
 
@@ -103,9 +107,9 @@ def test_costs_are_counted_by_currency():
         ("v1/images", "generate_content"),
     ],
 )
-def test_work_has_opentelemetrys_name_for_it(surface: str, operation: str):
+def test_operation_in_opentelemetry_follows_from_the_surface(surface: str, operation: str):
     """The operation in OpenTelemetry's metrics follows from the logged surface."""
-    assert surface == "v1" or surface.removeprefix("v1/") in {each.name for each in OPERATIONS}
+    assert surface == "v1" or surface.removeprefix("v1/") in {operation_row.name for operation_row in OPERATIONS}
     journal = Journal()
     journal.record(entry(f"work-{operation}", operation, surface))
     journal.flush()
@@ -113,14 +117,14 @@ def test_work_has_opentelemetrys_name_for_it(surface: str, operation: str):
     assert value("gen_ai_client_operation_duration_seconds_count", **call, error_type="") >= 1
 
 
-def test_the_installation_and_the_process_are_there_as_before():
+def test_metrics_of_the_installation_and_the_process_are_reported():
     """Metrics of the installation and the process are gauges, and counters that end in `_total`."""
     names = {name for name, _ in samples()}
     assert {"routing_admin_revision", "routing_admin_connections", "routing_admin_chat_requests_refused_total"} <= names
     assert not [name for name in names if name.endswith("_created")]
 
 
-def test_names_that_callers_make_up_count_as_one():
+def test_invented_names_share_one_series():
     """Invented names of routes and models share one series; a new service has its own at once."""
     journal = Journal()
     journal.record(entry("known", "counted"))
@@ -142,7 +146,7 @@ def test_names_that_callers_make_up_count_as_one():
     assert value("routing_admin_attempts_total", route="later", provider="second", model="x7", outcome="ok") == 1
 
 
-def test_series_go_with_what_is_removed_and_return_with_it():
+def test_series_of_removed_services_disappear_and_return_with_them():
     """Series of a removed service disappear without a restart and continue where they were when it returns."""
     third = Provider.objects.create(name="third", endpoint="https://a.example/v1", key_source="none")
     Service.objects.create(service_id="gone", name="gone", provider=third, model="g")
@@ -151,8 +155,8 @@ def test_series_go_with_what_is_removed_and_return_with_it():
     journal = Journal()
     journal.record(entry_of(facts, (Attempt("third", "g", "ok", tries=(Try(0.0, 1.0, "ok", None),)),)))
     journal.flush()
-    place = {"route": "gone", "provider": "third", "model": "g", "outcome": "ok"}
-    assert value("routing_admin_attempts_total", **place) == 1
+    series = {"route": "gone", "provider": "third", "model": "g", "outcome": "ok"}
+    assert value("routing_admin_attempts_total", **series) == 1
     Service.objects.filter(service_id="gone").delete()
     third.delete()
     snapshot.refresh()
@@ -160,10 +164,10 @@ def test_series_go_with_what_is_removed_and_return_with_it():
     third = Provider.objects.create(name="third", endpoint="https://a.example/v1", key_source="none")
     Service.objects.create(service_id="gone", name="gone", provider=third, model="g")
     snapshot.refresh()
-    assert value("routing_admin_attempts_total", **place) == 1
+    assert value("routing_admin_attempts_total", **series) == 1
 
 
-def test_agents_have_series_only_as_far_as_a_setting_says(settings: Any):
+def test_setting_limits_the_agents_with_series(settings: Any):
     """A setting limits the number of agents with series; agents made at run time have none."""
     limits = {"requestsPerMinute": 4}
     Agent.objects.create(agent_id="a-made", origin=Agent.Origin.RUNTIME)
@@ -186,8 +190,8 @@ def test_agents_have_series_only_as_far_as_a_setting_says(settings: Any):
     ends = {"ending": "answered"}
     assert value("routing_admin_agent_requests_total", agent="b-kept", **ends) == 1
     assert value("routing_admin_agent_requests_total", agent=OTHER, **ends) == 2
-    left = {labels for name, labels in samples() if name == "routing_admin_agent_limit_remaining_ratio"}
-    assert left == {frozenset({("agent", "b-kept"), ("limit", "requestsPerMinute")})}
+    remaining = {labels for name, labels in samples() if name == "routing_admin_agent_limit_remaining_ratio"}
+    assert remaining == {frozenset({("agent", "b-kept"), ("limit", "requestsPerMinute")})}
     assert value("routing_admin_agent_limit_remaining_ratio", agent="b-kept", limit="requestsPerMinute") == 1
 
 

@@ -37,7 +37,11 @@ def server(tmp_path_factory: pytest.TempPathFactory, port: int) -> Iterator[Serv
 def scrape(port: int) -> Numbers:
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as response:
         families = text_string_to_metric_families(response.read().decode())
-    return {(each.name, frozenset(each.labels.items())): each.value for family in families for each in family.samples}
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in families
+        for sample in family.samples
+    }
 
 
 def requests_in(numbers: Numbers) -> float:
@@ -63,8 +67,8 @@ def call(server: Server, model: str = "one/lab") -> int:
             continue
 
 
-def test_each_scrape_tells_all_calls_whichever_worker_answers(server: Server, port: int) -> None:
-    """Every scrape, on either port, covers both workers, and counters never decrease."""
+def test_each_scrape_covers_both_workers(server: Server, port: int) -> None:
+    """The scrapes are of either port; counters never decrease."""
     before = requests_in(scrape(port))
     assert [call(server) for _ in range(CALLS)] == [200] * CALLS
     until, seen = time.monotonic() + WAIT_SECONDS, [before]
@@ -72,31 +76,30 @@ def test_each_scrape_tells_all_calls_whichever_worker_answers(server: Server, po
         seen.append(requests_in(scrape(port)))
     assert (seen, seen[-1]) == (sorted(seen), before + CALLS)
     for _ in range(8):
-        for at in (port, server.port):
-            assert requests_in(scrape(at)) == before + CALLS
+        for scraped_port in (port, server.port):
+            assert requests_in(scrape(scraped_port)) == before + CALLS
     numbers = scrape(port)
     assert sorted(workers_in(numbers)) == ["0", "1"]
     assert numbers["routing_admin_request_duration_seconds_count", frozenset({("route", "")})] == before + CALLS
 
 
-def test_what_a_killed_worker_counted_stays_and_the_next_has_its_place(server: Server, port: int) -> None:
-    """Counters of a killed worker stay, and its successor takes its place."""
+def test_counters_of_a_killed_worker_stay_and_its_successor_takes_its_slot(server: Server, port: int) -> None:
     until, counted = time.monotonic() + WAIT_SECONDS, requests_in(scrape(port))
     call(server)
     before = scrape(port)
     while requests_in(before) < counted + 1 and time.monotonic() < until:
         before = scrape(port)
     os.kill(worker_of(server), signal.SIGKILL)
-    now = started = workers_in(before)
+    workers = initial = workers_in(before)
     seen = [counted + 1]
-    while (now == started or len(now) != 2) and time.monotonic() < until:
+    while (workers == initial or len(workers) != 2) and time.monotonic() < until:
         try:
             numbers = scrape(port)
         except (OSError, urllib.error.URLError):  # the connection was to the killed worker
             continue
         seen.append(requests_in(numbers))
-        now = workers_in(numbers)
-    assert sorted(now) == ["0", "1"]
+        workers = workers_in(numbers)
+    assert sorted(workers) == ["0", "1"]
     assert seen == sorted(seen)
     assert [call(server) for _ in range(CALLS)] == [200] * CALLS
     while seen[-1] < seen[0] + CALLS and time.monotonic() < until:
@@ -110,8 +113,7 @@ def worker_of(server: Server) -> int:
     return next(int(pid) for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes())
 
 
-def test_the_port_has_metrics_and_nothing_else_and_believes_no_proxy(server: Server, port: int) -> None:
-    """The metrics port serves only metrics, and a forwarded address does not count as local."""
+def test_metrics_port_serves_only_metrics_and_trusts_no_proxy(server: Server, port: int) -> None:
     with httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
         assert [client.get(path).status_code for path in ("/", "/healthz", "/v1/models", "/metrics/")] == [404] * 4
         assert client.post("/metrics").status_code == 404
@@ -120,16 +122,16 @@ def test_the_port_has_metrics_and_nothing_else_and_believes_no_proxy(server: Ser
         assert client.head("/metrics").status_code == 200
 
 
-def test_a_server_leaves_no_file(tmp_path: Path) -> None:
+def test_stopped_server_leaves_no_file(tmp_path: Path) -> None:
     """A stopped server leaves no file in shared memory or in its data directory."""
     folders = [Path("/dev/shm"), tmp_path]
     with served(tmp_path, options=("--workers", "2")) as server:
-        found = [each for folder in folders for each in folder.glob(f"{PREFIX}*") if is_of(each, server)]
-        assert len(found) == 1
-    assert not found[0].exists()
+        boards = [path for folder in folders for path in folder.glob(f"{PREFIX}*") if is_of(path, server)]
+        assert len(boards) == 1
+    assert not boards[0].exists()
 
 
 def is_of(folder: Path, server: Server) -> bool:
     """Return whether a process of the server holds the folder's lock."""
-    held = (os.readlink(each) for each in Path(f"/proc/{server.process.pid}/fd").iterdir() if each.is_symlink())
-    return str(folder / "server.lock") in held
+    open_files = (os.readlink(link) for link in Path(f"/proc/{server.process.pid}/fd").iterdir() if link.is_symlink())
+    return str(folder / "server.lock") in open_files

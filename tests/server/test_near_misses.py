@@ -9,7 +9,7 @@ from routing_admin.platform.server.url_aliases import meant_path
 
 
 @pytest.mark.parametrize(
-    ("path", "meant"),
+    ("path", "expected"),
     [
         ("/v1/models", "/v1/models"),
         ("///v1//models//", "/v1/models"),
@@ -27,13 +27,13 @@ from routing_admin.platform.server.url_aliases import meant_path
         *((path, path) for path in ("/", "//", "/login/", "//login/", "/services//x/", "/api/v2/x/")),
     ],
 )
-def test_only_the_address_of_a_program_is_put_right(path: str, meant: str) -> None:
+def test_only_paths_of_apis_are_corrected(path: str, expected: str) -> None:
     """Superfluous slashes and wrong prefixes of API paths are corrected; paths of pages are unchanged."""
-    assert meant_path(path) == meant
-    assert meant_path(meant) == meant
+    assert meant_path(path) == expected
+    assert meant_path(expected) == expected
 
 
 @pytest.mark.parametrize("path", ["/v1/models/", "/api/v1/services/", "/chat/completions"])
-def test_who_runs_django_alone_gets_the_same(path: str, client: Client, db: None) -> None:
+def test_corrected_path_works_in_django_alone(path: str, client: Client, db: None) -> None:
     """A corrected path also works in Django alone, without a redirect."""
     assert client.post(path).status_code in (401, 405)

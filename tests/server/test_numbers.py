@@ -11,14 +11,14 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1", "127.8.9.1"])
-def test_this_machine_reads_the_numbers(address: str) -> None:
+def test_local_request_reads_the_metrics(address: str) -> None:
     answer = Client(REMOTE_ADDR=address).get("/metrics")
     assert answer.status_code == 200
     assert b"routing_admin_revision" in answer.content
 
 
 @pytest.mark.parametrize("address", ["10.0.0.7", "8.8.8.8", "2606:4700::1", ""])
-def test_another_machine_is_told_how_to(address: str) -> None:
+def test_remote_request_without_the_token_is_403_with_instructions(address: str) -> None:
     """A remote request without the token is a 403 that names the setting and contains no metrics."""
     answer = Client(REMOTE_ADDR=address).get("/metrics")
     assert answer.status_code == 403
@@ -27,29 +27,27 @@ def test_another_machine_is_told_how_to(address: str) -> None:
 
 
 @pytest.mark.parametrize(("token", "status"), [("right", 200), ("wrong", 403), ("", 403)])
-def test_the_token_opens_them(settings: Any, token: str, status: int) -> None:
-    """The token allows access from any address."""
+def test_token_allows_access_from_any_address(settings: Any, token: str, status: int) -> None:
     settings.METRICS_TOKEN = "right"
     client = Client(REMOTE_ADDR="8.8.8.8")
     assert client.get("/metrics", headers={"authorization": f"Bearer {token}"}).status_code == status
 
 
-def test_without_a_token_set_an_empty_one_opens_nothing() -> None:
-    """An unset token does not match an empty one."""
+def test_unset_token_does_not_match_an_empty_one() -> None:
     client = Client(REMOTE_ADDR="8.8.8.8")
     assert client.get("/metrics", headers={"authorization": "Bearer "}).status_code == 403
 
 
-def test_a_proxy_on_this_machine_does_not_make_its_callers_local(settings: Any) -> None:
+def test_proxy_on_this_machine_does_not_make_its_callers_local(settings: Any) -> None:
     """Behind an untrusted proxy no caller is local; behind a trusted one the forwarded address counts."""
-    far, near = {"x-forwarded-for": "8.8.8.8"}, {"x-forwarded-for": "127.0.0.1"}
-    assert [Client().get("/metrics", headers=each).status_code for each in (far, near)] == [403, 403]
+    remote, local = {"x-forwarded-for": "8.8.8.8"}, {"x-forwarded-for": "127.0.0.1"}
+    assert [Client().get("/metrics", headers=headers).status_code for headers in (remote, local)] == [403, 403]
     settings.TRUSTED_PROXIES = 1
-    assert [Client().get("/metrics", headers=each).status_code for each in (far, near)] == [403, 200]
+    assert [Client().get("/metrics", headers=headers).status_code for headers in (remote, local)] == [403, 200]
 
 
-def test_no_number_is_told_twice() -> None:
-    """Metric names are unique, since a scraper rejects duplicates."""
+def test_metric_names_are_unique() -> None:
+    """A scraper rejects duplicates."""
     text = Client(REMOTE_ADDR="127.0.0.1").get("/metrics").content.decode()
     names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
     assert sorted(names) == sorted(set(names))

@@ -28,25 +28,29 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 def samples() -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
     text = Client(REMOTE_ADDR="127.0.0.1").get("/metrics").content.decode()
     families = text_string_to_metric_families(text)
-    return {(each.name, frozenset(each.labels.items())): each.value for family in families for each in family.samples}
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in families
+        for sample in family.samples
+    }
 
 
 def value(name: str, **labels: str) -> float | None:
     return samples().get((f"routing_admin_{name}", frozenset(labels.items())))
 
 
-def test_who_is_left_alone_is_told_with_seconds_and_fault(demo: None) -> None:
-    """A cooldown is reported with its remaining seconds and fault; for an account without credit about ten minutes."""
+def test_cooldown_is_reported_with_its_remaining_seconds_and_fault(demo: None) -> None:
+    """For an account without credit about ten minutes remain."""
     assert not [name for name, _ in samples() if name == "routing_admin_cooling_seconds"]
-    empty = Failure(Fault.HTTP_402, "", 402)
-    process_run_context().cooldowns.record_failure("echo", "m", empty, Policy().verdict(empty))
-    left = value("cooling_seconds", provider="echo", model="", fault="http_402")
+    failure = Failure(Fault.HTTP_402, "", 402)
+    process_run_context().cooldowns.record_failure("echo", "m", failure, Policy().verdict(failure))
+    remaining = value("cooling_seconds", provider="echo", model="", fault="http_402")
     renew(process_run_context)
-    assert left is not None
-    assert 500 < left <= 660
+    assert remaining is not None
+    assert 500 < remaining <= 660
 
 
-def test_refused_keys_are_counted_by_door_and_code(demo: None) -> None:
+def test_rejected_keys_are_counted_by_api_and_code(demo: None) -> None:
     """Rejected keys are counted by API and code, for `/v1`, `/api/v1` and tokens."""
     before = samples()
     bad = {"authorization": "Bearer ra_00000000_nobody"}
@@ -55,11 +59,11 @@ def test_refused_keys_are_counted_by_door_and_code(demo: None) -> None:
     Client().get("/api/v1/admin/providers")
     doors = (("v1", "key_invalid"), ("api", "key_invalid"), ("admin", "token_missing"))
     for door, code in doors:
-        place = ("routing_admin_keys_refused_total", frozenset({("door", door), ("code", code)}))
-        assert samples()[place] == before.get(place, 0) + 1
+        series = ("routing_admin_keys_refused_total", frozenset({("door", door), ("code", code)}))
+        assert samples()[series] == before.get(series, 0) + 1
 
 
-def test_room_is_told_on_the_disk_and_for_artifacts(caller: Callable[..., AgentProgram]) -> None:
+def test_disk_space_and_artifact_size_are_reported(caller: Callable[..., AgentProgram]) -> None:
     """Free disk space and the size of artifacts are reported, a quota only if it is set."""
     used = value("artifact_bytes")
     caller("text-agent").stored("a.bin", bytes(range(200)))
@@ -70,7 +74,7 @@ def test_room_is_told_on_the_disk_and_for_artifacts(caller: Callable[..., AgentP
     assert value("artifact_quota_bytes") == 5000
 
 
-def test_what_runs_here_and_when_it_was_saved_last(demo: None) -> None:
+def test_version_engines_and_last_backup_are_reported(demo: None) -> None:
     """The version, the engines and the time of the last backup are reported."""
     info = next(dict(labels) for name, labels in samples() if name == "routing_admin_info")
     assert (info["version"], info["database"], info["artifacts"]) == (program_version(), connection.vendor, "files")
@@ -81,23 +85,22 @@ def test_what_runs_here_and_when_it_was_saved_last(demo: None) -> None:
     assert abs((value("last_backup_timestamp_seconds") or 0) - time.time()) < 3600
 
 
-def test_keys_that_need_an_older_secret_are_counted(key: str) -> None:
-    """Keys that were signed with an older secret are counted."""
+def test_keys_signed_with_an_older_secret_are_counted(key: str) -> None:
     assert value("keys_behind", kind="agent") == 0
     AgentKey.objects.update(signed_with="older")
     assert value("keys_behind", kind="agent") == 1
     assert value("keys_behind", kind="token") == 0
 
 
-def test_without_the_database_the_other_numbers_are_there(demo: None) -> None:
+def test_metrics_without_the_database_are_reported_during_its_outage(demo: None) -> None:
     """Without the database `database_up` is 0, and metrics that need no database are still reported."""
     assert value("database_up") == 1
 
-    def away(*_: Any) -> None:
+    def fail(*_: Any) -> None:
         raise OperationalError("the server is gone")
 
-    with connection.execute_wrapper(away):
-        found = {name for name, _ in samples()}
+    with connection.execute_wrapper(fail):
+        names = {name for name, _ in samples()}
         assert value("database_up") == 0
-    assert {"routing_admin_disk_free_bytes", "routing_admin_revision"} <= found
-    assert "routing_admin_artifacts" not in found
+    assert {"routing_admin_disk_free_bytes", "routing_admin_revision"} <= names
+    assert "routing_admin_artifacts" not in names

@@ -11,8 +11,7 @@ from pathlib import Path
 from tests.gateway.serving import Server, served
 
 
-def test_a_server_that_is_told_to_stop_finishes_its_answers_and_writes_its_journal(tmp_path: Path):
-    """After SIGTERM a running call is answered completely and logged."""
+def test_sigterm_completes_running_calls_and_logs_them(tmp_path: Path):
     with served(tmp_path) as server:
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
         headers = {"authorization": f"Bearer {server.key}", "x-request-id": "last-one"}
@@ -30,9 +29,9 @@ def test_a_server_that_is_told_to_stop_finishes_its_answers_and_writes_its_journ
         assert rows.execute(query).fetchall() == [("ok", 200)]
 
 
-def test_a_server_that_is_killed_keeps_what_it_logged_by_itself(tmp_path: Path):
+def test_killed_server_keeps_what_it_logged(tmp_path: Path):
     """After kill -9 all entries that were written are complete."""
-    names = [f"call-{at}" for at in range(5)]
+    names = [f"call-{number}" for number in range(5)]
     with served(tmp_path) as server:
         for name in names:
             call(server, name)

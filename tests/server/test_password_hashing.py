@@ -54,7 +54,7 @@ def busy() -> Iterator[None]:
     """Hold all slots of the process, and set the waiting time to zero."""
     with ExitStack() as stack:
         for _ in range(hashing_slots().slots):
-            holder = Holder(hashing_slots(), "elsewhere")
+            holder = Holder(hashing_slots(), "other")
             assert holder.holds.wait(30)
             stack.callback(holder.end)
         stack.callback(setattr, hashing_slots(), "wait_seconds", hashing_slots().wait_seconds)
@@ -62,7 +62,7 @@ def busy() -> Iterator[None]:
         yield
 
 
-def test_a_process_computes_two_hashes_at_a_time_whatever_asks_for_them(settings: Any) -> None:
+def test_process_computes_at_most_two_hashes_at_once(settings: Any) -> None:
     """The product's hasher computes at most two hashes at once, whatever calls it."""
     from routing_admin import settings as product
 
@@ -75,38 +75,38 @@ def test_a_process_computes_two_hashes_at_a_time_whatever_asks_for_them(settings
         with ThreadPoolExecutor(8) as pool:
             hashes = list(pool.map(make_password, [PASSWORD] * 8))
     assert len(set(hashes)) == 8
-    assert all("$m=102400,t=2,p=1$" in each for each in hashes)
+    assert all("$m=102400,t=2,p=1$" in encoded for encoded in hashes)
     assert not hashing_slots().waiting
 
 
 @pytest.mark.usefixtures("busy")
-def test_without_a_slot_nothing_is_hashed(settings: Any) -> None:
+def test_without_a_free_slot_nothing_is_hashed(settings: Any) -> None:
     """Without a free slot, making or checking a hash raises OverloadedError."""
     settings.PASSWORD_HASHERS = [ARGON2]
     with pytest.raises(OverloadedError):
         make_password(PASSWORD)
 
 
-def test_never_more_than_the_slots_hold_at_once() -> None:
+def test_threads_never_hold_more_than_the_slots() -> None:
     """Twelve threads never hold more than the three slots."""
-    slots, inside, most, lock = FairSlots(3, 64, 30.0), 0, 0, threading.Lock()
+    slots, inside, peak, lock = FairSlots(3, 64, 30.0), 0, 0, threading.Lock()
 
     def work(name: str) -> None:
-        nonlocal inside, most
+        nonlocal inside, peak
         with slots.hold(name), slots.hold(name):  # a thread that holds a slot needs no second one
             with lock:
                 inside += 1
-                most = max(most, inside)
+                peak = max(peak, inside)
             threading.Event().wait(0.001)
             with lock:
                 inside -= 1
 
     with ThreadPoolExecutor(12) as pool:
         list(pool.map(work, "abcabcabcabc"))
-    assert most == 3
+    assert peak == 3
 
 
-def test_a_slot_goes_to_the_address_that_holds_least() -> None:
+def test_slot_goes_to_the_address_that_holds_fewest() -> None:
     """A free slot goes to the address that holds the fewest, so many attempts of one do not delay another."""
     slots = FairSlots(2, 8, 30.0)
     holders = [Holder(slots, "many") for _ in range(2)]
@@ -118,13 +118,12 @@ def test_a_slot_goes_to_the_address_that_holds_least() -> None:
     wait_for_waiters(slots, 4)
     holders[0].end()
     assert other.holds.wait(30)
-    for each in [other, holders[1], *waiting]:
-        each.end()
+    for holder in [other, holders[1], *waiting]:
+        holder.end()
     assert not slots.waiting
 
 
-def test_one_address_fills_three_quarters_of_the_queue_and_no_more() -> None:
-    """One address can fill at most three quarters of the queue."""
+def test_one_address_fills_at_most_three_quarters_of_the_queue() -> None:
     slots = FairSlots(1, 4, 30.0)
     holders = [Holder(slots, "many")]
     assert holders[0].holds.wait(30)
@@ -137,11 +136,11 @@ def test_one_address_fills_three_quarters_of_the_queue_and_no_more() -> None:
     wait_for_waiters(slots, 4)
     with pytest.raises(OverloadedError), slots.hold("third"):
         pass
-    for each in (holders[0], holders[-1], *holders[1:-1]):  # in the order in which they get the slot
-        each.end()
+    for holder in (holders[0], holders[-1], *holders[1:-1]):  # in the order in which they get the slot
+        holder.end()
 
 
-def test_a_thread_that_waits_for_something_else_lets_others_have_its_slot() -> None:
+def test_paused_thread_releases_its_slot() -> None:
     """A thread that pauses releases its slot to others and gets it back afterwards."""
     slots = FairSlots(1, 4, 30.0)
     with slots.hold("one"):
@@ -157,7 +156,7 @@ def test_a_thread_that_waits_for_something_else_lets_others_have_its_slot() -> N
 
 @pytest.mark.django_db(databases=["default", "logs"])
 @pytest.mark.usefixtures("busy")
-def test_signing_in_says_503_when_too_many_do_and_counts_no_failure(admin_account: User) -> None:
+def test_sign_in_answers_503_while_too_many_passwords_are_checked(admin_account: User) -> None:
     """If too many passwords are being checked, signing in is a 503 and counts no failed attempt."""
     answer = Client().post("/login/", {"username": admin_account.get_username(), "password": PASSWORD})
     assert answer.status_code == 503
@@ -169,14 +168,14 @@ def test_signing_in_says_503_when_too_many_do_and_counts_no_failure(admin_accoun
 
 @pytest.mark.django_db(databases=["default", "logs"])
 @pytest.mark.usefixtures("busy")
-def test_changing_a_password_says_503_when_too_many_hash(viewer_account: User) -> None:
+def test_password_change_answers_503_while_too_many_passwords_are_hashed(viewer_account: User) -> None:
     form = {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW}
     answer = browser_of(viewer_account).post("/password/", form)
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
-def test_an_invitation_says_503_when_too_many_hash_and_stays_good(
+def test_invitation_answers_503_while_too_many_passwords_are_hashed_and_stays_valid(
     admin_account: User, settings: Any, request: pytest.FixtureRequest
 ) -> None:
     """If too many passwords are being hashed, accepting an invitation is a 503 and can be repeated."""

@@ -47,64 +47,63 @@ def hanging(settings: Any) -> Iterator[Bucket]:
         yield settings.ARTIFACTS_BUCKET
 
 
-def test_a_server_whose_dependencies_work_is_ready(patient: None) -> None:
+def test_server_with_working_dependencies_is_ready(patient: None) -> None:
     """`/readyz` and `/readyz?full` are ok if all dependencies work."""
     for address in ("/readyz", "/readyz?full"):
-        status, said = ask(address)
-        assert (status, said["status"], said["degraded"]) == (200, "ok", [])
-        assert said["checks"] == {"server": "ok", "databases": "ok", "configuration": "ok", "artifacts": "ok"}
+        status, state = ask(address)
+        assert (status, state["status"], state["degraded"]) == (200, "ok", [])
+        assert state["checks"] == {"server": "ok", "databases": "ok", "configuration": "ok", "artifacts": "ok"}
 
 
-def test_a_dependency_that_hangs_is_named_and_no_probe_waits_for_its_answer(hanging: Bucket) -> None:
+def test_hanging_dependency_is_named_and_delays_no_probe(hanging: Bucket) -> None:
     """If the artifact store hangs, `/readyz` is degraded but 200, and only `/readyz?full` fails."""
-    status, said = ask("/readyz")
-    assert (status, said["status"]) == (200, "degraded")
-    assert "artifacts" in said["degraded"]
-    status, said = ask("/readyz?full")
-    assert (status, said["status"], said["checks"]["artifacts"]) == (503, "failed", "failed")
+    status, state = ask("/readyz")
+    assert (status, state["status"]) == (200, "degraded")
+    assert "artifacts" in state["degraded"]
+    status, state = ask("/readyz?full")
+    assert (status, state["status"], state["checks"]["artifacts"]) == (503, "failed", "failed")
 
 
-def test_a_check_that_hangs_keeps_one_thread_however_often_it_is_asked() -> None:
-    """A hanging check uses a single thread; further checks do not start another."""
-    begun, answers = [], threading.Event()
+def test_hanging_check_uses_a_single_thread() -> None:
+    begun, responds = [], threading.Event()
 
     def hang() -> None:
         begun.append(1)
-        answers.wait()
+        responds.wait()
 
     check = DependencyCheck("hanging", hang)
     for _ in range(3):
         check.begin()
         assert not check.works()
     assert len(begun) == 1
-    answers.set()
+    responds.set()
 
 
-def test_an_outage_is_logged_once_and_so_is_its_end(patient: None, caplog: pytest.LogCaptureFixture) -> None:
-    """A failing check is logged once, and so is its recovery."""
+def test_outage_and_its_end_are_logged_once(patient: None, caplog: pytest.LogCaptureFixture) -> None:
     problems = [LookupError("the disk is gone"), LookupError("the disk is gone"), None]
 
-    def look() -> None:
+    def fail_twice() -> None:
         if problem := problems.pop(0):
             raise problem
 
-    check = DependencyCheck("disk", look)
+    check = DependencyCheck("disk", fail_twice)
     for works in (False, False, True):
         check.begin()
         assert check.works() == works
-    words = [each.getMessage() for each in caplog.records if "of disk" in each.getMessage()]
-    assert words == ["readiness check of disk failed: the disk is gone", "readiness check of disk works again"]
+    messages = [record.getMessage() for record in caplog.records if "of disk" in record.getMessage()]
+    assert messages == ["readiness check of disk failed: the disk is gone", "readiness check of disk works again"]
 
 
-def test_a_process_that_has_never_read_a_configuration_is_not_ready() -> None:
+def test_process_without_a_configuration_is_not_ready() -> None:
     """A process without a configuration is not ready, since it can answer no call."""
     renew(snapshot.newest)
-    status, said = ask("/readyz")
-    assert (status, said["status"], said["checks"]["server"]) == (503, "failed", "without configuration")
+    status, state = ask("/readyz")
+    assert (status, state["status"], state["checks"]["server"]) == (503, "failed", "without configuration")
 
 
-def test_a_configuration_in_memory_is_good_for_as_long_as_keys_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that could not read its configuration for 15 minutes is not ready."""
+def test_process_is_not_ready_after_15_minutes_without_reading_its_configuration(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now = [0.0]
     monkeypatch.setattr(snapshot.newest(), "_clock", lambda: now[0])
     snapshot.refresh()
@@ -116,18 +115,16 @@ def test_a_configuration_in_memory_is_good_for_as_long_as_keys_are(monkeypatch: 
     assert ask("/readyz")[1]["checks"]["server"] == "without configuration"
 
 
-async def test_a_process_that_ends_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A draining process is not ready, so that it gets no further requests."""
-    ending = Draining()
-    monkeypatch.setattr(readiness, "draining", lambda: ending)
+async def test_draining_process_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It gets no further requests."""
+    draining = Draining()
+    monkeypatch.setattr(readiness, "draining", lambda: draining)
     assert readiness.state_of_server() == "ok"
-    ending.schedule_end()
+    draining.schedule_end()
     assert readiness.state_of_server() == "draining"
 
 
-def test_whether_the_process_lives_is_no_question_to_a_dependency(
-    hanging: Bucket, django_assert_num_queries: Any
-) -> None:
+def test_liveness_check_queries_no_dependency(hanging: Bucket, django_assert_num_queries: Any) -> None:
     """The liveness check makes no query and does not call the artifact store."""
     for alias in ("default", "logs"):
         with django_assert_num_queries(0, using=alias):

@@ -10,8 +10,8 @@ from django.db import OperationalError
 from routing_admin.platform.server.repeating_thread import RepeatingThread
 
 
-def test_work_that_fails_is_done_again():
-    """The work is repeated after a failure, such as an unavailable database."""
+def test_work_is_repeated_after_a_failure():
+    """For example after an unavailable database."""
     rounds, enough = [], threading.Event()
 
     def work() -> None:
@@ -26,8 +26,8 @@ def test_work_that_fails_is_done_again():
     thread.stop()
 
 
-def test_what_goes_on_failing_is_said_once(caplog: pytest.LogCaptureFixture):
-    """A repeated error is logged once; another error and the recovery are logged too."""
+def test_repeated_error_is_logged_once(caplog: pytest.LogCaptureFixture):
+    """Another error and the recovery are logged, too."""
     faults, enough = iter(["away", "away", "away", "locked", "locked"]), threading.Event()
 
     def work() -> None:
@@ -40,8 +40,8 @@ def test_what_goes_on_failing_is_said_once(caplog: pytest.LogCaptureFixture):
     thread.start()
     assert enough.wait(30)
     thread.stop()
-    said = [record.getMessage() for record in caplog.records if record.name == RepeatingThread.__module__]
-    assert said == [
+    messages = [record.getMessage() for record in caplog.records if record.name == RepeatingThread.__module__]
+    assert messages == [
         "the work of the thread test failed: ValueError: away",
         "the work of the thread test failed: ValueError: locked",
         "the work of the thread test works again after 5 failed attempts",

@@ -7,11 +7,11 @@ import re
 from routing_admin.platform.server.request_id import REQUEST_ID, new_id
 
 
-def test_ids_follow_one_another_by_the_second_and_are_never_the_same() -> None:
+def test_ids_are_sorted_by_second_and_unique() -> None:
     """Ids are sorted by second, unique, and valid as an id sent by a caller."""
     seconds = [1_000_000_000.9, 1_700_000_000.0, 1_700_000_001.5, 1_795_000_000.0, 4_000_000_000.0]
-    ids = [new_id("req_", at) for at in seconds]
+    ids = [new_id("req_", moment) for moment in seconds]
     assert ids == sorted(ids)
     assert len({new_id("req_", 1.0) for _ in range(1000)}) == 1000
-    assert all(REQUEST_ID.fullmatch(each) and re.fullmatch("req_[0-9a-f]{24}", each) for each in ids)
+    assert all(REQUEST_ID.fullmatch(request_id) and re.fullmatch("req_[0-9a-f]{24}", request_id) for request_id in ids)
     assert new_id("req_", 1_700_000_000.0).startswith("req_6553f100")

@@ -23,13 +23,15 @@ def loopback(demo: None) -> Iterator[Loopback]:
         yield providers
 
 
-def call(path: str, key: str = "", *more: tuple[bytes, bytes], method: str = "GET", body: bytes = b"") -> Call:
-    known = [(name, value) for name, value in headers(key, len(body), [OWN, *more]) if key or name != b"authorization"]
-    return Call([body], known, method, path)
+def call(path: str, key: str = "", *extra: tuple[bytes, bytes], method: str = "GET", body: bytes = b"") -> Call:
+    all_headers = [
+        (name, value) for name, value in headers(key, len(body), [OWN, *extra]) if key or name != b"authorization"
+    ]
+    return Call([body], all_headers, method, path)
 
 
 @pytest.mark.parametrize(
-    ("path", "method", "more", "status"),
+    ("path", "method", "extra", "status"),
     [
         ("/login/", "GET", (), 200),
         ("/no-such-page", "GET", (), 404),
@@ -45,77 +47,77 @@ def call(path: str, key: str = "", *more: tuple[bytes, bytes], method: str = "GE
         ("/mcp", "GET", (), 405),
     ],
 )
-async def test_every_surface_answers_under_the_callers_id(
-    key: str, path: str, method: str, more: tuple[tuple[bytes, bytes], ...], status: int
+async def test_every_response_has_the_request_id_of_its_caller(
+    key: str, path: str, method: str, extra: tuple[tuple[bytes, bytes], ...], status: int
 ):
     """Pages, APIs, health checks and early rejections have the caller's request id."""
-    done = await call(path, key, *more, method=method).run()
-    assert (done.status, done.answer_headers["x-request-id"]) == (status, "my-call.1")
+    answered = await call(path, key, *extra, method=method).run()
+    assert (answered.status, answered.answer_headers["x-request-id"]) == (status, "my-call.1")
 
 
-async def test_a_call_without_a_key_is_refused_under_its_id(demo: None):
-    """A rejected key has the caller's request id in the header and the body."""
-    done = await call("/v1/chat/completions", method="POST", body=b"{}").run()
-    assert (done.status, done.answer_headers["x-request-id"]) == (401, "my-call.1")
-    assert json.loads(done.answer)["error"]["request_id"] == "my-call.1"
+async def test_call_without_a_key_is_refused_with_its_request_id(demo: None):
+    """The id is in the header and the body."""
+    answered = await call("/v1/chat/completions", method="POST", body=b"{}").run()
+    assert (answered.status, answered.answer_headers["x-request-id"]) == (401, "my-call.1")
+    assert json.loads(answered.answer)["error"]["request_id"] == "my-call.1"
 
 
-@pytest.mark.parametrize("word", [b"<script>", b"a b", b"x" * 65, b""])
-async def test_what_is_no_plain_word_is_not_kept(key: str, word: bytes):
+@pytest.mark.parametrize("request_id", [b"<script>", b"a b", b"x" * 65, b""])
+async def test_invalid_request_id_is_replaced(key: str, request_id: bytes):
     """An invalid request id is replaced by a generated one, since it would be in headers and logs."""
-    for path, more in (("/v1/models", ()), ("/v1/chat/completions", (TOO_LONG,))):
-        method = "POST" if more else "GET"
-        made = Call([b""], headers(key, 0, [(b"x-request-id", word), *more]), method, path)
-        assert (await made.run()).answer_headers["x-request-id"].startswith("req_")
+    for path, extra in (("/v1/models", ()), ("/v1/chat/completions", (TOO_LONG,))):
+        method = "POST" if extra else "GET"
+        sent = Call([b""], headers(key, 0, [(b"x-request-id", request_id), *extra]), method, path)
+        assert (await sent.run()).answer_headers["x-request-id"].startswith("req_")
 
 
-async def test_a_tool_call_is_answered_under_its_id(key: str):
-    """An MCP response has the caller's request id."""
+async def test_mcp_response_has_the_request_id(key: str):
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}).encode()
-    more = ((b"accept", b"application/json, text/event-stream"),)
-    done = await call("/mcp", key, *more, method="POST", body=body).run()
-    assert (done.status, done.answer_headers["x-request-id"]) == (200, "my-call.1")
+    extra = ((b"accept", b"application/json, text/event-stream"),)
+    answered = await call("/mcp", key, *extra, method="POST", body=body).run()
+    assert (answered.status, answered.answer_headers["x-request-id"]) == (200, "my-call.1")
 
 
-async def test_a_call_of_a_model_is_logged_under_its_id(loopback: Loopback, key: str):
-    """A call is logged under the caller's request id."""
+async def test_call_is_logged_under_its_request_id(loopback: Loopback, key: str):
     async with loopback.serve():
-        done = await chat_call(key, "plain", OWN).run()
-    assert done.answer_headers["x-request-id"] == "my-call.1"
+        answered = await chat_call(key, "plain", OWN).run()
+    assert answered.answer_headers["x-request-id"] == "my-call.1"
     assert (await asyncio.to_thread(logged, "my-call.1")).outcome == "ok"
 
 
-async def test_the_agents_api_says_who_answered(key: str):
+async def test_agents_api_names_provider_and_model_in_headers(key: str):
     """`/api/v1` names provider, model and attempts in the same headers as `/v1`."""
     body = json.dumps({"prompt": "hello", "taskType": "planning"}).encode()
-    done = await call("/api/v1/llm/send", key, method="POST", body=body).run()
-    said = done.answer_headers
-    answered = json.loads(done.answer)
-    assert (said["x-routing-provider"], said["x-routing-model"]) == (answered["provider"], answered["model"])
-    assert int(said["x-routing-attempts"]) == len(answered["attempts"])
+    sent = await call("/api/v1/llm/send", key, method="POST", body=body).run()
+    response_headers = sent.answer_headers
+    answer = json.loads(sent.answer)
+    assert (response_headers["x-routing-provider"], response_headers["x-routing-model"]) == (
+        answer["provider"],
+        answer["model"],
+    )
+    assert int(response_headers["x-routing-attempts"]) == len(answer["attempts"])
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/api/v1/llm/send"])
-async def test_an_id_used_twice_is_another_one_the_second_time(loopback: Loopback, key: str, path: str):
+async def test_repeated_request_id_gets_a_suffix(loopback: Loopback, key: str, path: str):
     """A repeated id of a logged call gets a suffix in the response and the log."""
-    asked = {"model": "plain/bench", "messages": [{"role": "user", "content": "hi"}]}
-    body = json.dumps(asked if path.startswith("/v1") else {"prompt": "hi", "taskType": "planning"}).encode()
+    chat = {"model": "plain/bench", "messages": [{"role": "user", "content": "hi"}]}
+    body = json.dumps(chat if path.startswith("/v1") else {"prompt": "hi", "taskType": "planning"}).encode()
     async with loopback.serve():
         calls = [await call(path, key, method="POST", body=body).run() for _ in range(3)]
-    ids = [each.answer_headers["x-request-id"] for each in calls]
+    ids = [sent.answer_headers["x-request-id"] for sent in calls]
     assert ids[0] == "my-call.1"
     assert len(set(ids)) == 3
-    for each in ids:
-        assert each.startswith("my-call.1")
-        assert (await asyncio.to_thread(logged, each)).outcome == "ok"
+    for request_id in ids:
+        assert request_id.startswith("my-call.1")
+        assert (await asyncio.to_thread(logged, request_id)).outcome == "ok"
     assert (await call("/v1/models", key).run()).answer_headers["x-request-id"] == "my-call.1"
 
 
-async def test_a_refusal_of_a_logged_call_has_the_id_of_the_log(loopback: Loopback, key: str):
-    """An error of a logged call has the id under which it is logged."""
+async def test_error_of_a_logged_call_has_the_id_of_the_log(loopback: Loopback, key: str):
     body = json.dumps({"model": "nothing-of-that-name", "messages": [{"role": "user", "content": "hi"}]}).encode()
     calls = [await call("/v1/chat/completions", key, method="POST", body=body).run() for _ in range(2)]
-    for each in calls:
-        made = each.answer_headers["x-request-id"]
-        assert json.loads(each.answer)["error"]["request_id"] == made
-        assert (await asyncio.to_thread(logged, made)).outcome == "model_not_found"
+    for sent in calls:
+        request_id = sent.answer_headers["x-request-id"]
+        assert json.loads(sent.answer)["error"]["request_id"] == request_id
+        assert (await asyncio.to_thread(logged, request_id)).outcome == "model_not_found"

@@ -23,26 +23,25 @@ CHUNKED = b"POST / HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nhost: here\r\n", GET + b"GET"])
-async def test_a_head_that_does_not_come_whole_is_408_and_the_end(sent):
+async def test_incomplete_head_is_408_and_closes_the_connection(sent):
     """An incomplete head is a 408 after the time limit, counted from the connection or the previous request."""
     async with serve(site := Site(), ConnectionLimits(head_seconds=SHORT)):
         caller = await site.open(sent)
         if sent.startswith(GET):
             assert (await caller.answer())[0] == 200
-        status, told = await caller.refusal()
-    assert (status, told["error"]) == (408, "request_timeout")
-    assert told["message"].startswith("The request headers did not arrive within 0.02 s.")
+        status, body = await caller.refusal()
+    assert (status, body["error"]) == (408, "request_timeout")
+    assert body["message"].startswith("The request headers did not arrive within 0.02 s.")
 
 
-async def test_a_body_that_does_not_come_whole_is_408_in_the_shape_of_the_address():
+async def test_incomplete_body_is_408_in_the_shape_of_its_path():
     """A body that is too slow is a 408; under /v1 in OpenAI's shape."""
     async with serve(site := Site(), ConnectionLimits(body_seconds=SHORT)):
-        status, told = await (await site.open(POST + b"abc")).refusal()
-    assert (status, told["error"]["code"], told["error"]["type"]) == (408, "request_timeout", "timeout_error")
+        status, body = await (await site.open(POST + b"abc")).refusal()
+    assert (status, body["error"]["code"], body["error"]["type"]) == (408, "request_timeout", "timeout_error")
 
 
-async def test_a_body_that_comes_above_the_floor_may_take_its_time():
-    """A body above the minimum rate may take longer than the time limit."""
+async def test_body_above_the_minimum_rate_may_exceed_the_time_limit():
     limits = ConnectionLimits(head_seconds=2 * SHORT, body_seconds=SHORT, body_rate=0)
     async with serve(site := Site(), limits):
         caller = await site.open(POST)
@@ -52,8 +51,7 @@ async def test_a_body_that_comes_above_the_floor_may_take_its_time():
         assert (await caller.answer())[2] == b"abcdef"
 
 
-async def test_a_body_that_we_let_wait_is_not_the_callers_fault():
-    """The time limit for a body does not run while the application reads nothing."""
+async def test_time_limit_of_a_body_does_not_run_while_the_application_reads_nothing():
     async with serve(site := Site(), ConnectionLimits(head_seconds=2 * SHORT, body_seconds=SHORT), answers=False):
         large = b"x" * 1_000_000
         caller = await site.open(b"POST / HTTP/1.1\r\nhost: here\r\ncontent-length: 1000000\r\n\r\n" + large)
@@ -62,8 +60,7 @@ async def test_a_body_that_we_let_wait_is_not_the_callers_fault():
         assert (await caller.answer())[2] == large
 
 
-async def test_a_body_after_its_answer_is_waited_for_no_longer():
-    """A body that is still missing after its response closes the connection."""
+async def test_body_still_missing_after_its_response_closes_the_connection():
     async with serve(site := Site(reads=False), ConnectionLimits(body_seconds=SHORT)):
         caller = await site.open(CHUNKED)
         assert (await caller.answer())[0] == 200
@@ -71,8 +68,7 @@ async def test_a_body_after_its_answer_is_waited_for_no_longer():
         assert await caller.is_closed()
 
 
-async def test_a_next_head_may_wait_for_the_answer_before_it():
-    """A pipelined request with an incomplete head does not affect the response before it."""
+async def test_incomplete_pipelined_head_does_not_affect_the_response_before_it():
     async with serve(site := Site(), ConnectionLimits(head_seconds=SHORT), answers=False):
         caller = await site.open(GET + b"GET / HTTP/1.1\r\n")
         await (await site.open(b"GET /")).refusal()
@@ -80,29 +76,28 @@ async def test_a_next_head_may_wait_for_the_answer_before_it():
         assert (await caller.answer())[0] == 200
 
 
-async def test_an_endless_head_is_431():
-    """A head above the size limit is a 431, counted over all pieces."""
+async def test_head_above_the_size_limit_is_431():
+    """The size is counted over all pieces."""
     async with serve(site := Site(), ConnectionLimits(head_bytes=1000)):
         caller = await site.open(b"GET / HTTP/1.1\r\n")
         assert (await (await site.open(GET)).answer())[0] == 200
         caller.writer.write(b"x-more: " + b"x" * 1000 + b"\r\n")
-        status, told = await caller.refusal()
-    assert (status, told["error"]) == (431, "head_too_large")
+        status, body = await caller.refusal()
+    assert (status, body["error"]) == (431, "head_too_large")
 
 
-async def test_what_a_caller_does_not_read_is_dropped_with_its_connection():
-    """A connection is closed if its caller does not read the response."""
+async def test_connection_is_closed_if_its_caller_does_not_read_the_response():
     site = Site(answer=b"x" * 50_000_000)
     async with serve(site, ConnectionLimits(unread_seconds=SHORT)) as connections:
         caller = await site.open(b"GET / HTTP/1.0\r\n\r\n")
-        await site.asked.wait()
+        await site.called.wait()
         while len(connections):
             await asyncio.sleep(0)
         with pytest.raises((asyncio.IncompleteReadError, ConnectionResetError)):
             await caller.reader.readexactly(len(site.answer))
 
 
-async def test_an_address_has_so_many_connections_and_the_next_is_refused_in_words():
+async def test_address_above_its_connection_limit_gets_503():
     """An address above its connection limit gets a 503 with Retry-After until a request ends."""
     async with serve(site := Site(), ConnectionLimits(per_address=2), answers=False) as connections:
         busy = [await site.open(GET), await site.open(GET)]
@@ -113,20 +108,20 @@ async def test_an_address_has_so_many_connections_and_the_next_is_refused_in_wor
         assert (status, headers["retry-after"], json.loads(body)["error"]) == (503, "1", "too_many_connections")
         assert await refused.is_closed()
         site.may_answer.set()
-        assert [(await each.answer())[0] for each in busy] == [200, 200]
+        assert [(await caller.answer())[0] for caller in busy] == [200, 200]
         assert (await (await site.open(GET)).answer())[0] == 200
 
 
-async def test_connections_that_send_nothing_make_room_for_those_that_do():
+async def test_silent_connections_are_closed_for_new_ones():
     """At the limit the oldest connection without a complete head is closed with 503 for a new one."""
     async with serve(site := Site(), ConnectionLimits(per_address=2)):
         silent = [await site.open(), await site.open(b"GET / HT")]
-        for each in silent:
+        for caller in silent:
             assert (await (await site.open(GET)).answer())[0] == 200
-            assert (await each.refusal())[0] == 503
+            assert (await caller.refusal())[0] == 503
 
 
-async def test_an_idle_connection_makes_room_without_a_word():
+async def test_idle_connection_is_closed_silently_for_a_new_one():
     """At the limit an idle connection is closed silently for a new one."""
     async with serve(site := Site(), ConnectionLimits(per_address=1)):
         idle = await site.open(GET)
@@ -135,54 +130,53 @@ async def test_an_idle_connection_makes_room_without_a_word():
         assert await idle.is_closed()
 
 
-async def test_behind_proxies_requests_are_counted_by_the_address_that_is_forwarded():
-    """Behind a proxy requests are limited by forwarded address."""
+async def test_behind_a_proxy_requests_are_limited_by_forwarded_address():
     async with serve(site := Site(), ConnectionLimits(per_address=1, proxies=1), answers=False):
         opened = [await site.open(via("203.0.113.1")), await site.open(via("203.0.113.2"))]
         refused = await site.open(via("198.51.100.9, 203.0.113.1"))
         assert (await refused.refusal())[0] == 503
         site.may_answer.set()
-        assert [(await each.answer())[0] for each in opened] == [200, 200]
+        assert [(await caller.answer())[0] for caller in opened] == [200, 200]
 
 
-async def test_a_process_has_so_many_connections_whatever_addresses_they_come_from():
+async def test_full_process_closes_silent_connections_for_new_ones():
     """At the limit of the process a silent connection is closed for a new one, also behind a proxy."""
     for proxies in (0, 1):
         async with serve(site := Site(), ConnectionLimits(total=2, proxies=proxies)) as connections:
             silent = [await site.open(), await site.open(b"GET / HT")]
-            for each in silent:
+            for caller in silent:
                 assert (await (await site.open(GET)).answer())[0] == 200
-                assert (await each.refusal())[0] == 503
+                assert (await caller.refusal())[0] == 503
             assert connections.refused == 2
 
 
-async def test_a_full_process_answers_its_health_checks_and_refuses_all_else():
+async def test_full_process_still_answers_health_checks():
     """A full process still accepts a few connections for health checks."""
     async with serve(site := Site(), ConnectionLimits(total=2), answers=False) as connections:
         busy = [await site.open(GET), await site.open(GET)]
         while connections.busy() < 2:
             await asyncio.sleep(0)
-        status, told = await (await site.open(GET)).refusal()
-        assert (status, told["error"]) == (503, "too_many_connections")
+        status, body = await (await site.open(GET)).refusal()
+        assert (status, body["error"]) == (503, "too_many_connections")
         health = [await site.open(b"GET /healthz HTTP/1.1\r\nhost: here\r\n\r\n") for _ in range(HEALTH_CONNECTIONS)]
         assert (await (await site.open()).refusal())[0] == 503
         site.may_answer.set()
-        assert {(await each.answer())[0] for each in [*busy, *health]} == {200}
+        assert {(await caller.answer())[0] for caller in [*busy, *health]} == {200}
 
 
-def test_refusals_are_logged_once_a_minute_with_their_count(caplog):
-    """Refusals are logged once a minute with their number, so that a flood does not fill the disk."""
+def test_refusals_are_logged_once_a_minute_with_their_number(caplog):
+    """A flood does not fill the disk."""
     now = [0.0]
     connections = Connections(ConnectionLimits(total=0), clock=lambda: now[0])
     for now[0] in (0.0, 1.0, 59.0, 60.0):
-        assert not connections.add(Waiting())
+        assert not connections.add(BusyConnection())
     assert [record.getMessage().split(" (")[0] for record in caplog.records] == [
         "1 connections or requests were refused or closed: this process has its 0 connections",
         "3 connections or requests were refused or closed: this process has its 0 connections",
     ]
 
 
-class Waiting:
+class BusyConnection:
     """Connection in the middle of a request."""
 
     waits_for_head = is_idle = False
@@ -191,7 +185,7 @@ class Waiting:
         """Do nothing, since the connection is busy."""
 
 
-def test_the_soft_limit_of_descriptors_is_raised_and_half_of_them_are_the_callers():
+def test_soft_limit_of_descriptors_is_raised_and_half_are_for_callers():
     """The soft limit of descriptors is raised; half of them are for callers and half for providers."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(1024, hard), hard))
@@ -200,10 +194,10 @@ def test_the_soft_limit_of_descriptors_is_raised_and_half_of_them_are_the_caller
         assert raised == resource.getrlimit(resource.RLIMIT_NOFILE)[0] == min(hard, 32_768)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert [max_connections(each) for each in (64, 1024, 32_768)] == [1, 448, 16_320]
+    assert [max_connections(descriptors) for descriptors in (64, 1024, 32_768)] == [1, 448, 16_320]
 
 
-def test_a_limit_that_leaves_callers_less_room_than_the_settings_is_a_shortage(settings):
+def test_limit_of_descriptors_below_the_settings_is_reported(settings):
     """A limit of descriptors below what the settings need is reported with what to do."""
     callers = max_connections(limit := descriptor_limit())
     settings.MAX_CALLS, settings.MAX_REQUESTS = callers, 0
@@ -219,7 +213,7 @@ def via(forwarded: str) -> bytes:
 
 
 @pytest.mark.parametrize("before", [b"", GET])
-async def test_a_request_on_its_way_when_the_server_ends_is_answered_as_the_last(before):
+async def test_request_that_arrives_when_the_server_ends_is_answered(before):
     """A request that arrives just when the server ends gets a complete response."""
     async with serve(site := Site(answer=b"hello"), ConnectionLimits()):
         caller = await site.open(before)
@@ -235,7 +229,7 @@ async def test_a_request_on_its_way_when_the_server_ends_is_answered_as_the_last
         assert await caller.is_closed()
 
 
-async def test_an_idle_connection_is_closed_when_the_server_ends():
+async def test_idle_connection_is_closed_when_the_server_ends():
     """An idle connection is closed half a second after the server ends."""
     async with serve(site := Site(answer=b"hello"), ConnectionLimits()):
         caller = await site.open(GET)

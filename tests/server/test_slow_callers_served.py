@@ -24,22 +24,22 @@ RESET = b"reset"
 """The result if the connection was closed before the sent data was read; the error response may be lost then."""
 
 
-async def end_of(reader: asyncio.StreamReader) -> bytes:
+async def status_of(reader: asyncio.StreamReader) -> bytes:
     try:
-        said = await reader.read()
-        return said.split(b" ", 2)[1] if said else RESET
+        response = await reader.read()
+        return response.split(b" ", 2)[1] if response else RESET
     except ConnectionResetError:
         return RESET
 
 
-async def test_half_open_connections_are_closed_in_time_and_calls_are_answered_meanwhile(tmp_path: Path):
+async def test_half_open_connections_are_closed_and_calls_are_answered_meanwhile(tmp_path: Path):
     """Of 160 half-open connections those above the limit get 503 and the others 408; calls are answered."""
     with served(tmp_path, settings=SETTINGS) as server:
         opened = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(160)]
-        for at, (_, writer) in enumerate(opened):
-            writer.write(UNFINISHED[at % len(UNFINISHED)])
+        for number, (_, writer) in enumerate(opened):
+            writer.write(UNFINISHED[number % len(UNFINISHED)])
         assert await asyncio.to_thread(server.get, "/v1/models")
-        ends = [await end_of(reader) for reader, _ in opened]
+        ends = [await status_of(reader) for reader, _ in opened]
         soft, hard = resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE)
     assert soft == min(hard, MAX_DESCRIPTORS)
     assert set(ends) <= {b"408", b"503", RESET}
@@ -51,14 +51,14 @@ DESCRIPTORS, CALLERS = 256, 60
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files are counted in /proc, which is Linux's")
-async def test_idle_connections_to_providers_leave_the_callers_their_descriptors(tmp_path: Path):
+async def test_idle_connections_to_providers_leave_enough_descriptors_for_callers(tmp_path: Path):
     """Idle connections to four providers leave enough descriptors for 60 callers."""
     with ExitStack() as stack:
         labs = [stack.enter_context(Lab()) for _ in range(4)]
-        limited = ["sh", "-c", f'ulimit -n {DESCRIPTORS}; exec "$@"', "sh"]
+        prefix = ["sh", "-c", f'ulimit -n {DESCRIPTORS}; exec "$@"', "sh"]
         settings = {"TRUSTED_PROXIES": "1", "ALLOWED_ORIGINS": "*"}
         server = stack.enter_context(
-            served(tmp_path, configured=lambda lab: several(lab, labs), settings=settings, prefix=limited)
+            served(tmp_path, configured=lambda lab: with_further_providers(lab, labs), settings=settings, prefix=prefix)
         )
         for number in range(len(labs)):
             assert set(await call_at_once(server.url, server.key, f"host-{number}/fault:delay:seconds=1")) == {200}
@@ -68,11 +68,11 @@ async def test_idle_connections_to_providers_leave_the_callers_their_descriptors
     assert "A process may open 256 files, so callers may have 64 connections" in server.log
 
 
-def several(lab: Lab, labs: list[Lab]) -> dict[str, Any]:
+def with_further_providers(lab: Lab, labs: list[Lab]) -> dict[str, Any]:
     configuration = routing(lab)
     configuration["providers"] += [
-        {"providerName": f"host-{at}", "apiKey": "k", "endpoint": each.url("openai"), "defaultModel": "lab"}
-        for at, each in enumerate(labs)
+        {"providerName": f"host-{number}", "apiKey": "k", "endpoint": provider.url("openai"), "defaultModel": "lab"}
+        for number, provider in enumerate(labs)
     ]
     return configuration
 

@@ -37,22 +37,21 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("sent", REFUSED, ids=range(len(REFUSED)))
-async def test_a_head_that_two_servers_may_read_differently_is_refused(sent):
+async def test_ambiguous_head_is_rejected(sent):
     """An ambiguous head is rejected without calling the application, and the connection closes."""
     async with serve(site := Site(), ConnectionLimits()):
-        status, told = await (await site.open(sent)).refusal()
-    assert ((status, told["error"]), site.asked.is_set()) == (REFUSED[sent], False)
+        status, body = await (await site.open(sent)).refusal()
+    assert ((status, body["error"]), site.called.is_set()) == (REFUSED[sent], False)
 
 
-async def test_a_refused_head_has_the_error_shape_of_its_address():
+async def test_rejected_head_has_the_error_shape_of_its_path():
     """Under /v1 the error has OpenAI's shape."""
     async with serve(site := Site(), ConnectionLimits()):
-        _, told = await (await site.open(b"GET /v1/models HTTP/1.1\r\n\r\n")).refusal()
-    assert told["error"]["code"] == "bad_host"
+        _, body = await (await site.open(b"GET /v1/models HTTP/1.1\r\n\r\n")).refusal()
+    assert body["error"]["code"] == "bad_host"
 
 
-async def test_a_trailer_is_no_header():
-    """Trailers are never added to the headers."""
+async def test_trailers_are_not_added_to_the_headers():
     async with serve(site := Site(), ConnectionLimits(), answers=False):
         trailers = b"0\r\nx-forwarded-for: 203.0.113.1\r\nauthorization: Bearer x\r\n\r\n"
         caller = await site.open(CHUNKED + b"3\r\nabc\r\n" + trailers)
@@ -64,21 +63,21 @@ async def test_a_trailer_is_no_header():
 @pytest.mark.parametrize(
     "endless", [b"0\r\n" + b"x-trailer: y\r\n" * 100, b"3" + b";name=value" * 100], ids=["trailers", "extensions"]
 )
-async def test_what_frames_a_body_is_bounded(endless):
-    """Trailers and chunk extensions above the limit of a head are a 431."""
+async def test_trailers_and_chunk_extensions_above_the_limit_are_431(endless):
+    """The limit is that of a head."""
     async with serve(site := Site(), ConnectionLimits(head_bytes=1000)):
         caller = await site.open(CHUNKED)
-        await site.asked.wait()
+        await site.called.wait()
         caller.writer.write(endless)
-        status, told = await caller.refusal()
-    assert (status, told["error"]) == (431, "head_too_large")
+        status, body = await caller.refusal()
+    assert (status, body["error"]) == (431, "head_too_large")
 
 
-async def test_a_body_in_small_chunks_passes():
+async def test_body_in_small_chunks_is_accepted():
     """Small chunks are accepted: the framing may be as large as the body."""
     async with serve(site := Site(), ConnectionLimits(head_bytes=1000)):
         caller = await site.open(CHUNKED)
-        await site.asked.wait()
+        await site.called.wait()
         for _ in range(100):
             caller.writer.write(b"a\r\n0123456789\r\n" * 100)
             await caller.writer.drain()
@@ -86,15 +85,15 @@ async def test_a_body_in_small_chunks_passes():
         assert (await caller.answer())[2] == b"0123456789" * 10_000
 
 
-async def test_a_request_to_upgrade_is_answered_whole_without_it():
-    """An upgrade request is answered as an ordinary one, since Java's client sends one with each request."""
+async def test_upgrade_request_is_answered_as_an_ordinary_one():
+    """Java's client sends one with each request."""
     async with serve(site := Site(), ConnectionLimits()):
         upgrade = b"connection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AA\r\n"
         caller = await site.open(b"POST" + H + upgrade + b"content-length: 3\r\n\r\nabc" + GET)
         assert [(await caller.answer())[::2] for _ in range(2)] == [(200, b"abc"), (200, b"")]
 
 
-async def test_http_1_0_gets_no_interim_answer():
+async def test_http_1_0_client_gets_no_interim_response():
     """An HTTP/1.0 client gets no 100 Continue, which it would take for the response."""
     async with serve(site := Site(), ConnectionLimits()):
         caller = await site.open(b"POST / HTTP/1.0\r\nexpect: 100-continue\r\ncontent-length: 3\r\n\r\nabc")
@@ -102,11 +101,11 @@ async def test_http_1_0_gets_no_interim_answer():
 
 
 @pytest.mark.parametrize("second", [b"\0\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", GET * 50], ids=["none", "host", "many"])
-async def test_a_bad_request_behind_a_good_one_waits_for_its_answer_and_gets_none(second):
+async def test_invalid_pipelined_request_gets_no_error(second):
     """An invalid pipelined request gets no error, which would be read as a part of the response before it."""
     async with serve(site := Site(), ConnectionLimits(), answers=False):
         caller = await site.open(GET + second)
-        await site.asked.wait()
+        await site.called.wait()
         site.may_answer.set()
         # 32 pipelined requests (`MAX_PIPELINED`) behind the running one.
         accepted = 33 if second == GET * 50 else 1
@@ -116,16 +115,16 @@ async def test_a_bad_request_behind_a_good_one_waits_for_its_answer_and_gets_non
         assert await caller.is_closed()
 
 
-async def test_a_caller_who_leaves_ends_the_request_that_is_answered_too():
+async def test_disconnect_reaches_the_running_request():
     """A disconnect reaches the running request, not only the last pipelined one."""
     ended = asyncio.Event()
 
-    async def waits(scope, receive, send):
+    async def wait_for_disconnect(scope, receive, send):
         while (await receive())["type"] != "http.disconnect":
             pass
         ended.set()
 
-    async with listen(waits, Connections(ConnectionLimits()), ServerState()) as port:
+    async with listen(wait_for_disconnect, Connections(ConnectionLimits()), ServerState()) as port:
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(GET + GET)
         await writer.drain()

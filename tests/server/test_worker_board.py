@@ -15,7 +15,7 @@ import pytest
 from routing_admin.platform.server.metrics import MetricFamily
 from routing_admin.platform.server.worker_board import PREFIX, WorkerBoard, shared_folder
 
-OTHER = """
+OTHER_PROCESS = """
 import os, sys
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
 from routing_admin.platform.server.metrics import MetricFamily
@@ -44,10 +44,10 @@ def families() -> list[MetricFamily]:
 
 
 @pytest.fixture
-def other(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+def other_process(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Start another process of the same server that has published its metrics."""
     with subprocess.Popen(
-        [sys.executable, "-c", OTHER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", OTHER_PROCESS, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"published\n"
@@ -55,43 +55,45 @@ def other(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-def told(board: WorkerBoard) -> dict[str, object]:
+def collected_values(board: WorkerBoard) -> dict[str, object]:
     return {family.name: family.values for family in board.collect()[0]}
 
 
-def test_a_scrape_sums_what_all_processes_tell(tmp_path: Path, other: subprocess.Popen[bytes]) -> None:
+def test_scrape_sums_the_metrics_of_all_processes(tmp_path: Path, other_process: subprocess.Popen[bytes]) -> None:
     """Counters, buckets and gauges are summed over all processes; of cooldowns the largest counts."""
     board = WorkerBoard([families])
     board.start(str(tmp_path))
-    assert told(board) == {
+    assert collected_values(board) == {
         "calls": {(): 15},
         "seconds": {(): [2, 2, 4.0]},
         "open": {(): 8},
         "cooling": {("a",): 3, ("b",): 9},
     }
-    assert board.collect()[1] == {"0": other.pid, "1": os.getpid()}
+    assert board.collect()[1] == {"0": other_process.pid, "1": os.getpid()}
     board.stop()
 
 
-def test_of_a_killed_process_the_counts_stay_and_the_gauges_go(tmp_path: Path, other: subprocess.Popen[bytes]) -> None:
+def test_counters_of_a_killed_process_stay_and_its_gauges_disappear(
+    tmp_path: Path, other_process: subprocess.Popen[bytes]
+) -> None:
     """Counters of a killed process stay, also after another takes its slot; its gauges disappear."""
     board, after = WorkerBoard([families]), WorkerBoard([families])
     board.start(str(tmp_path))
-    other.send_signal(signal.SIGKILL)
-    other.wait()
-    stays = {"calls": {(): 15}, "seconds": {(): [2, 2, 4.0]}}
-    assert told(board) == stays | {"open": {(): 1}, "cooling": {("a",): 3, ("b",): 4}}
+    other_process.send_signal(signal.SIGKILL)
+    other_process.wait()
+    counters = {"calls": {(): 15}, "seconds": {(): [2, 2, 4.0]}}
+    assert collected_values(board) == counters | {"open": {(): 1}, "cooling": {("a",): 3, ("b",): 4}}
     assert board.collect()[1] == {"1": os.getpid()}
     after.start(str(tmp_path))
     assert sorted(board.collect()[1]) == ["0", "1"]
     grown = {"calls": {(): 25}, "seconds": {(): [3, 2, 4.5]}}
-    assert told(board) == grown | {"open": {(): 2}, "cooling": {("a",): 3, ("b",): 4}}
+    assert collected_values(board) == grown | {"open": {(): 2}, "cooling": {("a",): 3, ("b",): 4}}
     after.stop()
-    assert told(board) == grown | {"open": {(): 1}, "cooling": {("a",): 3, ("b",): 4}}
+    assert collected_values(board) == grown | {"open": {(): 1}, "cooling": {("a",): 3, ("b",): 4}}
     board.stop()
 
 
-def test_a_count_never_falls_while_the_folder_takes_nothing(tmp_path: Path) -> None:
+def test_counter_never_decreases_while_its_file_cannot_be_written(tmp_path: Path) -> None:
     """If its file cannot be written, a process reports the last written counters, so that none decreases later."""
     counted = [10]
     board = WorkerBoard(
@@ -100,31 +102,33 @@ def test_a_count_never_falls_while_the_folder_takes_nothing(tmp_path: Path) -> N
     board.start(str(tmp_path))
     (tmp_path / "0.new").mkdir()  # blocks the file that would be written
     counted[0] = 99
-    assert told(board)["calls"] == {(): 10}
+    assert collected_values(board)["calls"] == {(): 10}
     (tmp_path / "0.new").rmdir()
-    assert told(board)["calls"] == {(): 99}
+    assert collected_values(board)["calls"] == {(): 99}
     board.stop()
 
 
-def test_without_its_folder_a_process_tells_of_itself(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_process_without_the_shared_folder_reports_its_own_metrics(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """Without the shared folder a process reports its own metrics and logs a warning."""
     board = WorkerBoard([families])
     board.start(str(tmp_path / "gone"))
-    assert told(board)["calls"] == {(): 10}
+    assert collected_values(board)["calls"] == {(): 10}
     assert "one process alone" in caplog.text
     board.stop()
 
 
-def test_the_folder_goes_with_its_server_and_one_that_a_killed_server_left_with_the_next() -> None:
+def test_server_removes_its_folder_and_those_of_killed_servers() -> None:
     """A server removes its folder and those of killed servers, but not one of a live server."""
     with shared_folder() as first:
-        left = first.with_name(f"{PREFIX}left")
-        left.mkdir()
-        (left / "0.lock").touch()
-        (left / "0.json").write_text(json.dumps([1, []]))
+        orphan = first.with_name(f"{PREFIX}left")
+        orphan.mkdir()
+        (orphan / "0.lock").touch()
+        (orphan / "0.json").write_text(json.dumps([1, []]))
         with shared_folder() as second:
             assert first.is_dir()
             assert second.is_dir()
-            assert not left.exists()
+            assert not orphan.exists()
         assert not second.exists()
     assert not first.exists()
