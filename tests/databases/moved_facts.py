@@ -35,18 +35,22 @@ def make() -> None:
         provider.key_source, provider.stored_key = "stored", store_key("sk-very-secret-1234", provider.endpoint)
         provider.save()
     User.objects.create_user("vera", password="correct horse battery staple")
-    gone = store_bytes(SYSTEM, b"x" * 6_000_000, filename="中文 \U0001f600.bin", metadata={"a": [1.0, None, "é"]})
-    delete_artifacts(SYSTEM, [gone.pk])
+    deleted = store_bytes(SYSTEM, b"x" * 6_000_000, filename="中文 \U0001f600.bin", metadata={"a": [1.0, None, "é"]})
+    delete_artifacts(SYSTEM, [deleted.pk])
     now = timezone.now()
     SignInAttempt.objects.bulk_create(SignInAttempt(at=now, name=f"{number:064}") for number in range(1200))
     # Texts that COPY escapes, or that an engine might change: a line separator, an emoji, NUL.
     for number, odd in enumerate(("\\N", "tab\tline\n\r\\t", "\b\f\v'\"", "中\u2028\U0001f600", "a\0b")):
-        asked = RequestLog(
+        request = RequestLog(
             id=f"{odd} {number}", started_at=now, asked_model=odd, outcome="ok", chain=[{"long": 1, "b": odd}]
         )
-        asked.duration_ms, asked.first_content_ms, asked.answer = 10.0 ** (8 * number), 1e-7, {"number": 1e-7, "a": odd}
-        asked.save()
-        AttemptLog.objects.create(request=asked, position=number, provider=odd, at=now, tries=[[0.1, -0.0, 1e16]])
+        request.duration_ms, request.first_content_ms, request.answer = (
+            10.0 ** (8 * number),
+            1e-7,
+            {"number": 1e-7, "a": odd},
+        )
+        request.save()
+        AttemptLog.objects.create(request=request, position=number, provider=odd, at=now, tries=[[0.1, -0.0, 1e16]])
 
 
 def add() -> None:
@@ -69,12 +73,12 @@ def facts() -> dict[str, Any]:
     from routing_admin.core.files.exporting import Mode
     from routing_admin.core.files.importing import FileFormat
 
-    digests = {each._meta.db_table: digest_table(each, alias_of(each)) for each in list_tables()}
+    digests = {model._meta.db_table: digest_table(model, alias_of(model)) for model in list_tables()}
     keyed = Provider.objects.exclude(stored_key=None).select_related("stored_key")
     return {
         "rows": {name: [digest.lines, digest.hash.hexdigest()] for name, digest in digests.items()},
-        "exports": {each.value: exports.export(each, Mode.FULL).text for each in FileFormat},
-        "keys": {each.name: open_key(each.stored_key, each.endpoint) for each in keyed},
+        "exports": {file_format.value: exports.export(file_format, Mode.FULL).text for file_format in FileFormat},
+        "keys": {provider.name: open_key(provider.stored_key, provider.endpoint) for provider in keyed},
         "bytes": {
             row.pk: hashlib.sha256(b"".join(byte_store().open_blocks(row.sha256))).hexdigest() == row.sha256
             for row in Artifact.objects.all()
@@ -86,6 +90,6 @@ if __name__ == "__main__":
     import django
 
     django.setup()
-    for word in sys.argv[1:]:
-        {"make": make, "add": add}[word]()
+    for step in sys.argv[1:]:
+        {"make": make, "add": add}[step]()
     print(json.dumps(facts()))

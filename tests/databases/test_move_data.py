@@ -31,20 +31,20 @@ class Installation:
 
     environment: Mapping[str, str]
 
-    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, *words]
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, *arguments]
         return subprocess.run(command, cwd=ROOT, env=self.environment, capture_output=True, text=True, check=False)
 
-    def facts(self, *acts: str) -> dict[str, Any]:
-        done = self.run(str(FACTS), *acts)
-        assert done.returncode == 0, done.stderr
-        return dict(json.loads(done.stdout.splitlines()[-1]))
+    def facts(self, *steps: str) -> dict[str, Any]:
+        result = self.run(str(FACTS), *steps)
+        assert result.returncode == 0, result.stderr
+        return dict(json.loads(result.stdout.splitlines()[-1]))
 
-    def move(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return self.run("manage.py", "move_data", *words)
+    def move(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return self.run("manage.py", "move_data", *arguments)
 
-    def at(self, **places: str) -> Installation:
-        return Installation({**self.environment, **places})
+    def at(self, **variables: str) -> Installation:
+        return Installation({**self.environment, **variables})
 
 
 @dataclass(frozen=True)
@@ -68,54 +68,54 @@ def journey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journey]:
     if find_programs() is None:
         pytest.skip("PostgreSQL is not installed")
     server, folder = s3_server(), tmp_path_factory.mktemp("home")
-    place = server.place()
-    ours = ("ROUTING_ADMIN_", "LLM_", "DJANGO", "DATABASE_URL", "TESTS_")
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    bucket_prefix = server.place()
+    prefixes = ("ROUTING_ADMIN_", "LLM_", "DJANGO", "DATABASE_URL", "TESTS_")
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(prefixes)}
     home = Installation(inherited | {"ROUTING_ADMIN_DATA_DIR": str(folder)})
     with running_cluster() as cluster:
-        bucket = f"s3://{place.name}/{place.prefix}?endpoint_url={server.url}"
+        bucket = f"s3://{bucket_prefix.name}/{bucket_prefix.prefix}?endpoint_url={server.url}"
         yield Journey(home, folder, home.facts("make"), cluster.make_database("moved"), bucket)
 
 
-def test_an_installation_in_use_is_not_carried_away(journey: Journey) -> None:
+def test_installation_in_use_cannot_be_moved(journey: Journey) -> None:
     """The move refuses while another process has the database open, since its changes would be lost."""
-    with closing(sqlite3.connect(journey.folder / "routing_admin.sqlite3")) as other:
-        other.execute("SELECT count(*) FROM routing_admin_revision").fetchone()
-        done = journey.home.move("--to", journey.postgresql, "--artifacts", journey.bucket)
-    assert done.returncode == 1
-    assert "Stop `manage.py serve`" in done.stderr
+    with closing(sqlite3.connect(journey.folder / "routing_admin.sqlite3")) as connection:
+        connection.execute("SELECT count(*) FROM routing_admin_revision").fetchone()
+        result = journey.home.move("--to", journey.postgresql, "--artifacts", journey.bucket)
+    assert result.returncode == 1
+    assert "Stop `manage.py serve`" in result.stderr
 
 
 @pytest.mark.parametrize(
     ("address", "sentence"), [("ftp://host", "must be files or a bucket"), ("files", "already there")]
 )
-def test_artifacts_go_to_a_bucket_or_to_files_and_not_where_they_are(address: str, sentence: str) -> None:
+def test_artifact_target_must_be_another_bucket_or_directory(address: str, sentence: str) -> None:
     """An invalid or unchanged target for artifacts is rejected before the target is contacted."""
     with pytest.raises(MoveError, match=sentence):
         open_target_store(address)
 
 
-def test_a_target_that_does_not_answer_is_one_line(journey: Journey) -> None:
+def test_unreachable_target_is_reported_in_one_line(journey: Journey) -> None:
     """An unreachable target is reported in one line without a password."""
-    done = journey.home.move("--to", "postgres://tests:secret@127.0.0.1:9/none")
-    assert done.returncode == 1
-    assert "The target is not responding" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert "secret@" not in done.stderr
+    result = journey.home.move("--to", "postgres://tests:secret@127.0.0.1:9/none")
+    assert result.returncode == 1
+    assert "The target is not responding" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert "secret@" not in result.stderr
 
 
-def test_everything_is_there_after_a_move_to_postgresql_and_s3(journey: Journey) -> None:
+def test_move_to_postgresql_and_s3_keeps_everything(journey: Journey) -> None:
     """After the move rows, exports and bytes are equal, keys can be decrypted, and the source is unchanged."""
-    done = journey.home.move("--to", journey.postgresql, "--artifacts", journey.bucket)
-    assert done.returncode == 0, done.stderr
-    assert "Same on both sides, counted and hashed" in done.stdout
-    assert "DATABASE_URL=postgres://tests:…@127.0.0.1" in done.stdout
-    assert f"ROUTING_ADMIN_ARTIFACTS_URL={journey.bucket}" in done.stdout
-    there = journey.abroad.facts()
-    assert there == journey.facts
-    assert there["keys"] == {"openai": "sk-very-secret-1234"}
-    assert set(there["bytes"].values()) == {True}
-    assert there["rows"]["routing_admin_signinattempt"][0] == 1200
+    result = journey.home.move("--to", journey.postgresql, "--artifacts", journey.bucket)
+    assert result.returncode == 0, result.stderr
+    assert "Same on both sides, counted and hashed" in result.stdout
+    assert "DATABASE_URL=postgres://tests:…@127.0.0.1" in result.stdout
+    assert f"ROUTING_ADMIN_ARTIFACTS_URL={journey.bucket}" in result.stdout
+    moved = journey.abroad.facts()
+    assert moved == journey.facts
+    assert moved["keys"] == {"openai": "sk-very-secret-1234"}
+    assert set(moved["bytes"].values()) == {True}
+    assert moved["rows"]["routing_admin_signinattempt"][0] == 1200
     assert journey.home.facts() == journey.facts
 
 
@@ -131,25 +131,25 @@ with exclude_writers(list_tables()), lock_timeout(0.1):
         other = connections[alias].copy()
         try:
             other.cursor().execute(f"DELETE FROM routing_admin_{table}")
-        except DatabaseError as problem:
-            print(problem)
+        except DatabaseError as error:
+            print(error)
         other.close()
 """
 """Program that writes over a second connection during a move."""
 
 
-def test_no_other_process_writes_while_an_installation_is_carried_away(journey: Journey) -> None:
+def test_other_processes_cannot_write_during_a_move(journey: Journey) -> None:
     """Other processes cannot write during the move, since their changes would be lost."""
-    for place, refusal in ((journey.home, "database is locked"), (journey.abroad, "lock timeout")):
-        done = place.at(DJANGO_SETTINGS_MODULE="routing_admin.settings").run("-c", WRITTEN_MEANWHILE)
-        assert (done.returncode, done.stdout.count(refusal)) == (0, 2), done
+    for installation, refusal in ((journey.home, "database is locked"), (journey.abroad, "lock timeout")):
+        result = installation.at(DJANGO_SETTINGS_MODULE="routing_admin.settings").run("-c", WRITTEN_MEANWHILE)
+        assert (result.returncode, result.stdout.count(refusal)) == (0, 2), result
 
 
-def test_a_target_that_holds_something_is_left_alone(journey: Journey) -> None:
+def test_target_with_data_is_refused(journey: Journey) -> None:
     """A target with data is refused, since it may be an installation in use."""
-    done = journey.home.move("--to", journey.postgresql)
-    assert done.returncode == 1
-    assert "The target is not empty" in done.stderr
+    result = journey.home.move("--to", journey.postgresql)
+    assert result.returncode == 1
+    assert "The target is not empty" in result.stderr
 
 
 KILLED = """
@@ -182,28 +182,28 @@ os._exit(9)
 
 
 @pytest.mark.parametrize("moment", ["before its tables", "behind its tables", "behind its last row"])
-def test_a_move_that_was_killed_beside_its_rows_is_continued(moment: str, journey: Journey, tmp_path: Path) -> None:
+def test_move_killed_before_or_after_its_rows_is_continued(moment: str, journey: Journey, tmp_path: Path) -> None:
     """A killed move is continued by the same command, without manual cleanup."""
     url = f"sqlite:///{tmp_path}/there.sqlite3"
     home = journey.home.at(DJANGO_SETTINGS_MODULE="routing_admin.settings")
     assert home.run("-c", KILLED, url, moment).returncode == 9
-    done = journey.home.move("--to", url)
-    assert done.returncode == 0, done.stderr
-    assert "Continuing an interrupted move" in done.stdout
+    result = journey.home.move("--to", url)
+    assert result.returncode == 0, result.stderr
+    assert "Continuing an interrupted move" in result.stdout
     assert journey.home.at(DATABASE_URL=url).facts()["rows"] == journey.facts["rows"]
     with closing(sqlite3.connect(tmp_path / "there.sqlite3")) as main:
         assert not main.execute("SELECT * FROM sqlite_master WHERE name = 'move_marks'").fetchall()
 
 
-def test_a_move_that_broke_off_goes_on_and_everything_is_back(journey: Journey) -> None:
+def test_move_killed_among_its_rows_is_continued_with_rows_added_meanwhile(journey: Journey) -> None:
     """A move killed while it copied rows is continued; rows added meanwhile are numbered after the others."""
-    there = journey.abroad.facts("add")
-    assert len(there["bytes"]) == len(journey.facts["bytes"]) + 1
+    moved = journey.abroad.facts("add")
+    assert len(moved["bytes"]) == len(journey.facts["bytes"]) + 1
     back = {"DATABASE_URL": f"sqlite:///{journey.folder}/back.sqlite3"}
-    words = ["manage.py", "move_data", "--to", back["DATABASE_URL"], "--artifacts", "files"]
+    command = ["manage.py", "move_data", "--to", back["DATABASE_URL"], "--artifacts", "files"]
     abroad = journey.abroad.at(DJANGO_SETTINGS_MODULE="routing_admin.settings")
     assert abroad.run("-c", KILLED, back["DATABASE_URL"], "among its rows").returncode == 9
-    done = journey.abroad.run(*words)
-    assert done.returncode == 0, done.stderr
-    assert "Continuing an interrupted move" in done.stdout
-    assert journey.home.at(**back).facts() == there
+    result = journey.abroad.run(*command)
+    assert result.returncode == 0, result.stderr
+    assert "Continuing an interrupted move" in result.stdout
+    assert journey.home.at(**back).facts() == moved

@@ -79,10 +79,10 @@ def of_sqlite(code: int, text: str = "") -> DatabaseError:
         ("0A000", NotSupportedError, DatabaseFault.CODE),  # feature_not_supported
     ],
 )
-def test_postgresql_s_codes_tell_an_outage_from_a_value_and_from_our_code(
+def test_postgresql_error_codes_are_classified_as_outage_value_or_code(
     code: str, kind: type[DatabaseError], fault: DatabaseFault
 ) -> None:
-    """PostgreSQL's error codes are classified whatever class the driver uses."""
+    """The driver's exception class does not matter."""
     error = raised(kind, psycopg.errors.lookup(code)())
     assert fault_of(error) is fault
     assert is_unavailable(error) is (fault not in (DatabaseFault.VALUE, DatabaseFault.CODE))
@@ -101,16 +101,16 @@ def test_postgresql_s_codes_tell_an_outage_from_a_value_and_from_our_code(
         (sqlite3.SQLITE_TOOBIG, "string or blob too big", DatabaseFault.VALUE),
     ],
 )
-def test_sqlite_s_codes_do_so_too(code: int, text: str, fault: DatabaseFault) -> None:
-    """SQLite's error codes, also extended ones, are classified."""
+def test_sqlite_error_codes_are_classified(code: int, text: str, fault: DatabaseFault) -> None:
+    """Also extended codes are."""
     assert fault_of(of_sqlite(code, text)) is fault
 
 
-def test_each_outage_has_its_sentence() -> None:
+def test_explanation_names_the_kind_of_outage() -> None:
     """The error message says whether the database is read-only, denies a right, or is being upgraded."""
-    said = [explain(raised(InternalError, psycopg.errors.lookup(code)())) for code in ("25006", "42501", "42P01")]
-    words = ("read-only", "denies this server a right", "lacks a table or column")
-    assert [word in each for word, each in zip(words, said, strict=True)] == [True] * 3
+    messages = [explain(raised(InternalError, psycopg.errors.lookup(code)())) for code in ("25006", "42501", "42P01")]
+    phrases = ("read-only", "denies this server a right", "lacks a table or column")
+    assert [phrase in message for phrase, message in zip(phrases, messages, strict=True)] == [True] * 3
 
 
 @contextmanager
@@ -135,23 +135,23 @@ def read_only() -> AbstractContextManager[None]:
 
 @contextmanager
 def without_rights() -> Iterator[None]:
-    with other_connection() as other:
-        other.execute("CREATE ROLE limited; GRANT SELECT ON ALL TABLES IN SCHEMA public TO limited")
+    with other_connection() as connection:
+        connection.execute("CREATE ROLE limited; GRANT SELECT ON ALL TABLES IN SCHEMA public TO limited")
         try:
             with connected_with("SET ROLE limited"):
                 yield
         finally:
-            other.execute("DROP OWNED BY limited; DROP ROLE limited")
+            connection.execute("DROP OWNED BY limited; DROP ROLE limited")
 
 
 @contextmanager
-def renamed(what: str, back: str) -> Iterator[None]:
-    with other_connection("logs") as other:
-        other.execute(what)
+def renamed(statement: str, reverse_statement: str) -> Iterator[None]:
+    with other_connection("logs") as connection:
+        connection.execute(statement)
         try:
             yield
         finally:
-            other.execute(back)
+            connection.execute(reverse_statement)
 
 
 TABLE = "routing_admin_requestlog"
@@ -171,8 +171,8 @@ def entry(name: str) -> Entry:
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[Journal]:
-    with spooling_journal(tmp_path) as made:
-        yield made
+    with spooling_journal(tmp_path) as spooling:
+        yield spooling
 
 
 @rows
@@ -192,8 +192,8 @@ def test_no_request_of_an_outage_is_lost(journal: Journal, outage: str, caplog: 
     catch_up(journal)
     assert RequestLog.objects.count() == BATCH + 5
     check_writable()
-    said = [each for each in caplog.records if "writing the request log" in each.getMessage()]
-    assert [(each.levelname, each.exc_info) for each in said] == [("ERROR", None), ("WARNING", None)]
+    records = [record for record in caplog.records if "writing the request log" in record.getMessage()]
+    assert [(record.levelname, record.exc_info) for record in records] == [("ERROR", None), ("WARNING", None)]
 
 
 @rows
@@ -202,53 +202,56 @@ def test_no_request_of_an_outage_is_lost(journal: Journal, outage: str, caplog: 
     ("right", "table", "is_probed"),
     [("INSERT", "attemptlog", True), ("UPDATE", "usagesum", True), ("INSERT", "auditevent", False)],
 )
-def test_one_right_that_is_missing_is_found(right: str, table: str, is_probed: bool) -> None:
+def test_missing_right_is_found(right: str, table: str, is_probed: bool) -> None:
     """A missing right on the request log fails the write check; `doctor` names missing rights to read and insert."""
-    with other_connection() as other:
-        other.execute("CREATE ROLE limited; GRANT ALL ON ALL TABLES IN SCHEMA public TO limited")
-        other.execute(f"REVOKE {right} ON routing_admin_{table} FROM limited")
+    with other_connection() as connection:
+        connection.execute("CREATE ROLE limited; GRANT ALL ON ALL TABLES IN SCHEMA public TO limited")
+        connection.execute(f"REVOKE {right} ON routing_admin_{table} FROM limited")
         try:
             with connected_with("SET ROLE limited"):
-                wanted = [f"INSERT ON routing_admin_{table}"] if right == "INSERT" else []
-                assert list_missing_rights() == wanted
+                expected = [f"INSERT ON routing_admin_{table}"] if right == "INSERT" else []
+                assert list_missing_rights() == expected
                 with pytest.raises(DatabaseError) if is_probed else nullcontext() as failed:
                     check_writable()
                 assert not is_probed or fault_of(failed.value) is DatabaseFault.FORBIDDEN
         finally:
-            other.execute("DROP OWNED BY limited; DROP ROLE limited")
+            connection.execute("DROP OWNED BY limited; DROP ROLE limited")
 
 
 @rows
-def test_doctor_says_that_a_database_is_read_only(capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_reports_a_read_only_database(capsys: pytest.CaptureFixture[str]) -> None:
     with read_only(), pytest.raises(SystemExit):
         call_command("doctor")
-    told = capsys.readouterr()
-    assert "bad  databases" in told.out
-    assert "is read-only: " in told.err
+    output = capsys.readouterr()
+    assert "bad  databases" in output.out
+    assert "is read-only: " in output.err
 
 
 @rows
-def test_one_bad_row_of_a_batch_is_found_by_halves(journal: Journal) -> None:
+def test_one_invalid_row_of_a_batch_is_found_by_bisection(journal: Journal) -> None:
     """The valid rows are written in a few transactions, and only the invalid one is lost."""
     bad = entry_of(RequestFacts("bad", cast(Any, "no moment"), "v1"), ())
-    for each in (*(entry(f"r{number}") for number in range(100)), bad, *(entry(f"s{at}") for at in range(BATCH - 101))):
-        journal.record(each)
-    began: list[str] = []
+    for valid_or_bad in (
+        *(entry(f"r{number}") for number in range(100)),
+        bad,
+        *(entry(f"s{number}") for number in range(BATCH - 101)),
+    ):
+        journal.record(valid_or_bad)
+    statements: list[str] = []
 
-    def note(execute, sql, *more):
-        began.append(sql)
-        return execute(sql, *more)
+    def note(execute, sql, *arguments):
+        statements.append(sql)
+        return execute(sql, *arguments)
 
     with connections["logs"].execute_wrapper(note):
         journal.flush()
     assert (RequestLog.objects.count(), journal.lost) == (BATCH - 1, 1)
     assert journal.lost_at is not None
-    assert len([sql for sql in began if "SELECT" in sql and "requestlog" in sql]) < 40
+    assert len([sql for sql in statements if "SELECT" in sql and "requestlog" in sql]) < 40
 
 
 @rows
-def test_a_damaged_line_and_a_bad_row_on_disk_are_lost_once_and_hold_up_no_other(journal: Journal) -> None:
-    """A damaged line and an invalid row in the spool are counted as lost once and do not block other entries."""
+def test_damaged_line_and_invalid_row_in_the_spool_are_lost_once_and_block_no_other(journal: Journal) -> None:
     bad = entry_of(RequestFacts("bad", cast(Any, "no moment"), "v1"), ())
     journal.spool.append(rows_of([entry("first")]))
     (path,) = journal.folder().iterdir()
@@ -269,32 +272,32 @@ def test_a_damaged_line_and_a_bad_row_on_disk_are_lost_once_and_hold_up_no_other
 
 def ask(server: Server, path: str, body: object = None, **headers: str) -> tuple[int, Any]:
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
-    known = {"authorization": f"Bearer {server.key}", "content-type": "application/json"}
-    connection.request("GET" if body is None else "POST", path, body and json.dumps(body), known | headers)
+    defaults = {"authorization": f"Bearer {server.key}", "content-type": "application/json"}
+    connection.request("GET" if body is None else "POST", path, body and json.dumps(body), defaults | headers)
     response = connection.getresponse()
-    found = response.status, response.read().decode()
+    reply = response.status, response.read().decode()
     connection.close()
-    return found
+    return reply
 
 
 @pytest.mark.skipif(not is_postgresql(), reason="about PostgreSQL: python -m tests.engines")
-def test_a_server_whose_database_only_reads_goes_on_says_so_and_loses_nothing(tmp_path: Path) -> None:
+def test_server_with_a_read_only_database_answers_calls_and_loses_no_entry(tmp_path: Path) -> None:
     """With a read-only database calls are answered; after it, connections are replaced and the log is complete."""
     database = database_of(tmp_path)["DATABASE_URL"].rpartition("/")[2]
     with served(tmp_path) as server:
         text = {"text": "a few words", "filename": "notes.txt"}
-        ids = [f"before-{at}" for at in range(3)]
-        assert [chat(server, each) for each in ids] == [200] * 3
+        ids = [f"before-{number}" for number in range(3)]
+        assert [chat(server, name) for name in ids] == [200] * 3
         switch(tmp_path, f'ALTER DATABASE "{database}" SET default_transaction_read_only = on')
-        status, told = ask(server, "/api/v1/artifacts", text)
-        while status != 503 or "read-only" not in told:  # until the server has noticed the terminated connections
-            status, told = ask(server, "/api/v1/artifacts", text)
-        status, told = ask(server, "/v1/chat/completions", said(image(PNG_URL), model="one/lab"))
-        assert (status, "read-only" in told) == (503, True)
-        meanwhile = [f"meanwhile-{at}" for at in range(20)]
-        assert [chat(server, each) for each in meanwhile] == [200] * 20
-        status, told = ask(server, "/readyz?full")
-        assert (status, json.loads(told)["checks"]["databases"]) == (503, "failed")
+        status, body = ask(server, "/api/v1/artifacts", text)
+        while status != 503 or "read-only" not in body:  # until the server has noticed the terminated connections
+            status, body = ask(server, "/api/v1/artifacts", text)
+        status, body = ask(server, "/v1/chat/completions", said(image(PNG_URL), model="one/lab"))
+        assert (status, "read-only" in body) == (503, True)
+        meanwhile = [f"meanwhile-{number}" for number in range(20)]
+        assert [chat(server, name) for name in meanwhile] == [200] * 20
+        status, body = ask(server, "/readyz?full")
+        assert (status, json.loads(body)["checks"]["databases"]) == (503, "failed")
         numbers = ask(server, "/metrics")[1]
         assert "routing_admin_database_up 0.0" in numbers
         assert "routing_admin_log_entries_lost_total 0.0" in numbers
@@ -302,7 +305,7 @@ def test_a_server_whose_database_only_reads_goes_on_says_so_and_loses_nothing(tm
         switch(tmp_path, f'ALTER DATABASE "{database}" RESET default_transaction_read_only', end=False)
         while ask(server, f"/api/v1/requests/{meanwhile[-1]}")[0] == 503:
             assert server.process.poll() is None
-        assert [server.timeline(each)["outcome"] for each in (*ids, *meanwhile)] == ["ok"] * 23
+        assert [server.timeline(name)["outcome"] for name in (*ids, *meanwhile)] == ["ok"] * 23
         while ask(server, "/api/v1/artifacts", text)[0] == 503:
             assert server.process.poll() is None
         assert "Traceback" not in server.log
@@ -315,27 +318,27 @@ def chat(server: Server, name: str) -> int:
 
 def switch(directory: Path, statement: str, *, end: bool = True) -> None:
     """Change a setting for new connections; with `end`, terminate the existing ones."""
-    with other_connection(directory / MAIN) as other:
-        other.execute("SET default_transaction_read_only = off")
-        other.execute(statement)
+    with other_connection(directory / MAIN) as connection:
+        connection.execute("SET default_transaction_read_only = off")
+        connection.execute(statement)
         if end:
-            other.execute(
+            connection.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                 " WHERE datname = current_database() AND pid <> pg_backend_pid()"
             )
 
 
 @rows
-@pytest.mark.parametrize(("language", "words"), [("en", "The database is read-only"), ("zh-hans", "数据库目前只读")])
-def test_a_page_that_must_write_says_that_the_database_only_reads(
-    demo: None, admin_account: Any, language: str, words: str
+@pytest.mark.parametrize(("language", "sentence"), [("en", "The database is read-only"), ("zh-hans", "数据库目前只读")])
+def test_page_that_must_write_to_a_read_only_database_answers_503(
+    demo: None, admin_account: Any, language: str, sentence: str
 ) -> None:
     """While the database is read-only, pages that write and the sign-in answer 503 with Retry-After."""
-    known = browser_of(admin_account, raise_request_exception=False, headers={"accept-language": language})
-    stranger = Client(raise_request_exception=False, headers={"accept-language": language})
+    signed_in = browser_of(admin_account, raise_request_exception=False, headers={"accept-language": language})
+    anonymous = Client(raise_request_exception=False, headers={"accept-language": language})
     with read_only():
-        assert known.get(reverse("dashboard")).status_code == 200
-        entered = {"username": admin_account.username, "password": PASSWORD}
-        for told in (known.post(reverse("demo_remove")), stranger.post(reverse("login"), entered)):
-            assert (told.status_code, told.headers["Retry-After"]) == (503, "2")
-            assert words in told.content.decode()
+        assert signed_in.get(reverse("dashboard")).status_code == 200
+        credentials = {"username": admin_account.username, "password": PASSWORD}
+        for response in (signed_in.post(reverse("demo_remove")), anonymous.post(reverse("login"), credentials)):
+            assert (response.status_code, response.headers["Retry-After"]) == (503, "2")
+            assert sentence in response.content.decode()

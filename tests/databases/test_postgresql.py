@@ -51,7 +51,7 @@ def days():
     prune_requests(NOW + 30 * DAY)
 
 
-def test_a_request_stands_in_the_table_of_its_day(days: None) -> None:
+def test_request_is_in_the_partition_of_its_day(days: None) -> None:
     """Partitions for yesterday, today and the next days are created once; days are in UTC."""
     assert make_days(NOW) == 0
     request("before midnight", NOW.replace(hour=0) - timedelta(microseconds=1))
@@ -62,7 +62,7 @@ def test_a_request_stands_in_the_table_of_its_day(days: None) -> None:
     assert table_of("ahead") == "routing_admin_requestlog_20310510"
 
 
-def test_what_comes_late_or_early_has_a_place_and_moves_when_its_day_is_made(days: None) -> None:
+def test_row_without_a_partition_moves_when_its_day_is_created(days: None) -> None:
     """Rows without a partition are in the default one and move when their day's partition is created."""
     late, early = request("late", NOW - 9 * DAY), request("early", NOW + (AHEAD + 1) * DAY)
     assert {table_of("late"), table_of("early")} == {"routing_admin_requestlog_default"}
@@ -73,7 +73,7 @@ def test_what_comes_late_or_early_has_a_place_and_moves_when_its_day_is_made(day
     assert late.attempts.count() == 1
 
 
-def test_a_day_goes_with_its_tables_and_no_row_is_deleted(days: None) -> None:
+def test_expired_days_are_dropped_as_partitions(days: None) -> None:
     """Expired days are dropped as partitions; only older rows of the default partition are deleted."""
     request("yesterday", NOW - DAY)
     request("today", NOW)
@@ -94,12 +94,12 @@ class Statements:
     def __init__(self) -> None:
         self.seen: list[str] = []
 
-    def __call__(self, execute, sql, *more):
+    def __call__(self, execute, sql, *arguments):
         self.seen.append(sql)
-        return execute(sql, *more)
+        return execute(sql, *arguments)
 
 
-def test_an_id_of_another_day_overwrites_nothing(days: None) -> None:
+def test_id_of_another_day_overwrites_nothing(days: None) -> None:
     """An id used on another day overwrites nothing, although no unique key covers several partitions."""
     for began in (NOW - DAY, NOW, NOW):
         write([entry_of(RequestFacts("same", began, "v1", error=translatable("x")), ())])
@@ -107,25 +107,24 @@ def test_an_id_of_another_day_overwrites_nothing(days: None) -> None:
     assert RequestLog.objects.count() == 3
 
 
-def test_a_change_is_told_to_whoever_listens() -> None:
-    """A change notifies the listening processes on commit."""
-    told = threading.Event()
-    listener = Listener(told.set)
+def test_change_notifies_the_listening_processes_on_commit() -> None:
+    notified = threading.Event()
+    listener = Listener(notified.set)
     listener.start()
     try:
         until = timezone.now() + timedelta(seconds=30)
-        while not told.wait(0.2) and timezone.now() < until:  # the first change may precede the LISTEN
+        while not notified.wait(0.2) and timezone.now() < until:  # the first change may precede the LISTEN
             with transaction.atomic():
                 Installation.objects.update_or_create(id=1, defaults={"version": snapshot.stamp() + 1})
-        assert told.is_set()
+        assert notified.is_set()
     finally:
         listener.stop()
 
 
-def test_a_lock_is_waited_for_no_longer_than_whoever_runs_the_statement_may(key: str) -> None:
+def test_statement_waits_for_a_lock_only_as_long_as_its_timeout(key: str) -> None:
     """A statement waits for a lock only as long as its timeout; the next one has the usual timeout again."""
-    with psycopg.connect(**plain_parameters()) as other:
-        other.execute("LOCK TABLE routing_admin_installation IN EXCLUSIVE MODE")
+    with psycopg.connect(**plain_parameters()) as second_connection:
+        second_connection.execute("LOCK TABLE routing_admin_installation IN EXCLUSIVE MODE")
         with lock_timeout(0.05), pytest.raises(OperationalError, match="lock timeout"):
             Installation.objects.update(version=7)
         assert Installation.objects.get().version > 0
@@ -134,21 +133,21 @@ def test_a_lock_is_waited_for_no_longer_than_whoever_runs_the_statement_may(key:
         assert cursor.execute("SHOW lock_timeout").fetchone() == ("5s",)
 
 
-def test_a_connection_that_the_server_ended_is_replaced(key: str) -> None:
+def test_connection_closed_by_the_server_is_replaced(key: str) -> None:
     """After the server closed a connection, one statement fails and the next one uses a new connection."""
-    ours = connection.cursor().execute("SELECT pg_backend_pid()").fetchone()
-    with psycopg.connect(**plain_parameters(), autocommit=True) as other:
-        other.execute("SELECT pg_terminate_backend(%s, 5000)", ours)
+    backend_pid = connection.cursor().execute("SELECT pg_backend_pid()").fetchone()
+    with psycopg.connect(**plain_parameters(), autocommit=True) as second_connection:
+        second_connection.execute("SELECT pg_terminate_backend(%s, 5000)", backend_pid)
     with pytest.raises(OperationalError):
         Installation.objects.get()
     assert Installation.objects.get().pk == 1
 
 
-def test_a_connection_that_the_server_ended_is_let_go_of_without_another(key: str) -> None:
+def test_connection_closed_by_the_server_is_discarded_at_the_end_of_a_request(key: str) -> None:
     """A connection that the server closed is discarded at the end of a request without opening a new one."""
-    ours = connection.cursor().execute("SELECT pg_backend_pid()").fetchone()
-    with psycopg.connect(**plain_parameters(), autocommit=True) as other:
-        other.execute("SELECT pg_terminate_backend(%s, 5000)", ours)
+    backend_pid = connection.cursor().execute("SELECT pg_backend_pid()").fetchone()
+    with psycopg.connect(**plain_parameters(), autocommit=True) as second_connection:
+        second_connection.execute("SELECT pg_terminate_backend(%s, 5000)", backend_pid)
     with pytest.raises(OperationalError):
         Installation.objects.get()
     connection.close_if_unusable_or_obsolete()
@@ -156,20 +155,20 @@ def test_a_connection_that_the_server_ended_is_let_go_of_without_another(key: st
 
 
 def plain_parameters() -> dict[str, object]:
-    known = connection.get_connection_params()
-    return {name: value for name, value in known.items() if name not in ("context", "cursor_factory")}
+    parameters = connection.get_connection_params()
+    return {name: value for name, value in parameters.items() if name not in ("context", "cursor_factory")}
 
 
 @pytest.fixture
 def two_months() -> Iterator[None]:
     """Create partitions long before and around `NOW`, and remove them afterwards."""
-    for ago in (60, 40, 10, 0):
-        make_days(NOW - ago * DAY)
+    for days_ago in (60, 40, 10, 0):
+        make_days(NOW - days_ago * DAY)
     yield
     prune_requests(NOW + 30 * DAY)
 
 
-def test_pages_of_a_search_follow_each_other_over_all_days(two_months: None) -> None:
+def test_pages_of_a_search_cover_all_days_without_a_gap(two_months: None) -> None:
     """The pages of a search cover all days without a gap, forwards and backwards."""
     for number in range(PAGE + 20):
         request(f"r{number:02}", NOW - number * DAY)
@@ -177,17 +176,17 @@ def test_pages_of_a_search_follow_each_other_over_all_days(two_months: None) -> 
         search = parse(typed, NOW)
         first = find(search, now=NOW)
         second = find(search, before=first.older, now=NOW)
-        found = [row.pk for row in (*first.rows, *second.rows)]
-        assert found == [f"r{number:02}" for number in range(newest, PAGE + 20)]
+        ids = [row.pk for row in (*first.rows, *second.rows)]
+        assert ids == [f"r{number:02}" for number in range(newest, PAGE + 20)]
         assert find(search, after=second.newer, now=NOW).rows == first.rows
 
 
-def test_a_search_that_finds_enough_asks_for_the_newest_days_alone(
+def test_search_with_enough_results_queries_the_newest_partitions_only(
     two_months: None, django_assert_num_queries: Any
 ) -> None:
     """A search queries only the newest partitions if they have enough results."""
     for number in range(PAGE + 1):
         request(f"r{number}", NOW - timedelta(minutes=number))
-    with django_assert_num_queries(1, using="logs") as asked:
+    with django_assert_num_queries(1, using="logs") as queries:
         assert len(find(parse(""), now=NOW).rows) == PAGE
-    assert "2031-05-06" in asked.captured_queries[0]["sql"]
+    assert "2031-05-06" in queries.captured_queries[0]["sql"]

@@ -14,7 +14,7 @@ from routing_admin.platform.databases.sqlite.base import DatabaseWrapper, make_p
 pytestmark = pytest.mark.sqlite
 
 
-def test_a_new_database_and_its_log_are_their_owners_alone(tmp_path: Path) -> None:
+def test_new_database_and_its_log_are_private_to_their_owner(tmp_path: Path) -> None:
     """A new database file is private, whatever the umask of the process."""
     usual = os.umask(0)
     try:
@@ -30,7 +30,7 @@ def test_a_new_database_and_its_log_are_their_owners_alone(tmp_path: Path) -> No
     assert modes == {"new.sqlite3": 0o600, "new.sqlite3-wal": 0o600, "new.sqlite3-shm": 0o600}
 
 
-def test_a_database_that_is_there_stays_as_it_is(tmp_path: Path) -> None:
+def test_existing_database_keeps_its_permissions(tmp_path: Path) -> None:
     """The permissions of an existing database are unchanged; `doctor` reports one that others can read."""
     path = tmp_path / "there.sqlite3"
     path.write_bytes(b"bytes")

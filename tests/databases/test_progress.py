@@ -14,7 +14,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def said(out: io.StringIO, seconds: list[float], total: int = 100) -> str:
+def output_of(out: io.StringIO, seconds: list[float], total: int = 100) -> str:
     """Return the output if ten more items are done at each of the given times."""
     moments = iter([0.0, *seconds])
     counter = WorkProgress("Rows", total, OutputWrapper(out), lambda: next(moments))
@@ -24,25 +24,25 @@ def said(out: io.StringIO, seconds: list[float], total: int = 100) -> str:
     return out.getvalue()
 
 
-def test_work_of_less_than_three_seconds_says_nothing() -> None:
-    assert said(io.StringIO(), [1, 2, 2.9]) == ""
+def test_work_of_less_than_three_seconds_prints_nothing() -> None:
+    assert output_of(io.StringIO(), [1, 2, 2.9]) == ""
 
 
-def test_a_log_gets_a_line_every_few_seconds_with_the_time_left() -> None:
-    lines = said(io.StringIO(), [2, 4, 6, 10]).splitlines()
+def test_log_gets_a_line_every_few_seconds_with_the_remaining_time() -> None:
+    lines = output_of(io.StringIO(), [2, 4, 6, 10]).splitlines()
     assert lines == ["Rows: 20 of 100, about 16 s left", "Rows: 40 of 100, about 15 s left"]
 
 
-def test_a_terminal_gets_one_line_that_is_cleared_at_the_end() -> None:
-    text = said(Terminal(), [4, 5])
+def test_terminal_gets_one_line_that_is_cleared_at_the_end() -> None:
+    text = output_of(Terminal(), [4, 5])
     assert "\n" not in text
     assert text.endswith("20 of 100, about 20 s left\x1b[K\r\x1b[K")
 
 
-def test_work_of_unknown_length_says_what_is_done() -> None:
-    assert said(io.StringIO(), [4], total=0) == "Rows: 10 so far, 4 s\n"
+def test_work_of_unknown_size_prints_what_is_done() -> None:
+    assert output_of(io.StringIO(), [4], total=0) == "Rows: 10 so far, 4 s\n"
 
 
-def test_work_without_anything_to_count_says_only_how_long_it_takes() -> None:
+def test_work_without_countable_items_prints_only_its_duration() -> None:
     progress = WorkProgress("Creating the tables", 0, None, lambda: 0.0)
     assert progress.line(3.2) == "Creating the tables: 3 s"

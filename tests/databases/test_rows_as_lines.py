@@ -22,8 +22,8 @@ DOCUMENT = st.recursive(
 KINDS = ("CharField", "JSONField", "FloatField", "BigIntegerField", "BooleanField", "BinaryField", "DateTimeField")
 ROW = st.tuples(
     *(
-        st.none() | each
-        for each in (
+        st.none() | values
+        for values in (
             TEXT,
             DOCUMENT.map(json.dumps),
             st.floats(allow_nan=False),
@@ -62,7 +62,7 @@ def test_every_value_is_in_its_line(rows: list[Any]) -> None:
 
 
 @given(rows=st.lists(ROW, min_size=1, max_size=5))
-def test_the_batch_a_row_comes_in_does_not_change_its_line(rows: list[Any]) -> None:
+def test_line_of_a_row_does_not_depend_on_its_batch(rows: list[Any]) -> None:
     """A row's line does not depend on its batch, since a continued move has other batches."""
     assert lines_of(KINDS, rows) == b"".join(lines_of(KINDS, [row]) for row in rows)
 
@@ -84,6 +84,6 @@ def test_the_batch_a_row_comes_in_does_not_change_its_line(rows: list[Any]) -> N
         ("CharField", None, r"\N"),
     ],
 )
-def test_a_line_is_what_postgresql_writes(kind: str, value: Any, line: str) -> None:
+def test_line_equals_the_copy_text_of_postgresql(kind: str, value: Any, line: str) -> None:
     """A line equals PostgreSQL's own COPY text, so that tables can be compared by it."""
     assert lines_of([kind], [(value,)]).decode() == line + "\n"

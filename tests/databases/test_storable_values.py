@@ -32,43 +32,43 @@ VALUES = st.recursive(
 )
 
 
-def words(value: Any) -> str:
+def canonical_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
 @given(value=VALUES)
 @settings(max_examples=100)
-def test_every_engine_gives_back_the_settled_value(value: Any) -> None:
+def test_every_engine_returns_the_settled_value(value: Any) -> None:
     """Every engine returns the settled value with the same type and sign, in JSON and in text."""
     fields = {"extra": {"x": value}, "display_name": "a\0b\ud83d"}
     row, _made = Provider.objects.update_or_create(name="odd", defaults=fields)
     row.refresh_from_db()
-    assert words(row.extra) == words(settle({"x": value}))
+    assert canonical_json(row.extra) == canonical_json(settle({"x": value}))
     assert row.display_name == "a\ufffdb\ufffd"
 
 
 @given(value=VALUES)
-def test_json_is_settled_as_its_value_is(value: Any) -> None:
+def test_settled_json_equals_the_json_of_the_settled_value(value: Any) -> None:
     """Settling JSON text gives the settled value's JSON."""
-    assert words(json.loads(settle_json(json.dumps(value)))) == words(settle(value))
-    assert words(settle(settle(value))) == words(settle(value))
+    assert canonical_json(json.loads(settle_json(json.dumps(value)))) == canonical_json(settle(value))
+    assert canonical_json(settle(settle(value))) == canonical_json(settle(value))
 
 
 @given(value=VALUES)
-def test_what_passes_the_rule_is_kept_as_it_is(value: Any) -> None:
+def test_storable_value_is_stored_unchanged(value: Any) -> None:
     """A storable value is stored unchanged, except for the notation of a number."""
     if not list(find_unstorable(value)):
         assert settle(value) == value
 
 
 @pytest.mark.parametrize("odd", [-0.0, 1e16, 4.5e17, -(2**63), 1.0, "\U0001f600"])
-def test_odd_values_leave_a_history_that_is_whole(odd: Any, demo: None) -> None:
+def test_unusual_storable_values_leave_an_intact_history(odd: Any, demo: None) -> None:
     """Unusual but storable values leave an intact history and audit chain."""
     row = Provider.objects.get(name="echo")
     row.extra = {"odd": odd}
     save_provider(SYSTEM, row)
     stored = Revision.objects.latest("number").snapshot["providers"]
-    assert [each["extra"] for each in stored if each["name"] == "echo"] == [{"odd": odd}]
+    assert [provider["extra"] for provider in stored if provider["name"] == "echo"] == [{"odd": odd}]
     assert integrity.history() == []
     assert integrity.configuration() == []
     assert verify_audit().problems == ()
@@ -79,7 +79,7 @@ FILE = """{"providers": [{"providerName": "odd", "endpoint": "https://api.exampl
 
 
 @pytest.mark.parametrize("odd", [r'"\ud83d"', r'"a\u0000"', r'{"\ud83d": 1}', "1e300", "9223372036854775808", "-1e19"])
-def test_an_import_refuses_what_cannot_be_stored_with_its_place(odd: str, demo: None) -> None:
+def test_import_rejects_an_unstorable_value_with_its_path(odd: str, demo: None) -> None:
     """An import rejects a value that cannot be stored with its path, also in an unknown field."""
     with pytest.raises(InvalidError) as refusal:
         import_configuration(SYSTEM, [FILE % odd])
@@ -89,20 +89,20 @@ def test_an_import_refuses_what_cannot_be_stored_with_its_place(odd: str, demo: 
 
 
 @pytest.mark.parametrize("odd", ["-0.0", "1e16", r'"\ud83d\ude00"', "5e-324"])
-def test_an_import_of_an_odd_value_says_what_it_did(odd: str, demo: None) -> None:
+def test_import_of_an_unusual_value_is_idempotent(odd: str, demo: None) -> None:
     """An unusual value is stored as in the file, so importing the file again changes nothing."""
     assert import_configuration(SYSTEM, [FILE % odd]).revision
     assert Provider.objects.get(name="odd").extra == {"note": {"deep": [json.loads(odd)]}}
     assert import_configuration(SYSTEM, [FILE % odd]).revision is None
 
 
-def test_unknown_fields_of_further_keys_are_said(demo: None) -> None:
+def test_unknown_field_of_an_additional_key_is_a_warning(demo: None) -> None:
     """An unknown field of an additional key is a warning that it is not kept."""
     file = json.loads(FILE % 1)
     file["providers"][0]["keys"] = [{"name": "b", "apiKey": "${LLM_PROVIDER_ODD_API_KEY_2}", "note": 1}]
     preview = import_configuration(SYSTEM, [json.dumps(file)]).preview
-    (said,) = [each for each in preview.imported.problems if each.field == "providers[0].keys[0].note"]
-    assert (said.severity, said.message.split(",")[1]) == ("warning", " and is not kept.")
+    (warning,) = [problem for problem in preview.imported.problems if problem.field == "providers[0].keys[0].note"]
+    assert (warning.severity, warning.message.split(",")[1]) == ("warning", " and is not kept.")
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def script(demo: None, admin_account: Any) -> Script:
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "where"),
+    ("path", "body", "field_path"),
     [
         ("/providers/new", {"endpoint": "https://api.example", "defaultModel": "m", "x": {"y": "\0"}}, "x.y"),
         ("/providers/new", {"endpoint": "https://api.example", "defaultModel": "m", "x": [1e300]}, "x[0]"),
@@ -121,10 +121,10 @@ def script(demo: None, admin_account: Any) -> Script:
         ("/languages/ja", {"directive": "a\0"}, "directive"),
     ],
 )
-def test_a_script_is_told_the_place_of_what_cannot_be_stored(path: str, body: Any, where: str, script: Script) -> None:
+def test_script_gets_the_path_of_an_unstorable_value(path: str, body: Any, field_path: str, script: Script) -> None:
     """A value that cannot be stored is a 422 with its path."""
     answer = script.call("POST" if path.endswith("keys") else "PUT", path, body)
-    assert (answer.status_code, answer.json()["details"][0]["path"]) == (422, where)
+    assert (answer.status_code, answer.json()["details"][0]["path"]) == (422, field_path)
 
 
 @pytest.mark.parametrize(
@@ -140,22 +140,22 @@ def test_a_script_is_told_the_place_of_what_cannot_be_stored(path: str, body: An
         ("/agents/text-agent/links", {"name": "a\nb", "days": 1}),
     ],
 )
-def test_a_name_stands_on_one_line(path: str, body: Any, script: Script) -> None:
+def test_name_with_control_characters_is_rejected(path: str, body: Any, script: Script) -> None:
     """A name with line breaks or other control characters is a 422 in every call."""
     answer = script.call("POST" if path.endswith(("keys", "links")) else "PUT", path, body)
     assert answer.status_code == 422, answer.content
 
 
-def test_a_name_that_is_there_already_stops_no_other_change(demo: None) -> None:
+def test_existing_multiline_name_blocks_no_other_change(demo: None) -> None:
     """An existing multi-line name does not block other changes, but a new one is rejected."""
     Provider.objects.filter(name="echo").update(display_name="a\nb")
     old = rows.read()
     assert check(old, old) == []
     Provider.objects.filter(name="openai").update(display_name="c\nd")
-    assert [each.message.split(" ")[0] for each in check(rows.read(), old)] == ["providers[0].displayName"]
+    assert [problem.message.split(" ")[0] for problem in check(rows.read(), old)] == ["providers[0].displayName"]
 
 
-def test_an_agent_gives_nothing_that_cannot_be_stored(demo: None, text_agent: AgentProgram) -> None:
+def test_agent_cannot_store_unstorable_values(demo: None, text_agent: AgentProgram) -> None:
     """Agents' names and artifacts' metadata that cannot be stored are a 422 with the path."""
     assert text_agent.call("PUT", "/agents/made", {"name": "a\nb"}).status_code == 422
     for odd in (1e300, "\0", [2**63]):

@@ -14,7 +14,7 @@ TEXT = "x" * 40
 
 
 @pytest.mark.parametrize(
-    ("said", "tokens"),
+    ("answer", "tokens"),
     [
         (Answer(), 0),
         (Answer(TEXT), 10),
@@ -27,13 +27,13 @@ TEXT = "x" * 40
         (Answer(TEXT, reasoning=TEXT), 20),
     ],
 )
-def test_all_that_came_of_an_answer_counts(said: Answer, tokens: int) -> None:
+def test_all_parts_of_an_answer_count(answer: Answer, tokens: int) -> None:
     """Text, reasoning, refusals, tool calls and media all count as output."""
-    assert answer_tokens(said) == tokens
+    assert answer_tokens(answer) == tokens
 
 
 @pytest.mark.parametrize(
-    ("usage", "took"),
+    ("usage", "expected"),
     [
         (None, (7, 10)),
         (Usage(), (7, 10)),
@@ -47,19 +47,19 @@ def test_all_that_came_of_an_answer_counts(said: Answer, tokens: int) -> None:
         (Usage(None, 30, 50), (20, 30)),
     ],
 )
-def test_what_a_provider_left_out_is_estimated(usage: Usage | None, took: tuple[int, int]) -> None:
+def test_missing_counts_are_estimated(usage: Usage | None, expected: tuple[int, int]) -> None:
     """Missing counts are estimated; a reported count of a complete answer is used as it is."""
-    found = usage_of(usage, 7, Answer(TEXT))
-    assert (found.prompt_tokens, found.completion_tokens) == took
+    estimated = usage_of(usage, 7, Answer(TEXT))
+    assert (estimated.prompt_tokens, estimated.completion_tokens) == expected
 
 
-def test_an_answer_that_was_cut_counts_as_far_as_it_came() -> None:
+def test_output_of_an_interrupted_stream_is_estimated() -> None:
     """The output of an interrupted stream is estimated, since Anthropic reports one token at its beginning."""
-    found = usage_of(Usage(5, 1), 7, Answer(TEXT), is_cut=True)
-    assert (found.prompt_tokens, found.completion_tokens) == (5, 10)
+    estimated = usage_of(Usage(5, 1), 7, Answer(TEXT), is_cut=True)
+    assert (estimated.prompt_tokens, estimated.completion_tokens) == (5, 10)
 
 
-def test_no_answer_takes_nothing_unless_it_was_counted() -> None:
+def test_without_an_answer_only_reported_usage_counts() -> None:
     """Without an answer nothing is counted, unless the provider reported usage."""
     assert usage_of(None, 7, None) == Usage(0, 0)
     assert usage_of(Usage(5, 0), 7, None) == Usage(5, 0)

@@ -57,57 +57,57 @@ def spend(*processes: Process) -> int:
     return total
 
 
-def test_processes_together_reach_a_limit_and_never_pass_it():
-    one, two = Process("1"), Process("2")
-    assert spend(one, two) == LIMIT
-    assert min(one.used, two.used) > 0
-    for each in (one, two):
-        each.exchange()
+def test_processes_together_reach_a_limit_and_never_exceed_it():
+    first, second = Process("1"), Process("2")
+    assert spend(first, second) == LIMIT
+    assert min(first.used, second.used) > 0
+    for process in (first, second):
+        process.exchange()
     assert list_used(["a"], NOW)["a", Meter.TOKENS_PER_DAY] == LIMIT
 
 
-def test_a_process_that_ends_gives_back_what_is_free():
-    one, two = Process("1"), Process("2")
-    one.use(500)
-    one.exchange(want=300)
-    one.ledger.leave("1")
-    assert one.used + spend(two) == LIMIT
+def test_process_that_ends_returns_its_unused_grant():
+    first, second = Process("1"), Process("2")
+    first.use(500)
+    first.exchange(want=300)
+    first.ledger.leave("1")
+    assert first.used + spend(second) == LIMIT
 
 
-def test_a_killed_process_keeps_only_what_it_reported_once_its_lease_is_over():
-    one, two = Process("1"), Process("2")
-    one.use(500)
-    one.exchange(want=500)
-    assert two.exchange(want=1).grant == 0
-    assert two.exchange(want=LIMIT, now=NOW + LEASE).grant == LIMIT - one.used
+def test_killed_process_keeps_only_its_reported_use_after_its_lease():
+    killed, other = Process("1"), Process("2")
+    killed.use(500)
+    killed.exchange(want=500)
+    assert other.exchange(want=1).grant == 0
+    assert other.exchange(want=LIMIT, now=NOW + LEASE).grant == LIMIT - killed.used
 
 
-def test_places_of_a_killed_process_are_all_free_once_its_lease_is_over():
-    one, two = Process("1", MOMENT), Process("2", MOMENT)
-    one.exchange(want=4, limit=4)
-    one.used = 4
-    one.exchange(limit=4)
-    assert two.exchange(want=1, limit=4).grant == 0
-    assert two.exchange(want=4, limit=4, now=NOW + LEASE).grant == 4
+def test_all_slots_of_a_killed_process_are_free_after_its_lease():
+    killed, other = Process("1", MOMENT), Process("2", MOMENT)
+    killed.exchange(want=4, limit=4)
+    killed.used = 4
+    killed.exchange(limit=4)
+    assert other.exchange(want=1, limit=4).grant == 0
+    assert other.exchange(want=4, limit=4, now=NOW + LEASE).grant == 4
 
 
-def test_a_process_that_holds_some_hears_of_another_that_asked_in_vain():
-    one, two = Process("1"), Process("2")
-    one.exchange(want=LIMIT)
-    assert two.exchange(want=10).grant == 0
-    assert one.exchange(want=1).in_demand
-    one.exchange(give=900)
-    assert two.exchange(want=10).grant >= 10
+def test_process_with_a_grant_learns_of_unmet_demand():
+    holder, other = Process("1"), Process("2")
+    holder.exchange(want=LIMIT)
+    assert other.exchange(want=10).grant == 0
+    assert holder.exchange(want=1).in_demand
+    holder.exchange(give=900)
+    assert other.exchange(want=10).grant >= 10
 
 
-def test_a_lowered_limit_holds_at_once():
-    one = Process("1")
-    one.use(100)
-    assert one.exchange(want=50, limit=120).grant <= 20
+def test_lowered_limit_applies_at_once():
+    process = Process("1")
+    process.use(100)
+    assert process.exchange(want=50, limit=120).grant <= 20
 
 
-def test_an_exchange_takes_hardly_more_statements_for_200_orders_than_for_one():
-    """An exchange needs about as many statements for 200 orders as for one, since a starting server sends many."""
+def test_exchange_of_200_orders_needs_about_as_many_statements_as_of_one():
+    """A starting server sends many orders."""
     ledger, counts = RowLedger(), []
     for size in (1, 200):
         orders = [Order(f"{size}:{number}", Meter.TOKENS_PER_DAY, DAY, LIMIT, want=1) for number in range(size)]

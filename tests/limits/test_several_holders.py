@@ -18,37 +18,37 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs
 
 
 @pytest.fixture(autouse=True)
-def _shares_go_back() -> Iterator[None]:
+def _return_shares() -> Iterator[None]:
     yield
     keeper().stop()
 
 
 def holders(agent: dict[Meter, int], key: dict[Meter, int]) -> tuple[LimitHolder, ...]:
-    found = agent_holder("a", AgentLimits(most=agent)), key_holder("k", AgentLimits(most=key))
-    return tuple(each for each in found if each is not None)
+    candidates = agent_holder("a", AgentLimits(most=agent)), key_holder("k", AgentLimits(most=key))
+    return tuple(holder for holder in candidates if holder is not None)
 
 
 async def call(limited: tuple[LimitHolder, ...], tokens: int) -> Reservation | None:
     """Return the reservation of a call with the given tokens, None if it was rejected."""
-    hold = reservation_of(limited)
-    assert hold is not None
+    reservation = reservation_of(limited)
+    assert reservation is not None
     try:
-        await hold.enter(1)
-        await hold.reserve(tokens, 0, {})
+        await reservation.enter(1)
+        await reservation.reserve(tokens, 0, {})
     except LimitReachedError:
-        hold.close()
+        reservation.close()
         return None
-    return hold
+    return reservation
 
 
-async def test_200_parallel_calls_pass_none_of_several_limits(db: None) -> None:
+async def test_200_parallel_calls_exceed_none_of_several_limits(db: None) -> None:
     """Each of 200 concurrent calls is accepted by all limits or by none; a rejected call releases its reservations."""
     limited = holders({Meter.TOKENS_PER_DAY: 10_000, Meter.IN_FLIGHT: 150}, {Meter.TOKENS_PER_DAY: 3700})
-    found = await asyncio.gather(*(call(limited, 100) for _ in range(200)))
-    held = [each for each in found if each is not None]
-    assert len(held) == 37
-    for each in held:
-        each.settle(Usage(60, 0))
+    results = await asyncio.gather(*(call(limited, 100) for _ in range(200)))
+    accepted = [result for result in results if result is not None]
+    assert len(accepted) == 37
+    for reservation in accepted:
+        reservation.settle(Usage(60, 0))
     used = await asyncio.to_thread(find_uses, ["agent:a", "key:k"])
     assert used == {
         ("agent:a", Meter.TOKENS_PER_DAY): 37 * 60,
@@ -57,20 +57,20 @@ async def test_200_parallel_calls_pass_none_of_several_limits(db: None) -> None:
     }
 
 
-async def test_a_refusal_says_whose_limit_it_was(db: None) -> None:
+async def test_rejection_names_the_limit_that_was_reached(db: None) -> None:
     """A rejection names the limit that was reached, and the headers show the tightest one."""
     limited = holders({Meter.TOKENS_PER_DAY: 1000}, {Meter.TOKENS_PER_DAY: 500})
-    hold = reservation_of(limited)
-    assert hold is not None
-    await hold.enter(1)
+    reservation = reservation_of(limited)
+    assert reservation is not None
+    await reservation.enter(1)
     with pytest.raises(LimitReachedError) as refused:
-        await hold.reserve(501, 0, {})
+        await reservation.reserve(501, 0, {})
     assert refused.value.message.startswith("The key ra_k… has a daily token limit of 500: 500 left")
-    assert hold.headers() == refused.value.headers
+    assert reservation.headers() == refused.value.headers
     assert refused.value.headers["x-ratelimit-limit-tokens"] == "500"
-    await hold.reserve(450, 0, {})
-    hold.settle(Usage(450, 0))
-    assert hold.headers()["x-routing-budget-warning"] == "key tokensPerDay=90%"
+    await reservation.reserve(450, 0, {})
+    reservation.settle(Usage(450, 0))
+    assert reservation.headers()["x-routing-budget-warning"] == "key tokensPerDay=90%"
 
 
 PRICE = Price("USD", (Tier(0, Rates(input=10**6, output=10**6)),))
@@ -78,30 +78,30 @@ PRICE = Price("USD", (Tier(0, Rates(input=10**6, output=10**6)),))
 
 
 @pytest.mark.parametrize("answered", [True, False])
-async def test_what_failed_attempts_were_billed_is_settled_with_the_rest(db: None, answered: bool) -> None:
+async def test_billed_usage_of_failed_attempts_is_settled(db: None, answered: bool) -> None:
     """Billed usage of failed attempts is settled in tokens and money, with or without a later answer."""
     agent = AgentLimits(most={Meter.TOKENS_PER_DAY: 1000, Meter.MONEY_PER_DAY: 10**9}, currency="USD")
-    hold = reservation_of((agent_holder("a", agent),))
-    assert hold is not None
-    await hold.enter(1)
-    await hold.reserve(100, 0, {"USD": 10**8})
-    hold.charge(Usage(7, 3), {"USD": PRICE})
+    reservation = reservation_of((agent_holder("a", agent),))
+    assert reservation is not None
+    await reservation.enter(1)
+    await reservation.reserve(100, 0, {"USD": 10**8})
+    reservation.charge(Usage(7, 3), {"USD": PRICE})
     if answered:
-        hold.settle(Usage(20, 0), None, {"USD": PRICE})
-    hold.close()
+        reservation.settle(Usage(20, 0), None, {"USD": PRICE})
+    reservation.close()
     used = await asyncio.to_thread(find_uses, ["agent:a"])
     tokens = 30 if answered else 10
     assert used == {("agent:a", Meter.TOKENS_PER_DAY): tokens, ("agent:a", Meter.MONEY_PER_DAY): tokens * 1000}
 
 
-async def test_a_call_that_leaves_while_it_waits_holds_nothing(db: None) -> None:
+async def test_call_cancelled_while_it_waits_reserves_nothing(db: None) -> None:
     """A call cancelled while it waits keeps no reservation in any limit."""
     limited = holders({Meter.TOKENS_PER_DAY: 100}, {Meter.TOKENS_PER_DAY: 100})
-    waiting = [asyncio.ensure_future(call(limited, 60)) for _ in range(20)]
+    calls = [asyncio.ensure_future(call(limited, 60)) for _ in range(20)]
     await asyncio.sleep(0)
-    for each in waiting:
-        each.cancel()
-    await asyncio.gather(*waiting, return_exceptions=True)
+    for waiting_call in calls:
+        waiting_call.cancel()
+    await asyncio.gather(*calls, return_exceptions=True)
     used = await asyncio.to_thread(find_uses, ["agent:a", "key:k"])
     assert set(used.values()) <= {0}
     assert await call(limited, 100) is not None

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from routing_admin.core.limits.shares import Period, window_at
 
 ZONES = ("UTC", "Asia/Shanghai", "America/New_York", "America/Sao_Paulo", "Australia/Lord_Howe")
-moments = st.datetimes(datetime(2017, 1, 1), datetime(2035, 1, 1)).map(lambda each: each.replace(tzinfo=UTC))
+moments = st.datetimes(datetime(2017, 1, 1), datetime(2035, 1, 1)).map(lambda moment: moment.replace(tzinfo=UTC))
 periods = st.sampled_from([Period.MINUTE, Period.DAY, Period.MONTH])
 
 
 @given(moments, periods, st.sampled_from(ZONES).map(ZoneInfo))
-def test_a_window_ends_where_the_next_begins(now, period, zone):
+def test_window_ends_where_the_next_begins(now, period, zone):
     """Each window ends exactly where the next begins, also where clocks change."""
     window = window_at(period, now, zone)
     assert not window.is_over(now)
@@ -35,13 +35,13 @@ def test_a_window_ends_where_the_next_begins(now, period, zone):
         ("America/New_York", "2026-11-22", "2026-11-23T05:00:00+00:00"),
     ],
 )
-def test_a_day_is_that_of_the_installations_zone(zone, day, ends):
+def test_day_is_in_the_time_zone_of_the_installation(zone, day, ends):
     """A day is in the installation's time zone: at 20:00 UTC the next one has begun in Shanghai."""
     window = window_at(Period.DAY, datetime(2026, 11, 22, 20, tzinfo=UTC), ZoneInfo(zone))
     assert (window.name, window.ends_at.isoformat()) == (day, ends)
 
 
-def test_a_month_ends_with_its_last_day():
+def test_month_ends_with_its_last_day():
     """A month ends after its last day, tested with February and December."""
     ends = [
         window_at(Period.MONTH, datetime(2026, month, 15, tzinfo=UTC), UTC).ends_at.isoformat() for month in (2, 12)
@@ -49,8 +49,7 @@ def test_a_month_ends_with_its_last_day():
     assert ends == ["2026-03-01T00:00:00+00:00", "2027-01-01T00:00:00+00:00"]
 
 
-def test_the_moment_never_ends():
-    """The window of calls in flight never ends."""
+def test_window_of_calls_in_flight_never_ends():
     window = window_at(Period.NOW, datetime(2026, 1, 1, tzinfo=UTC), UTC)
     assert window.ends_at is None
     assert not window.is_over(datetime(3000, 1, 1, tzinfo=UTC))

@@ -17,26 +17,24 @@ from tests.engines.redis import RedisServer, free_port, redis_running
 
 def outage(url: str) -> str:
     """Return the message about the server's outage, empty if it works."""
-    found = RedisLink(url, "test").look()
-    return str(found.sentence) if found is not None else ""
+    current = RedisLink(url, "test").look()
+    return str(current.sentence) if current is not None else ""
 
 
-def test_nobody_at_the_address_is_named():
-    """If nothing listens at the address, the message names it with the system's error."""
+def test_unreachable_address_is_named():
+    """The message has the system's error, too."""
     port = free_port()
     assert outage(f"redis://:secret@127.0.0.1:{port}") == (
         f"Redis at 127.0.0.1:{port} cannot be reached: Connection refused."
     )
 
 
-def test_a_host_that_is_none_is_named():
-    """If the host name does not resolve, the message names it."""
+def test_unresolvable_host_is_named():
     sentence = outage("redis://nobody.invalid:6379")
     assert sentence.startswith("Redis at nobody.invalid:6379 cannot be reached: ")
 
 
-def test_a_socket_that_is_not_there_is_named(tmp_path):
-    """If the socket does not exist, the message names its path."""
+def test_missing_socket_is_named(tmp_path):
     assert outage(f"unix://{tmp_path}/redis.sock") == (
         f"Redis at {tmp_path}/redis.sock cannot be reached: No such file or directory."
     )
@@ -79,14 +77,13 @@ def test_a_socket_that_is_not_there_is_named(tmp_path):
     ],
     ids=["no password", "wrong password", "wrong user", "needless password", "replica", "full", "weak user"],
 )
-def test_a_server_that_refuses_is_named(tmp_path, options, login, sentence):
+def test_rejection_by_redis_is_explained(tmp_path, options, login, sentence):
     """If Redis rejects a command, the message says what to do and contains no credentials."""
     with redis_running(tmp_path, *options) as server:
         assert outage(f"redis://{login}127.0.0.1:{server.port}") == sentence
 
 
-def test_a_server_that_never_answers_is_left_alone(own_redis: RedisServer):
-    """If Redis does not respond, further calls fail at once until the heartbeat succeeds."""
+def test_calls_to_an_unresponsive_redis_fail_at_once_until_the_heartbeat_succeeds(own_redis: RedisServer):
     link = RedisLink(own_redis.url, "test")
     assert link.beat()
     own_redis.freeze()
@@ -96,24 +93,24 @@ def test_a_server_that_never_answers_is_left_alone(own_redis: RedisServer):
         False,
         f"Redis at 127.0.0.1:{own_redis.port} did not respond in time.",
     )
-    asked: list[Any] = []
+    calls: list[Any] = []
     with pytest.raises(RedisUnavailableError):
-        link.ask(asked.append)
-    assert asked == []
+        link.ask(calls.append)
+    assert calls == []
     own_redis.thaw()
     until_true(link.beat)
     assert link.outage is None
 
 
-def until_true(holds: Callable[[], object]) -> None:
+def until_true(condition: Callable[[], object]) -> None:
     until = time.monotonic() + 30
-    while not holds():
+    while not condition():
         assert time.monotonic() < until
         time.sleep(0.01)
 
 
-def test_an_outage_is_one_line_in_the_log_and_its_end_another(own_redis: RedisServer, caplog):
-    """An outage and its end are one log line each, without the password."""
+def test_outage_and_its_end_are_one_log_line_each(own_redis: RedisServer, caplog):
+    """No line has the password."""
     link = RedisLink(own_redis.url.replace("redis://", "redis://:needless@"), "test")
     with caplog.at_level(logging.INFO):
         for _ in range(3):
@@ -137,12 +134,12 @@ def test_an_outage_is_one_line_in_the_log_and_its_end_another(own_redis: RedisSe
 @pytest.mark.parametrize(
     "url", ["127.0.0.1:6379", "http://127.0.0.1", "redis://", "redis://host:port", "redis://host/name", "unix://"]
 )
-def test_an_address_that_is_none_stops_every_command_in_one_line(monkeypatch, url):
-    """An invalid REDIS_URL stops every command; the message does not repeat it, since it may contain a password."""
+def test_invalid_redis_url_stops_every_command_in_one_line(monkeypatch, url):
+    """The message does not repeat the URL, which may contain a password."""
     monkeypatch.setenv("REDIS_URL", url)
-    with pytest.raises(SystemExit) as end:
+    with pytest.raises(SystemExit) as error:
         redis_url(environ.Env())
-    line = str(end.value)
+    line = str(error.value)
     assert line.startswith("REDIS_URL is no address of Redis. Write redis://host:6379, ")
     assert ("\n" in line, url in line and url != "redis://" and url != "unix://") == (False, False)
 
@@ -150,7 +147,6 @@ def test_an_address_that_is_none_stops_every_command_in_one_line(monkeypatch, ur
 @pytest.mark.parametrize(
     "url", ["", "redis://host", "rediss://user:password@host:6380/1", "unix:///run/redis.sock", "redis://[::1]:6379"]
 )
-def test_an_address_is_taken_as_it_is(monkeypatch, url):
-    """A valid or unset REDIS_URL is used unchanged."""
+def test_valid_or_unset_redis_url_is_used_unchanged(monkeypatch, url):
     monkeypatch.setenv("REDIS_URL", url)
     assert redis_url(environ.Env()) == url

@@ -22,12 +22,12 @@ class Process:
     news: News
     heard: list[str] = field(default_factory=list)
 
-    def tell(self, word: str, subject: str = "") -> None:
-        self.news.publish("topic", subject or word, lambda: {"word": word})
+    def tell(self, text: str, subject: str = "") -> None:
+        self.news.publish("topic", subject or text, lambda: {"word": text})
 
-    def listen_until(self, *words: str) -> None:
+    def listen_until(self, *texts: str) -> None:
         until = time.monotonic() + 30
-        while self.heard != list(words):
+        while self.heard != list(texts):
             assert time.monotonic() < until, self.heard
             self.news.link.beat()
             self.news.listen()
@@ -40,59 +40,59 @@ def process(own_redis: RedisServer) -> Callable[[], Process]:
     def make() -> Process:
         link = RedisLink(own_redis.url, PREFIX)
         link.beat()
-        made = Process(News(link, wake=lambda: None))
-        made.news.follow("topic", 100, lambda fields, age: made.heard.append(fields["word"]))
-        return made
+        follower = Process(News(link, wake=lambda: None))
+        follower.news.follow("topic", 100, lambda fields, age: follower.heard.append(fields["word"]))
+        return follower
 
     return make
 
 
-def test_news_are_heard_in_order_and_by_those_who_come_later(process):
+def test_messages_arrive_in_order_also_at_later_subscribers(process):
     """Messages arrive in order at the sender, at other processes and at later subscribers."""
-    one, two = process(), process()
-    one.tell("a")
-    one.news.send()
-    two.tell("b")
-    two.news.send()
-    for each in (one, two, process()):
-        each.listen_until("a", "b")
+    first, second = process(), process()
+    first.tell("a")
+    first.news.send()
+    second.tell("b")
+    second.news.send()
+    for subscriber in (first, second, process()):
+        subscriber.listen_until("a", "b")
 
 
-def test_of_one_subject_the_last_word_is_sent(process):
+def test_only_the_last_message_about_a_subject_is_sent(process):
     """Of several waiting messages about one subject only the last is sent."""
-    one, two = process(), process()
-    for word in ("a", "b", "c"):
-        one.tell(word, subject="same")
-    one.news.send()
-    two.listen_until("c")
+    sender, receiver = process(), process()
+    for text in ("a", "b", "c"):
+        sender.tell(text, subject="same")
+    sender.news.send()
+    receiver.listen_until("c")
 
 
-def test_what_is_told_while_redis_is_away_is_sent_when_it_is_back(process, own_redis):
-    """A message of an outage is sent afterwards, also to a subscriber whose position is from before."""
-    one, two = process(), process()
-    one.tell("a")
-    one.news.send()
-    two.listen_until("a")
+def test_message_of_an_outage_is_sent_afterwards(process, own_redis):
+    """It also reaches subscribers whose position is from before the outage."""
+    sender, receiver = process(), process()
+    sender.tell("a")
+    sender.news.send()
+    receiver.listen_until("a")
     own_redis.kill()
-    one.tell("b")
-    one.news.send()
-    assert one.news.is_waiting("topic", "b")
-    assert not two.news.listen()
+    sender.tell("b")
+    sender.news.send()
+    assert sender.news.is_waiting("topic", "b")
+    assert not receiver.news.listen()
     own_redis.start()
-    one.news.link.look()
-    one.news.send()
-    two.listen_until("a", "b")
+    sender.news.link.look()
+    sender.news.send()
+    receiver.listen_until("a", "b")
 
 
-def test_a_process_without_rounds_sends_at_once(process):
-    """A process without a background thread, such as a command, sends at once."""
-    one, two = process(), process()
-    one.news.wake = None
-    one.tell("a")
-    two.listen_until("a")
+def test_process_without_a_background_thread_sends_at_once(process):
+    """A command is such a process."""
+    sender, receiver = process(), process()
+    sender.news.wake = None
+    sender.tell("a")
+    receiver.listen_until("a")
 
 
-def test_nothing_waits_where_there_is_no_redis():
+def test_no_message_waits_without_redis():
     news = News(RedisLink("", PREFIX))
     news.publish("topic", "a", dict)
     assert not news.is_waiting("topic", "a")

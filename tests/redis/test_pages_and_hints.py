@@ -28,7 +28,7 @@ def outage() -> Iterator[int]:
     link().lead_to("")
 
 
-def test_the_dashboard_says_since_when_and_why_redis_is_away(demo, admin, outage):
+def test_dashboard_says_since_when_and_why_redis_is_unavailable(demo, admin, outage):
     """The dashboard says in both languages since when and why Redis is unavailable, without the password."""
     page = admin.get("/").content.decode()
     assert (
@@ -39,17 +39,17 @@ def test_the_dashboard_says_since_when_and_why_redis_is_away(demo, admin, outage
     assert "hidden-word" not in page + chinese
 
 
-def test_the_dashboard_says_nothing_of_a_redis_that_nobody_named(demo, admin):
+def test_dashboard_does_not_mention_redis_if_none_is_configured(demo, admin):
     assert "Redis" not in admin.get("/").content.decode()
 
 
-def test_ready_it_is_without_redis(demo, client, outage):
-    """A server is ready without Redis and reports it as unavailable."""
+def test_server_is_ready_without_redis(demo, client, outage):
+    """Redis is reported as unavailable."""
     answer = client.get("/readyz")
     assert (answer.status_code, answer.json()["checks"]["redis"]) == (200, "away")
 
 
-def test_the_settings_page_does_not_show_the_password(demo, admin, monkeypatch):
+def test_settings_page_does_not_show_the_password(demo, admin, monkeypatch):
     """The settings page names REDIS_URL without any part of its value."""
     monkeypatch.setenv("REDIS_URL", "redis://:hidden-word@127.0.0.1:6379")
     page = admin.get("/settings/").content.decode()
@@ -57,23 +57,23 @@ def test_the_settings_page_does_not_show_the_password(demo, admin, monkeypatch):
     assert "hidden-word" not in page
 
 
-def test_a_hint_lets_a_process_look_at_once(demo, redis_server: RedisServer):
-    """Another process's hint causes a check at once; a process ignores its own hints."""
-    ours, other = (News(RedisLink(redis_server.url, "test-hints"), wake=lambda: None) for _ in range(2))
-    for news in (ours, other):
+def test_hint_of_another_process_causes_a_check_at_once(demo, redis_server: RedisServer):
+    """A process ignores its own hints."""
+    own, remote = (News(RedisLink(redis_server.url, "test-hints"), wake=lambda: None) for _ in range(2))
+    for news in (own, remote):
         news.link.beat()
         follow_changes(news)
     snapshot.current()
     before = snapshot.newest().stamp()
     Installation.objects.update(version=F("version") + 1)
-    ours.publish(TOPIC, "", dict)
-    ours.send()
-    assert ours.listen()
+    own.publish(TOPIC, "", dict)
+    own.send()
+    assert own.listen()
     assert snapshot.newest().stamp() == before
-    other.publish(TOPIC, "", dict)
-    other.send()
+    remote.publish(TOPIC, "", dict)
+    remote.send()
     until = time.monotonic() + 30
     while snapshot.newest().stamp() == before:
         assert time.monotonic() < until
-        ours.listen()
+        own.listen()
     assert snapshot.newest().stamp() == before + 1

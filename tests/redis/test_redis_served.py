@@ -41,8 +41,8 @@ class Pair:
     two: Server
     redis: RedisServer
 
-    def manage(self, *words: str) -> str:
-        return manage(environment_of(self.one.directory, self.one.lab), *words)
+    def manage(self, *arguments: str) -> str:
+        return manage(environment_of(self.one.directory, self.one.lab), *arguments)
 
 
 @pytest.fixture(scope="module")
@@ -50,13 +50,13 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     folder = tmp_path_factory.mktemp("pair")
     with redis_running(folder) as redis, pytest.MonkeyPatch.context() as patch, Lab({}) as lab:
         patch.setenv("REDIS_URL", redis.url)
-        with serving(folder, lab, [routing(lab)]) as one:
-            two = listening(environment_of(folder, lab), one.key, lab, folder)
+        with serving(folder, lab, [routing(lab)]) as first:
+            second = listening(environment_of(folder, lab), first.key, lab, folder)
             try:
-                yield Pair(one, two, redis)
+                yield Pair(first, second, redis)
             finally:
-                two.process.terminate()
-                two.process.wait(timeout=40)
+                second.process.terminate()
+                second.process.wait(timeout=40)
 
 
 def ask(server: Server, key: str = "", **body: Any) -> tuple[int, Any]:
@@ -70,9 +70,9 @@ def ask(server: Server, key: str = "", **body: Any) -> tuple[int, Any]:
         return error.code, json.loads(error.read())
 
 
-def wait_until(holds: Callable[[], object]) -> None:
+def wait_until(condition: Callable[[], object]) -> None:
     until = time.monotonic() + 60
-    while not holds():
+    while not condition():
         assert time.monotonic() < until
         time.sleep(0.01)
 
@@ -85,30 +85,29 @@ def ready(server: Server) -> str:
 
 def used(server: Server) -> int:
     amounts = server.get("/api/v1/agents/me")["limits"]["amounts"]
-    return sum(each["used"] for each in amounts if each["meter"] == "tokensPerDay")
+    return sum(amount["used"] for amount in amounts if amount["meter"] == "tokensPerDay")
 
 
-def test_a_revoked_key_is_refused_by_both(pair: Pair) -> None:
+def test_revoked_key_is_refused_by_both(pair: Pair) -> None:
     """A key revoked by a third process is rejected by both servers."""
     key = pair.manage("issue_agent_key", "text-agent")
-    assert [ask(each, key)[0] for each in (pair.one, pair.two)] == [200, 200]
+    assert [ask(server, key)[0] for server in (pair.one, pair.two)] == [200, 200]
     pair.manage("shell", "-c", REVOKE % key.split("_")[1])
-    for each in (pair.one, pair.two):
-        wait_until(lambda each=each: ask(each, key)[0] == 401)
+    for server in (pair.one, pair.two):
+        wait_until(lambda server=server: ask(server, key)[0] == 401)
 
 
-def test_a_candidate_that_fails_for_one_rests_for_both(pair: Pair) -> None:
-    """A candidate that cools down in one process is skipped by the other."""
+def test_candidate_that_cools_down_in_one_process_is_skipped_by_the_other(pair: Pair) -> None:
     pair.one.lab.play({"one": ["http_402"] * 50})
     try:
         assert ask(pair.one, model="task:chain")[0] == 200
 
-        def rests() -> bool:
+        def is_skipped() -> bool:
             before = len(pair.one.lab.played_for("one"))
             assert ask(pair.two, model="task:chain")[0] == 200
             return len(pair.one.lab.played_for("one")) == before
 
-        wait_until(rests)
+        wait_until(is_skipped)
     finally:
         pair.one.lab.play({})
         pair.redis.client().flushall()
@@ -121,58 +120,58 @@ class Load:
         self.answers: list[tuple[int, Any]] = []
         self._over, self._model = threading.Event(), model
         servers = (pair.one, pair.two) * 3
-        self._threads = [threading.Thread(target=self._run, args=(each,)) for each in servers]
+        self._threads = [threading.Thread(target=self._run, args=(server,)) for server in servers]
 
     def _run(self, server: Server) -> None:
         while not self._over.is_set():
             self.answers.append(ask(server, model=self._model))
 
-    def wait_for(self, more: int) -> None:
-        wanted = len(self.answers) + more
-        wait_until(lambda: len(self.answers) >= wanted)
+    def wait_for(self, further: int) -> None:
+        expected = len(self.answers) + further
+        wait_until(lambda: len(self.answers) >= expected)
 
     def __enter__(self) -> Load:
-        for each in self._threads:
-            each.start()
+        for thread in self._threads:
+            thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
-        for each in self._threads:
-            each.join()
+        for thread in self._threads:
+            thread.join()
 
 
 def limit(pair: Pair, tokens: int) -> None:
     """Set the limit, and wait until both processes use it."""
     pair.manage("shell", "-c", LIMIT % tokens)
-    for each in (pair.one, pair.two):
-        wait_until(lambda each=each: limit_of(each) == tokens)
+    for server in (pair.one, pair.two):
+        wait_until(lambda server=server: limit_of(server) == tokens)
 
 
 def limit_of(server: Server) -> int:
-    return sum(each["limit"] for each in server.get("/api/v1/agents/me")["limits"]["amounts"])
+    return sum(amount["limit"] for amount in server.get("/api/v1/agents/me")["limits"]["amounts"])
 
 
-@pytest.mark.parametrize("how", ["killed", "frozen"])
-def test_redis_comes_and_goes_under_load_and_nothing_fails_or_is_lost(pair: Pair, how: str) -> None:
+@pytest.mark.parametrize("fault", ["killed", "frozen"])
+def test_calls_succeed_and_usage_is_exact_while_redis_fails_and_recovers(pair: Pair, fault: str) -> None:
     """If Redis fails and recovers under load, every call succeeds and the counted usage is exact."""
     limit(pair, MANY)
     before = used(pair.one)
     with Load(pair, "two/lab") as load:
         load.wait_for(30)
-        (pair.redis.kill if how == "killed" else pair.redis.freeze)()
-        wait_until(lambda: [ready(each) for each in (pair.one, pair.two)] == ["away", "away"])
+        (pair.redis.kill if fault == "killed" else pair.redis.freeze)()
+        wait_until(lambda: [ready(server) for server in (pair.one, pair.two)] == ["away", "away"])
         load.wait_for(30)
-        (pair.redis.start if how == "killed" else pair.redis.thaw)()
-        wait_until(lambda: [ready(each) for each in (pair.one, pair.two)] == ["ok", "ok"])
+        (pair.redis.start if fault == "killed" else pair.redis.thaw)()
+        wait_until(lambda: [ready(server) for server in (pair.one, pair.two)] == ["ok", "ok"])
         load.wait_for(30)
     assert Counter(status for status, _ in load.answers) == {200: len(load.answers)}
-    taken = sum(answer["usage"]["total_tokens"] for _, answer in load.answers)
-    wait_until(lambda: used(pair.one) == used(pair.two) == before + taken)
+    tokens = sum(answer["usage"]["total_tokens"] for _, answer in load.answers)
+    wait_until(lambda: used(pair.one) == used(pair.two) == before + tokens)
 
 
-def test_a_budget_is_never_passed_while_redis_comes_and_goes(pair: Pair) -> None:
-    """A budget is never exceeded while Redis fails and recovers; a locked database may cause a 503."""
+def test_budget_is_never_exceeded_while_redis_fails_and_recovers(pair: Pair) -> None:
+    """A locked database may cause a 503."""
     budget = used(pair.one) + 3000
     limit(pair, budget)
     with Load(pair, "three/lab") as load:
@@ -183,13 +182,13 @@ def test_a_budget_is_never_passed_while_redis_comes_and_goes(pair: Pair) -> None
             pair.redis.start()
     codes = {(status, answer["error"]["code"]) for status, answer in load.answers if status != 200}
     assert {(429, "budget_exceeded")} <= codes <= {(429, "budget_exceeded"), (503, "unavailable")}
-    taken = sum(answer["usage"]["total_tokens"] for status, answer in load.answers if status == 200)
+    tokens = sum(answer["usage"]["total_tokens"] for status, answer in load.answers if status == 200)
     wait_until(lambda: used(pair.one) == used(pair.two))
     assert used(pair.one) <= budget
-    assert taken <= 3000
+    assert tokens <= 3000
 
 
-def test_doctor_says_what_is_wrong_with_redis(pair: Pair) -> None:
+def test_doctor_reports_an_outage_of_redis(pair: Pair) -> None:
     """`doctor` reports an outage of Redis in one sentence and fails; the log has no traceback."""
     wait_until(lambda: "redis: responds" in pair.manage("doctor"))
     pair.redis.kill()

@@ -51,11 +51,11 @@ def test_entries_are_written_in_order_with_their_attempts():
     journal.flush()
     row = RequestLog.objects.get(pk="a")
     assert (row.provider, row.fell_back, [chip["code"] for chip in row.chain]) == ("two", True, ["503", "200"])
-    assert [one.position for one in row.attempts.all()] == [0, 1]
+    assert [attempt.position for attempt in row.attempts.all()] == [0, 1]
     assert RequestLog.objects.get(pk="b").status == 400
 
 
-def test_an_id_that_is_taken_overwrites_nothing():
+def test_id_in_use_overwrites_nothing():
     """Callers choose request ids: a second request with the same id is stored under a suffix, with its attempts."""
     journal = Journal()
     for agent in ("first", "second", "third"):
@@ -66,7 +66,7 @@ def test_an_id_that_is_taken_overwrites_nothing():
     journal.flush()
     assert RequestLog.objects.get(pk="same").agent == "first"
     assert RequestLog.objects.count() == 5
-    assert all(one.request.agent == one.model for one in AttemptLog.objects.select_related("request"))
+    assert all(attempt.request.agent == attempt.model for attempt in AttemptLog.objects.select_related("request"))
     assert AttemptLog.objects.count() == 5
 
 
@@ -82,7 +82,7 @@ ODD_VALUES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("odd", ODD_VALUES)
-def test_a_value_that_the_log_cannot_hold_costs_no_request_its_row(odd: dict[str, Any]):
+def test_unstorable_value_costs_no_request_its_row(odd: dict[str, Any]):
     """The row is stored without the unstorable value and says so; the other rows are stored unchanged."""
     journal = Journal()
     journal.record(entry("good"))
@@ -93,11 +93,11 @@ def test_a_value_that_the_log_cannot_hold_costs_no_request_its_row(odd: dict[str
     assert journal.lost == 0
     row = RequestLog.objects.get(pk="odd")
     assert (row.agent, row.outcome) == ("ada", "ok")
-    assert all(0 <= each <= 2**31 - 1 for each in (row.prompt_tokens or 0, row.completion_tokens or 0))
-    assert all(each >= 0 for each in UsageSum.objects.values_list("prompt_tokens", flat=True))
+    assert all(0 <= count <= 2**31 - 1 for count in (row.prompt_tokens or 0, row.completion_tokens or 0))
+    assert all(count >= 0 for count in UsageSum.objects.values_list("prompt_tokens", flat=True))
 
 
-def test_what_no_repair_makes_storable_is_counted_as_lost():
+def test_entry_that_cannot_be_repaired_is_counted_as_lost():
     """An entry that cannot be repaired is counted as lost, and the others are written."""
     journal = Journal()
     journal.record(entry("good"))
@@ -109,21 +109,21 @@ def test_what_no_repair_makes_storable_is_counted_as_lost():
 
 def test_the_queue_is_bounded(caplog: pytest.LogCaptureFixture):
     """The queue has a maximum; dropped entries are counted, and the count is logged once the queue is written again."""
-    journal, one = Journal(), entry("a")
+    journal, waiting_entry = Journal(), entry("a")
     for _ in range(QUEUE + 3):
-        journal.record(one)
+        journal.record(waiting_entry)
     assert (len(journal.waiting), journal.lost) == (QUEUE, 3)
     journal.waiting.clear()
     for _ in range(2):
         journal.flush()
-    assert [each.getMessage() for each in caplog.records] == [
+    assert [record.getMessage() for record in caplog.records] == [
         f"{QUEUE} requests wait in memory: until they are written, further ones are lost",
         "3 requests are not logged: too many waited in memory",
     ]
 
 
 @pytest.mark.parametrize(("entries", "statements"), [(1, 3), (3, 3), (100, 4), (125, 9), (200, 7)])
-def test_a_batch_is_a_few_statements(entries: int, statements: int):
+def test_batch_is_written_in_a_few_statements(entries: int, statements: int):
     """Rows are written in bulk, without reading before.
 
     After each statement the writer waits for the GIL: row by row it fell thousands of entries behind a busy process,
@@ -134,7 +134,7 @@ def test_a_batch_is_a_few_statements(entries: int, statements: int):
         journal.record(entry(f"req_{number:024x}", Attempt("one", "m", "http_503", 503), Attempt("two", "n", "ok")))
     with CaptureQueriesContext(connections["logs"]) as captured:
         journal.flush()
-    written = [each["sql"].split(" (")[0] for each in captured if "SAVEPOINT" not in each["sql"]]
+    written = [query["sql"].split(" (")[0] for query in captured if "SAVEPOINT" not in query["sql"]]
     tables = ("requestlog", "attemptlog", "usagesum")
     assert set(written) == {f'INSERT INTO "routing_admin_{table}"' for table in tables}
     assert len(written) == statements
@@ -153,10 +153,10 @@ def described(content: Any = None) -> Prepared:
 def all_kinds() -> list[Entry]:
     """Return entries that together fill every column, and leave every optional column empty once."""
     began = datetime(2026, 11, 21, 23, 59, 59, 999_900, UTC)
-    said = translatable("%(name)s refused the request: %(said)s", name="一", said="余额不足 \ud83d\ude00 é")
+    error = translatable("%(name)s refused the request: %(said)s", name="一", said="余额不足 \ud83d\ude00 é")
     tries = (Try(0.1 + 0.2, 1e-7, "http_429", 429), Try(1e16, 2.0, "read_timeout"))
     failed = Attempt(
-        "一", "m", "http_429", 429, said, 1, 12.345678901234567, 0.25, tries=tries, dropped_params=("top_p",)
+        "一", "m", "http_429", 429, error, 1, 12.345678901234567, 0.25, tries=tries, dropped_params=("top_p",)
     )
     full = RequestFacts("full", began, "v1", "agent é", "abcdef01", "task:设计", "design", False, "zh", True, 2**40)
     full.usage, full.finish_reason = Usage(3, 4, cached_tokens=2, cache_write_1h_tokens=1), "length"
@@ -188,16 +188,16 @@ def rows_read() -> list[Any]:
     return read
 
 
-def test_rows_hold_what_the_orm_would_have_written():
-    """The writer's rows equal those of the ORM in every column: JSON, null, times, numbers and non-ASCII text.
+def test_rows_equal_those_of_the_orm():
+    """Every column is equal: JSON, null, times, numbers and non-ASCII text.
 
     What no engine can store becomes U+FFFD.
     """
-    rows = [({**request_columns(each), **cost_columns(each)[0]}, each) for each in all_kinds()]
+    rows = [({**request_columns(item), **cost_columns(item)[0]}, item) for item in all_kinds()]
     RequestLog.objects.bulk_create([RequestLog(**row) for row, _ in rows])
-    attempts = [(attempt_columns(each), cost_columns(each)[1]) for each in all_kinds()]
+    attempts = [(attempt_columns(item), cost_columns(item)[1]) for item in all_kinds()]
     AttemptLog.objects.bulk_create(
-        [AttemptLog(**row, **spent) for rows, costs in attempts for row, spent in zip(rows, costs, strict=True)]
+        [AttemptLog(**row, **cost) for rows, costs in attempts for row, cost in zip(rows, costs, strict=True)]
     )
     expected = rows_read()
     RequestLog.objects.all().delete()
@@ -206,7 +206,7 @@ def test_rows_hold_what_the_orm_would_have_written():
     full = RequestLog.objects.get(pk="full")
     assert full.body == {"messages": [{"content": "\ufffd \ufffd €"}], "n": 2**70}
     assert full.token_details == {"cachedTokens": 2, "cacheWrite1hTokens": 1}
-    assert [each["artifactId"] for each in full.answer["media"]] == ["0a", None]
+    assert [medium["artifactId"] for medium in full.answer["media"]] == ["0a", None]
     assert "https" not in str(full.answer)
     assert (full.answer["stopReason"], full.answer["serviceTier"]) == ("VANISHED é", "priority")
     assert (RequestLog.objects.get(pk="bare").token_details, RequestLog.objects.get(pk="bare").answer) == (None, None)
@@ -222,15 +222,15 @@ class Content:
     """A stand-in for a file's bytes, which can be megabytes."""
 
 
-def test_nothing_of_a_files_content_waits_to_be_written():
-    """An entry in the queue references no file content, so the bytes are freed with the request."""
+def test_queued_entry_references_no_file_content():
+    """The bytes are freed with the request."""
     content = Content()
-    gone, journal = weakref.ref(content), Journal()
+    reference, journal = weakref.ref(content), Journal()
     recorder = RequestRecorder("a", "v1", journal)
     recorder.end((Attempt("one", "m", "ok"),), {0: described(content)})
     del content
     gc.collect()
-    assert gone() is None
+    assert reference() is None
     journal.flush()
     (delivery,) = AttemptLog.objects.get().deliveries
     assert delivery == {
@@ -252,7 +252,7 @@ def test_nothing_of_a_files_content_waits_to_be_written():
     }
 
 
-def test_a_recorder_takes_facts_that_there_are_and_until_the_end():
+def test_recorder_accepts_known_facts_until_the_end():
     """Recording an unknown fact raises; a fact recorded after the end is not logged."""
     journal = Journal()
     recorder = RequestRecorder("a", "v1", journal)
@@ -278,12 +278,12 @@ def test_a_recorder_takes_facts_that_there_are_and_until_the_end():
         (Attempt("p", "m", "skipped_cooling"), "skipped_cooling", ""),
     ],
 )
-def test_an_attempt_is_one_chip_of_the_chain(attempt, code, tone):
+def test_attempt_is_one_chip_of_the_chain(attempt, code, tone):
     """The chip shows the status or else the outcome, a colour for its severity, and the candidate's name."""
     assert chip_of(attempt) == {"name": "p/m", "code": code, "tone": tone}
 
 
-def test_long_names_are_cut_to_what_a_column_holds():
+def test_long_names_are_cut_to_the_length_of_their_column():
     """An entry is never rejected for its length."""
     journal = Journal()
     long = "x" * 5000

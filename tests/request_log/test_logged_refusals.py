@@ -39,9 +39,9 @@ REFUSED: tuple[tuple[Any, int, str, dict[str, Any], str], ...] = (
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "code", "facts", "chinese"), REFUSED, ids=[each[2][:40] for each in REFUSED]
+    ("body", "status", "code", "facts", "chinese"), REFUSED, ids=[case[2][:40] for case in REFUSED]
 )
-def test_a_refused_call_is_logged_as_code_and_facts(
+def test_refused_call_is_logged_as_code_and_facts(
     demo: None, key: str, admin: Client, body: Any, status: int, code: str, facts: dict[str, Any], chinese: str
 ) -> None:
     """The agent reads English; the log renders the same message in the reader's language."""

@@ -41,7 +41,7 @@ class Receiver(ThreadingHTTPServer):
     """An OTLP collector that keeps the decoded spans."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Taker)
+        super().__init__(("127.0.0.1", 0), TraceHandler)
         self.received: list[Any] = []
         self.resources: list[dict[str, Any]] = []
 
@@ -51,7 +51,7 @@ class Receiver(ThreadingHTTPServer):
             self.received += [span for scope in resource.scope_spans for span in scope.spans]
 
 
-class Taker(BaseHTTPRequestHandler):
+class TraceHandler(BaseHTTPRequestHandler):
     server: Receiver
 
     def do_POST(self) -> None:
@@ -66,12 +66,12 @@ class Taker(BaseHTTPRequestHandler):
 
 def values_of(thing: Any) -> dict[str, Any]:
     """Return the attributes of a span, an event or a resource as plain values."""
-    found = {}
-    for each in thing.attributes:
-        kind = each.value.WhichOneof("value")
-        value = getattr(each.value, kind)
-        found[each.key] = [one.string_value for one in value.values] if kind == "array_value" else value
-    return found
+    attributes = {}
+    for attribute in thing.attributes:
+        kind = attribute.value.WhichOneof("value")
+        value = getattr(attribute.value, kind)
+        attributes[attribute.key] = [item.string_value for item in value.values] if kind == "array_value" else value
+    return attributes
 
 
 @pytest.fixture
@@ -105,10 +105,10 @@ def spans(receiver: Receiver) -> tuple[Any, list[Any]]:
     """Flush, then return the span of the only request and those of its candidates."""
     journal().flush()
     tracing().stop()
-    (request,) = [each for each in receiver.received if each.kind == SERVER]
-    attempts = [each for each in receiver.received if each.kind == CLIENT]
-    assert {each.trace_id for each in attempts} <= {request.trace_id}
-    assert {each.parent_span_id for each in attempts} <= {request.span_id}
+    (request,) = [span for span in receiver.received if span.kind == SERVER]
+    attempts = [span for span in receiver.received if span.kind == CLIENT]
+    assert {span.trace_id for span in attempts} <= {request.trace_id}
+    assert {span.parent_span_id for span in attempts} <= {request.span_id}
     return request, attempts
 
 
@@ -117,47 +117,46 @@ async def ask(loopback: Loopback, call: Call) -> Call:
         return await call.run()
 
 
-async def test_a_plain_call_is_a_trace(loopback: Loopback, key: str, receiver: Receiver):
+async def test_call_is_a_trace_with_a_span_per_candidate(loopback: Loopback, key: str, receiver: Receiver):
     """The request's span has a child per candidate, with OpenTelemetry's names; the header has the trace id."""
     call = await ask(loopback, chat_call(key, "plain"))
     request, (attempt,) = await asyncio.to_thread(spans, receiver)
-    said = values_of(request)
+    request_values = values_of(request)
     assert request.name == "POST /v1/chat/completions"
     assert request.parent_span_id == b""
-    assert (said["http.route"], said["http.response.status_code"]) == ("/v1/chat/completions", 200)
-    assert said["routing_admin.request.id"] == call.answer_headers["x-request-id"]
-    assert said["gen_ai.agent.name"] == "vision-agent"
-    asked = values_of(attempt)
+    assert (request_values["http.route"], request_values["http.response.status_code"]) == ("/v1/chat/completions", 200)
+    assert request_values["routing_admin.request.id"] == call.answer_headers["x-request-id"]
+    assert request_values["gen_ai.agent.name"] == "vision-agent"
+    attempt_values = values_of(attempt)
     assert attempt.name == f"chat {NAME}"
-    assert (asked["gen_ai.operation.name"], asked["gen_ai.provider.name"]) == ("chat", "plain")
-    assert (asked["gen_ai.request.model"], asked["gen_ai.response.model"]) == (NAME, NAME)
-    assert (asked["gen_ai.usage.input_tokens"], asked["gen_ai.usage.output_tokens"]) == (11, 7)
-    assert (asked["server.address"], asked["routing_admin.fallback.position"]) == ("127.0.0.1", 0)
+    assert (attempt_values["gen_ai.operation.name"], attempt_values["gen_ai.provider.name"]) == ("chat", "plain")
+    assert (attempt_values["gen_ai.request.model"], attempt_values["gen_ai.response.model"]) == (NAME, NAME)
+    assert (attempt_values["gen_ai.usage.input_tokens"], attempt_values["gen_ai.usage.output_tokens"]) == (11, 7)
+    assert (attempt_values["server.address"], attempt_values["routing_admin.fallback.position"]) == ("127.0.0.1", 0)
     assert request.start_time_unix_nano <= attempt.start_time_unix_nano < attempt.end_time_unix_nano
     assert receiver.resources[0]["service.name"] == "routing_admin"
 
 
-async def test_no_words_and_no_key_are_in_a_trace(loopback: Loopback, key: str, receiver: Receiver):
-    """Spans contain names, numbers and ids, but no message text and no key."""
+async def test_trace_contains_no_message_text_and_no_key(loopback: Loopback, key: str, receiver: Receiver):
     await ask(loopback, chat_call(key, "plain"))
     request, attempts = await asyncio.to_thread(spans, receiver)
-    whole = "".join(str(each) for each in (request, *attempts))
+    whole = "".join(str(span) for span in (request, *attempts))
     assert "hello" not in whole
     assert key not in whole
 
 
-async def test_a_streamed_call_says_when_its_first_words_came(loopback: Loopback, key: str, receiver: Receiver):
+async def test_streamed_call_has_the_time_to_its_first_chunk(loopback: Loopback, key: str, receiver: Receiver):
     """The time to the first token counts in seconds from the answering call; the span lasts to the stream's end."""
     await ask(loopback, chat_call(key, "stream", stream=True))
     _request, (attempt,) = await asyncio.to_thread(spans, receiver)
-    said, _took = values_of(attempt), attempt.end_time_unix_nano - attempt.start_time_unix_nano
-    assert said["gen_ai.request.stream"] is True
+    attributes, _took = values_of(attempt), attempt.end_time_unix_nano - attempt.start_time_unix_nano
+    assert attributes["gen_ai.request.stream"] is True
     assert (
         0
-        < said["gen_ai.response.time_to_first_chunk"] * 1e9
+        < attributes["gen_ai.response.time_to_first_chunk"] * 1e9
         <= attempt.end_time_unix_nano - attempt.start_time_unix_nano
     )
-    assert said["gen_ai.response.finish_reasons"] == ["stop"]
+    assert attributes["gen_ai.response.finish_reasons"] == ["stop"]
 
 
 def make_chain() -> None:
@@ -172,7 +171,7 @@ def make_chain() -> None:
     snapshot.refresh()
 
 
-async def test_a_call_that_fell_back_has_a_span_for_each_candidate(loopback: Loopback, key: str, receiver: Receiver):
+async def test_call_that_fell_back_has_a_span_for_each_candidate(loopback: Loopback, key: str, receiver: Receiver):
     """Each failed try is an event of the candidate's span; a skipped candidate is an event of the request's span."""
     await asyncio.to_thread(make_chain)
     call = chat_call(key, "plain")
@@ -181,9 +180,9 @@ async def test_a_call_that_fell_back_has_a_span_for_each_candidate(loopback: Loo
     call.headers = [*call.headers, (b"content-length", str(len(call.pieces[0])).encode())]
     assert (await ask(loopback, call)).status == 200
     request, attempts = await asyncio.to_thread(spans, receiver)
-    away, answered = sorted(attempts, key=lambda each: each.start_time_unix_nano)
-    assert (values_of(away)["error.type"], away.status.code) == ("connect_refused", ERROR)
-    assert {event.name for event in away.events} == {"routing_admin.try_failed"}
+    unreachable, answered = sorted(attempts, key=lambda span: span.start_time_unix_nano)
+    assert (values_of(unreachable)["error.type"], unreachable.status.code) == ("connect_refused", ERROR)
+    assert {event.name for event in unreachable.events} == {"routing_admin.try_failed"}
     assert values_of(answered)["routing_admin.fallback.position"] == 2
     assert answered.status.code != ERROR
     (skip,) = request.events
@@ -192,17 +191,17 @@ async def test_a_call_that_fell_back_has_a_span_for_each_candidate(loopback: Loo
     assert values_of(request)["routing_admin.route"] == "traced"
 
 
-async def test_a_refused_call_is_a_trace_without_candidates(loopback: Loopback, key: str, receiver: Receiver):
+async def test_refused_call_is_a_trace_without_candidates(loopback: Loopback, key: str, receiver: Receiver):
     """The span has the status and the code that the caller got."""
     call = await ask(loopback, chat_call(key, "nobody"))
     request, attempts = await asyncio.to_thread(spans, receiver)
     assert attempts == []
-    said = values_of(request)
-    assert (said["http.response.status_code"], said["error.type"]) == (404, "model_not_found")
-    assert said["routing_admin.request.id"] == call.answer_headers["x-request-id"]
+    attributes = values_of(request)
+    assert (attributes["http.response.status_code"], attributes["error.type"]) == (404, "model_not_found")
+    assert attributes["routing_admin.request.id"] == call.answer_headers["x-request-id"]
 
 
-async def test_the_callers_trace_goes_on(loopback: Loopback, key: str, receiver: Receiver):
+async def test_trace_of_the_caller_is_continued(loopback: Loopback, key: str, receiver: Receiver):
     """With a `traceparent` header, the request's span is a child of the caller's."""
     await ask(loopback, chat_call(key, "plain", (b"traceparent", PARENT.encode()), (b"tracestate", b"a=1")))
     request, _ = await asyncio.to_thread(spans, receiver)
@@ -210,7 +209,7 @@ async def test_the_callers_trace_goes_on(loopback: Loopback, key: str, receiver:
     assert request.trace_state == "a=1"
 
 
-async def test_a_caller_that_does_not_sample_is_not_traced(loopback: Loopback, key: str, receiver: Receiver):
+async def test_call_of_a_caller_that_does_not_sample_is_not_traced(loopback: Loopback, key: str, receiver: Receiver):
     """OpenTelemetry's default sampler follows the caller's sampling flag."""
     await ask(loopback, chat_call(key, "plain", (b"traceparent", UNSAMPLED.encode())))
     await asyncio.to_thread(journal().flush)
@@ -218,10 +217,10 @@ async def test_a_caller_that_does_not_sample_is_not_traced(loopback: Loopback, k
     assert receiver.received == []
 
 
-async def test_the_sampler_of_the_environment_decides(
+async def test_sampler_of_the_environment_is_respected(
     loopback: Loopback, key: str, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ):
-    """OTEL_TRACES_SAMPLER is respected."""
+    """The variable is OTEL_TRACES_SAMPLER."""
     await asyncio.to_thread(tracing().stop)
     monkeypatch.setenv("OTEL_TRACES_SAMPLER", "always_off")
     tracing().start()
@@ -231,7 +230,7 @@ async def test_the_sampler_of_the_environment_decides(
     assert receiver.received == []
 
 
-async def test_a_collector_that_is_away_fails_no_call_and_is_one_line(
+async def test_unreachable_collector_fails_no_call_and_is_logged_in_one_line(
     loopback: Loopback, key: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     """With the collector unreachable, spans are lost, calls are answered and one line is logged."""
@@ -245,12 +244,12 @@ async def test_a_collector_that_is_away_fails_no_call_and_is_one_line(
         await asyncio.to_thread(journal().flush)
         await asyncio.to_thread(tracing().stop)
     assert [call.status for call in calls] == [200] * 3
-    said = [each.getMessage() for each in caplog.records if "trace" in each.getMessage()]
-    assert said == ["the collector takes no traces; they are lost until it does"]
+    messages = [record.getMessage() for record in caplog.records if "trace" in record.getMessage()]
+    assert messages == ["the collector takes no traces; they are lost until it does"]
 
 
 @pytest.mark.parametrize(
-    ("environment", "wanted"),
+    ("environment", "expected"),
     [
         ({}, False),
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318"}, True),
@@ -259,9 +258,9 @@ async def test_a_collector_that_is_away_fails_no_call_and_is_one_line(
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318", "OTEL_TRACES_EXPORTER": "none"}, False),
     ],
 )
-def test_opentelemetrys_own_variables_turn_it_on(environment: dict[str, str], wanted: bool):
-    """Tracing is off by default, and OpenTelemetry's own variables are enough to enable it."""
-    assert is_wanted(environment) is wanted
+def test_variables_of_opentelemetry_enable_tracing(environment: dict[str, str], expected: bool):
+    """Tracing is off by default."""
+    assert is_wanted(environment) is expected
 
 
 OFF = """
@@ -276,22 +275,23 @@ assert "routing_admin.request_log.spans" not in sys.modules
 """
 
 
-def test_while_it_is_off_the_package_is_not_even_imported(tmp_path: Path):
-    """Without tracing, the OpenTelemetry package is not imported, so it costs nothing."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
-    own["ROUTING_ADMIN_DATA_DIR"] = str(tmp_path)
-    done = subprocess.run([sys.executable, "-c", OFF], cwd=ROOT, env=own, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+def test_disabled_tracing_imports_no_opentelemetry_package(tmp_path: Path):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
+    environment["ROUTING_ADMIN_DATA_DIR"] = str(tmp_path)
+    result = subprocess.run(
+        [sys.executable, "-c", OFF], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
 
 
-def test_a_missing_package_is_one_line_that_says_what_to_install(
+def test_missing_package_is_logged_in_one_line_with_what_to_install(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     """The server starts without the package and logs which one to install."""
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     monkeypatch.delitem(sys.modules, "routing_admin.request_log.spans", raising=False)
-    ours = Tracing()
-    ours.start({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318"})
-    assert ours.writer is None
+    own_tracing = Tracing()
+    own_tracing.start({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318"})
+    assert own_tracing.writer is None
     assert "requirements-extras.txt" in caplog.text
     assert len(caplog.records) == 1

@@ -32,18 +32,18 @@ SECRET = "sk-" + "abcdefgh12345678"
 @pytest.mark.django_db(databases=["default", "logs"])
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")
 @pytest.mark.parametrize("stream", [False, True])
-def test_words_are_in_the_log_only_while_they_are_recorded(key, stream):
+def test_text_is_in_the_log_only_while_it_is_recorded(key, stream):
     """Recording is off by default and switches at once; the answer is recorded too, streamed or not."""
-    ask = said({"type": "text", "text": f"Meet at noon, {SECRET}"}, image(), model="auto", stream=stream)
-    send = lambda: logged(_drained(post(key, ask)).headers["x-request-id"])  # noqa: E731
+    chat = said({"type": "text", "text": f"Meet at noon, {SECRET}"}, image(), model="auto", stream=stream)
+    send = lambda: logged(_drained(post(key, chat)).headers["x-request-id"])  # noqa: E731
     assert send().body is None
     installation.record_bodies(SYSTEM, True)
     body = send().body
-    told = json.dumps(body)
-    assert "Meet at noon" in told
+    recorded_text = json.dumps(body)
+    assert "Meet at noon" in recorded_text
     assert "Meet at noon" in body["answer"]["text"]
-    assert SECRET not in told
-    assert base64.b64encode(PNG).decode() not in told
+    assert SECRET not in recorded_text
+    assert base64.b64encode(PNG).decode() not in recorded_text
     installation.record_bodies(SYSTEM, False)
     assert send().body is None
     assert RequestLog.objects.exclude(body=None).count() == 1
@@ -56,15 +56,17 @@ def _drained(response):
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
-def test_a_hundred_thousand_files_are_a_row_of_a_few(admin: Client) -> None:
+def test_row_of_100_000_files_lists_only_the_first_few(admin: Client) -> None:
     """The log, the names of dropped files and the page list the first few files and the number of the others."""
     file = FilePart(Kind.IMAGE, "image/png", url="https://a.example/dot.png")
     reason = because(ReasonCode.NO_CAPABILITY, capability="vision")
-    went = Delivery(Outcome.DESCRIBED, reason)
-    deliveries = tuple(PartDelivery(0, at, file, went, "a picture") for at in range(100_000))
-    sent = Prepared(UpstreamRequest("https://one.example", {}), ChatRequest(()), deliveries)
-    attempt = Attempt("one", "m", "ok", dropped_params=tuple(f"messages[{at}].cache_control" for at in range(100_000)))
-    write([entry_of(RequestFacts("many", timezone.now(), "v1"), (attempt,), {0: sent})])
+    delivery = Delivery(Outcome.DESCRIBED, reason)
+    deliveries = tuple(PartDelivery(0, part, file, delivery, "a picture") for part in range(100_000))
+    prepared = Prepared(UpstreamRequest("https://one.example", {}), ChatRequest(()), deliveries)
+    attempt = Attempt(
+        "one", "m", "ok", dropped_params=tuple(f"messages[{number}].cache_control" for number in range(100_000))
+    )
+    write([entry_of(RequestFacts("many", timezone.now(), "v1"), (attempt,), {0: prepared})])
     row = AttemptLog.objects.get(request_id="many")
     assert (len(row.deliveries), row.deliveries[-1]["more"]) == (MAX_FILES, 100_000 - MAX_FILES)
     assert row.dropped_params[-1] == f"… (+{100_000 - len(row.dropped_params) + 1})"
@@ -73,7 +75,7 @@ def test_a_hundred_thousand_files_are_a_row_of_a_few(admin: Client) -> None:
     assert len(page) < 300_000
 
 
-def test_a_file_is_kept_as_facts_and_its_reference():
+def test_file_is_recorded_as_facts_and_its_reference():
     """Kind, type, name, size and reference of a file are kept; a data URL in the text is removed as well."""
     file = FilePart(Kind.IMAGE, "image/png", "dot.png", 70, "abc")
     data = "see data:image/png;base64," + base64.b64encode(bytes(900)).decode()
@@ -90,22 +92,22 @@ def test_a_file_is_kept_as_facts_and_its_reference():
     assert question_of(body) == ("see data:image/png;base64,<1200 characters>", ["abc"])
 
 
-def test_what_a_model_made_is_kept_as_facts_and_its_reference():
+def test_generated_media_are_recorded_as_facts_and_their_reference():
     """The transcript of generated audio is kept as text, its data is not."""
     data = base64.b64encode(bytes(90)).decode()
     sound = Media(Kind.AUDIO, "audio/wav", data, transcript=f"Good day, {SECRET}", artifact_id="abc")
     body = clean_body(body_of(ChatRequest(()), Answer("", media=(sound, Media(Kind.IMAGE, "image/png", data)))))
     assert data not in json.dumps(body)
-    kept, image_facts = body["answer"]["media"]
-    assert kept.items() >= {"kind": "audio", "mimeType": "audio/wav", "artifactRef": "artifact:abc"}.items()
-    assert kept["transcript"].startswith("Good day, ")
-    assert SECRET not in kept["transcript"]
+    audio_facts, image_facts = body["answer"]["media"]
+    assert audio_facts.items() >= {"kind": "audio", "mimeType": "audio/wav", "artifactRef": "artifact:abc"}.items()
+    assert audio_facts["transcript"].startswith("Good day, ")
+    assert SECRET not in audio_facts["transcript"]
     assert image_facts == {"kind": "image", "mimeType": "image/png"}
 
 
-def test_a_body_is_cut_from_its_oldest_end_and_says_so():
+def test_long_body_is_cut_from_its_oldest_end():
     """The body is limited in bytes, in any alphabet; the newest messages and the answer are kept."""
-    long = tuple(Message(Role.USER, (TextPart(f"{at} " + "字 " * 4000),)) for at in range(60))
+    long = tuple(Message(Role.USER, (TextPart(f"{number} " + "字 " * 4000),)) for number in range(60))
     body = clean_body(body_of(ChatRequest((*long, Message(Role.USER, (TextPart("last"),)))), Answer("answer")))
     assert len(json.dumps(body, ensure_ascii=False).encode()) <= BODY_BYTES
     assert body["messages"][-1]["content"] == [{"type": "text", "text": "last"}]
@@ -114,6 +116,6 @@ def test_a_body_is_cut_from_its_oldest_end_and_says_so():
 
 
 @pytest.mark.parametrize("body", [None, {}, [], {"messages": []}, {"messages": [{"role": "assistant"}]}])
-def test_a_body_without_a_question_asks_nothing(body):
-    """Stored bodies of unexpected shape have no question and raise nothing."""
+def test_body_of_unexpected_shape_has_no_question(body):
+    """It raises nothing."""
     assert question_of(body) == ("", [])

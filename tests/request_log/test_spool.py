@@ -47,15 +47,15 @@ def locked() -> AbstractContextManager[None]:
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[Journal]:
-    with spooling_journal(tmp_path) as made:
-        yield made
+    with spooling_journal(tmp_path) as spooling:
+        yield spooling
 
 
 def ids() -> set[str]:
     return set(RequestLog.objects.values_list("pk", flat=True))
 
 
-def test_entries_of_a_locked_log_wait_on_disk_and_are_written_afterwards(journal: Journal) -> None:
+def test_entries_of_a_locked_log_are_spooled_and_written_afterwards(journal: Journal) -> None:
     """They are written in their order, with the same attempts and bodies as without the lock."""
     journal.record(entry("before"))
     journal.flush()
@@ -76,34 +76,34 @@ def test_entries_of_a_locked_log_wait_on_disk_and_are_written_afterwards(journal
     assert (journal.lost, journal.spool.waiting()) == (0, 0)
 
 
-def test_whoever_flushes_waits_once_for_the_lock(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`flush` waits for the lock once, not per batch; later batches and new entries go to the spool at once."""
+def test_flush_waits_for_the_lock_only_once(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Later batches and new entries go to the spool at once."""
     monkeypatch.setattr("routing_admin.request_log.journal.AGAIN_SECONDS", 3600.0)
-    asked: list[str] = []
+    statements: list[str] = []
 
-    def note(execute: Any, sql: str, *more: Any) -> Any:
-        asked.append(sql)
-        return execute(sql, *more)
+    def note(execute: Any, sql: str, *arguments: Any) -> Any:
+        statements.append(sql)
+        return execute(sql, *arguments)
 
     with locked(), connections["logs"].execute_wrapper(note):
         for _ in range(2):
             for number in range(5 * BATCH):
                 journal.record(entry(f"n{number}"))
             journal.flush()
-    tries = [sql for sql in asked if "BEGIN" in sql or sql.startswith("INSERT")]
+    tries = [sql for sql in statements if "BEGIN" in sql or sql.startswith("INSERT")]
     assert len(tries) == 1
     assert journal.spool.waiting() == 10 * BATCH
 
 
-def test_what_a_dead_process_left_is_written_by_the_next(journal: Journal) -> None:
+def test_spool_of_a_killed_process_is_written_by_the_next(journal: Journal) -> None:
     """The next process takes over the file of a killed one, without its incomplete last line."""
     Spool(journal.folder()).folder.mkdir(parents=True)
-    left = journal.folder() / "1-dead.jsonl"
-    theirs = Spool(journal.folder())
-    theirs.append(rows_of([entry("left behind")]))
-    (written,) = [path for path in journal.folder().iterdir() if path != left]
-    left.write_bytes(written.read_bytes() + b'[{"id": "cut')
-    theirs.close()
+    orphan = journal.folder() / "1-dead.jsonl"
+    other_spool = Spool(journal.folder())
+    other_spool.append(rows_of([entry("left behind")]))
+    (written,) = [path for path in journal.folder().iterdir() if path != orphan]
+    orphan.write_bytes(written.read_bytes() + b'[{"id": "cut')
+    other_spool.close()
     written.unlink()
     journal.start()
     journal.stop()
@@ -111,11 +111,11 @@ def test_what_a_dead_process_left_is_written_by_the_next(journal: Journal) -> No
     assert not list(journal.folder().glob("*.jsonl"))
 
 
-def test_what_was_written_just_before_a_crash_is_not_written_twice(journal: Journal) -> None:
+def test_rows_stored_just_before_a_crash_are_not_written_twice(journal: Journal) -> None:
     """If a crash leaves the spool file behind, rows that are already stored are recognized, another request is not."""
-    one = rows_of([entry("same"), entry("other")])
+    spooled_rows = rows_of([entry("same"), entry("other")])
     for _ in range(2):
-        journal.spool.append(one)
+        journal.spool.append(spooled_rows)
         journal.behind_since = timezone.now()
         catch_up(journal)
     assert RequestLog.objects.count() == 2
@@ -125,28 +125,27 @@ def test_what_was_written_just_before_a_crash_is_not_written_twice(journal: Jour
     assert RequestLog.objects.count() == 3
 
 
-def test_a_file_that_another_process_holds_is_left_to_it(journal: Journal) -> None:
-    """A spool file locked by a running process is written by that process."""
+def test_spool_file_locked_by_another_process_is_left_to_it(journal: Journal) -> None:
     program = (
         "import sys, fcntl, os\n"
         "file = os.open(sys.argv[1], os.O_RDONLY); fcntl.flock(file, fcntl.LOCK_EX); print('held', flush=True); input()"
     )
-    theirs = Spool(journal.folder())
-    theirs.append(rows_of([entry("theirs")]))
+    other_spool = Spool(journal.folder())
+    other_spool.append(rows_of([entry("theirs")]))
     (path,) = journal.folder().iterdir()
-    held = path.with_name("2-held.jsonl")
-    held.write_bytes(path.read_bytes())
+    held_file = path.with_name("2-held.jsonl")
+    held_file.write_bytes(path.read_bytes())
     path.unlink()
     with subprocess.Popen(
-        [sys.executable, "-c", program, str(held)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", program, str(held_file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
         journal.behind_since = timezone.now()
         catch_up(journal)
-        assert (ids(), held.exists()) == (set(), True)
+        assert (ids(), held_file.exists()) == (set(), True)
         holder.communicate(b"\n")
-    theirs.close()
+    other_spool.close()
 
 
 def test_on_a_full_disk_entries_wait_in_memory(journal: Journal, caplog: pytest.LogCaptureFixture) -> None:
@@ -163,15 +162,15 @@ def test_on_a_full_disk_entries_wait_in_memory(journal: Journal, caplog: pytest.
                 journal.flush()
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, usual)
-        assert ([each.facts.id for each in journal.waiting], path.stat().st_size) == (["second"], whole)
+        assert ([waiting.facts.id for waiting in journal.waiting], path.stat().st_size) == (["second"], whole)
         assert (journal.disk_is_full, caplog.text.count("the disk does not take them")) == (True, 1)
     catch_up(journal)
     assert not journal.disk_is_full
     assert ids() == {"first", "second"}
 
 
-def test_what_is_being_written_counts_as_waiting(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A batch that is being written counts as waiting: during an outage with a full disk it is most of the backlog."""
+def test_batch_being_written_counts_as_waiting(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """During an outage with a full disk it is most of the backlog."""
     counts = list[int]()
     monkeypatch.setattr(Spool, "append", lambda *_: counts.append(len(journal.waiting)))
     with locked():
@@ -181,7 +180,9 @@ def test_what_is_being_written_counts_as_waiting(journal: Journal, monkeypatch: 
     assert (counts, len(journal.waiting)) == ([2], 0)
 
 
-def test_nothing_is_said_to_work_again_that_was_not_tried(journal: Journal, caplog: pytest.LogCaptureFixture) -> None:
+def test_recovery_is_not_logged_by_a_process_that_wrote_nothing(
+    journal: Journal, caplog: pytest.LogCaptureFixture
+) -> None:
     """Several processes look for orphaned files; those that find none must not log that the database works again."""
     journal.spool.append(rows_of([entry("left")]))
     other = Journal(folder=journal.folder, behind_since=timezone.now())
@@ -197,8 +198,8 @@ def test_nothing_is_said_to_work_again_that_was_not_tried(journal: Journal, capl
     assert caplog.text.count("works again after 1 failed") == 1
 
 
-def test_a_log_that_takes_nothing_is_behind_since_the_first_entry(journal: Journal) -> None:
-    """The start of the backlog is the first entry's time, also if the disk takes no spool either."""
+def test_backlog_starts_with_the_first_entry(journal: Journal) -> None:
+    """This holds also if the disk takes no spool either."""
     # A file in the place of the spool's folder makes every write to it fail.
     journal.folder().write_text("no folder can be made here")
     with locked():
@@ -213,7 +214,7 @@ def test_a_log_that_takes_nothing_is_behind_since_the_first_entry(journal: Journ
     assert ids() == {"one"}
 
 
-def test_a_row_that_the_database_never_takes_holds_up_no_other(journal: Journal) -> None:
+def test_row_that_the_database_rejects_blocks_no_other(journal: Journal) -> None:
     """The row is stored in repaired form and counted."""
     journal.spool.append(rows_of([entry("good"), entry("bad", status=-1), entry("also good")]))
     journal.behind_since = timezone.now()
@@ -227,8 +228,8 @@ def test_requests_of_an_outage_reach_counts_alerts_traces_and_doubts_once(
 ) -> None:
     """Each request of an outage is counted, alerted, traced and checked once, from disk or from memory."""
     traced, doubted = list[str](), list[str]()
-    monkeypatch.setattr(tracing(), "writer", SimpleNamespace(write=lambda each: traced.append(each.facts.id)))
-    monkeypatch.setattr(entries, "find_refused_files", lambda each: doubted.append(each.facts.id) or ())
+    monkeypatch.setattr(tracing(), "writer", SimpleNamespace(write=lambda written: traced.append(written.facts.id)))
+    monkeypatch.setattr(entries, "find_refused_files", lambda checked: doubted.append(checked.facts.id) or ())
     call_outcomes().take()
     before = counted_requests()
     if disk_is_full:
@@ -250,20 +251,20 @@ def test_requests_of_an_outage_reach_counts_alerts_traces_and_doubts_once(
 def counted_requests() -> float:
     """Return the metric's count of requests to routes that are not configured."""
     labels = {"route": OTHER, "surface": "v1", "outcome": "ok", "ending": "answered"}
-    family = next(each for each in request_metrics().families() if each.name == "routing_admin_requests")
+    family = next(candidate for candidate in request_metrics().families() if candidate.name == "routing_admin_requests")
     return float(family.values.get(tuple(labels[name] for name in family.labels), 0))
 
 
 def refused(name: str, route: str) -> Entry:
     """Return a request with a file and with a key that its provider rejects."""
     attempt = Attempt("one", "m", "http_401", 401, tries=(Try(0.0, 1.0, "http_401", 401),))
-    made = entry_of(RequestFacts(name, timezone.now(), "v1", task_type=route), (attempt,))
-    made.sent = {1: cast("Any", ("a file",))}
-    return made
+    refused_entry = entry_of(RequestFacts(name, timezone.now(), "v1", task_type=route), (attempt,))
+    refused_entry.sent = {1: cast("Any", ("a file",))}
+    return refused_entry
 
 
-def test_the_files_are_their_owners_alone(journal: Journal) -> None:
-    """The spool holds what the log holds, so only its owner can read it."""
+def test_spool_files_are_readable_by_their_owner_only(journal: Journal) -> None:
+    """The spool holds what the log holds."""
     journal.spool.append(rows_of([entry("one")]))
     (path,) = journal.folder().iterdir()
     assert (path.stat().st_mode & 0o777, os.stat(journal.folder()).st_mode & 0o777) == (0o600, 0o700)
