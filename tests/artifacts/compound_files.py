@@ -59,11 +59,11 @@ def compound(tree: Mapping[str, object]) -> bytes:
     directory_start, directory = len(table), pad(b"".join(map(_directory_entry, entries)), 512)
     table += chain(directory_start, len(directory) // 512)
     sectors = next(count for count in range(1, 110) if count * 128 >= len(table) + count)
-    places = range(len(table), len(table) + sectors)
+    fat_sectors = range(len(table), len(table) + sectors)
     table += [FAT_SECTOR] * sectors
     head = struct.pack("<8s16xHHHHH6x", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", 0x3E, 3, 0xFFFE, 9, 6)
     head += struct.pack("<9I", 0, sectors, directory_start, 0, SMALL, mini_start, len(mini_bytes) // 512, END, 0)
-    head += struct.pack("<109I", *places, *[FREE] * (109 - sectors))
+    head += struct.pack("<109I", *fat_sectors, *[FREE] * (109 - sectors))
     padded = [*table, *[FREE] * (sectors * 128 - len(table))]
     return head + body + mini_bytes + directory + struct.pack(f"<{len(padded)}I", *padded)
 
@@ -141,8 +141,8 @@ def msg_properties(sent: int) -> bytes:
 def msg(subject: str, body: str, attachment: str) -> bytes:
     """Build an Outlook message from Ann to Ben of 22 November 2026 with one attachment of 5 bytes."""
 
-    def text(number: str, words: str) -> dict[str, bytes]:
-        return {f"__substg1.0_{number}001F": words.encode("utf-16-le")}
+    def text(number: str, value: str) -> dict[str, bytes]:
+        return {f"__substg1.0_{number}001F": value.encode("utf-16-le")}
 
     inner = {**text("3707", attachment), **text("370E", "text/csv"), "__substg1.0_37010102": b"a,b\n1"}
     return compound(
@@ -167,9 +167,9 @@ def doc(text: str, note: str = "", *, version: int = 193, flags: int = 0x200) ->
     struct.pack_into("<HH", head, 0, 0xA5EC, version)
     struct.pack_into("<H", head, 10, flags)
     struct.pack_into("<2i", head, 0x4C, len(text), len(note))
-    places = struct.pack("<3I", 0, half, len(text) + len(note))
+    positions = struct.pack("<3I", 0, half, len(text) + len(note))
     pieces = struct.pack("<HIH", 0, start, 0) + struct.pack("<HIH", 0, (start + len(wide)) * 2 | 1 << 30, 0)
-    table = b"\x01\x02\0\0\0" + b"\x02" + struct.pack("<I", len(places + pieces)) + places + pieces
+    table = b"\x01\x02\0\0\0" + b"\x02" + struct.pack("<I", len(positions + pieces)) + positions + pieces
     struct.pack_into("<II", head, 0x1A2, 0, len(table))
     return compound({"WordDocument": pad(bytes(head) + wide + narrow, SMALL), "1Table": table})
 
@@ -184,16 +184,16 @@ def ppt(title: str, box: str, *, token: int = 0xE391C05F) -> bytes:
     document = _ppt_record(0x3E8, _ppt_record(0xFF0, outline, 0xF), 0xF)
     slide = _ppt_record(0x3EE, _ppt_record(0xF00D, _ppt_record(0xFA8, box.encode("latin-1")), 0xF), 0xF)
     old = _ppt_record(0x3EE, _ppt_record(0xFA8, b"old words"), 0xF)
-    stream, places = b"", list[int]()
+    stream, offsets = b"", list[int]()
     for part in (old, document, slide):
-        places.append(len(stream))
+        offsets.append(len(stream))
         stream += part
     first_directory = len(stream)
-    stream += _ppt_record(0x1772, struct.pack("<2I", 2 | 1 << 20, places[0]))
+    stream += _ppt_record(0x1772, struct.pack("<2I", 2 | 1 << 20, offsets[0]))
     first_edit = len(stream)
     stream += _ppt_record(0xFF5, struct.pack("<7I", 0, 0, 0, first_directory, 1, 3, 0))
     directory = len(stream)
-    stream += _ppt_record(0x1772, struct.pack("<3I", 1 | 2 << 20, places[1], places[2]))
+    stream += _ppt_record(0x1772, struct.pack("<3I", 1 | 2 << 20, offsets[1], offsets[2]))
     edit = len(stream)
     stream += _ppt_record(0xFF5, struct.pack("<7I", 0, 0, first_edit, directory, 1, 3, 0))
     user = _ppt_record(0xFF6, struct.pack("<3I", 20, token, edit) + bytes(8))

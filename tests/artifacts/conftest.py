@@ -12,20 +12,20 @@ from capabilities.core.message import Text
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Callable[[bytes], Path]:
+def write_file(tmp_path: Path) -> Callable[[bytes], Path]:
 
-    def keep(data: bytes) -> Path:
+    def write(data: bytes) -> Path:
         path = tmp_path / "file"
         path.write_bytes(data)
         return path
 
-    return keep
+    return write
 
 
 @pytest.fixture
-def read(kept: Callable[[bytes], Path]) -> Callable[[bytes, str], Text | None]:
+def read(write_file: Callable[[bytes], Path]) -> Callable[[bytes, str], Text | None]:
 
     def read(data: bytes, mime: str) -> Text | None:
-        return extract_text(kept(data), mime)
+        return extract_text(write_file(data), mime)
 
     return read

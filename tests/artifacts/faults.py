@@ -10,11 +10,11 @@ from contextlib import contextmanager
 class _Traces(logging.Handler):
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[logging.LogRecord] = []
+        self.records: list[logging.LogRecord] = []
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.exc_info:
-            self.found.append(record)
+            self.records.append(record)
 
 
 @contextmanager
@@ -23,7 +23,7 @@ def traces() -> Iterator[list[logging.LogRecord]]:
     handler, log = _Traces(), logging.getLogger("artifacts")
     log.addHandler(handler)
     try:
-        yield handler.found
+        yield handler.records
     finally:
         log.removeHandler(handler)
 
@@ -31,7 +31,7 @@ def traces() -> Iterator[list[logging.LogRecord]]:
 @contextmanager
 def no_fault_of_our_own() -> Iterator[None]:
     """Raise an AssertionError for the first traceback that is logged in this block."""
-    with traces() as found:
+    with traces() as records:
         yield
-    for record in found:
+    for record in records:
         raise AssertionError(record.getMessage()) from (record.exc_info[1] if record.exc_info else None)

@@ -71,36 +71,40 @@ def outcome(mime_type: str, protocol: str, model: Capabilities, policy: str) -> 
     target = Target("provider", "https://api.example.com/v1", "model")
     reader = model_endpoint(protocol, target, model, content={"policy": policy}).reader
     file = FilePart(kind_of(mime_type), mime_type, "file", 1, pages=1, width=9, height=9, content=Something())
-    found = decide(file, reader).outcome
-    if found is Outcome.EXTRACTED and not can_extract(mime_type):
-        found = Outcome.DESCRIBED
-    return "pages" if found is Outcome.CONVERTED and mime_type in PAGED else WORDS[found]
+    delivered = decide(file, reader).outcome
+    if delivered is Outcome.EXTRACTED and not can_extract(mime_type):
+        delivered = Outcome.DESCRIBED
+    return "pages" if delivered is Outcome.CONVERTED and mime_type in PAGED else WORDS[delivered]
 
 
 def cells(mime_type: str, protocol: str) -> Cells:
     """Return what the models get under each policy, as one word if all three get the same."""
-    found = ([outcome(mime_type, protocol, model, policy) for model in MODELS] for policy in FACTUAL_WORDS)
-    return tuple(each[0] if len(set(each)) == 1 else " / ".join(each) for each in found)
+    words_by_policy = ([outcome(mime_type, protocol, model, policy) for model in MODELS] for policy in FACTUAL_WORDS)
+    return tuple(words[0] if len(set(words)) == 1 else " / ".join(words) for words in words_by_policy)
 
 
 def groups() -> dict[tuple[Kind, tuple[Cells, ...]], list[str]]:
     """Map kind and cells by protocol to the usual extensions of the formats treated alike."""
-    found: dict[tuple[Kind, tuple[Cells, ...]], list[str]] = {}
+    formats: dict[tuple[Kind, tuple[Cells, ...]], list[str]] = {}
     for mime_type, extensions in EXTENSIONS_OF_MIME.items():
         key = (kind_of(mime_type), tuple(cells(mime_type, protocol) for protocol in PROTOCOLS))
-        found.setdefault(key, []).append(extensions.split()[0])
-    return found
+        formats.setdefault(key, []).append(extensions.split()[0])
+    return formats
 
 
 def lines() -> Iterator[str]:
     """Yield the rows, with formats and protocols that are treated alike merged."""
-    found = groups()
+    formats_by_cells = groups()
     for kind, title in TITLES.items():
-        for (kind_found, by_protocol), formats in found.items():
-            for each in dict.fromkeys(by_protocol) if kind_found is kind else ():
-                alike = [name for name, theirs in zip(PROTOCOLS, by_protocol, strict=True) if theirs == each]
-                named = "all" if len(alike) == len(PROTOCOLS) else ", ".join(alike)
-                yield f"| {title} | {' '.join(formats)} | {named} | {' | '.join(each)} |\n"
+        for (kind_found, by_protocol), formats in formats_by_cells.items():
+            for treatment in dict.fromkeys(by_protocol) if kind_found is kind else ():
+                alike = [
+                    name
+                    for name, protocol_cells in zip(PROTOCOLS, by_protocol, strict=True)
+                    if protocol_cells == treatment
+                ]
+                protocol_names = "all" if len(alike) == len(PROTOCOLS) else ", ".join(alike)
+                yield f"| {title} | {' '.join(formats)} | {protocol_names} | {' | '.join(treatment)} |\n"
 
 
 def table() -> str:

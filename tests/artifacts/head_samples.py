@@ -373,6 +373,6 @@ def more_texts(words: dict[str, str]) -> tuple[tuple[str, bytes, str, str], ...]
     }
     return tuple(
         (f"{language} {encoding}.txt", words[language].encode(encoding), "text/plain", encoding)
-        for language, each in encodings.items()
-        for encoding in each
+        for language, names in encodings.items()
+        for encoding in names
     )

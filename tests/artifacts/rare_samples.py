@@ -34,7 +34,7 @@ RARE: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
     ("invoice.ofd", lambda: package(**{"OFD.xml": b"<ofd:OFD/>"}), "application/ofd", DOCUMENT, HEAD),
     ("winmail.dat", lambda: b"\x78\x9f\x3e\x22\1\0\1" + bytes(60), "application/vnd.ms-tnef", DOCUMENT, HEAD),
     ("flyer.pub", lambda: compound({"Quill": {"QuillSub": b"q"}}), "application/vnd.ms-publisher", DOCUMENT, HEAD),
-    # Kingsoft's office writes Microsoft's binary formats under names of its own
+    # Kingsoft's office writes Microsoft's binary formats under its own names
     ("letter.wps", lambda: compound({"WordDocument": b"w"}), "application/msword", DOCUMENT, HEAD),
     ("sums.et", lambda: compound({"Workbook": b"w"}), "application/vnd.ms-excel", DOCUMENT, HEAD),
     ("talk.dps", lambda: compound({"PowerPoint Document": b"p"}), "application/vnd.ms-powerpoint", DOCUMENT, HEAD),

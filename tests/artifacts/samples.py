@@ -208,11 +208,11 @@ def pdf(*pages: str) -> bytes:
             % (5 + 2 * index)
         )
         objects.append(b"<</Length %d>>\nstream\n" % len(stream) + stream + b"\nendstream")
-    out, places = b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n", []
+    out, offsets = b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n", []
     for number, body in enumerate(objects, 1):
-        places.append(len(out))
+        offsets.append(len(out))
         out += b"%d 0 obj\n" % number + body + b"\nendobj\n"
-    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
     end = b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1) + table
     return out + end + b"trailer\n<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, len(out))
 

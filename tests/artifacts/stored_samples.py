@@ -22,7 +22,7 @@ READERS = {
 
 
 @dataclass(frozen=True)
-class Kept:
+class FileContent:
     """Content in a file store that can be read but not converted."""
 
     store: FileStore
@@ -42,18 +42,18 @@ class Kept:
         return None
 
 
-def keep(store: FileStore, sample: Sample) -> StoredArtifact:
+def store_sample(store: FileStore, sample: Sample) -> StoredArtifact:
     """Store the sample as an upload does."""
     stored = store.put([sample.data])
     with store.reader(stored.sha256) as read_at:
-        found = detector().detect(read_at(0, 65536), stored.size, None, sample.name, read_at=read_at)
+        detected = detector().detect(read_at(0, 65536), stored.size, None, sample.name, read_at=read_at)
     return StoredArtifact(
         id="sample1",
-        mime_type=found.mime_type,
-        kind=found.kind,
-        is_binary=found.is_binary,
+        mime_type=detected.mime_type,
+        kind=detected.kind,
+        is_binary=detected.is_binary,
         size=stored.size,
         filename=sample.name,
-        encoding=found.encoding,
-        content=Kept(store, stored.sha256, stored.size, found.encoding),
+        encoding=detected.encoding,
+        content=FileContent(store, stored.sha256, stored.size, detected.encoding),
     )

@@ -31,20 +31,20 @@ SECRET = "hunter2hunter2"
         ),
     ],
 )
-def test_an_address_says_bucket_prefix_and_service(url: str, bucket: Bucket) -> None:
+def test_url_names_bucket_prefix_and_service(url: str, bucket: Bucket) -> None:
     """By default AWS buckets use virtual-host addressing and other endpoints path addressing."""
     assert parse_bucket(url) == bucket
 
 
-def test_the_usual_variables_name_the_endpoint_where_the_address_does_not() -> None:
+def test_environment_names_the_endpoint_if_the_url_does_not() -> None:
     """`AWS_ENDPOINT_URL_S3` has precedence over `AWS_ENDPOINT_URL`, as in other programs."""
     both = {"AWS_ENDPOINT_URL": "https://all.example.com", "AWS_ENDPOINT_URL_S3": "https://s3.example.com"}
     assert parse_bucket("s3://files", both).endpoint == "https://s3.example.com"
     assert parse_bucket("s3://files?endpoint_url=https://own.example.com", both).endpoint == "https://own.example.com"
 
 
-def test_a_bucket_in_the_hosts_name_stands_before_it() -> None:
-    """Both the request URL and the displayed address."""
+def test_virtual_host_address_begins_with_the_bucket() -> None:
+    """This holds for the request URL and the displayed address."""
     bucket = parse_bucket("s3://files/p?endpoint_url=https://s3.example.com:9000&style=virtual")
     assert bucket.base_url == "https://files.s3.example.com:9000"
     assert str(bucket) == "s3://files/p at https://s3.example.com:9000"
@@ -60,19 +60,19 @@ def test_a_bucket_in_the_hosts_name_stands_before_it() -> None:
         *("s3://files?style=other", f"s3://files?allow_http={SECRET}"),
     ],
 )
-def test_what_names_no_bucket_is_refused_in_one_line_without_its_words(url: str) -> None:
+def test_url_without_a_bucket_is_refused_without_repeating_it(url: str) -> None:
     """The line says what to write and does not repeat a secret from the URL."""
-    with pytest.raises(BucketAddressError) as told:
+    with pytest.raises(BucketAddressError) as error:
         parse_bucket(url)
-    assert SECRET not in str(told.value)
-    assert "\n" not in str(told.value)
+    assert SECRET not in str(error.value)
+    assert "\n" not in str(error.value)
 
 
-def test_the_program_ends_with_that_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_program_ends_with_that_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """The line names the variable; without the variable, artifacts are stored as files."""
     monkeypatch.setenv("ROUTING_ADMIN_ARTIFACTS_URL", f"s3://files?token={SECRET}")
-    with pytest.raises(SystemExit, match="ROUTING_ADMIN_ARTIFACTS_URL names no bucket") as told:
+    with pytest.raises(SystemExit, match="ROUTING_ADMIN_ARTIFACTS_URL names no bucket") as error:
         artifacts_bucket(environ.Env())
-    assert SECRET not in str(told.value)
+    assert SECRET not in str(error.value)
     monkeypatch.delenv("ROUTING_ADMIN_ARTIFACTS_URL")
     assert artifacts_bucket(environ.Env()) is None

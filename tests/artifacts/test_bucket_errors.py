@@ -23,7 +23,7 @@ from tests.engines.s3 import CREDENTIALS, s3_server
 SHA = "0" * 64
 LARGE = bytes(6 * 1024 * 1024)
 
-ACTS: dict[str, Callable[[ByteStore], Any]] = {
+CALLS: dict[str, Callable[[ByteStore], Any]] = {
     "check": lambda store: store.check(),
     "put": lambda store: store.put([b"x"]),
     "put a large one": lambda store: store.put([LARGE]),
@@ -38,9 +38,9 @@ ACTS: dict[str, Callable[[ByteStore], Any]] = {
 
 
 def closed_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def store_at(bucket: Bucket, tmp_path: Path) -> BucketStore:
@@ -52,24 +52,24 @@ def finish_with(upload: Upload, data: bytes) -> None:
     upload.finish()
 
 
-@pytest.mark.parametrize("act", ACTS)
-def test_a_bucket_that_is_not_there_is_told_by_every_call(tmp_path: Path, act: str) -> None:
+@pytest.mark.parametrize("call", CALLS)
+def test_every_call_reports_a_missing_bucket(tmp_path: Path, call: str) -> None:
     """It is not reported as missing bytes: uploading them again would not help."""
     store = store_at(replace(s3_server().bucket, name="nobody-made-it"), tmp_path)
-    with pytest.raises(StoreAwayError) as told:
-        ACTS[act](store)
-    assert "The bucket s3://nobody-made-it at" in told.value.details
-    assert "ROUTING_ADMIN_ARTIFACTS_URL" in told.value.details
+    with pytest.raises(StoreAwayError) as error:
+        CALLS[call](store)
+    assert "The bucket s3://nobody-made-it at" in error.value.details
+    assert "ROUTING_ADMIN_ARTIFACTS_URL" in error.value.details
 
 
-def test_a_service_that_hangs_is_away_while_it_is_still_waited_for(
+def test_hanging_service_counts_as_an_outage_while_the_check_still_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The outage starts when the check began, so the alert does not wait for the call to end."""
     monkeypatch.setattr(bucket_client, "UNANSWERED", timedelta(0))
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        place = replace(s3_server().bucket, endpoint=f"http://127.0.0.1:{silent.getsockname()[1]}")
-        store, began = store_at(place, tmp_path), datetime.now(UTC)
+        bucket = replace(s3_server().bucket, endpoint=f"http://127.0.0.1:{silent.getsockname()[1]}")
+        store, began = store_at(bucket, tmp_path), datetime.now(UTC)
 
         def check() -> None:
             with suppress(StoreAwayError):
@@ -84,43 +84,43 @@ def test_a_service_that_hangs_is_away_while_it_is_still_waited_for(
         assert "is not responding" in store.outage.sentence
 
 
-@pytest.mark.parametrize("act", ACTS)
-def test_wrong_credentials_are_told_by_every_call_and_not_repeated(tmp_path: Path, act: str) -> None:
+@pytest.mark.parametrize("call", CALLS)
+def test_every_call_reports_wrong_credentials_without_repeating_them(tmp_path: Path, call: str) -> None:
     """The service's response may contain signed data, so only its error code is reported."""
     store = store_at(s3_server().place(), tmp_path)
-    with s3_server().checking_credentials(), pytest.raises(StoreAwayError) as told:
-        ACTS[act](store)
-    assert "rejects the credentials" in told.value.details
-    assert "AWS_" in told.value.details
-    for word in (CREDENTIALS["AWS_ACCESS_KEY_ID"], CREDENTIALS["AWS_SECRET_ACCESS_KEY"], "<", "Debug"):
-        assert word not in told.value.details
-    assert told.value.__cause__ is None
+    with s3_server().checking_credentials(), pytest.raises(StoreAwayError) as error:
+        CALLS[call](store)
+    assert "rejects the credentials" in error.value.details
+    assert "AWS_" in error.value.details
+    for secret in (CREDENTIALS["AWS_ACCESS_KEY_ID"], CREDENTIALS["AWS_SECRET_ACCESS_KEY"], "<", "Debug"):
+        assert secret not in error.value.details
+    assert error.value.__cause__ is None
 
 
-def test_credentials_that_nobody_set_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_credentials_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither the environment nor the machine's role has credentials."""
     bucket = s3_server().place()
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_METADATA_ENDPOINT", f"http://127.0.0.1:{closed_port()}")
-    with pytest.raises(StoreAwayError) as told:
+    with pytest.raises(StoreAwayError) as error:
         store_at(bucket, tmp_path).check()
-    assert "There are no credentials" in told.value.details
-    assert "AWS_SECRET_ACCESS_KEY" in told.value.details
+    assert "There are no credentials" in error.value.details
+    assert "AWS_SECRET_ACCESS_KEY" in error.value.details
 
 
-@pytest.mark.parametrize("act", ACTS)
-def test_a_service_that_does_not_answer_is_told_by_every_call(tmp_path: Path, act: str) -> None:
+@pytest.mark.parametrize("call", CALLS)
+def test_every_call_reports_a_service_that_does_not_respond(tmp_path: Path, call: str) -> None:
     """The message for callers has no address; the details for operators do."""
     store = store_at(replace(s3_server().place(), endpoint=f"http://127.0.0.1:{closed_port()}"), tmp_path)
-    with pytest.raises(StoreAwayError) as told:
-        ACTS[act](store)
-    assert "is not responding" in told.value.details
-    assert "127.0.0.1" in told.value.details
-    assert "127.0.0.1" not in str(told.value)
+    with pytest.raises(StoreAwayError) as error:
+        CALLS[call](store)
+    assert "is not responding" in error.value.details
+    assert "127.0.0.1" in error.value.details
+    assert "127.0.0.1" not in str(error.value)
 
 
-def test_while_a_service_is_away_others_are_told_at_once_and_it_is_found_again(tmp_path: Path) -> None:
+def test_during_an_outage_calls_fail_at_once_until_one_succeeds(tmp_path: Path) -> None:
     """After a failed call others fail at once, and one of them soon tries again."""
     bucket = s3_server().place()
     store = store_at(replace(bucket, endpoint=f"http://127.0.0.1:{closed_port()}"), tmp_path)
@@ -128,12 +128,12 @@ def test_while_a_service_is_away_others_are_told_at_once_and_it_is_found_again(t
         with pytest.raises(StoreAwayError):
             store.check()
     assert store.client.is_silent
-    back = store_at(bucket, tmp_path)
-    back.check()
-    assert not back.client.is_silent
+    recovered = store_at(bucket, tmp_path)
+    recovered.check()
+    assert not recovered.client.is_silent
 
 
-def test_a_large_upload_whose_service_goes_away_leaves_nothing(tmp_path: Path) -> None:
+def test_large_upload_cut_off_by_an_outage_leaves_nothing(tmp_path: Path) -> None:
     """The upload's parts are aborted, and no object has its hash."""
     bucket = s3_server().place()
     store = store_at(bucket, tmp_path)

@@ -38,23 +38,23 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> ByteStore:
 
 
 @pytest.mark.parametrize("kind", STORES)
-def test_what_is_put_comes_back_from_any_offset(tmp_path_factory: pytest.TempPathFactory, kind: str) -> None:
+def test_stored_bytes_can_be_read_from_any_offset(tmp_path_factory: pytest.TempPathFactory, kind: str) -> None:
     """Hash and size cover all blocks, and reading starts at the offset."""
     store = STORES[kind](tmp_path_factory.getbasetemp() / "roundtrip")
 
     # The bucket is slower and gets fewer examples.
     @examples(max_examples=200 if kind == "files" else 25)
     @given(st.lists(st.binary(max_size=50), max_size=20), st.integers(0, 100))
-    def comes_back(blocks: list[bytes], offset: int) -> None:
+    def check_roundtrip(blocks: list[bytes], offset: int) -> None:
         data = b"".join(blocks)
         stored = store.put(blocks)
         assert stored == Stored(hashlib.sha256(data).hexdigest(), len(data))
         assert b"".join(store.open_blocks(stored.sha256, offset)) == data[offset:]
 
-    comes_back()
+    check_roundtrip()
 
 
-def test_a_large_upload_comes_back_whole_and_leaves_nothing_beside_it(store: ByteStore) -> None:
+def test_large_upload_is_stored_whole_and_leaves_nothing_else(store: ByteStore) -> None:
     """With or without multipart it is one object under its hash, and equal bytes are stored once."""
     blocks = [bytes([number % 251]) * BLOCK for number in range(LARGE // BLOCK)]
     stored = store.put(blocks)
@@ -62,12 +62,12 @@ def test_a_large_upload_comes_back_whole_and_leaves_nothing_beside_it(store: Byt
     assert b"".join(store.open_blocks(stored.sha256)) == b"".join(blocks)
     assert b"".join(store.open_blocks(stored.sha256, LARGE - 3)) == blocks[-1][:3]
     assert store.put([b"".join(blocks)]) == stored
-    assert [place.rpartition("/")[2] for place in list_places(store)] == [stored.sha256]
+    assert [path.rpartition("/")[2] for path in list_places(store)] == [stored.sha256]
     assert list(store.digests()) == [stored.sha256]
 
 
 @pytest.mark.parametrize("block", [10, LARGE], ids=["small", "large"])
-def test_an_upload_over_the_limit_stops_while_reading_and_leaves_nothing(store: ByteStore, block: int) -> None:
+def test_upload_over_the_limit_stops_while_reading_and_leaves_nothing(store: ByteStore, block: int) -> None:
     """The first block over the limit is the last one read, whatever length was announced."""
     read: list[int] = []
 
@@ -76,16 +76,16 @@ def test_an_upload_over_the_limit_stops_while_reading_and_leaves_nothing(store: 
             read.append(number)
             yield b"x" * block
 
-    with pytest.raises(TooLargeError) as told:
+    with pytest.raises(TooLargeError) as error:
         store.put(endless(), max_bytes=block * 2 + 5)
-    assert told.value.limit == block * 2 + 5
+    assert error.value.limit == block * 2 + 5
     assert len(read) == 3
     assert list_places(store) == []
     assert store.put([b"x" * 25], max_bytes=25).size == 25
 
 
 @pytest.mark.parametrize("size", [4, LARGE], ids=["small", "large"])
-def test_an_upload_that_is_given_up_or_breaks_leaves_nothing(store: ByteStore, size: int) -> None:
+def test_aborted_or_broken_upload_leaves_nothing(store: ByteStore, size: int) -> None:
     """After a disconnect, an abort or an exception no object, temporary file or part remains."""
     before = s3_server().unfinished()
     with store.begin_upload() as upload:
@@ -101,32 +101,32 @@ def test_an_upload_that_is_given_up_or_breaks_leaves_nothing(store: ByteStore, s
     assert s3_server().unfinished() == before
 
 
-def test_an_upload_is_finished_once(store: ByteStore) -> None:
+def test_upload_can_be_finished_only_once(store: ByteStore) -> None:
     """Later calls raise an error and change nothing."""
     upload = store.begin_upload()
     upload.write(b"x")
     assert upload.sha256 == hashlib.sha256(b"x").hexdigest()
     stored = upload.finish()
-    for act in (upload.finish, lambda: upload.write(b"y")):
+    for call in (upload.finish, lambda: upload.write(b"y")):
         with pytest.raises(ValueError, match="finished"):
-            act()
+            call()
     upload.abort()
     store.verify(stored.sha256)
 
 
 @pytest.mark.requirement("ABR-8.1", "MCR-E4")
 @pytest.mark.parametrize("name", [MISSING, "../../etc/passwd", "", "A" * 64, "0" * 63, MISSING + "/x", MISSING + "\n"])
-def test_bytes_that_are_not_there_are_missing_whatever_the_name(store: ByteStore, name: str) -> None:
+def test_bytes_that_were_never_stored_are_missing_whatever_the_name(store: ByteStore, name: str) -> None:
     """Only a hash reaches file system or service; any other name is simply not found."""
-    with pytest.raises(MissingError) as told:
+    with pytest.raises(MissingError) as error:
         store.open_blocks(name)
-    assert isinstance(told.value, UnreadableError)
-    assert told.value.reason == "artifact_missing"
+    assert isinstance(error.value, UnreadableError)
+    assert error.value.reason == "artifact_missing"
     assert not store.exists(name)
     assert not store.delete(name)
-    for ask in (store.size, store.verify):
+    for call in (store.size, store.verify):
         with pytest.raises(MissingError):
-            ask(name)
+            call(name)
     for read in (store.reader, read_locally):
         with pytest.raises(MissingError), read(*([name] if read == store.reader else [store, name])):
             pass
@@ -141,7 +141,7 @@ class _LocalBytes:
         self.store, self.sha256 = store, sha256
 
     def __enter__(self) -> bytes:
-        with self.store.local_file(self.sha256) as place, place.open("rb") as file:
+        with self.store.local_file(self.sha256) as path, path.open("rb") as file:
             return file.read()
 
     def __exit__(self, *exc: object) -> None:
@@ -154,9 +154,9 @@ def test_damaged_bytes_are_never_served(store: ByteStore) -> None:
     stored = store.put([data])
     list(store.open_blocks(stored.sha256))
     overwrite(store, stored.sha256, data[:4000] + b"X" + data[4001:])
-    with pytest.raises(CorruptError) as told:
+    with pytest.raises(CorruptError) as error:
         store.open_blocks(stored.sha256)
-    assert told.value.reason == "artifact_corrupt"
+    assert error.value.reason == "artifact_corrupt"
     with pytest.raises(CorruptError), store.reader(stored.sha256):
         pass
     with pytest.raises(CorruptError), read_locally(store, stored.sha256):
@@ -165,15 +165,14 @@ def test_damaged_bytes_are_never_served(store: ByteStore) -> None:
         store.verify(stored.sha256)
 
 
-def test_sending_damaged_bytes_again_heals_them(store: ByteStore) -> None:
-    """An upload of the same content replaces damaged bytes."""
+def test_uploading_damaged_bytes_again_repairs_them(store: ByteStore) -> None:
     stored = store.put([b"precious"])
     overwrite(store, stored.sha256, b"damaged!")
     assert store.put([b"precious"]) == stored
     assert b"".join(store.open_blocks(stored.sha256)) == b"precious"
 
 
-def test_deleting_removes_the_bytes_once(store: ByteStore) -> None:
+def test_delete_removes_the_bytes_once(store: ByteStore) -> None:
     """`delete` returns True, then False; a read in progress still completes."""
     stored = store.put([b"x" * (BLOCK + 1)])
     blocks = store.open_blocks(stored.sha256)
@@ -187,7 +186,7 @@ def test_deleting_removes_the_bytes_once(store: ByteStore) -> None:
         store.open_blocks(stored.sha256)
 
 
-def test_random_access_reads_what_is_there(store: ByteStore) -> None:
+def test_random_access_reads_what_is_stored(store: ByteStore) -> None:
     """Fewer bytes are returned only at the end; offsets out of range are no error."""
     stored = store.put([b"0123456789"])
     with store.reader(stored.sha256) as read_at:
@@ -197,7 +196,7 @@ def test_random_access_reads_what_is_there(store: ByteStore) -> None:
     assert store.size(stored.sha256) == 10
 
 
-def test_random_access_reads_any_place_of_a_large_file(store: ByteStore) -> None:
+def test_random_access_reads_any_part_of_a_large_file(store: ByteStore) -> None:
     """Also across cached blocks, and backwards."""
     data = b"".join(number.to_bytes(4, "big") for number in range(LARGE // 4))
     stored = store.put([data])
@@ -207,18 +206,18 @@ def test_random_access_reads_any_place_of_a_large_file(store: ByteStore) -> None
         assert read_at(1, 2 * BLOCK) == data[1 : 1 + 2 * BLOCK]
 
 
-def test_a_file_of_this_machine_is_gone_when_it_is_closed(store: ByteStore, tmp_path: Path) -> None:
+def test_local_copy_is_removed_when_it_is_closed(store: ByteStore, tmp_path: Path) -> None:
     """Libraries that need a file get one with a descriptor; a downloaded copy is removed."""
     stored = store.put([b"0123456789"])
     before = sorted(tmp_path.rglob("*"))
-    with store.local_file(stored.sha256) as place, place.open("rb") as file:
+    with store.local_file(stored.sha256) as path, path.open("rb") as file:
         assert file.fileno() > 2
         assert file.read() == b"0123456789"
     after = sorted(path for path in tmp_path.rglob("*") if path.is_file())
     assert after == [path for path in before if path.is_file()]
 
 
-def test_hashes_are_listed_with_those_stored_since_left_out(store: ByteStore) -> None:
+def test_hashes_can_be_listed_without_recently_stored_ones(store: ByteStore) -> None:
     """A sweep lists only hashes not stored again since a given time."""
     stored = store.put([b"x"])
     assert list(store.digests()) == [stored.sha256]

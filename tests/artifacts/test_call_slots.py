@@ -14,7 +14,7 @@ class Clock:
         return self.now
 
 
-def test_a_store_that_answers_nothing_gets_few_calls_and_further_ones_are_refused_at_once() -> None:
+def test_store_that_does_not_answer_gets_few_calls() -> None:
     """One answer ends the state; an idle store does not count as slow."""
     clock = Clock()
     slots = CallSlots(clock)
@@ -29,18 +29,18 @@ def test_a_store_that_answers_nothing_gets_few_calls_and_further_ones_are_refuse
     assert all(slots.acquire() for _ in range(MAX_CALLS))
 
 
-def test_a_call_waits_for_a_slot_while_others_are_answered() -> None:
+def test_call_waits_for_a_slot_while_others_are_answered() -> None:
     """A busy store still answers, so calls wait instead of being refused."""
-    slots, got = CallSlots(), threading.Event()
+    slots, acquired = CallSlots(), threading.Event()
     assert all(slots.acquire() for _ in range(MAX_CALLS))
 
     def wait() -> None:
         while not slots.acquire():
             pass
-        got.set()
+        acquired.set()
 
     thread = threading.Thread(target=wait)
     thread.start()
     slots.release()
     thread.join()
-    assert got.is_set()
+    assert acquired.is_set()

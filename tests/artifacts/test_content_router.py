@@ -30,7 +30,7 @@ class FakeServices:
         return Capabilities(tuple(service_id.split("+"))) if service_id.startswith("text") else None
 
 
-class Gone:
+class UnreadableContent:
     """Content whose bytes cannot be read."""
 
     def __init__(self, reason: str) -> None:
@@ -49,7 +49,7 @@ class Gone:
 ROUTER = ArtifactContentRouter(FakeServices())
 
 
-def stored(kind: Kind, mime_type: str, filename: str | None, data: bytes = DATA, **more: object) -> StoredArtifact:
+def stored(kind: Kind, mime_type: str, filename: str | None, data: bytes = DATA, **fields: object) -> StoredArtifact:
     text = kind is Kind.TEXT
     return StoredArtifact(
         id="abc123",
@@ -60,12 +60,12 @@ def stored(kind: Kind, mime_type: str, filename: str | None, data: bytes = DATA,
         filename=filename,
         created_at="2026-11-20T12:00:00Z",
         content=InMemory(data, kind),
-        **more,  # type: ignore[arg-type]
+        **fields,  # type: ignore[arg-type]
     )
 
 
-def text_of(words: str) -> StoredArtifact:
-    return stored(Kind.TEXT, "text/plain", "notes.txt", words.encode())
+def text_of(content: str) -> StoredArtifact:
+    return stored(Kind.TEXT, "text/plain", "notes.txt", content.encode())
 
 
 PNG = stored(Kind.IMAGE, "image/png", "screenshot.png")
@@ -115,7 +115,7 @@ def test_kind_and_service_decide_the_route(row: list[str]) -> None:
 
 
 @pytest.mark.requirement("ABR-3.2", "ABR-3.3", "ABR-7.1", "ABR-7.2", "ABR-7.3")
-def test_an_image_for_a_vision_model_is_a_data_url_with_its_type() -> None:
+def test_image_for_a_vision_model_is_a_data_url_with_its_type() -> None:
     """The result has exactly these fields."""
     assert ROUTER.route_content(PNG, "text+vision").as_json() == {
         "contentType": "image",
@@ -136,7 +136,7 @@ def test_an_image_for_a_vision_model_is_a_data_url_with_its_type() -> None:
 
 
 @pytest.mark.requirement("ABR-7.4", "ABR-4.1")
-def test_a_document_for_a_file_model_is_a_file_object() -> None:
+def test_document_for_a_file_model_is_a_file_object() -> None:
     """`file` has name, type and base64; without a file name its id is used."""
     result = ROUTER.route_content(PDF, "text+file").as_json()
     assert result["file"] == {
@@ -147,8 +147,7 @@ def test_a_document_for_a_file_model_is_a_file_object() -> None:
 
 
 @pytest.mark.requirement("ABR-4.3", "ABR-4.4", "ABR-6.2", "ABR-6.4", "ABR-7.5")
-def test_a_model_that_cannot_read_it_is_told_name_type_size_and_what_to_do() -> None:
-    """The text has name, type, size and a suggestion."""
+def test_unreadable_file_is_described_with_name_type_size_and_a_suggestion() -> None:
     result = ROUTER.route_content(PDF, "text", language="zh").as_json()
     assert result["content"] == (
         "[无法读取] report.pdf (artifact:abc123)\n"
@@ -161,7 +160,7 @@ def test_a_model_that_cannot_read_it_is_told_name_type_size_and_what_to_do() -> 
 
 
 @pytest.mark.requirement("ABR-5.1", "ABR-5.2", "ABR-5.3")
-def test_text_comes_as_it_is_with_its_metadata() -> None:
+def test_text_is_returned_unchanged_with_its_metadata() -> None:
     """No encoding, no added text, no `binaryType`."""
     result = ROUTER.route_content(TXT, "text+vision+file").as_json()
     assert result["content"] == "能力路由, as it is: YWJj"
@@ -169,7 +168,7 @@ def test_text_comes_as_it_is_with_its_metadata() -> None:
     assert set(result) == {"contentType", "routing", "content", "metadata"}
 
 
-def test_long_text_comes_in_pages_that_name_the_next_call() -> None:
+def test_long_text_is_paged_with_the_offset_of_the_next_call() -> None:
     """Following the offsets in the notes yields the whole text once, without gaps or overlaps."""
     whole = "".join(chr(0x4E00 + index % 500) for index in range(50_000))
     first = ROUTER.route_content(text_of(whole), "text", language="en")
@@ -189,7 +188,7 @@ def test_long_text_comes_in_pages_that_name_the_next_call() -> None:
 
 
 @pytest.mark.parametrize(("offset", "content"), [(3, "de"), (5, ""), (900, ""), (-1, "abcde")])
-def test_a_page_past_the_end_is_empty(offset: int, content: str) -> None:
+def test_page_past_the_end_is_empty(offset: int, content: str) -> None:
     """Offsets outside the text are no error, and every page has the total length."""
     result = ROUTER.route_content(text_of("abcde"), "text", offset=offset)
     assert (result.content, result.metadata["totalChars"]) == (content, 5)
@@ -199,7 +198,7 @@ def test_a_page_past_the_end_is_empty(offset: int, content: str) -> None:
 @pytest.mark.parametrize(
     ("service", "warnings"), [("text", ()), ("nobody-knows", ("unknown_service",)), ("down", ("capabilities_unknown",))]
 )
-def test_a_service_that_cannot_be_asked_is_warned_of(service: str, warnings: tuple[str, ...]) -> None:
+def test_unknown_or_failing_service_is_a_warning(service: str, warnings: tuple[str, ...]) -> None:
     """The result is text with a warning that gives the reason."""
     result = ROUTER.route_content(PNG, service)
     assert result.warnings == warnings
@@ -210,9 +209,9 @@ def test_a_service_that_cannot_be_asked_is_warned_of(service: str, warnings: tup
 @pytest.mark.parametrize("reason", ["artifact_missing", "artifact_corrupt"])
 @pytest.mark.parametrize("artifact", [PNG, PDF, TXT], ids=["image", "document", "text"])
 @pytest.mark.parametrize("known", [True, False], ids=["known beforehand", "found out while reading"])
-def test_bytes_that_cannot_be_read_are_told_with_a_warning(reason: str, artifact: StoredArtifact, known: bool) -> None:
+def test_unreadable_bytes_are_a_warning(reason: str, artifact: StoredArtifact, known: bool) -> None:
     """The result is the failure text with a warning, not an exception or a partial file."""
-    broken = replace(artifact, unreadable=reason) if known else replace(artifact, content=Gone(reason))
+    broken = replace(artifact, unreadable=reason) if known else replace(artifact, content=UnreadableContent(reason))
     result = ROUTER.route_content(broken, "text+vision+file", language="zh").as_json()
     assert (result["routing"], result["warnings"]) == ("text", [reason])
     assert result["content"] == f"[文件处理失败: {artifact.filename}]\n错误: 无法读取文件内容\n请检查文件是否损坏"
@@ -232,14 +231,14 @@ def test_bytes_that_cannot_be_read_are_told_with_a_warning(reason: str, artifact
         ("application/octet-stream", None, Kind.OTHER),
     ],
 )
-def test_the_binary_type_comes_from_type_then_name(mime_type: str, filename: str | None, kind: Kind) -> None:
+def test_binary_type_follows_from_type_then_name(mime_type: str, filename: str | None, kind: Kind) -> None:
     """Metadata decides: first the MIME type, then the extension."""
     artifact = stored(Kind.OTHER, mime_type, filename)
     assert ROUTER.detect_binary_type(artifact) is kind
 
 
 @pytest.mark.requirement("ABR-1.5", "ABR-8.2")
-def test_without_metadata_the_content_is_looked_at() -> None:
+def test_without_metadata_the_content_decides() -> None:
     """The type found in the bytes is used, also in the data URL."""
     router = ArtifactContentRouter(FakeServices(), detect=lambda _: "image/gif")
     assert router.detect_binary_type(BIN) is Kind.IMAGE
@@ -249,14 +248,14 @@ def test_without_metadata_the_content_is_looked_at() -> None:
 
 
 @pytest.mark.requirement("ABR-8.3")
-def test_a_detector_that_fails_leaves_an_unknown_binary_that_is_described() -> None:
+def test_failing_detector_leaves_an_unknown_binary_that_is_described() -> None:
     """The artifact is described whatever the detector raises; only unexpected errors are logged."""
 
     def failing(error: Exception) -> ArtifactContentRouter:
-        def trips(_: StoredArtifact) -> str | None:
+        def detect(_: StoredArtifact) -> str | None:
             raise error
 
-        return ArtifactContentRouter(FakeServices(), detect=trips)
+        return ArtifactContentRouter(FakeServices(), detect=detect)
 
     for error, logged in ((UnreadableError("artifact_missing"), 0), (OSError("disk"), 0), (TypeError("ours"), 1)):
         with traces() as faults:
@@ -266,14 +265,14 @@ def test_a_detector_that_fails_leaves_an_unknown_binary_that_is_described() -> N
 
 
 @pytest.mark.requirement("ABR-8.3")
-def test_text_that_turns_out_not_to_be_text_is_described() -> None:
+def test_undecodable_text_is_described() -> None:
     """Bytes that do not decode are never put into `content`."""
     result = ROUTER.route_content(stored(Kind.TEXT, "text/plain", "x.txt", b"\xff\xfe\x00\xff"), "text")
     assert (result.content_type, result.routing) == ("binary", "text")
     assert "[Unreadable] x.txt" in (result.content or "")
 
 
-def test_an_image_url_is_made_of_bytes_or_of_base64() -> None:
+def test_image_url_is_made_of_bytes_or_base64() -> None:
     """Both yield the same object (ABR-3.3)."""
     encoded = base64.b64encode(DATA).decode()
     assert ROUTER.format_image_url(DATA, "image/png") == ROUTER.format_image_url(encoded, "image/png")
@@ -282,7 +281,7 @@ def test_an_image_url_is_made_of_bytes_or_of_base64() -> None:
 # -- properties ------------------------------------------------------------------------------------------------------
 
 SERVICES = st.lists(st.sampled_from(["vision", "audio", "video", "file"]), unique=True).map(
-    lambda words: "+".join(["text", *words])
+    lambda capabilities: "+".join(["text", *capabilities])
 ) | st.sampled_from(["nobody-knows", "down"])
 BINARY = st.builds(
     stored,
@@ -294,16 +293,16 @@ BINARY = st.builds(
 
 
 @pytest.mark.requirement("ABR-P1", "ABR-INV2")
-@given(words=st.text(), service=SERVICES)
-def test_any_text_equals_the_content(words: str, service: str) -> None:
+@given(content=st.text(), service=SERVICES)
+def test_any_text_equals_the_content(content: str, service: str) -> None:
     """Routing is text and the content is the same string, for any text and service."""
-    result = ROUTER.route_content(text_of(words), service)
-    assert (result.content_type, result.routing, result.content) == ("text", "text", words)
+    result = ROUTER.route_content(text_of(content), service)
+    assert (result.content_type, result.routing, result.content) == ("text", "text", content)
 
 
 @pytest.mark.requirement("ABR-P2", "ABR-INV1", "ABR-6.1", "ABR-6.3")
 @given(artifact=BINARY, data=st.binary(min_size=16, max_size=100), service=SERVICES)
-def test_a_text_answer_holds_nothing_of_the_bytes(artifact: StoredArtifact, data: bytes, service: str) -> None:
+def test_text_result_contains_nothing_of_the_bytes(artifact: StoredArtifact, data: bytes, service: str) -> None:
     """Neither the bytes nor 16 consecutive bytes as base64 appear in it."""
     result = ROUTER.route_content(replace(artifact, content=InMemory(data, artifact.kind), size=len(data)), service)
     if result.routing != "text":
@@ -329,14 +328,14 @@ def test_every_result_is_complete_and_typed(artifact: StoredArtifact, service: s
 
 @pytest.mark.requirement("ABR-INV3")
 @given(first=BINARY, second=BINARY, service=SERVICES)
-def test_the_same_kind_and_capability_give_the_same_route(
+def test_same_kind_and_capability_give_the_same_route(
     first: StoredArtifact, second: StoredArtifact, service: str
 ) -> None:
     """Names, sizes and bytes do not affect the decision."""
     if ROUTER.detect_binary_type(first) is ROUTER.detect_binary_type(second):
-        one, other = ROUTER.route_content(first, service), ROUTER.route_content(second, service)
-        assert isinstance(one, ContentRouteResult)
-        assert (one.content_type, one.routing) == (other.content_type, other.routing)
+        first_result, second_result = ROUTER.route_content(first, service), ROUTER.route_content(second, service)
+        assert isinstance(first_result, ContentRouteResult)
+        assert (first_result.content_type, first_result.routing) == (second_result.content_type, second_result.routing)
 
 
 @pytest.mark.requirement("ABR-3.1")
@@ -344,7 +343,7 @@ def test_the_same_kind_and_capability_give_the_same_route(
     data=st.binary(min_size=100, max_size=200),
     mime_type=st.sampled_from(["image/jpeg", "image/png", "image/gif", "image/webp"]),
 )
-def test_any_bytes_held_as_an_image_reach_a_vision_model_whole(data: bytes, mime_type: str) -> None:
+def test_any_bytes_of_an_image_reach_a_vision_model_whole(data: bytes, mime_type: str) -> None:
     """The data URL has the type and decodes to the same bytes."""
     result = ROUTER.route_content(stored(Kind.IMAGE, mime_type, "x", data), "text+vision").as_json()
     head, _, encoded = result["imageUrl"]["image_url"]["url"].partition(",")

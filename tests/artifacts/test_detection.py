@@ -38,52 +38,50 @@ FAILING = BinaryDetector(broken, broken)
 PNG = picture("PNG")
 
 
-def look(data: bytes, declared: str | None = None, filename: str | None = None) -> Detection:
+def detect(data: bytes, declared: str | None = None, filename: str | None = None) -> Detection:
     return DETECT.detect(data, None, declared, filename)
 
 
 @pytest.mark.requirement("ABR-1.1", "ABR-1.2", "ABR-1.3")
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
-def test_a_sample_file_is_what_it_is(sample: Sample) -> None:
-    """By its name and bytes each sample has its type, kind and encoding, without a mismatch."""
-    found = look(sample.data, None, sample.name)
-    assert (found.mime_type, found.kind, found.encoding) == (sample.mime, sample.kind, sample.encoding)
-    assert found.is_binary is sample.is_binary
-    assert not found.mismatch
+def test_sample_has_its_type_kind_and_encoding(sample: Sample) -> None:
+    """This uses its name and bytes, and there is no mismatch."""
+    detection = detect(sample.data, None, sample.name)
+    assert (detection.mime_type, detection.kind, detection.encoding) == (sample.mime, sample.kind, sample.encoding)
+    assert detection.is_binary is sample.is_binary
+    assert not detection.mismatch
 
 
 @pytest.mark.requirement("ABR-1.5", "ABR-8.2")
 @pytest.mark.parametrize("sample", [s for s in SAMPLES if s.is_binary], ids=lambda sample: sample.name)
-def test_a_binary_sample_is_known_without_name_and_declaration(sample: Sample) -> None:
+def test_binary_sample_is_detected_without_name_and_declaration(sample: Sample) -> None:
     """The bytes alone give the same type, or the more general one of the table."""
-    found = (ALONE if sample.bare else DETECT).detect(sample.data)
+    detection = (ALONE if sample.bare else DETECT).detect(sample.data)
     bare = sample.bare or sample.mime
-    assert (found.mime_type, found.kind) == (bare, kind_of(bare))
+    assert (detection.mime_type, detection.kind) == (bare, kind_of(bare))
 
 
 @pytest.mark.requirement("ABR-1.1")
 @pytest.mark.parametrize("sample", [s for s in SAMPLES if not s.is_binary], ids=lambda sample: sample.name)
-def test_a_text_sample_is_text_without_name_and_declaration(sample: Sample) -> None:
-    """Text is detected whatever its name, with the same encoding."""
-    found = look(sample.data)
-    assert (found.kind, found.is_binary, found.encoding) == (Kind.TEXT, False, sample.encoding)
+def test_text_sample_is_detected_without_name_and_declaration(sample: Sample) -> None:
+    """Its encoding is the same."""
+    detection = detect(sample.data)
+    assert (detection.kind, detection.is_binary, detection.encoding) == (Kind.TEXT, False, sample.encoding)
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
-def test_a_sample_is_the_same_without_libmagic(sample: Sample) -> None:
-    """The own signature table suffices: libmagic changes the type of no sample."""
-    found = ALONE.detect(sample.data, None, None, sample.name)
-    assert (found.mime_type, found.kind, found.is_binary) == (sample.mime, sample.kind, sample.is_binary)
+def test_libmagic_changes_the_type_of_no_sample(sample: Sample) -> None:
+    """The own signature table suffices."""
+    detection = ALONE.detect(sample.data, None, None, sample.name)
+    assert (detection.mime_type, detection.kind, detection.is_binary) == (sample.mime, sample.kind, sample.is_binary)
 
 
-def test_there_are_more_than_sixty_real_formats() -> None:
-    """The table has at least 60 types, and each sample names its origin."""
+def test_samples_cover_at_least_sixty_types_and_name_their_origin() -> None:
     assert len({sample.mime for sample in SAMPLES}) >= 60
     assert all(sample.made for sample in SAMPLES)
 
 
-def test_no_sample_is_another_under_a_second_name() -> None:
-    """Names and contents are unique."""
+def test_names_and_contents_of_samples_are_unique() -> None:
     assert len({sample.name for sample in SAMPLES}) == len(SAMPLES)
     assert len({sample.data for sample in SAMPLES}) == len(SAMPLES)
 
@@ -92,12 +90,12 @@ def test_no_sample_is_another_under_a_second_name() -> None:
 @pytest.mark.parametrize(
     "declared", ["image/png", "image/tiff", "audio/mpeg", "video/mp4", "application/pdf", "application/x-own-thing"]
 )
-def test_a_declared_type_stands_when_the_bytes_prove_nothing(declared: str) -> None:
-    """Bytes without a signature keep the declared type (ABR-1.4)."""
-    found = look(bytes(range(256)) * 4, declared, "whatever.bin")
-    assert found.mime_type == declared
-    assert found.is_binary
-    assert not found.mismatch
+def test_declared_type_is_kept_if_the_bytes_prove_nothing(declared: str) -> None:
+    """The bytes have no signature (ABR-1.4)."""
+    detection = detect(bytes(range(256)) * 4, declared, "whatever.bin")
+    assert detection.mime_type == declared
+    assert detection.is_binary
+    assert not detection.mismatch
 
 
 @pytest.mark.requirement("ABR-1.4")
@@ -116,13 +114,13 @@ def test_a_declared_type_stands_when_the_bytes_prove_nothing(declared: str) -> N
         (PNG, "text/plain", "image/png"),
     ],
 )
-def test_bytes_that_prove_another_type_win_and_the_contradiction_is_kept(data: bytes, declared: str, mime: str) -> None:
+def test_proven_type_overrules_the_declared_one_and_is_a_mismatch(data: bytes, declared: str, mime: str) -> None:
     """A signature with a valid structure overrules a declaration of another or the same kind."""
-    found = look(data, declared)
-    assert (found.mime_type, found.declared_mime_type, found.detected_mime_type) == (mime, declared, mime)
-    assert found.mismatch
-    assert [item.says for item in found.evidence if item.step == "declared"] == [declared]
-    assert (found.evidence[-1].says, found.evidence[-1].reason) == (mime, "overruled")
+    detection = detect(data, declared)
+    assert (detection.mime_type, detection.declared_mime_type, detection.detected_mime_type) == (mime, declared, mime)
+    assert detection.mismatch
+    assert [item.says for item in detection.evidence if item.step == "declared"] == [declared]
+    assert (detection.evidence[-1].says, detection.evidence[-1].reason) == (mime, "overruled")
 
 
 @pytest.mark.parametrize(
@@ -135,10 +133,10 @@ def test_bytes_that_prove_another_type_win_and_the_contradiction_is_kept(data: b
         b"ID3\xff\xff\xff\xff",
     ],
 )
-def test_fixed_bytes_without_a_structure_are_a_hint_and_no_proof(stub: bytes) -> None:
-    """They overrule no declaration; without one, they give the type."""
+def test_signature_without_a_structure_is_only_a_hint(stub: bytes) -> None:
+    """Fixed bytes overrule no declaration; without one, they give the type."""
     data = stub + b"\0\xfe\xff\x01" * 9
-    assert look(data, "audio/flac").mime_type == "audio/flac"
+    assert detect(data, "audio/flac").mime_type == "audio/flac"
     assert ALONE.detect(data).mime_type != "application/octet-stream"
 
 
@@ -160,76 +158,75 @@ def test_fixed_bytes_without_a_structure_are_a_hint_and_no_proof(stub: bytes) ->
         pytest.param(b"\0\0\0\1\x67\xff", id="one unit of a stream"),
     ],
 )
-def test_a_short_signature_without_a_structure_names_no_type(data: bytes) -> None:
+def test_short_signature_without_a_structure_names_no_type(data: bytes) -> None:
     """Two letters, or NULs around one byte, may be chance."""
-    found = ALONE.detect(data + b"\0\xfe\xff\x01" * 9)
-    assert (found.mime_type, found.detected_mime_type) == ("application/octet-stream", None)
+    detection = ALONE.detect(data + b"\0\xfe\xff\x01" * 9)
+    assert (detection.mime_type, detection.detected_mime_type) == ("application/octet-stream", None)
 
 
-def test_a_film_of_a_brand_that_names_films_is_no_sound() -> None:
+def test_brand_of_videos_overrules_a_declared_audio_type() -> None:
     """Registries list `.3g2` as audio, but KDDI's brand is for its phones' videos."""
-    found = look(iso_media(b"KDDI"), "audio/3gpp2", "a.3g2")
-    assert (found.mime_type, found.mismatch) == ("video/3gpp2", True)
+    detection = detect(iso_media(b"KDDI"), "audio/3gpp2", "a.3g2")
+    assert (detection.mime_type, detection.mismatch) == ("video/3gpp2", True)
 
 
-def test_a_sound_behind_a_tag_is_named_whatever_was_declared() -> None:
+def test_audio_after_an_id3_tag_is_detected_whatever_was_declared() -> None:
     """AAC and FLAC may follow an ID3 tag too, so the data after the tag decide."""
     aac = next(sample.data for sample in SAMPLES if sample.name == "tagged.aac")
-    assert (look(aac, "audio/flac").mime_type, look(aac, "audio/flac").mismatch) == ("audio/aac", True)
-    assert look(mp3(tag=True), "audio/aac").mime_type == "audio/mpeg"
-    assert look(b"ID3\x03\0\0\0\0\x7f\x7f" + bytes(50), "audio/flac").mime_type == "audio/flac"
+    assert (detect(aac, "audio/flac").mime_type, detect(aac, "audio/flac").mismatch) == ("audio/aac", True)
+    assert detect(mp3(tag=True), "audio/aac").mime_type == "audio/mpeg"
+    assert detect(b"ID3\x03\0\0\0\0\x7f\x7f" + bytes(50), "audio/flac").mime_type == "audio/flac"
 
 
 @pytest.mark.parametrize(
-    "words", [b"!<arch>\nis how an archive begins\n", b"\n\n\x05\x01words", b"P6 is a format of pixmaps\n"]
+    "text", [b"!<arch>\nis how an archive begins\n", b"\n\n\x05\x01words", b"P6 is a format of pixmaps\n"]
 )
-def test_words_that_begin_like_a_format_are_words(words: bytes) -> None:
+def test_text_that_begins_like_a_format_is_text(text: bytes) -> None:
     """An archive of texts is not text, and a text about archives is not an archive."""
-    assert look(words).kind in (Kind.TEXT, Kind.OTHER)
-    assert look(words).mime_type in ("text/plain", "application/octet-stream")
+    assert detect(text).kind in (Kind.TEXT, Kind.OTHER)
+    assert detect(text).mime_type in ("text/plain", "application/octet-stream")
 
 
-def test_a_document_in_xml_is_told_by_its_root_and_not_by_words_inside() -> None:
+def test_xml_document_is_detected_by_its_root_element() -> None:
     """Other XML formats have `head` and `body` too; comments and doctypes before the root are skipped."""
     start = b"<?xml version='1.0'?><!DOCTYPE a><!-- <html> -->\n"
-    assert look(start + b"<a><head/><body/></a>").mime_type == "application/xml"
-    assert look(start + b"<html><body/></html>").mime_type == "text/html"
-    assert look(start + b"<x:svg xmlns:x='http://www.w3.org/2000/svg'/>").mime_type == "image/svg+xml"
-    assert look(b"<!--" + b"-->" * 20_000).kind is Kind.TEXT
+    assert detect(start + b"<a><head/><body/></a>").mime_type == "application/xml"
+    assert detect(start + b"<html><body/></html>").mime_type == "text/html"
+    assert detect(start + b"<x:svg xmlns:x='http://www.w3.org/2000/svg'/>").mime_type == "image/svg+xml"
+    assert detect(b"<!--" + b"-->" * 20_000).kind is Kind.TEXT
 
 
 @pytest.mark.parametrize(
     "declared", ["image/png", "audio/mpeg", "application/zip", "application/pdf", "application/msword"]
 )
-@pytest.mark.parametrize("words", [b"just words\n", ZH.encode(), ZH.encode("gbk"), ZH.encode("utf-16-le")])
-def test_clean_text_declared_as_media_archive_or_office_is_text(declared: str, words: bytes) -> None:
+@pytest.mark.parametrize("text", [b"just words\n", ZH.encode(), ZH.encode("gbk"), ZH.encode("utf-16-le")])
+def test_clean_text_declared_as_media_archive_or_office_is_text(declared: str, text: bytes) -> None:
     """Such types are never valid text, so the text wins."""
-    found = look(words, declared)
-    assert (found.mime_type, found.kind, found.mismatch) == ("text/plain", Kind.TEXT, True)
+    detection = detect(text, declared)
+    assert (detection.mime_type, detection.kind, detection.mismatch) == ("text/plain", Kind.TEXT, True)
 
 
 def test_text_of_an_unknown_declared_type_keeps_that_type() -> None:
     """An unknown type may well be text: it keeps its name, and its text is readable."""
-    found = look(b"1 2 3\n", "application/x-own-thing")
-    assert (found.mime_type, found.kind, found.mismatch) == ("application/x-own-thing", Kind.TEXT, False)
+    detection = detect(b"1 2 3\n", "application/x-own-thing")
+    assert (detection.mime_type, detection.kind, detection.mismatch) == ("application/x-own-thing", Kind.TEXT, False)
 
 
 @pytest.mark.parametrize("declared", ["text/plain", "application/json", "text/csv", "image/svg+xml"])
-def test_what_is_declared_text_and_decodes_in_no_way_is_binary(declared: str) -> None:
-    """Bytes that do not decode are binary, even if text was declared."""
-    found = look(bytes(range(256)) * 4, declared)
-    assert (found.mime_type, found.is_binary, found.mismatch) == ("application/octet-stream", True, True)
+def test_undecodable_bytes_declared_as_text_are_binary(declared: str) -> None:
+    detection = detect(bytes(range(256)) * 4, declared)
+    assert (detection.mime_type, detection.is_binary, detection.mismatch) == ("application/octet-stream", True, True)
 
 
 @pytest.mark.parametrize(
     "declared", [None, "", "octet", "application/octet-stream", "Application/Octet-Stream; x=y", "a/b/c"]
 )
-def test_a_type_that_says_nothing_counts_as_not_declared(declared: str | None) -> None:
+def test_meaningless_declared_type_counts_as_not_declared(declared: str | None) -> None:
     """Then the extension decides, then the bytes."""
     unknown = b"\x00\xfe\xff\x01" * 9
-    assert look(unknown, declared, "a.mp3").mime_type == "audio/mpeg"
-    assert look(PNG, declared, "noname").mime_type == "image/png"
-    assert look(unknown, declared).declared_mime_type is None
+    assert detect(unknown, declared, "a.mp3").mime_type == "audio/mpeg"
+    assert detect(PNG, declared, "noname").mime_type == "image/png"
+    assert detect(unknown, declared).declared_mime_type is None
 
 
 @pytest.mark.parametrize(
@@ -247,57 +244,59 @@ def test_a_type_that_says_nothing_counts_as_not_declared(declared: str | None) -
         (7, None),
     ],
 )
-def test_a_declaration_is_cleaned_of_parameters_quotes_case_and_other_names(raw: object, clean: str | None) -> None:
+def test_declared_type_is_normalized(raw: object, clean: str | None) -> None:
     """The result is the name that providers use, or None."""
     assert clean_mime(raw) == clean
 
 
 @given(st.one_of(st.text(), st.binary(), st.none()))
-def test_cleaning_a_type_twice_is_cleaning_it_once(raw: object) -> None:
+def test_normalizing_a_type_is_idempotent(raw: object) -> None:
     """The result is stable for any input."""
-    once = clean_mime(raw)
-    assert once is None or clean_mime(once) == once
+    cleaned = clean_mime(raw)
+    assert cleaned is None or clean_mime(cleaned) == cleaned
 
 
-def test_every_name_in_the_tables_is_clean_and_has_one_kind() -> None:
+def test_every_type_in_the_tables_is_normalized_and_has_one_kind() -> None:
     """Aliases resolve in one step; extensions and signatures have clean types."""
     names = [*ALIASES.values(), *EXTENSIONS_OF_MIME, *(row.mime for row in SIGNATURES)]
     assert [name for name in names if clean_mime(name) != name] == []
     assert not UNDECLARED & set(ALIASES)
     assert [name for name in names if is_text_mime(name) and is_binary_mime(name)] == []
     assert [
-        mime for mime, known in EXTENSIONS_OF_MIME.items() if mime_of_filename(f"a.{known.split()[0]}") != mime
+        mime
+        for mime, extensions in EXTENSIONS_OF_MIME.items()
+        if mime_of_filename(f"a.{extensions.split()[0]}") != mime
     ] == []
 
 
-def test_svg_is_text_to_a_model_and_rtf_is_a_document() -> None:
+def test_svg_is_text_and_rtf_is_a_document() -> None:
     """SVG is readable as it is; an RTF file's markup is not."""
-    assert (look(SVG, "image/svg+xml").kind, look(SVG).mime_type) == (Kind.TEXT, "image/svg+xml")
-    assert look(b"{\\rtf1 x}", "text/plain").kind is Kind.DOCUMENT
+    assert (detect(SVG, "image/svg+xml").kind, detect(SVG).mime_type) == (Kind.TEXT, "image/svg+xml")
+    assert detect(b"{\\rtf1 x}", "text/plain").kind is Kind.DOCUMENT
     assert kind_of("application/vnd.ms-excel") is Kind.DOCUMENT
 
 
 @pytest.mark.parametrize("before", [b"\n\n", b"\xef\xbb\xbf", b"\r\n \t"])
 @pytest.mark.parametrize("declared", ["application/pdf", "text/plain", None])
-def test_a_pdf_behind_blank_lines_or_a_byte_order_mark_is_still_a_pdf(before: bytes, declared: str | None) -> None:
+def test_pdf_after_blank_lines_or_a_byte_order_mark_is_a_pdf(before: bytes, declared: str | None) -> None:
     """Some programs write such bytes, and readers search the first 1024 bytes for the header."""
-    found = detector().detect(before + b"%PDF-1.4\n1 0 obj\n<<>>\nendobj\n%%EOF\n", None, declared)
-    assert (found.mime_type, found.kind) == ("application/pdf", Kind.DOCUMENT)
+    detection = detector().detect(before + b"%PDF-1.4\n1 0 obj\n<<>>\nendobj\n%%EOF\n", None, declared)
+    assert (detection.mime_type, detection.kind) == ("application/pdf", Kind.DOCUMENT)
 
 
-def test_an_unknown_container_layout_leaves_the_declared_type_of_that_container() -> None:
+def test_truncated_container_keeps_its_declared_type() -> None:
     """A truncated Office file has no directory, so the declared type of the same container is kept."""
     cut = docx("x" * 50)[:60]
     kind = f"{OOXML}wordprocessingml.document"
-    assert (look(cut, kind).mime_type, look(cut, kind).mismatch) == (kind, False)
+    assert (detect(cut, kind).mime_type, detect(cut, kind).mismatch) == (kind, False)
 
 
-@pytest.mark.parametrize("made", ["presentationml.slideshow", "presentationml.template"])
-def test_a_template_and_a_show_are_presentations_of_their_own_type(made: str) -> None:
+@pytest.mark.parametrize("subtype", ["presentationml.slideshow", "presentationml.template"])
+def test_template_and_slide_show_keep_their_declared_types(subtype: str) -> None:
     """The package's parts are the same, so the declared type is no mismatch; a text document is one."""
-    found = look(pptx("x"), f"{OOXML}{made}", "a.ppsx")
-    assert (found.mime_type, found.mismatch) == (f"{OOXML}{made}", False)
-    assert look(docx("x"), f"{OOXML}{made}").mismatch
+    detection = detect(pptx("x"), f"{OOXML}{subtype}", "a.ppsx")
+    assert (detection.mime_type, detection.mismatch) == (f"{OOXML}{subtype}", False)
+    assert detect(docx("x"), f"{OOXML}{subtype}").mismatch
 
 
 @pytest.mark.parametrize(
@@ -309,65 +308,65 @@ def test_a_template_and_a_show_are_presentations_of_their_own_type(made: str) ->
         ("macro.pptm", "application/vnd.ms-powerpoint.slideshow.macroenabled.12"),
     ],
 )
-def test_a_package_for_macros_may_hold_none(name: str, declared: str) -> None:
+def test_package_that_allows_macros_may_have_none(name: str, declared: str) -> None:
     """The type only allows macros, so their absence is no mismatch."""
     data = next(sample.data for sample in SAMPLES if sample.name == name)
-    assert (look(data, declared).mime_type, look(data, declared).mismatch) == (declared, False)
+    assert (detect(data, declared).mime_type, detect(data, declared).mismatch) == (declared, False)
 
 
-def test_macros_in_a_package_that_was_declared_without_are_a_contradiction() -> None:
-    """Unexpected macros are a mismatch, as is a binary workbook declared as XML."""
+def test_unexpected_macros_are_a_mismatch() -> None:
+    """So is a binary workbook declared as XML."""
     macros = next(sample.data for sample in SAMPLES if sample.name == "macro.docm")
-    assert look(macros, f"{OOXML}wordprocessingml.document").mismatch
+    assert detect(macros, f"{OOXML}wordprocessingml.document").mismatch
     binary = next(sample.data for sample in SAMPLES if sample.name == "sums.xlsb")
-    assert look(binary, f"{OOXML}spreadsheetml.sheet").mismatch
+    assert detect(binary, f"{OOXML}spreadsheetml.sheet").mismatch
 
 
-def test_a_jpeg_ls_file_is_no_jpeg() -> None:
+def test_jpeg_ls_is_not_detected_as_jpeg() -> None:
     """It starts like a JPEG, but JPEG decoders cannot read it; the frame header differs."""
     data = next(sample.data for sample in SAMPLES if sample.name == "photo.jls")
-    assert look(data).mime_type == "image/jls"
-    assert look(data, "image/jpeg").mismatch
-    assert look(picture("JPEG")).mime_type == "image/jpeg"
+    assert detect(data).mime_type == "image/jls"
+    assert detect(data, "image/jpeg").mismatch
+    assert detect(picture("JPEG")).mime_type == "image/jpeg"
 
 
-def test_an_extension_of_the_right_container_is_no_contradiction() -> None:
+def test_extension_of_the_same_container_is_no_mismatch() -> None:
     """An `.mp4` with only sound is audio without a mismatch; declared as video it is a mismatch."""
     sound = iso_media(b"isom", b"soun")
-    assert (look(sound, None, "a.mp4").mime_type, look(sound, None, "a.mp4").mismatch) == ("audio/mp4", False)
-    assert look(sound, "video/mp4").mismatch
+    assert (detect(sound, None, "a.mp4").mime_type, detect(sound, None, "a.mp4").mismatch) == ("audio/mp4", False)
+    assert detect(sound, "video/mp4").mismatch
 
 
-def test_the_uploaders_encoding_is_believed_when_it_decodes() -> None:
+def test_declared_encoding_is_used_if_it_decodes() -> None:
     """A declared encoding that does not decode is ignored."""
-    word = "Grüße, Öl, Ärger, Straße".encode("cp1252")
-    assert DETECT.detect(word, encoding="cp1250").encoding == "cp1250"
+    data = "Grüße, Öl, Ärger, Straße".encode("cp1252")
+    assert DETECT.detect(data, encoding="cp1250").encoding == "cp1250"
     assert DETECT.detect(ZH.encode(), encoding="ascii").encoding == "utf-8"
     assert DETECT.detect(ZH.encode(), encoding="no-such").encoding == "utf-8"
 
 
-def test_the_preferred_language_decides_between_encodings_that_both_fit() -> None:
+def test_preferred_language_decides_between_two_valid_encodings() -> None:
     """Four bytes that are valid in GB18030 and in Big5 are GB18030 with `zh`."""
     both = "中文".encode("gbk")
     assert BinaryDetector(prefer="zh").detect(both).encoding == "gb18030"
 
 
-def test_text_is_judged_by_the_whole_file_and_not_by_its_beginning() -> None:
+def test_text_is_judged_by_the_whole_file() -> None:
     """NULs or invalid bytes far behind the head make it binary; late Chinese makes it GB18030."""
     plain = b"line of words\n" * 10_000
 
-    def whole(data: bytes) -> Detection:
+    def detect_whole(data: bytes) -> Detection:
         return DETECT.detect(data[:65536], len(data), "text/plain", read_at=lambda o, n: data[o : o + n])
 
-    assert whole(plain).encoding == "utf-8"
-    assert whole(plain + b"\0").is_binary
-    assert whole(plain + ZH.encode("gbk")).encoding == "gb18030"
-    assert whole(plain + FR.encode("latin-1")).encoding == "cp1252"
-    assert whole(plain + bytes(range(128, 256))).is_binary
-    assert whole(plain + ZH.encode()).encoding == "utf-8"
+    assert detect_whole(plain).encoding == "utf-8"
+    assert detect_whole(plain + b"\0").is_binary
+    assert detect_whole(plain + ZH.encode("gbk")).encoding == "gb18030"
+    assert detect_whole(plain + FR.encode("latin-1")).encoding == "cp1252"
+    assert detect_whole(plain + bytes(range(128, 256))).is_binary
+    assert detect_whole(plain + ZH.encode()).encoding == "utf-8"
 
 
-def test_a_head_without_a_way_to_the_rest_is_judged_by_itself() -> None:
+def test_head_without_the_rest_is_judged_alone() -> None:
     """A character cut by the end of the head is not an error of the file."""
     data = ("x" + ZH * 3).encode("gbk")
     for length in (100, 101, 102, 103):
@@ -375,15 +374,15 @@ def test_a_head_without_a_way_to_the_rest_is_judged_by_itself() -> None:
 
 
 @pytest.mark.parametrize("declared", [None, "text/plain"])
-def test_an_empty_file_is_empty_text(declared: str | None) -> None:
+def test_empty_file_is_text(declared: str | None) -> None:
     """It is text unless its name or declared type says otherwise."""
-    assert (look(b"", declared).kind, look(b"", declared).mime_type) == (Kind.TEXT, "text/plain")
-    assert look(b"", "image/png").kind is Kind.IMAGE
+    assert (detect(b"", declared).kind, detect(b"", declared).mime_type) == (Kind.TEXT, "text/plain")
+    assert detect(b"", "image/png").kind is Kind.IMAGE
 
 
 def test_evidence_is_json_and_each_reason_is_a_sentence() -> None:
     """The page shows the evidence step by step, such as the declared type and then that of the bytes."""
-    rows = json.loads(json.dumps(look(pdf("x"), "image/png", "a.png").evidence_json()))
+    rows = json.loads(json.dumps(detect(pdf("x"), "image/png", "a.png").evidence_json()))
     assert [(row["step"], row["says"]) for row in rows] == [
         ("declared", "image/png"),
         ("extension", "image/png"),
@@ -394,24 +393,24 @@ def test_evidence_is_json_and_each_reason_is_a_sentence() -> None:
 
 
 @pytest.mark.requirement("ABR-8.3")
-def test_a_sniffer_and_a_guesser_that_fail_leave_unknown_binary() -> None:
+def test_failing_sniffer_and_guesser_leave_unknown_binary() -> None:
     """Undeclared bytes are unknown binary and declared ones keep their type (ABR-8.2, 8.3); both errors are logged."""
     with traces() as faults:
-        found = FAILING.detect(b"\xff\x00\x81")
-    assert (found.mime_type, found.kind, found.is_binary) == ("application/octet-stream", Kind.OTHER, True)
+        detection = FAILING.detect(b"\xff\x00\x81")
+    assert (detection.mime_type, detection.kind, detection.is_binary) == ("application/octet-stream", Kind.OTHER, True)
     assert FAILING.detect(b"\xff\x00\x81", None, "image/png").kind is Kind.IMAGE
     assert {record.exc_info[0] for record in faults if record.exc_info} == {RuntimeError}
 
 
-def test_an_opinion_that_fails_costs_nothing_but_the_opinion() -> None:
+def test_failing_guesser_does_not_affect_decoding_trials() -> None:
     """GB18030 is found by decoding trials even if the guesser fails."""
-    found = FAILING.detect(ZH.encode("gb18030"))
-    assert (found.kind, found.encoding) == (Kind.TEXT, "gb18030")
-    assert "failed" not in [item.reason for item in found.evidence]
+    detection = FAILING.detect(ZH.encode("gb18030"))
+    assert (detection.kind, detection.encoding) == (Kind.TEXT, "gb18030")
+    assert "failed" not in [item.reason for item in detection.evidence]
 
 
 @pytest.mark.requirement("ABR-1.2")
-def test_the_seeds_question_has_one_of_five_answers() -> None:
+def test_binary_type_is_one_of_five() -> None:
     """`detect_binary_type` returns image, audio, video, document or other."""
     kinds = {DETECT.detect_binary_type(sample.data, None, sample.name) for sample in SAMPLES}
     assert kinds == set(Kind) - {Kind.TEXT}

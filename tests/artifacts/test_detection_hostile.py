@@ -42,13 +42,13 @@ BUDGET_SECONDS = 2.0
         ("newlines", b"\n" * 65536, Kind.TEXT),
     ],
 )
-def test_a_misleading_file_is_what_its_bytes_are(name: str, data: bytes, kind: Kind) -> None:
+def test_misleading_file_has_the_type_of_its_bytes(name: str, data: bytes, kind: Kind) -> None:
     """The structure at the beginning decides a polyglot's type; plain text is text."""
-    found = DETECT.detect(data)
+    detection = DETECT.detect(data)
     if name == "gif header before a pdf":
-        assert not any(item.reason == "signature" for item in found.evidence)
+        assert not any(item.reason == "signature" for item in detection.evidence)
     else:
-        assert found.kind is kind
+        assert detection.kind is kind
 
 
 @pytest.mark.parametrize(
@@ -68,9 +68,9 @@ def test_a_misleading_file_is_what_its_bytes_are(name: str, data: bytes, kind: K
 def test_hostile_bytes_take_bounded_time(name: str, data: bytes) -> None:
     """The work depends on the bytes read, not on the sizes they claim."""
     began = time.perf_counter()
-    found = DETECT.detect(data[:65536], len(data), read_at=lambda offset, length: data[offset : offset + length])
+    detection = DETECT.detect(data[:65536], len(data), read_at=lambda offset, length: data[offset : offset + length])
     assert time.perf_counter() - began < BUDGET_SECONDS
-    assert found.kind in Kind
+    assert detection.kind in Kind
 
 
 @given(
@@ -80,7 +80,7 @@ def test_hostile_bytes_take_bounded_time(name: str, data: bytes) -> None:
     st.one_of(st.none(), st.text(max_size=20), st.sampled_from(ENCODINGS)),
 )
 @pytest.mark.requirement("ABR-8.3")
-def test_detection_never_raises_and_its_answer_is_whole(
+def test_detection_never_raises_and_is_complete(
     data: bytes, declared: str | None, name: str | None, encoding: str | None
 ) -> None:
     """For any bytes and metadata the type is clean, and text has an encoding that decodes it.
@@ -88,73 +88,73 @@ def test_detection_never_raises_and_its_answer_is_whole(
     An internal error that detection only logged fails this test too.
     """
     with no_fault_of_our_own():
-        found = DETECT.detect(data, None, declared, name, encoding=encoding)
-    assert clean_mime(found.mime_type) == found.mime_type or found.mime_type == "application/octet-stream"
-    assert found.is_binary == (found.kind is not Kind.TEXT)
-    assert (found.encoding is None) == found.is_binary
-    assert found.kind is Kind.TEXT or found.kind is kind_of(found.mime_type)
-    if found.encoding:
-        assert "\0" not in data.decode(found.encoding, "replace")
-    assert found.evidence[-1].step == "verdict"
-    assert found.evidence[-1].says == found.mime_type
+        detection = DETECT.detect(data, None, declared, name, encoding=encoding)
+    assert clean_mime(detection.mime_type) == detection.mime_type or detection.mime_type == "application/octet-stream"
+    assert detection.is_binary == (detection.kind is not Kind.TEXT)
+    assert (detection.encoding is None) == detection.is_binary
+    assert detection.kind is Kind.TEXT or detection.kind is kind_of(detection.mime_type)
+    if detection.encoding:
+        assert "\0" not in data.decode(detection.encoding, "replace")
+    assert detection.evidence[-1].step == "verdict"
+    assert detection.evidence[-1].says == detection.mime_type
 
 
 @given(st.sampled_from([s for s in SAMPLES if s.is_binary]), st.integers(0, 600), st.integers(0, 255))
-def test_a_damaged_or_cut_sample_is_still_answered(sample, place: int, byte: int) -> None:
+def test_damaged_or_truncated_sample_is_still_detected(sample, position: int, byte: int) -> None:
     """With one byte changed or the rest missing there is a result, and no container reader raises."""
-    damaged = sample.data[:place] + bytes([byte]) + sample.data[place + 1 :]
-    for data in (damaged, sample.data[:place]):
+    damaged = sample.data[:position] + bytes([byte]) + sample.data[position + 1 :]
+    for data in (damaged, sample.data[:position]):
         with no_fault_of_our_own():
             DETECT.detect(data, None, None, sample.name)
-        for look in INSPECT.values():
-            look(lambda offset, length, data=data: data[max(offset, 0) : max(offset, 0) + length], len(data))
+        for inspect in INSPECT.values():
+            inspect(lambda offset, length, data=data: data[max(offset, 0) : max(offset, 0) + length], len(data))
         image_size(data, sample.mime)
 
 
 @given(st.binary(min_size=20, max_size=400), st.sampled_from(["image/png", "image/jpeg", "image/gif", "image/webp"]))
 @pytest.mark.requirement("ABR-P3")
-def test_bytes_that_are_neither_text_nor_signed_stay_the_image_they_were_declared(data: bytes, declared: str) -> None:
-    """Only as far as detection decides it."""
+def test_unsigned_binary_keeps_its_declared_image_type(data: bytes, declared: str) -> None:
+    """This holds as far as detection decides it."""
     alone = DETECT.detect(data)
     if alone.kind is Kind.TEXT or any(item.reason == "signature" for item in alone.evidence):
         return
     assert DETECT.detect(data, None, declared).mime_type == declared
 
 
-def test_the_reader_that_fails_is_no_failure_of_the_upload() -> None:
+def test_failing_reader_does_not_fail_the_upload() -> None:
     """If reading fails while a container is inspected, the declared type is kept."""
 
     def broken(offset: int, length: int) -> bytes:
         raise OSError("disk")
 
     with no_fault_of_our_own():
-        found = BinaryDetector().detect(docx("x")[:64], 5000, "application/msword", read_at=broken)
-    assert (found.mime_type, found.kind) == ("application/msword", Kind.DOCUMENT)
-    assert "failed" in [item.reason for item in found.evidence]
+        detection = BinaryDetector().detect(docx("x")[:64], 5000, "application/msword", read_at=broken)
+    assert (detection.mime_type, detection.kind) == ("application/msword", Kind.DOCUMENT)
+    assert "failed" in [item.reason for item in detection.evidence]
 
 
-def test_a_fault_of_our_own_is_logged_with_its_trace_and_costs_no_upload() -> None:
+def test_internal_error_is_logged_with_its_traceback_and_fails_no_upload() -> None:
     """The declared type is kept, and the tests above notice the logged error."""
 
-    def wrong(offset: int, length: int) -> bytes:
+    def raise_type_error(offset: int, length: int) -> bytes:
         raise TypeError("a bytes-like object is required, not 'str'")
 
-    with traces() as found:
-        seen = BinaryDetector().detect(docx("x")[:64], 5000, "application/msword", read_at=wrong)
-    assert (seen.mime_type, seen.kind) == ("application/msword", Kind.DOCUMENT)
-    assert [record.exc_info[0] for record in found if record.exc_info] == [TypeError]
+    with traces() as records:
+        detection = BinaryDetector().detect(docx("x")[:64], 5000, "application/msword", read_at=raise_type_error)
+    assert (detection.mime_type, detection.kind) == ("application/msword", Kind.DOCUMENT)
+    assert [record.exc_info[0] for record in records if record.exc_info] == [TypeError]
     with pytest.raises(AssertionError, match="detection"), no_fault_of_our_own():
-        BinaryDetector().detect(docx("x")[:64], 5000, "application/msword", read_at=wrong)
+        BinaryDetector().detect(docx("x")[:64], 5000, "application/msword", read_at=raise_type_error)
 
 
-def test_libmagic_in_use_is_named_and_its_opinion_is_only_asked_of_what_is_no_text() -> None:
+def test_libmagic_is_named_and_used_only_for_unknown_binary() -> None:
     """The health page names the library in use; text and known signatures never reach it."""
     assert describe_sniffer().startswith(("libmagic", "pylibmagic", "none"))
-    asked: list[bytes] = []
-    counting = BinaryDetector(lambda head: asked.append(head))
+    heads: list[bytes] = []
+    counting = BinaryDetector(lambda head: heads.append(head))
     counting.detect(ZH.encode() * 100)
     counting.detect(PNG)
-    assert asked == []
+    assert heads == []
     counting.detect(b"\0\xff" * 50_000)
-    assert [len(head) for head in asked] == [65536]
+    assert [len(head) for head in heads] == [65536]
     assert sniff(b"") is None

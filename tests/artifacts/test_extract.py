@@ -56,38 +56,38 @@ DOCUMENTS = {
 
 
 @pytest.mark.parametrize("source", DOCUMENTS)
-def test_a_document_becomes_text_with_marks(kept, source: str) -> None:
+def test_document_becomes_text_with_markers(write_file, source: str) -> None:
     """Pages, sheets and slides are marked, cells separated by tabs, scripts and styles omitted."""
     data, mime, text = DOCUMENTS[source]
-    assert extract_text(kept(data), mime) == Text(text, source, "")
+    assert extract_text(write_file(data), mime) == Text(text, source, "")
 
 
-def test_long_text_is_cut_and_the_note_says_where(kept) -> None:
+def test_long_text_is_cut_with_a_note(write_file) -> None:
     """The note `[truncated: pages 1-2 of 9]` gives the part that was read."""
-    found = extract_text(kept(pdf(*["Hello world"] * 9)), "application/pdf", max_chars=30)
-    assert found == Text(found.text, "pdf", "[truncated: pages 1-2 of 9]", 1 / 9)
-    assert len(found.text) <= 30
+    extracted = extract_text(write_file(pdf(*["Hello world"] * 9)), "application/pdf", max_chars=30)
+    assert extracted == Text(extracted.text, "pdf", "[truncated: pages 1-2 of 9]", 1 / 9)
+    assert len(extracted.text) <= 30
 
 
 @pytest.mark.parametrize("mime", ["image/png", "application/x-7z-compressed", "application/vnd.visio"])
-def test_a_type_without_a_reader_has_no_text(kept, mime: str) -> None:
+def test_type_without_a_reader_has_no_text(write_file, mime: str) -> None:
     """No process is started."""
-    assert extract_text(kept(b"x"), mime) is None
+    assert extract_text(write_file(b"x"), mime) is None
     assert not can_extract(mime)
 
 
 @pytest.mark.parametrize("name", ["TIFF", "BMP", "AVIF", "GIF", "PNG", "JPEG", "WEBP"])
-def test_an_image_is_converted_to_what_a_model_takes(kept, name: str) -> None:
+def test_image_is_converted_for_a_model(write_file, name: str) -> None:
     """The result is PNG or JPEG within the maximum side, with its true size."""
-    converted = convert_image(kept(picture(name, (300, 200))), ConvertTo(("image/png", "image/jpeg"), None, 100))
+    converted = convert_image(write_file(picture(name, (300, 200))), ConvertTo(("image/png", "image/jpeg"), None, 100))
     image = image_of(converted)
     assert (image.format, image.size) == ({"image/png": "PNG", "image/jpeg": "JPEG"}[converted.mime_type], (100, 67))
     assert (converted.width, converted.height) == image.size
 
 
-def test_a_converted_image_keeps_within_its_bytes(kept) -> None:
+def test_converted_image_respects_its_size_limit(write_file) -> None:
     """Quality is reduced first, then the size; if nothing fits, the result is None."""
-    path = kept(picture("BMP", (600, 400)))
+    path = write_file(picture("BMP", (600, 400)))
     converted = convert_image(path, ConvertTo(("image/jpeg",), 20_000))
     assert converted.blob.size <= 20_000
     assert image_of(converted).format == "JPEG"
@@ -95,30 +95,30 @@ def test_a_converted_image_keeps_within_its_bytes(kept) -> None:
     assert convert_image(path, ConvertTo(("image/heic",))) is None
 
 
-def test_a_turned_photograph_is_upright_and_without_metadata(kept) -> None:
+def test_rotated_photograph_is_upright_and_without_metadata(write_file) -> None:
     """EXIF orientation 6 is applied, then all metadata are removed."""
     exif = Image.Exif()
     exif[0x0112] = 6
     exif[0x010E] = "secret place"
-    converted = convert_image(kept(picture("JPEG", (60, 40), exif=exif)), ConvertTo(("image/jpeg",)))
+    converted = convert_image(write_file(picture("JPEG", (60, 40), exif=exif)), ConvertTo(("image/jpeg",)))
     assert image_of(converted).size == (40, 60)
     assert b"secret" not in b"".join(converted.blob.blocks())
 
 
-def test_a_thumbnail_is_a_small_png(kept) -> None:
+def test_thumbnail_is_a_small_png(write_file) -> None:
     """At most 256 pixels per side."""
-    image = Image.open(io.BytesIO(thumbnail(kept(picture("JPEG", (800, 400)))) or b""))
+    image = Image.open(io.BytesIO(thumbnail(write_file(picture("JPEG", (800, 400)))) or b""))
     assert (image.format, image.size) == ("PNG", (256, 128))
-    assert thumbnail(kept(b"no image")) is None
+    assert thumbnail(write_file(b"no image")) is None
 
 
-def test_facts_are_measured(kept) -> None:
+def test_facts_are_measured(write_file) -> None:
     """Pages and encryption of a PDF, seconds of audio, pixels of an image."""
-    assert facts(kept(pdf("a", "b")), "application/pdf") == Facts(pages=2, encrypted=False)
-    assert facts(kept(wav(1.5)), "audio/wav") == Facts(seconds=1.5)
-    assert facts(kept(mp3(50)), "audio/mpeg").seconds == pytest.approx(1.306, abs=0.1)
-    assert facts(kept(picture("PNG", (5, 7))), "image/png") == Facts(width=5, height=7)
-    assert facts(kept(b"x"), "application/zip") == Facts()
+    assert facts(write_file(pdf("a", "b")), "application/pdf") == Facts(pages=2, encrypted=False)
+    assert facts(write_file(wav(1.5)), "audio/wav") == Facts(seconds=1.5)
+    assert facts(write_file(mp3(50)), "audio/mpeg").seconds == pytest.approx(1.306, abs=0.1)
+    assert facts(write_file(picture("PNG", (5, 7))), "image/png") == Facts(width=5, height=7)
+    assert facts(write_file(b"x"), "application/zip") == Facts()
 
 
 def encrypted_pdf() -> bytes:
@@ -131,18 +131,18 @@ def encrypted_pdf() -> bytes:
     return buffer.getvalue()
 
 
-def test_an_encrypted_document_says_so_and_gives_nothing(kept) -> None:
+def test_encrypted_document_has_no_text_and_is_reported(write_file) -> None:
     """An encrypted PDF has no text; the facts say that it is encrypted."""
-    path = kept(encrypted_pdf())
+    path = write_file(encrypted_pdf())
     assert extract_text(path, "application/pdf") is None
     assert facts(path, "application/pdf") == Facts(encrypted=True)
     assert inspect(path, "application/pdf") == Inspection(locked=True)
 
 
-def test_a_recording_is_measured_and_is_not_locked(kept) -> None:
+def test_recording_is_measured_and_not_locked(write_file) -> None:
     """Duration and encryption must be known before a model is called with the file."""
-    assert inspect(kept(wav(1.5)), "audio/wav") == Inspection(seconds=1.5)
-    assert inspect(kept(b"x"), "video/mp4") == Inspection()
+    assert inspect(write_file(wav(1.5)), "audio/wav") == Inspection(seconds=1.5)
+    assert inspect(write_file(b"x"), "video/mp4") == Inspection()
 
 
 def pixel_bomb() -> bytes:
@@ -183,34 +183,33 @@ EXTERNAL = b'<!DOCTYPE d [<!ENTITY x SYSTEM "file:///etc/passwd">]><d><p><t>&x;<
     ],
     ids=["zip bomb", "billion laughs", "external entity", "cut docx", "cut pdf", "empty", "broken xml", "many entries"],
 )
-def test_a_bomb_or_damage_gives_nothing_soon(kept, data: bytes, mime: str) -> None:
+def test_bomb_or_damaged_file_yields_nothing_soon(write_file, data: bytes, mime: str) -> None:
     """The result is None within seconds, without an exception."""
     began = time.monotonic()
-    assert extract_text(kept(data), mime) is None
+    assert extract_text(write_file(data), mime) is None
     assert time.monotonic() - began < 20
 
 
-def test_a_pixel_bomb_is_not_unpacked(kept) -> None:
+def test_pixel_bomb_is_not_unpacked(write_file) -> None:
     """An image that declares 3.6 gigapixels is neither converted nor given a thumbnail."""
-    assert convert_image(kept(pixel_bomb()), ConvertTo(("image/png",))) is None
-    assert thumbnail(kept(pixel_bomb())) is None
+    assert convert_image(write_file(pixel_bomb()), ConvertTo(("image/png",))) is None
+    assert thumbnail(write_file(pixel_bomb())) is None
 
 
-def test_a_process_that_takes_too_long_is_stopped(kept) -> None:
-    result = run(kept(pdf("x")), "text", {"reader": "pdf", "max_chars": 9}, max_output=99, timeout=0.01)
+def test_process_that_takes_too_long_is_stopped(write_file) -> None:
+    result = run(write_file(pdf("x")), "text", {"reader": "pdf", "max_chars": 9}, max_output=99, timeout=0.01)
     assert (result.reason, result.payload) == ("timeout", b"")
 
 
-def test_an_answer_over_the_cap_is_not_taken(kept) -> None:
+def test_output_over_the_limit_is_rejected(write_file) -> None:
     """The parent process reads no more than the limit."""
-    result = run(kept(docx("x" * 5000)), "text", {"reader": "docx", "max_chars": 9000}, max_output=100)
+    result = run(write_file(docx("x" * 5000)), "text", {"reader": "docx", "max_chars": 9000}, max_output=100)
     assert (result.reason, result.payload) == ("too_large", b"")
 
 
-def test_a_file_that_is_not_there_or_an_unknown_operation_is_an_answer(tmp_path: Path, kept) -> None:
-    """No exception is raised."""
+def test_missing_file_or_unknown_operation_raises_nothing(tmp_path: Path, write_file) -> None:
     assert run(tmp_path / "none", "text", {}, max_output=100).reason == "failed"
-    assert run(kept(b"x"), "dance", {}, max_output=100).reason == "failed"
+    assert run(write_file(b"x"), "dance", {}, max_output=100).reason == "failed"
     assert facts(tmp_path / "none", "application/pdf").reason == "failed"
 
 
@@ -220,9 +219,9 @@ from artifacts.extract.confine import confine
 import socket, subprocess
 confine()
 import os
-for act in (lambda: open("written", "w"), lambda: socket.socket(), lambda: subprocess.run(["true"]), os.fork):
+for attempt in (lambda: open("written", "w"), lambda: socket.socket(), lambda: subprocess.run(["true"]), os.fork):
     try:
-        act()
+        attempt()
         print("done")
     except PermissionError:
         print("refused")
@@ -235,18 +234,18 @@ assert "django" not in sys.modules
 """
 
 
-def test_the_process_cannot_write_connect_start_programs_or_take_all_memory(tmp_path: Path) -> None:
+def test_process_cannot_write_connect_start_programs_or_use_all_memory(tmp_path: Path) -> None:
     """Each limit is tested in a process that has applied it."""
     code = CONFINED.format(root=str(ROOT))
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
     # macOS has no limit on the address space.
     expected = ["refused"] * 5 if sys.platform == "linux" else ["refused"] * 4
-    assert answer.stdout.split()[: len(expected)] == expected
+    assert result.stdout.split()[: len(expected)] == expected
     assert not (tmp_path / "written").exists()
 
 
-def test_every_office_sample_is_answered(kept) -> None:
+def test_every_office_sample_yields_text_or_none(write_file) -> None:
     for sample in SAMPLES:
         if can_extract(sample.mime):
-            found = extract_text(kept(sample.data), sample.mime)
-            assert found is None or found.text.strip()
+            extracted = extract_text(write_file(sample.data), sample.mime)
+            assert extracted is None or extracted.text.strip()

@@ -29,7 +29,7 @@ def read(tmp_path: Path):
     return read
 
 
-def test_a_zip_is_a_list_of_names_sizes_and_days(read) -> None:
+def test_zip_is_listed_by_names_sizes_and_dates(read) -> None:
     """Names are decoded as UTF-8 if the entry's flag says so."""
     lines = "- a/计划.txt (5 bytes, 1980-01-01)\n- b.bin (9 bytes, 1980-01-01)"
     assert read(zip_of({"a/计划.txt": b"hello", "b.bin": bytes(9)}), ZIP) == Text(
@@ -37,19 +37,19 @@ def test_a_zip_is_a_list_of_names_sizes_and_days(read) -> None:
     )
 
 
-def test_names_in_a_zip_from_chinese_windows_are_read(read) -> None:
-    """GBK names without a flag are recognized."""
+def test_gbk_names_in_a_zip_are_recognized(read) -> None:
+    """Windows in Chinese writes them without a flag."""
     data = zip_of({"AAAA季度工作计划与总结报告.txt".replace("季度工作计划与总结报告", "B" * 22): b""})
     data = data.replace(b"B" * 22, "季度工作计划与总结报告".encode("gbk"))
     assert "- AAAA季度工作计划与总结报告.txt (0 bytes, " in read(data, ZIP).text
 
 
-def test_a_tar_is_listed_packed_or_not(read) -> None:
+def test_tar_is_listed_compressed_or_not(read) -> None:
     """A compressed file that is not a tar has no text."""
     tar = tar_of("notes/a.txt", b"hello")
-    words = "[archive]\n- notes/a.txt (5 bytes, 1970-01-01)"
-    assert read(tar, TAR) == Text(words, "tar")
-    assert read(gzip.compress(tar), GZIP) == Text(words, "tar")
+    listing = "[archive]\n- notes/a.txt (5 bytes, 1970-01-01)"
+    assert read(tar, TAR) == Text(listing, "tar")
+    assert read(gzip.compress(tar), GZIP) == Text(listing, "tar")
     assert read(gzip.compress(b"hello" * 999), GZIP) is None
 
 
@@ -61,11 +61,11 @@ def many_entries() -> bytes:
     return buffer.getvalue()
 
 
-def test_a_long_listing_says_that_there_is_more(read) -> None:
+def test_long_listing_ends_with_a_note(read) -> None:
     """The listing ends after 5,000 names with a note."""
-    found = read(many_entries(), ZIP)
-    assert found.text.startswith("[archive: 6000 entries,")
-    assert found.text.endswith("(the first 5000 of more)")
+    extracted = read(many_entries(), ZIP)
+    assert extracted.text.startswith("[archive: 6000 entries,")
+    assert extracted.text.endswith("(the first 5000 of more)")
 
 
 def gzip_bomb() -> bytes:
@@ -85,7 +85,7 @@ def gzip_bomb() -> bytes:
     [(gzip_bomb(), GZIP), (b"PK\x05\x06" + b"\xff" * 18, ZIP), (b"\xff" * 5000, TAR), (b"\x1f\x8b\x08", GZIP)],
     ids=["bomb", "wild directory", "no tar", "cut"],
 )
-def test_a_bomb_or_damage_gives_nothing(read, data: bytes, mime: str) -> None:
+def test_bomb_or_damaged_archive_yields_nothing(read, data: bytes, mime: str) -> None:
     """None, without an exception."""
     assert read(data, mime) is None
 
@@ -98,7 +98,7 @@ class CountingFile(io.BytesIO):
         return super().read(size)
 
 
-def test_an_entry_larger_than_its_file_is_not_skipped_read_by_read() -> None:
+def test_entry_larger_than_its_file_takes_few_reads() -> None:
     """A declared terabyte in a file of a kilobyte takes a few reads to reach the end, not millions."""
     head = tarfile.TarInfo("a")
     head.size = 1 << 40

@@ -28,28 +28,28 @@ HEIC = zlib.decompress(base64.b85decode(PACKED))
 PNG = ConvertTo(("image/png",))
 
 
-def opened(path: Path) -> Image.Image:
+def convert_and_open(path: Path) -> Image.Image:
     converted = convert_image(path, PNG)
     assert converted is not None
     return Image.open(io.BytesIO(b"".join(converted.blob.blocks())))
 
 
-def test_a_telephone_s_picture_is_converted(kept) -> None:
-    """HEIC is converted to PNG with its colours, measured and given a thumbnail, if the extra is installed."""
+def test_heic_is_converted(write_file) -> None:
+    """It keeps its colours, is measured and given a thumbnail, if the extra is installed."""
     pytest.importorskip("pi_heif")
-    path = kept(HEIC)
-    image = opened(path)
+    path = write_file(HEIC)
+    image = convert_and_open(path)
     assert (image.size, image.getpixel((4, 8)), image.getpixel((28, 8))) == ((32, 16), (200, 40, 40), (40, 40, 200))
     assert (facts(path, "image/heic").width, thumbnail(path) is not None) == (32, True)
 
 
-def test_a_layered_picture_and_an_icon_are_converted(kept) -> None:
-    """PSD by its merged image, ICNS by its largest icon."""
+def test_psd_and_icns_are_converted(write_file) -> None:
+    """PSD is read by its merged image, ICNS by its largest icon."""
     layers = psd()[:26] + bytes(12) + bytes(2) + b"\x40" * 600 + b"\x80" * 600 + b"\xc0" * 600
-    assert opened(kept(layers)).getpixel((0, 0)) == (0x40, 0x80, 0xC0)
+    assert convert_and_open(write_file(layers)).getpixel((0, 0)) == (0x40, 0x80, 0xC0)
     png = picture("PNG", (128, 128))
     icon = b"ic07" + be32(8 + len(png)) + png
-    assert opened(kept(b"icns" + be32(8 + len(icon)) + icon)).size == (128, 128)
+    assert convert_and_open(write_file(b"icns" + be32(8 + len(icon)) + icon)).size == (128, 128)
 
 
 @pytest.mark.parametrize(
@@ -62,6 +62,6 @@ def test_a_layered_picture_and_an_icon_are_converted(kept) -> None:
     ],
     ids=["cut heic", "heic of 4 gigapixels", "psd of 900 megapixels", "icon beyond its end"],
 )
-def test_a_damaged_or_giant_one_is_not_unpacked(kept, data: bytes) -> None:
+def test_damaged_or_giant_image_is_not_unpacked(write_file, data: bytes) -> None:
     """None, without an exception."""
-    assert convert_image(kept(data), PNG) is None
+    assert convert_image(write_file(data), PNG) is None

@@ -32,9 +32,9 @@ WORDS = {
 
 
 @pytest.mark.parametrize("name", WORDS)
-def test_the_words_of_a_file_that_a_program_wrote_are_found(name: str, read) -> None:
+def test_text_of_a_file_written_by_another_program_is_extracted(name: str, read) -> None:
     """Templates and macro-enabled files are read like documents."""
-    sample = next(each for each in SAMPLES if each.name == name)
-    found = read(sample.data, sample.mime)
-    assert found is not None
-    assert WORDS[name] in found.text
+    sample = next(candidate for candidate in SAMPLES if candidate.name == name)
+    extracted = read(sample.data, sample.mime)
+    assert extracted is not None
+    assert WORDS[name] in extracted.text

@@ -26,48 +26,48 @@ def mail(body: str = "Hello\n") -> EmailMessage:
 HEAD = "From: Ann <ann@example.com>\nTo: ben@example.com\nDate: Sun, 22 Nov 2026 10:00:00 +0100\nSubject: 计划 and more"
 
 
-def test_a_mail_is_its_headers_its_body_and_a_list_of_what_is_attached(read) -> None:
+def test_mail_has_headers_body_and_a_list_of_attachments(read) -> None:
     """Attachments have names and sizes, a forwarded mail its subject; the HTML copy of the body is omitted."""
     message = mail()
     message.add_alternative("<p>Hello</p>", subtype="html")
     message.add_attachment(b"a,b\n", maintype="text", subtype="csv", filename="数据.csv")
     message.add_attachment(mail("Inner"))
-    found = read(bytes(message), EML)
-    size = found.text.rpartition(", ")[2]
+    extracted = read(bytes(message), EML)
+    size = extracted.text.rpartition(", ")[2]
     listed = f"- 数据.csv (text/csv, 4 bytes)\n- 计划 and more (message/rfc822, {size}"
-    assert found == Text(f"{HEAD}\n\nHello\n\n[attachments]\n{listed}", "eml")
+    assert extracted == Text(f"{HEAD}\n\nHello\n\n[attachments]\n{listed}", "eml")
 
 
-def test_a_mail_that_is_a_page_is_read_without_its_markup(read) -> None:
+def test_mail_with_html_only_is_read_without_its_markup(read) -> None:
     """Without a plain body, the text of the HTML is used."""
     message = mail()
     message.set_content("<style>p{}</style><p>Hi <b>you</b></p>", subtype="html")
     assert read(bytes(message), EML).text.endswith("\n\nHi you")
 
 
-def test_letters_are_read_by_the_charset_that_was_declared_else_by_what_they_are(read) -> None:
+def test_mail_is_decoded_by_its_declared_charset_or_by_detection(read) -> None:
     """A known charset is used as declared; an unknown one is detected from the bytes."""
-    for charset, said in (("gb2312", "gb2312"), ("iso-2022-jp", "iso-2022-jp"), ("utf-8", "unknown-9")):
-        head = f"Subject: x\r\nContent-Type: text/plain; charset={said}\r\nContent-Transfer-Encoding: 8bit\r\n\r\n"
+    for charset, declared in (("gb2312", "gb2312"), ("iso-2022-jp", "iso-2022-jp"), ("utf-8", "unknown-9")):
+        head = f"Subject: x\r\nContent-Type: text/plain; charset={declared}\r\nContent-Transfer-Encoding: 8bit\r\n\r\n"
         assert read(head.encode() + "今日".encode(charset), EML).text == "Subject: x\n\n今日"
 
 
-def test_a_saved_page_is_read_like_a_mail(read) -> None:
-    """MHTML: title, text and embedded images."""
-    words = "Subject: A page\n\nCafé\n\n[attachments]\n- unnamed (image/png, 8 bytes)"
-    assert read(MHT, MHTML) == Text(words, "mht")
+def test_saved_page_is_read_like_a_mail(read) -> None:
+    """MHTML has title, text and embedded images."""
+    expected = "Subject: A page\n\nCafé\n\n[attachments]\n- unnamed (image/png, 8 bytes)"
+    assert read(MHT, MHTML) == Text(expected, "mht")
 
 
-def test_an_outlook_message_is_read_by_its_properties(read) -> None:
+def test_outlook_message_is_read_by_its_properties(read) -> None:
     """Sender with address, time in UTC, body and attachments."""
-    words = (
+    expected = (
         "From: Ann <ann@example.com>\nTo: Ben\nDate: 2026-11-22 09:00:00 UTC\nSubject: 计划\n\nHello\nyou\n\n"
         "[attachments]\n- 数据.csv (text/csv, 5 bytes)"
     )
-    assert read(msg("计划", "Hello\r\nyou", "数据.csv"), MSG) == Text(words, "msg")
+    assert read(msg("计划", "Hello\r\nyou", "数据.csv"), MSG) == Text(expected, "msg")
 
 
-def test_an_outlook_message_without_plain_words_is_read_from_its_page_or_rich_text(read) -> None:
+def test_outlook_message_without_plain_text_is_read_from_html_or_rtf(read) -> None:
     """HTML is preferred; compressed RTF (the example of MS-OXRTFCP) is the last resort."""
     page = {"__properties_version1.0": msg_properties(0), "__substg1.0_10130102": b"<p>Page</p>"}
     assert read(compound(page), MSG).text == "Page"
@@ -100,12 +100,11 @@ LOOP[-512:-496] = struct.pack("<4I", 0, 0, 0, 0)
     ],
     ids=["deep nesting", "empty", "noughts", "no message", "cut", "no chains"],
 )
-def test_what_is_no_mail_gives_nothing(read, data: bytes, mime: str) -> None:
+def test_file_that_is_no_mail_yields_nothing(read, data: bytes, mime: str) -> None:
     """None, without an exception."""
     assert read(data, mime) is None
 
 
-def test_a_chain_that_runs_in_a_circle_ends(read) -> None:
-    """Sectors of a compound file that point to themselves do not cause an endless loop."""
-    found = read(bytes(LOOP), MSG)
-    assert found is None or len(found.text) < 10_000
+def test_circular_chain_of_sectors_ends(read) -> None:
+    extracted = read(bytes(LOOP), MSG)
+    assert extracted is None or len(extracted.text) < 10_000

@@ -48,17 +48,17 @@ def test_headings_keep_their_level(read) -> None:
     assert read(word(body, styles=STYLES), DOCX) == Text("# One\nwords\n### Three\n## Two", "docx")
 
 
-def test_page_headers_and_footers_stand_once(read) -> None:
+def test_page_headers_and_footers_appear_once(read) -> None:
     """A first page's header with the same text is not repeated."""
     margin = paragraph("Secret plan")
-    found = read(word(paragraph("Body"), header1=margin, header2=margin, footer1=paragraph("Page 1")), DOCX)
-    assert found == Text("[header]\nSecret plan\n\nBody\n[footer]\nPage 1", "docx")
+    extracted = read(word(paragraph("Body"), header1=margin, header2=margin, footer1=paragraph("Page 1")), DOCX)
+    assert extracted == Text("[header]\nSecret plan\n\nBody\n[footer]\nPage 1", "docx")
 
 
-def test_a_drawing_s_words_stand_once(read) -> None:
+def test_text_of_a_drawing_appears_once(read) -> None:
     """The fallback that Word adds for older programs is omitted."""
-    twice = f"<mc:AlternateContent><mc:Choice>{paragraph('Box')}</mc:Choice><mc:Fallback>{paragraph('Box')}"
-    assert read(word(f"{twice}</mc:Fallback></mc:AlternateContent>"), DOCX) == Text("Box", "docx")
+    alternatives = f"<mc:AlternateContent><mc:Choice>{paragraph('Box')}</mc:Choice><mc:Fallback>{paragraph('Box')}"
+    assert read(word(f"{alternatives}</mc:Fallback></mc:AlternateContent>"), DOCX) == Text("Box", "docx")
 
 
 def slide(text: str) -> bytes:
@@ -84,16 +84,16 @@ def talk() -> bytes:
     )
 
 
-def test_a_talk_has_its_notes_and_the_order_it_is_shown_in(read) -> None:
+def test_presentation_is_in_its_order_with_notes(read) -> None:
     """Speaker notes follow their slide."""
-    words = "[slide 1]\nFirst\n\n[slide 2]\nLast\n[notes of slide 2]\nSmile"
-    assert read(talk(), PPTX) == Text(words, "pptx")
+    expected = "[slide 1]\nFirst\n\n[slide 2]\nLast\n[notes of slide 2]\nSmile"
+    assert read(talk(), PPTX) == Text(expected, "pptx")
 
 
-def test_a_notebook_is_read_by_its_cells(read) -> None:
+def test_notebook_is_read_cell_by_cell(read) -> None:
     """Code and text have markers, output and error messages are included, images and colours omitted."""
-    words = "[markdown 1]\n# Title\n\n[code 2]\nprint(1)\n1/0\n[output 2]\n1\n\nZeroDivisionError: division by zero"
-    assert read(notebook(), IPYNB) == Text(words, "ipynb")
+    expected = "[markdown 1]\n# Title\n\n[code 2]\nprint(1)\n1/0\n[output 2]\n1\n\nZeroDivisionError: division by zero"
+    assert read(notebook(), IPYNB) == Text(expected, "ipynb")
 
 
 @pytest.mark.parametrize(
@@ -101,12 +101,12 @@ def test_a_notebook_is_read_by_its_cells(read) -> None:
     [b"[" * 100_000, b'{"a": 1}', json.dumps({"nbformat": 4, "cells": [1, {"outputs": {"a": 1}}, None]}).encode()],
     ids=["deep nesting", "other json", "cells of nothing"],
 )
-def test_a_notebook_that_is_none_gives_nothing(read, data: bytes) -> None:
+def test_invalid_notebook_yields_nothing(read, data: bytes) -> None:
     """Deep nesting, other JSON and empty cells yield None."""
     assert read(data, IPYNB) is None
 
 
-def test_marks_without_words_are_no_text(read) -> None:
+def test_presentation_without_text_yields_nothing(read) -> None:
     """A presentation with images only is described instead of sent as a list of slides."""
     assert read(pptx("", ""), PPTX) is None
 
@@ -114,7 +114,7 @@ def test_marks_without_words_are_no_text(read) -> None:
 @pytest.mark.parametrize(
     ("name", "reader"), [("locked.docx", "docx"), ("locked.docx", "pptx"), ("locked.xlsx", "xlsx")]
 )
-def test_an_office_file_behind_a_password_says_so(name: str, reader: str) -> None:
+def test_encrypted_office_file_is_reported(name: str, reader: str) -> None:
     """An encrypted file is a compound file, so its name decides the type without a mismatch."""
     result = run(FILES / name, "text", {"reader": reader, "max_chars": 100}, max_output=4096)
     assert result.reason == "encrypted"

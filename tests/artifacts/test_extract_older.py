@@ -20,18 +20,18 @@ RICH = (
 )
 
 
-def test_rich_text_is_read_in_every_way_its_letters_can_stand(read) -> None:
+def test_rtf_is_read_in_every_notation(read) -> None:
     """Font code pages, Unicode escapes with fallbacks and surrogates; fonts, titles and pictures are omitted."""
     assert read(RICH, RTF) == Text("Café\t—done\n你好\nlink\n😀 {braces}", "rtf")
 
 
-def test_a_word_document_before_2007_is_read_by_its_pieces(read) -> None:
+def test_word_document_before_2007_is_read_by_its_pieces(read) -> None:
     """Pieces of one or two bytes per character, fields by their results, cells by tabs, footnotes at the end."""
     text = "标题\rsee \x13HYPERLINK x\x14link\x15 caf\xe9\ra\x07b\x07\r"
     assert read(doc(text, "note\r"), DOC) == Text("标题\nsee link café\na\tb\n\n[footnotes]\nnote", "doc")
 
 
-def test_a_presentation_before_2007_is_read_by_its_newest_edit(read) -> None:
+def test_presentation_before_2007_is_read_by_its_newest_edit(read) -> None:
     """Outline, then text boxes; text of an earlier edit is omitted."""
     assert read(ppt("标题", "Box"), PPT) == Text("[slide 1]\n标题\nBox", "ppt")
 
@@ -59,15 +59,15 @@ USER = struct.pack("<5I", 0, 0, 0, 0xE391C05F, 8)
     ],
     ids=["deep braces", "no rtf", "Word 95", "encrypted", "cut", "all ones", "locked", "wild numbers", "empty"],
 )
-def test_what_is_damaged_locked_or_too_old_gives_nothing(read, data: bytes, mime: str) -> None:
+def test_damaged_locked_or_too_old_file_yields_nothing(read, data: bytes, mime: str) -> None:
     """None, without an exception."""
     assert read(data, mime) is None
 
 
-def test_slides_that_contain_themselves_end(read) -> None:
-    """A circular chain of edits is followed once."""
+def test_circular_chain_of_edits_ends(read) -> None:
+    """It is followed once."""
     data = bytearray(ppt("Title", "Box"))
     edit = data.rindex(struct.pack("<HI", 0xFF5, 28)) - 2
     struct.pack_into("<I", data, edit + 16, edit - 512)
-    found = read(bytes(data), PPT)
-    assert found is None or "Title" in found.text
+    extracted = read(bytes(data), PPT)
+    assert extracted is None or "Title" in extracted.text

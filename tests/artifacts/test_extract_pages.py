@@ -26,7 +26,7 @@ def draw(tmp_path: Path):
     return draw
 
 
-def opened(image: Converted) -> Image.Image:
+def open_image(image: Converted) -> Image.Image:
     return Image.open(io.BytesIO(b"".join(image.blob.blocks())))
 
 
@@ -38,32 +38,31 @@ def scan(pages: int = 1) -> bytes:
     return buffer.getvalue()
 
 
-def test_a_scan_becomes_images_of_its_pages(draw) -> None:
+def test_scan_becomes_images_of_its_pages(draw) -> None:
     """One image per page, within the requested size, with the total number of pages."""
-    found = draw(scan(3), ConvertTo(("image/png", "image/jpeg"), None, 500))
-    assert (list(found.images), found.total) == ([1, 2, 3], 3)
-    for image in found.images.values():
+    page_images = draw(scan(3), ConvertTo(("image/png", "image/jpeg"), None, 500))
+    assert (list(page_images.images), page_images.total) == ([1, 2, 3], 3)
+    for image in page_images.images.values():
         assert (image.mime_type, image.width, image.height) == ("image/jpeg", 375, 500)
-        assert opened(image).size == (375, 500)
+        assert open_image(image).size == (375, 500)
 
 
-def test_letters_are_drawn_dark_on_white(draw) -> None:
-    """Text is rendered and visible."""
-    image = opened(draw(pdf("Hello"), ConvertTo(("image/png",))).images[1]).convert("L")
+def test_text_is_drawn_dark_on_white(draw) -> None:
+    image = open_image(draw(pdf("Hello"), ConvertTo(("image/png",))).images[1]).convert("L")
     assert (image.getextrema()[0] < 80, image.getpixel((0, 0))) == (True, 255)
 
 
-def test_some_pages_can_be_asked_for(draw) -> None:
-    """A range of pages can be requested; a range past the end yields None."""
+def test_range_of_pages_can_be_requested(draw) -> None:
+    """A range past the end yields None."""
     data = pdf("a", "b", "c", "d")
     assert list(draw(data, first=2, count=2).images) == [2, 3]
     assert draw(data, first=9) is None
 
 
-def test_a_page_keeps_within_the_bytes_asked_for(draw) -> None:
+def test_page_image_respects_its_size_limit(draw) -> None:
     """Quality is reduced first, then the size; if nothing fits, the result is None."""
-    found = draw(scan(), ConvertTo(("image/jpeg",), 20_000))
-    assert found.images[1].blob.size <= 20_000
+    page_images = draw(scan(), ConvertTo(("image/jpeg",), 20_000))
+    assert page_images.images[1].blob.size <= 20_000
     assert draw(scan(), ConvertTo(("image/jpeg",), 20)) is None
     assert draw(scan(), ConvertTo(("image/heic",))) is None
 
@@ -73,14 +72,14 @@ ENDLESS = pdf("x").replace(b"/Kids[4 0 R]", b"/Kids[2 0 R]")
 
 
 @pytest.mark.parametrize("data", [b"", b"%PDF-1.4", pdf("x")[:80], b"\0" * 9999, HUGE, ENDLESS])
-def test_damage_and_traps_give_nothing_or_a_small_image(draw, data: bytes) -> None:
+def test_damaged_or_hostile_pdf_yields_nothing_or_a_small_image(draw, data: bytes) -> None:
     """Truncated or empty files, a page of 2,000,000,000 points or a circular page tree cause no error or huge image."""
-    found = draw(data, ConvertTo(("image/jpeg",), None, 1000))
-    assert found is None or max(found.images[1].width, found.images[1].height) <= 1000
+    page_images = draw(data, ConvertTo(("image/jpeg",), None, 1000))
+    assert page_images is None or max(page_images.images[1].width, page_images.images[1].height) <= 1000
 
 
-def test_a_locked_pdf_says_so(tmp_path: Path) -> None:
-    """The reason is reported by the child process."""
+def test_encrypted_pdf_is_reported(tmp_path: Path) -> None:
+    """The child process reports the reason."""
     from pypdf import PdfReader, PdfWriter
 
     writer = PdfWriter(PdfReader(io.BytesIO(pdf("secret"))))

@@ -25,17 +25,19 @@ def read(tmp_path: Path):
     return read
 
 
-def test_a_date_is_a_date_and_no_serial_number(read) -> None:
+def test_date_is_not_a_serial_number(read) -> None:
     """The style decides: a date, a date with time, a duration; numbers, booleans and text as written."""
     # Style and value of each cell; day 46348 of Excel's calendar is 22 November 2026.
     cells = ((1, "46348"), (2, "46348.5"), (3, "1.25"), (0, "2"), (0, "0.1"))
-    row = "".join(f'<c r="{"ABCDE"[at]}1" s="{style}"><v>{value}</v></c>' for at, (style, value) in enumerate(cells))
-    found = read(xlsx_of_rows(f'<row r="1">{row}<c r="F1" t="b"><v>1</v></c></row>'))
-    assert found == Text("[sheet: S]\n2026-11-22\t2026-11-22 12:00:00\t30:00:00\t2\t0.1\tTRUE", "xlsx")
+    row = "".join(
+        f'<c r="{"ABCDE"[column]}1" s="{style}"><v>{value}</v></c>' for column, (style, value) in enumerate(cells)
+    )
+    extracted = read(xlsx_of_rows(f'<row r="1">{row}<c r="F1" t="b"><v>1</v></c></row>'))
+    assert extracted == Text("[sheet: S]\n2026-11-22\t2026-11-22 12:00:00\t30:00:00\t2\t0.1\tTRUE", "xlsx")
 
 
-def test_excel_s_older_and_binary_files_are_read(read) -> None:
-    """BIFF8 in a compound file, BIFF12 in a package."""
+def test_xls_and_xlsb_are_read(read) -> None:
+    """BIFF8 is in a compound file, BIFF12 in a package."""
     assert read(xls(46348, "你好"), XLS) == Text("[sheet: Old]\n2026-11-22\t2\n\t你好", "xls")
     assert read(xlsb("你好"), XLSB) == Text("[sheet: Bin]\n7\t你好", "xlsb")
 
@@ -48,15 +50,15 @@ def test_cells_of_opendocument_have_their_values(read) -> None:
         '<table:table-cell office:value-type="time" office:time-value="PT30H00M00S"><text:p>30:00</text:p>',
     )
     row = "".join(f"{cell}</table:table-cell>" for cell in cells)
-    found = read(open_document("spreadsheet", f'<table:table table:name="S"><table:table-row>{row}'
+    extracted = read(open_document("spreadsheet", f'<table:table table:name="S"><table:table-row>{row}'
                                "</table:table-row></table:table>"), ODS)  # fmt: skip
-    assert found == Text("[sheet: S]\n2026-11-22\t\t\t30:00:00", "ods")
+    assert extracted == Text("[sheet: S]\n2026-11-22\t\t\t30:00:00", "ods")
 
 
-def test_a_large_sheet_is_cut_where_the_text_is_enough(read) -> None:
+def test_large_sheet_is_cut_with_a_note(read) -> None:
     """The note has the sheets that were read at least in part."""
-    found = read(xlsx({"A": [["x"]] * 400, "B": [["y"]]}), max_chars=50)
-    assert (found.note, len(found.text) <= 50) == ("[truncated: sheets 1-1 of 2]", True)
+    extracted = read(xlsx({"A": [["x"]] * 400, "B": [["y"]]}), max_chars=50)
+    assert (extracted.note, len(extracted.text) <= 50) == ("[truncated: sheets 1-1 of 2]", True)
 
 
 FAR = '<row r="1"><c r="A1"><v>1</v></c></row><row r="1048576"><c r="XFD1048576"><v>2</v></c></row>'
@@ -79,6 +81,6 @@ REPEATED = (
     ],
     ids=["far cell", "repeated cells", "unpacks to 600 MB", "cut xls", "cut xlsb", "broken chains"],
 )
-def test_a_hostile_workbook_gives_nothing(read, data: bytes, mime: str) -> None:
+def test_hostile_workbook_yields_nothing(read, data: bytes, mime: str) -> None:
     """A range of billions of cells, a declared bomb or damage yields None without an exception."""
     assert read(data, mime) is None

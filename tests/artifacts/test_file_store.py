@@ -25,7 +25,7 @@ def files_of(store: FileStore) -> list[Path]:
     return [path for path in store.root.rglob("*") if path.is_file()]
 
 
-def test_equal_bytes_are_kept_once_under_their_hash_with_private_modes(store: FileStore) -> None:
+def test_equal_bytes_are_stored_once_under_their_hash_with_private_modes(store: FileStore) -> None:
     """The path is `obj/ab/cd/<sha256>`, directories have mode 0700 and files 0600, and nothing else remains."""
     first, second = store.put([b"same"]), store.put([b"sa", b"me"])
     assert first == second
@@ -44,15 +44,15 @@ class FullDisk(FileStore):
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def test_a_full_disk_is_told_and_the_temporary_file_removed(tmp_path: Path) -> None:
-    """The error is `StorageFullError`, and nothing remains."""
+def test_full_disk_is_an_error_that_leaves_no_temporary_file(tmp_path: Path) -> None:
+    """The error is `StorageFullError`."""
     store = FullDisk(tmp_path)
     with pytest.raises(StorageFullError):
         store.put([b"x"])
     assert files_of(store) == []
 
 
-def test_a_disk_that_fills_while_writing_is_told(tmp_path: Path) -> None:
+def test_disk_that_fills_while_writing_is_an_error(tmp_path: Path) -> None:
     """The kernel refuses a real write, because this process may write at most ten bytes per file."""
     store = FileStore(tmp_path)
     upload, (soft, hard) = store.begin_upload(), resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -65,7 +65,7 @@ def test_a_disk_that_fills_while_writing_is_told(tmp_path: Path) -> None:
     assert files_of(store) == []
 
 
-def test_damage_that_keeps_size_and_time_is_found_too(store: FileStore) -> None:
+def test_damage_that_keeps_size_and_time_is_detected(store: FileStore) -> None:
     """Restoring the modification time does not hide a change, since the inode's change time differs."""
     stored = store.put([b"precious"])
     list(store.open_blocks(stored.sha256))
@@ -77,7 +77,7 @@ def test_damage_that_keeps_size_and_time_is_found_too(store: FileStore) -> None:
         store.open_blocks(stored.sha256)
 
 
-def test_truncated_and_linked_away_bytes_are_corrupt(store: FileStore, tmp_path: Path) -> None:
+def test_truncated_or_linked_files_are_corrupt(store: FileStore, tmp_path: Path) -> None:
     """A truncated file and a symbolic link in its place are not the stored object."""
     stored = store.put([b"precious"])
     (path,) = files_of(store)
@@ -94,17 +94,17 @@ def test_truncated_and_linked_away_bytes_are_corrupt(store: FileStore, tmp_path:
 
 def test_only_stale_temporary_files_are_swept(store: FileStore) -> None:
     """A temporary file of an hour ago is stale; a current one is in use."""
-    dead, alive = store.begin_upload(), store.begin_upload()
-    dead.write(b"dead")
-    alive.write(b"alive")
+    stale, current = store.begin_upload(), store.begin_upload()
+    stale.write(b"dead")
+    current.write(b"alive")
     now = 1_000_000_000.0
     first, second = sorted(store.tmp.iterdir(), key=lambda path: path.read_bytes() != b"dead")
     os.utime(first, (now - 3601, now - 3601))
     os.utime(second, (now - 3599, now - 3599))
     assert store.sweep(now) == 1
     assert not first.exists()
-    assert alive.finish().size == 5
-    dead.abort()
+    assert current.finish().size == 5
+    stale.abort()
 
 
 def test_memory_stays_flat_whatever_the_size(store: FileStore) -> None:

@@ -16,7 +16,7 @@ NASTY = st.text(st.one_of(st.characters(), st.sampled_from('./\\ \0\r\n"%;é' + 
 
 
 @given(NASTY)
-def test_a_clean_name_is_a_harmless_label_and_cleaning_it_again_changes_nothing(raw: str) -> None:
+def test_cleaned_name_is_harmless_and_cleaning_is_idempotent(raw: str) -> None:
     """No path, control or bidi characters, at most 255 bytes, NFC; a leading dot only for known dotfiles."""
     name = clean_filename(raw)
     assert clean_filename(name) == name
@@ -50,12 +50,12 @@ def test_a_clean_name_is_a_harmless_label_and_cleaning_it_again_changes_nothing(
         (None, ""),
     ],
 )
-def test_a_name_is_cleaned_as_listed(raw: str | None, name: str) -> None:
+def test_name_is_cleaned_as_listed(raw: str | None, name: str) -> None:
     """One row per thing that is removed."""
     assert clean_filename(raw) == name
 
 
-def test_a_long_name_is_cut_at_a_character_and_keeps_its_extension() -> None:
+def test_long_name_is_cut_at_a_character_and_keeps_its_extension() -> None:
     """At most 255 bytes of UTF-8, with whole characters and `.pdf` kept."""
     name = clean_filename("报" * 200 + ".pdf")
     assert name.endswith("报.pdf")
@@ -64,7 +64,7 @@ def test_a_long_name_is_cut_at_a_character_and_keeps_its_extension() -> None:
 
 
 @given(NASTY, st.sampled_from(["attachment", "inline"]))
-def test_a_disposition_is_one_ascii_line_that_gives_the_name_back(raw: str, disposition: str) -> None:
+def test_disposition_is_one_ascii_line_that_contains_the_name(raw: str, disposition: str) -> None:
     """A name can neither break nor forge a header, and `filename*` decodes to the clean name."""
     name, header = clean_filename(raw), content_disposition(raw, disposition)
     assert header.isascii()
@@ -79,7 +79,7 @@ def test_a_disposition_is_one_ascii_line_that_gives_the_name_back(raw: str, disp
         assert header == disposition
 
 
-def test_a_plain_name_needs_no_extended_form() -> None:
-    """ASCII needs only `filename`; other names also have the form for old clients."""
+def test_ascii_name_needs_no_extended_form() -> None:
+    """Other names also have the form for old clients."""
     assert content_disposition("a b.txt") == 'attachment; filename="a b.txt"'
     assert content_disposition("é.txt") == "attachment; filename=\"e_.txt\"; filename*=UTF-8''%C3%A9.txt"

@@ -7,7 +7,7 @@ import pytest
 from tests.artifacts.format_document import DOCUMENT, table, with_table
 
 
-def test_the_document_says_what_is_decided() -> None:
+def test_document_is_up_to_date() -> None:
     """`python -m tests.artifacts.format_document` regenerates the table."""
     text = DOCUMENT.read_text("utf-8")
     assert with_table(text) == text
@@ -26,6 +26,6 @@ def test_the_document_says_what_is_decided() -> None:
         ("text | html xhtml ipynb eml mht | all", "text | words | text | words | text"),
     ],
 )
-def test_a_row_of_it_reads_as_one_expects(formats: str, cells: str) -> None:
+def test_row_of_the_table_is_as_expected(formats: str, cells: str) -> None:
     """Three rows written by hand check the words of the cells."""
     assert f"| {formats} | {cells} |\n" in table()

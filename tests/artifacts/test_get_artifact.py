@@ -35,9 +35,9 @@ SERVICES = LlmServiceRegistry.from_document(
                 "apiKey": "",
                 "description": "",
                 "capabilityTags": [],
-                "capabilities": {"input": words, "output": ["text"]},
+                "capabilities": {"input": inputs, "output": ["text"]},
             }
-            for name, words in (("eyes", ["text", "vision"]), ("reader", ["text", "file"]), ("plain", ["text"]))
+            for name, inputs in (("eyes", ["text", "vision"]), ("reader", ["text", "file"]), ("plain", ["text"]))
         ]
     }
 )
@@ -49,10 +49,10 @@ class FakeStore:
 
     def __init__(self, *artifacts: StoredArtifact) -> None:
         self.artifacts = {artifact.ref: artifact for artifact in artifacts}
-        self.asked: list[str] = []
+        self.requested: list[str] = []
 
     def get_artifact(self, ref: str) -> StoredArtifact | None:
-        self.asked.append(ref)
+        self.requested.append(ref)
         return self.artifacts.get(ref)
 
 
@@ -66,18 +66,18 @@ PDF = StoredArtifact(
 
 @pytest.mark.requirement("ABR-2.1", "ABR-7.1")
 @pytest.mark.parametrize("ref", ["artifact:pic_1", "pic_1"])
-def test_an_artifact_is_found_with_and_without_its_prefix(ref: str) -> None:
+def test_artifact_is_found_with_and_without_its_prefix(ref: str) -> None:
     """Agents pass on the full reference or the bare id."""
-    found = get_artifact(FakeStore(PNG), ROUTER, ref, "eyes")
-    assert isinstance(found, ContentRouteResult)
-    assert found.routing == "image_url"
+    result = get_artifact(FakeStore(PNG), ROUTER, ref, "eyes")
+    assert isinstance(result, ContentRouteResult)
+    assert result.routing == "image_url"
 
 
 @pytest.mark.requirement("ABR-8.1")
-def test_a_missing_artifact_is_an_error_that_names_its_reference() -> None:
+def test_missing_artifact_is_an_error_that_names_its_reference() -> None:
     """The error has exactly these fields, in the language of the request."""
-    found = get_artifact(FakeStore(), ROUTER, "artifact:gone", "eyes", language="zh")
-    assert found.as_json() == {
+    error = get_artifact(FakeStore(), ROUTER, "artifact:gone", "eyes", language="zh")
+    assert error.as_json() == {
         "error": "artifact_not_found",
         "ref": "artifact:gone",
         "message": "工件不存在或已被删除",
@@ -99,18 +99,18 @@ BAD_REFS = [
 
 
 @pytest.mark.parametrize("ref", BAD_REFS)
-def test_a_reference_that_cannot_be_one_never_touches_the_store(ref: str) -> None:
+def test_invalid_reference_never_reaches_the_store(ref: str) -> None:
     """It is simply not found."""
     store = FakeStore(PNG)
     assert isinstance(get_artifact(store, ROUTER, ref, "eyes"), ArtifactNotFound)
-    assert store.asked == []
+    assert store.requested == []
 
 
 @given(ref=st.text(max_size=140))
-def test_only_harmless_ids_pass_the_check(ref: str) -> None:
-    """Only letters, digits, underscores and hyphens are accepted."""
-    found = artifact_id(ref)
-    assert found is None or (found.replace("-", "a").replace("_", "a").isalnum() and found.isascii())
+def test_only_harmless_ids_are_accepted(ref: str) -> None:
+    """They have letters, digits, underscores and hyphens."""
+    accepted_id = artifact_id(ref)
+    assert accepted_id is None or (accepted_id.replace("-", "a").replace("_", "a").isalnum() and accepted_id.isascii())
 
 
 # -- parsing results back -------------------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ def test_only_harmless_ids_pass_the_check(ref: str) -> None:
 
 @pytest.mark.parametrize(("artifact", "service"), [(PNG, "eyes"), (PDF, "reader")], ids=["image", "file"])
 @pytest.mark.parametrize("status", [{}, {"status": "success"}], ids=["plain", "with status"])
-def test_a_result_in_a_tool_message_is_read_as_its_file(
+def test_result_in_a_tool_message_is_parsed_into_its_file(
     artifact: StoredArtifact, service: str, status: dict[str, str]
 ) -> None:
     """The part has the same kind, type, name, id and bytes, and is marked to be introduced by its name."""
@@ -130,7 +130,7 @@ def test_a_result_in_a_tool_message_is_read_as_its_file(
     assert list(part.content.blob().blocks()) == list(artifact.content.blob().blocks())
 
 
-def test_a_drawing_in_words_is_text_even_in_the_image_slot() -> None:
+def test_svg_in_the_image_slot_is_text() -> None:
     """SVG is text to a model, so it is read instead of described as an unsupported image type."""
     url = "data:image/svg+xml;base64," + base64.b64encode(b"<svg/>").decode()
     result = {"contentType": "image", "routing": "image_url", "imageUrl": {"image_url": {"url": url}}}
@@ -140,12 +140,12 @@ def test_a_drawing_in_words_is_text_even_in_the_image_slot() -> None:
 
 
 @pytest.mark.parametrize("ref", [None, 7, ["a"]])
-def test_what_is_no_reference_at_all_is_no_id(ref: object) -> None:
+def test_value_that_is_no_string_is_no_id(ref: object) -> None:
     """A model may call the tool with any JSON value."""
     assert artifact_id(ref) is None
 
 
-def test_the_seeds_short_form_is_read_by_its_id() -> None:
+def test_short_result_is_read_by_its_id() -> None:
     """Without data the part has the reference and no content; the caller with the store adds it."""
     metadata = {"id": "pic_1", "filename": "plan.png", "mimeType": "image/png", "size": 8}
     short = {"status": "success", "contentType": "image", "routing": "image_url", "metadata": metadata}
@@ -155,8 +155,7 @@ def test_the_seeds_short_form_is_read_by_its_id() -> None:
 
 
 @pytest.mark.parametrize("size", [True, -5, "8", 2.5])
-def test_a_size_that_is_no_number_of_bytes_is_unknown(size: object) -> None:
-    """An impossible size in a tool message is ignored."""
+def test_invalid_size_is_unknown(size: object) -> None:
     metadata = {"id": "pic_1", "mimeType": "image/png", "size": size}
     part = read_tool_result(json.dumps({"contentType": "image", "routing": "image_url", "metadata": metadata}))
     assert part is not None
@@ -180,12 +179,12 @@ def test_a_size_that_is_no_number_of_bytes_is_unknown(size: object) -> None:
         '{"routing": ' + "[" * 100_000,
     ],
 )
-def test_every_other_text_stays_a_text(text: str) -> None:
+def test_every_other_text_is_no_result(text: str) -> None:
     """Plain text, other JSON, descriptions and truncated results are left unchanged."""
     assert read_tool_result(text) is None
 
 
-def test_base64_that_does_not_decode_is_an_error_without_the_data() -> None:
+def test_invalid_base64_is_an_error_without_the_data() -> None:
     """The error becomes a 400; its message names the field and contains none of the data."""
     inner = {"type": "file", "file": {"filename": "a.pdf", "mimeType": "application/pdf", "data": "%%%SECRET%%%"}}
     text = json.dumps({"contentType": "binary", "routing": "file", "file": inner, "metadata": {"id": "a"}})
@@ -194,7 +193,7 @@ def test_base64_that_does_not_decode_is_an_error_without_the_data() -> None:
     assert "SECRET" not in str(caught.value)
 
 
-def test_a_text_in_a_file_slot_is_read_as_text() -> None:
+def test_text_in_a_file_slot_is_read_as_text() -> None:
     """Its text can then be delivered to any model."""
     data = base64.b64encode("名称,数量".encode()).decode()
     inner = {"type": "file", "file": {"filename": "t.csv", "mimeType": "text/csv", "data": data}}
@@ -202,16 +201,16 @@ def test_a_text_in_a_file_slot_is_read_as_text() -> None:
     assert part is not None
     assert part.kind is Kind.TEXT
     assert part.content is not None
-    words = part.content.text()
-    assert words is not None
-    assert words.text == "名称,数量"
+    text = part.content.text()
+    assert text is not None
+    assert text.text == "名称,数量"
 
 
 @given(
     data=st.binary(max_size=60), filename=st.none() | st.text(max_size=20), service=st.sampled_from(["eyes", "reader"])
 )
-def test_whatever_get_artifact_sends_reads_back(data: bytes, filename: str | None, service: str) -> None:
-    """For any bytes and name the parsed file equals the one sent."""
+def test_every_result_of_get_artifact_can_be_parsed_back(data: bytes, filename: str | None, service: str) -> None:
+    """The parsed file equals the one sent, for any bytes and name."""
     kind, mime_type = (Kind.IMAGE, "image/png") if service == "eyes" else (Kind.DOCUMENT, "application/pdf")
     sent = StoredArtifact("a1", mime_type, kind, True, len(data), filename, content=InMemory(data, kind))
     part = read_tool_result(json.dumps(ROUTER.route_content(sent, service).as_json(), ensure_ascii=False))
@@ -229,12 +228,19 @@ def test_whatever_get_artifact_sends_reads_back(data: bytes, filename: str | Non
     data=st.binary(min_size=100, max_size=300),
     mime_type=st.sampled_from(["image/jpeg", "image/png", "image/gif", "image/webp"]),
 )
-def test_any_bytes_declared_as_an_image_reach_a_vision_model_as_image_url(data: bytes, mime_type: str) -> None:
+def test_bytes_declared_as_an_image_reach_a_vision_model_as_image_url(data: bytes, mime_type: str) -> None:
     """Bytes without a signature keep the declared type; texts and files with a signature are excluded."""
     assume(_proves_nothing(data))
-    seen = BinaryDetector().detect(data, declared_mime=mime_type)
-    held = StoredArtifact("a1", seen.mime_type, seen.kind, seen.is_binary, len(data), content=InMemory(data, seen.kind))
-    result = ROUTER.route_content(held, "eyes").as_json()
+    detection = BinaryDetector().detect(data, declared_mime=mime_type)
+    artifact = StoredArtifact(
+        "a1",
+        detection.mime_type,
+        detection.kind,
+        detection.is_binary,
+        len(data),
+        content=InMemory(data, detection.kind),
+    )
+    result = ROUTER.route_content(artifact, "eyes").as_json()
     assert result["routing"] == "image_url"
     assert result["imageUrl"]["type"] == "image_url"
     assert result["imageUrl"]["image_url"]["url"].startswith(f"data:{mime_type};base64,")
@@ -245,13 +251,15 @@ def test_any_bytes_declared_as_an_image_reach_a_vision_model_as_image_url(data: 
     data=st.binary(min_size=40, max_size=300),
     mime_type=st.sampled_from(["image/jpeg", "image/png", "image/gif", "image/webp"]),
 )
-def test_bytes_that_begin_with_control_characters_keep_their_declared_image_type(data: bytes, mime_type: str) -> None:
+def test_bytes_with_control_characters_keep_their_declared_image_type(data: bytes, mime_type: str) -> None:
     """The same property without filtering by the detector: no text and no signature begins like this."""
     junk = bytes([1, 2, 3, 4, 5, 6, 14, 15, 16, 17, 18, 19]) * 12 + data
-    seen = BinaryDetector().detect(junk, declared_mime=mime_type)
-    held = StoredArtifact("a1", seen.mime_type, seen.kind, seen.is_binary, content=InMemory(junk, seen.kind))
-    result = ROUTER.route_content(held, "eyes")
-    assert (result.routing, held.mime_type) == ("image_url", mime_type)
+    detection = BinaryDetector().detect(junk, declared_mime=mime_type)
+    artifact = StoredArtifact(
+        "a1", detection.mime_type, detection.kind, detection.is_binary, content=InMemory(junk, detection.kind)
+    )
+    result = ROUTER.route_content(artifact, "eyes")
+    assert (result.routing, artifact.mime_type) == ("image_url", mime_type)
 
 
 def _proves_nothing(data: bytes) -> bool:
@@ -263,7 +271,7 @@ def _proves_nothing(data: bytes) -> bool:
 
 
 @pytest.mark.parametrize("language", ["en", "zh", None, "fr"])
-def test_the_tools_are_ready_for_a_chat_request(language: str | None) -> None:
+def test_tools_are_ready_for_a_chat_request(language: str | None) -> None:
     """They have OpenAI's function format with every parameter described, and include both main tools."""
     tools = tool_definitions(language)
     names = [tool["function"]["name"] for tool in tools]
@@ -273,7 +281,7 @@ def test_the_tools_are_ready_for_a_chat_request(language: str | None) -> None:
         assert tool["type"] == "function"
         assert function["description"]
         assert set(function["parameters"]["required"]) <= set(function["parameters"]["properties"])
-        assert all(each["description"] for each in function["parameters"]["properties"].values())
+        assert all(parameter["description"] for parameter in function["parameters"]["properties"].values())
     json.dumps(tools)
 
 

@@ -17,24 +17,24 @@ LATIN_NAME = "Çağrı, İstanbul'da öğretmen olarak çalışıyor.\n"
 
 
 def read(data: bytes, **options: object) -> str | None:
-    found = find_text(data, whole=True, guess=guess_encoding, **options)
-    return "".join(decode_blocks([data], found.encoding)) if found else None
+    text_encoding = find_text(data, whole=True, guess=guess_encoding, **options)
+    return "".join(decode_blocks([data], text_encoding.encoding)) if text_encoding else None
 
 
 def encoding_of(data: bytes, **options: object) -> str | None:
-    found = find_text(data, whole=True, **options)
-    return found.encoding if found else None
+    text_encoding = find_text(data, whole=True, **options)
+    return text_encoding.encoding if text_encoding else None
 
 
 @pytest.mark.parametrize("encoding", ["euc_kr", "cp949", "johab"])
 @pytest.mark.parametrize("prefer", ["zh", "en", "ja"])
-def test_korean_is_korean_whatever_the_reader_s_language(encoding: str, prefer: str) -> None:
+def test_korean_is_recognized_whatever_the_language_of_the_reader(encoding: str, prefer: str) -> None:
     """Hangul's rows B0 to C8 are Chinese characters in GB 2312 too, but rare ones."""
     assert read(KO.encode(encoding), prefer=prefer) == KO
     assert read("한글 문서".encode(encoding), prefer=prefer) == "한글 문서"
 
 
-def test_the_guess_wins_where_two_readings_are_nearly_as_likely() -> None:
+def test_guess_decides_between_two_likely_encodings() -> None:
     """The reader's language is a preference that applies only without another opinion."""
     both = "技情".encode("gbk")
     assert encoding_of(both, prefer="zh") == "gb18030"
@@ -62,11 +62,11 @@ def test_escape_sequences_are_tried_before_utf8(text: str, encoding: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "words", [b"\x1b[31mred\x1b[0m\n", b"\x1b(B plain\n", b"a = ~{ b, c ~}\n", b"echo ${x:~{ab}~}\n"]
+    "text", [b"\x1b[31mred\x1b[0m\n", b"\x1b(B plain\n", b"a = ~{ b, c ~}\n", b"echo ${x:~{ab}~}\n"]
 )
-def test_an_escape_that_brings_no_east_asian_word_leaves_ascii(words: bytes) -> None:
-    """Terminal colours and braces in source code."""
-    assert encoding_of(words) == "utf-8"
+def test_escape_without_east_asian_text_is_ascii(text: bytes) -> None:
+    """Terminal colours and braces in source code are such escapes."""
+    assert encoding_of(text) == "utf-8"
 
 
 @pytest.mark.parametrize(
@@ -87,16 +87,16 @@ def test_an_escape_that_brings_no_east_asian_word_leaves_ascii(words: bytes) -> 
         ("Subject: x\r\nContent-Type: text/plain;\r\n charset=ks_c_5601-1987\r\n\r\n한\r\n", "cp949"),
     ],
 )
-def test_what_a_text_declares_itself_is_tried_after_the_uploader_s_word(text: str, encoding: str) -> None:
+def test_encoding_declared_in_a_text_is_tried_after_that_of_the_uploader(text: str, encoding: str) -> None:
     """XML, HTML, CSS, source code, catalogues and mails can declare their encoding."""
     data = text.encode(encoding)
-    found = find_text(data, whole=True, guess=guess_encoding)
-    assert found is not None
-    assert (found.encoding, found.trial, found.certain) == (encoding, "itself", True)
+    text_encoding = find_text(data, whole=True, guess=guess_encoding)
+    assert text_encoding is not None
+    assert (text_encoding.encoding, text_encoding.trial, text_encoding.certain) == (encoding, "itself", True)
     assert find_text(data, whole=True, declared="cp437").trial == "uploader"
 
 
-def test_a_declaration_that_the_bytes_refute_is_passed_over() -> None:
+def test_declared_encoding_that_the_bytes_refute_is_ignored() -> None:
     """Valid UTF-8 is UTF-8, readable bytes are not UTF-16, and an unknown name is ignored."""
     assert encoding_of('<meta charset="gbk"><p>价格</p>'.encode()) == "utf-8"
     assert encoding_of(f'<?xml version="1.0" encoding="UTF-16"?><a>{ZH}</a>'.encode("gbk")) == "gb18030"
@@ -104,11 +104,11 @@ def test_a_declaration_that_the_bytes_refute_is_passed_over() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["cp1251", "koi8-r", "iso8859-5", "cp866", "cp855", "mac-cyrillic"])
-def test_russian_is_found_in_all_its_encodings(encoding: str) -> None:
+def test_russian_is_recognized_in_all_its_encodings(encoding: str) -> None:
     """Two of DOS, one of the Macintosh and three of the internet."""
-    found = find_text(RU.encode(encoding), whole=True)
-    assert found is not None
-    assert (found.encoding, found.certain) == (encoding, True)
+    text_encoding = find_text(RU.encode(encoding), whole=True)
+    assert text_encoding is not None
+    assert (text_encoding.encoding, text_encoding.certain) == (encoding, True)
     assert read(RU.encode(encoding)) == RU
 
 
@@ -129,7 +129,7 @@ def test_russian_is_found_in_all_its_encodings(encoding: str) -> None:
         ("Ïà îò êè, õî÷ó äîìîé".encode("cp1252").decode("cp1251"), "cp1251"),
     ],
 )
-def test_a_language_is_found_by_its_letters(text: str, encoding: str) -> None:
+def test_language_is_recognized_by_its_letters(text: str, encoding: str) -> None:
     """Letters that are specific to a language take precedence over Western European."""
     data = text.encode(encoding)
     assert read(data) == text
@@ -138,7 +138,7 @@ def test_a_language_is_found_by_its_letters(text: str, encoding: str) -> None:
 
 @pytest.mark.parametrize("text", [ZH, KO, RU, "Plain words, Größe\n"])
 @pytest.mark.parametrize("encoding", ["utf-32-le", "utf-32-be"])
-def test_utf32_without_a_mark_is_text(text: str, encoding: str) -> None:
+def test_utf32_without_a_byte_order_mark_is_text(text: str, encoding: str) -> None:
     """Each character has a NUL in the same position."""
     assert (encoding_of(text.encode(encoding)), read(text.encode(encoding))) == (encoding, text)
 
@@ -153,7 +153,7 @@ def test_ascii_with_regular_nuls_is_not_utf16(step: int, first: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "ours"),
+    ("name", "expected"),
     [
         ("x-sjis", "cp932"),
         ("windows-31j", "cp932"),
@@ -170,18 +170,18 @@ def test_ascii_with_regular_nuls_is_not_utf16(step: int, first: int) -> None:
         ("gb_2312-80", "gb18030"),
     ],
 )
-def test_the_names_that_the_web_has_for_an_encoding_are_known(name: str, ours: str) -> None:
+def test_web_names_of_encodings_are_known(name: str, expected: str) -> None:
     """Labels of the WHATWG Encoding Standard that Python lacks map to the wider encoding."""
-    assert canonical(name) == ours
+    assert canonical(name) == expected
 
 
-def test_japanese_beyond_the_narrow_sets_is_read_whole() -> None:
+def test_extended_japanese_is_read_completely() -> None:
     """Circled digits are Microsoft's, other characters are from JIS X 0213, also late in a file."""
     assert read(f"{JA}①②".encode("cp932")) == f"{JA}①②"
     assert read(f"{JA}俱".encode("euc_jis_2004")) == f"{JA}俱"
     late = (JA * 1500 + "①").encode("cp932")
-    found = DETECT.detect(late[:65536], len(late), read_at=lambda offset, length: late[offset : offset + length])
-    assert (found.encoding, found.is_binary) == ("cp932", False)
+    detection = DETECT.detect(late[:65536], len(late), read_at=lambda offset, length: late[offset : offset + length])
+    assert (detection.encoding, detection.is_binary) == ("cp932", False)
 
 
 @pytest.mark.parametrize(
@@ -197,36 +197,36 @@ def test_japanese_beyond_the_narrow_sets_is_read_whole() -> None:
         ("да".encode("cp1251"), False),
     ],
 )
-def test_an_encoding_that_was_guessed_with_little_certainty_says_so(data: bytes, certain: bool) -> None:
+def test_uncertain_encoding_is_reported_as_guessed(data: bytes, certain: bool) -> None:
     """With few characters or a similarly likely alternative it is uncertain, and the evidence says why."""
-    found = DETECT.detect(data)
-    assert found.encoding_certain is certain
-    assert next(each.reason for each in found.evidence if each.step == "text") == (
+    detection = DETECT.detect(data)
+    assert detection.encoding_certain is certain
+    assert next(item.reason for item in detection.evidence if item.step == "text") == (
         "text" if certain else "text_guessed"
     )
     assert DETECT.detect(data, encoding="gb18030").encoding_certain or not certain
 
 
-def test_an_east_asian_text_is_proof_and_one_letter_a_byte_is_not() -> None:
-    """Only strong proof overrules a declared media type."""
+def test_only_east_asian_text_is_strong_proof() -> None:
+    """Only such proof overrules a declared media type."""
     assert find_text(KO.encode("cp949"), whole=True).proof is Proof.STRONG
     assert find_text(RU.encode("cp1251"), whole=True).proof is Proof.WEAK
 
 
-FOUND = DETECT.detect("Müller\n".encode("cp1252"), None, None, "a.csv")
+GUESSED = DETECT.detect("Müller\n".encode("cp1252"), None, None, "a.csv")
 
 
-def test_a_corrected_encoding_is_certain_and_reads_the_same_bytes_anew() -> None:
+def test_corrected_encoding_is_certain_and_applies_to_the_same_bytes() -> None:
     """The type is kept, and the evidence records the correction."""
-    now = correct(FOUND, encoding="latin2")
-    assert (now.encoding, now.encoding_certain, now.mime_type) == ("iso8859-2", True, "text/csv")
-    assert [each.reason for each in now.evidence[-2:]] == ["corrected", "corrected"]
-    assert now.evidence[: len(FOUND.evidence)] == FOUND.evidence
+    corrected = correct(GUESSED, encoding="latin2")
+    assert (corrected.encoding, corrected.encoding_certain, corrected.mime_type) == ("iso8859-2", True, "text/csv")
+    assert [item.reason for item in corrected.evidence[-2:]] == ["corrected", "corrected"]
+    assert corrected.evidence[: len(GUESSED.evidence)] == GUESSED.evidence
 
 
-def test_a_corrected_type_outranks_metadata_and_bytes() -> None:
+def test_corrected_type_outranks_metadata_and_bytes() -> None:
     """Binary types have no encoding, text without a known one is a guess, and the mismatch is resolved."""
-    image = correct(FOUND, mime_type="IMAGE/JPG; q=1")
+    image = correct(GUESSED, mime_type="IMAGE/JPG; q=1")
     assert (image.mime_type, image.kind, image.is_binary, image.encoding) == ("image/jpeg", Kind.IMAGE, True, None)
     noise = Detection(
         mime_type="image/png",
@@ -243,15 +243,15 @@ def test_a_corrected_type_outranks_metadata_and_bytes() -> None:
     assert correct(noise, encoding="GBK").encoding == "gb18030"
 
 
-@pytest.mark.parametrize(("given", "field"), [({"encoding": "base64"}, "encoding"), ({"mime_type": "x"}, "type")])
-def test_a_correction_to_what_does_not_exist_is_refused(given: dict[str, str], field: str) -> None:
+@pytest.mark.parametrize(("correction", "field"), [({"encoding": "base64"}, "encoding"), ({"mime_type": "x"}, "type")])
+def test_correction_to_an_unknown_value_is_refused(correction: dict[str, str], field: str) -> None:
     """The field is named for the form."""
     with pytest.raises(CorrectionError) as refused:
-        correct(FOUND, **given)
+        correct(GUESSED, **correction)
     assert refused.value.field == field
 
 
-def test_every_choice_of_an_encoding_is_one_that_is_known_by_that_name() -> None:
+def test_every_offered_encoding_is_known_by_that_name() -> None:
     assert [name for name in CHOICES if canonical(name) != name] == []
     assert len(set(CHOICES)) == len(CHOICES)
 
@@ -267,16 +267,16 @@ def test_every_choice_of_an_encoding_is_one_that_is_known_by_that_name() -> None
         b"Ez\xf8\xc7\xa0A\x93GGH",
     ],
 )
-def test_a_few_bytes_that_decode_by_chance_are_no_text(blob: bytes) -> None:
+def test_few_bytes_that_decode_by_chance_are_no_text(blob: bytes) -> None:
     """Mixed alphabets, capitals inside words and a brace are not text, unless the file name says so."""
     assert DETECT.detect(blob).kind is Kind.OTHER
     assert DETECT.detect(blob, None, None, "a.bin").kind is Kind.OTHER
-    named = find_text(blob, whole=True, guess=guess_encoding)
-    assert DETECT.detect(blob, None, None, "a.txt").kind is (Kind.TEXT if named else Kind.OTHER)
+    decoded = find_text(blob, whole=True, guess=guess_encoding)
+    assert DETECT.detect(blob, None, None, "a.txt").kind is (Kind.TEXT if decoded else Kind.OTHER)
 
 
 @pytest.mark.parametrize(
-    ("words", "encoding"),
+    ("text", "encoding"),
     [
         ("你好", "gb18030"),
         ("价格：10元", "gb18030"),
@@ -293,6 +293,6 @@ def test_a_few_bytes_that_decode_by_chance_are_no_text(blob: bytes) -> None:
         ("ΑΘΗΝΑ", "cp1253"),
     ],
 )
-def test_a_few_words_in_an_old_encoding_stay_text(words: str, encoding: str) -> None:
-    """Also without a file name."""
-    assert DETECT.detect(words.encode(encoding)).kind is Kind.TEXT
+def test_few_words_in_a_legacy_encoding_are_text(text: str, encoding: str) -> None:
+    """This needs no file name."""
+    assert DETECT.detect(text.encode(encoding)).kind is Kind.TEXT

@@ -17,10 +17,10 @@ FORMATS = {
 
 @pytest.mark.parametrize("name", FORMATS)
 @given(st.integers(1, 300), st.integers(1, 300))
-def test_the_header_says_what_the_decoder_would(name: str, width: int, height: int) -> None:
+def test_size_in_the_header_equals_that_of_the_decoder(name: str, width: int, height: int) -> None:
     """For every supported format and any size from one pixel."""
     data = picture(name, (width, height))
-    assert image_size(data, FORMATS[name], lambda at, n: data[at : at + n]) == (width, height)
+    assert image_size(data, FORMATS[name], lambda start, n: data[start : start + n]) == (width, height)
 
 
 @pytest.mark.parametrize("options", [{"lossless": True}, {"exif": b"Exif\0\0" + bytes(30)}])
@@ -29,23 +29,23 @@ def test_all_kinds_of_webp_are_measured(options: dict[str, object]) -> None:
     assert image_size(picture("WEBP", (31, 17), **options), "image/webp") == (31, 17)
 
 
-def test_a_jpegs_frame_is_found_behind_large_metadata() -> None:
-    """Three full segments move the frame behind the 64 KB head, so reading continues there."""
+def test_frame_of_a_jpeg_is_found_after_large_metadata() -> None:
+    """Three full segments move the frame beyond the 64 KB head, so reading continues there."""
     data = picture("JPEG", (40, 30))
     fat = data[:2] + (b"\xff\xe1" + be16(65535) + bytes(65533)) * 3 + data[2:]
     assert image_size(fat[:65536], "image/jpeg") is None
-    assert image_size(fat[:65536], "image/jpeg", lambda at, n: fat[at : at + n]) == (40, 30)
+    assert image_size(fat[:65536], "image/jpeg", lambda start, n: fat[start : start + n]) == (40, 30)
 
 
 @given(st.binary(max_size=200), st.sampled_from([*FORMATS.values(), "image/x-icon", "image/svg+xml", "audio/mpeg"]))
-def test_any_bytes_give_a_size_or_none(data: bytes, mime: str) -> None:
+def test_any_bytes_yield_a_size_or_none(data: bytes, mime: str) -> None:
     """No exception and no side of 0."""
     size = image_size(data, mime)
     assert size is None or min(size) > 0
 
 
-def test_the_icon_and_layers_samples_are_measured() -> None:
-    """The largest entry of an icon, and a PSD's canvas."""
+def test_icon_and_psd_are_measured() -> None:
+    """The size is that of an icon's largest entry, and of a PSD's canvas."""
     by_name = {sample.name: sample for sample in SAMPLES}
     assert image_size(by_name["icon.ico"].data, "image/x-icon") == (16, 16)
     assert image_size(by_name["layers.psd"].data, "image/vnd.adobe.photoshop") == (30, 20)

@@ -19,7 +19,7 @@ from routing_admin.models import AuditEvent
 from tests.stored_bytes import age
 
 pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
-FORGOTTEN = b"bytes that nobody has a row for"
+ORPHAN = b"bytes that have no row"
 
 
 @pytest.fixture(autouse=True)
@@ -27,55 +27,55 @@ def _own_directory(settings, tmp_path: Path) -> None:
     settings.DATA_DIR = tmp_path
 
 
-def aged(seconds: float, data: bytes = FORGOTTEN) -> str:
+def aged(seconds: float, data: bytes = ORPHAN) -> str:
     """Store bytes without a row, with this age; return their hash."""
-    kept = byte_store().put([data])
-    age(byte_store(), kept.sha256, seconds)
-    return kept.sha256
+    stored = byte_store().put([data])
+    age(byte_store(), stored.sha256, seconds)
+    return stored.sha256
 
 
-def test_bytes_without_an_artifact_go_after_an_hour() -> None:
+def test_bytes_without_an_artifact_are_deleted_after_an_hour() -> None:
     """A new upload may still get its row, and a deleted artifact can be restored, so both are kept."""
     old, young = aged(GRACE_SECONDS + 60), aged(GRACE_SECONDS - 60, b"young")
     living, deleted = store_bytes(SYSTEM, b"living"), store_bytes(SYSTEM, b"deleted")
     delete_artifacts(SYSTEM, [deleted.pk])
     for row in (living, deleted):
         aged(GRACE_SECONDS + 60, b"living" if row is living else b"deleted")
-    assert sweep_bytes(time.time()) == (1, len(FORGOTTEN))
-    kept = {sha256: byte_store().exists(sha256) for sha256 in (old, young, living.sha256, deleted.sha256)}
-    assert kept == {old: False, young: True, living.sha256: True, deleted.sha256: True}
+    assert sweep_bytes(time.time()) == (1, len(ORPHAN))
+    exists = {sha256: byte_store().exists(sha256) for sha256 in (old, young, living.sha256, deleted.sha256)}
+    assert exists == {old: False, young: True, living.sha256: True, deleted.sha256: True}
     assert sweep_bytes(time.time()) == (0, 0)
 
 
-def test_storing_old_bytes_again_makes_them_young() -> None:
+def test_storing_equal_bytes_again_resets_their_age() -> None:
     """An upload of equal bytes finds them before its row is written; a sweep must not delete them in between."""
     sha256 = aged(GRACE_SECONDS + 60)
-    byte_store().put([FORGOTTEN])
+    byte_store().put([ORPHAN])
     assert sweep_bytes(time.time()) == (0, 0)
     byte_store().verify(sha256)
 
 
-def test_bytes_that_were_made_young_are_still_known_to_be_healthy(tmp_path: Path) -> None:
-    """Storing them again must not cause another full verification: the cache knows the file in its new state."""
+def test_bytes_stored_again_need_no_second_verification(tmp_path: Path) -> None:
+    """The cache knows the file in its new state."""
     store = FileStore(tmp_path / "own")
-    sha256 = store.put([FORGOTTEN]).sha256
-    store.put([FORGOTTEN])
+    sha256 = store.put([ORPHAN]).sha256
+    store.put([ORPHAN])
     assert store.is_remembered(sha256)
 
 
-def test_a_thumbnail_goes_with_its_bytes(tmp_path: Path) -> None:
-    row, other = (store_bytes(SYSTEM, picture("PNG"), filename="a.png", declared="image/png") for _ in range(2))
+def test_thumbnail_is_removed_with_its_bytes(tmp_path: Path) -> None:
+    row, other_row = (store_bytes(SYSTEM, picture("PNG"), filename="a.png", declared="image/png") for _ in range(2))
     assert thumbnail_of(row)
-    assert thumbnail_of(other)
+    assert thumbnail_of(other_row)
     byte_store().delete(row.sha256)
     assert sweep_thumbnails() == 1
-    places = (tmp_path / "thumbnails").glob("??/*.png")
-    assert [path.stem for path in places] == [other.sha256]
+    thumbnails = (tmp_path / "thumbnails").glob("??/*.png")
+    assert [path.stem for path in thumbnails] == [other_row.sha256]
 
 
-def test_prune_removes_them_and_the_audit_log_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_prune_removes_orphans_and_is_audited(capsys: pytest.CaptureFixture[str]) -> None:
     aged(GRACE_SECONDS + 60)
     call_command("prune")
     assert "1 orphaned file" in capsys.readouterr().out
     details = AuditEvent.objects.get(action="installation.prune").details
-    assert (details["forgotten"], details["bytes"]) == (1, len(FORGOTTEN))
+    assert (details["forgotten"], details["bytes"]) == (1, len(ORPHAN))

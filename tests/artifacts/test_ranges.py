@@ -35,26 +35,26 @@ DATA = bytes(range(100))
         ("bytes=०-९", None),
     ],
 )
-def test_a_range_is_what_the_header_says(header: str, expected: tuple[int, int] | None) -> None:
+def test_range_header_is_parsed(header: str, expected: tuple[int, int] | None) -> None:
     """RFC 9110 §14: from, from and to, or a suffix; anything but a single range returns the whole file."""
     assert parse_range(header, 100) == expected
 
 
 @pytest.mark.parametrize(("header", "size"), [("bytes=100-", 100), ("bytes=-0", 100), ("bytes=0-", 0)])
-def test_a_range_behind_the_end_cannot_be_had(header: str, size: int) -> None:
-    """The error is 416 instead of an empty answer."""
+def test_range_past_the_end_is_an_error(header: str, size: int) -> None:
+    """It becomes a 416 instead of an empty answer."""
     with pytest.raises(UnsatisfiableRangeError):
         parse_range(header, size)
 
 
 @given(st.lists(st.binary(min_size=1, max_size=9), min_size=1, max_size=9), st.integers(1, 90))
-def test_blocks_are_cut_where_the_range_ends(blocks: list[bytes], count: int) -> None:
+def test_blocks_are_cut_at_the_end_of_the_range(blocks: list[bytes], count: int) -> None:
     """Whatever the block sizes, the result is the prefix of that length."""
 
-    def given_blocks() -> Iterator[bytes]:
+    def stream() -> Iterator[bytes]:
         yield from blocks
 
-    assert b"".join(cut(given_blocks(), count)) == b"".join(blocks)[:count]
+    assert b"".join(cut(stream(), count)) == b"".join(blocks)[:count]
 
 
 @pytest.fixture
@@ -63,12 +63,12 @@ def row(db: None) -> Artifact:
 
 
 def answer(client: Client, row: Artifact, **headers: str) -> tuple[int, str, bytes]:
-    got = client.get(reverse("artifact_raw", args=[row.pk]), headers=headers)
-    return got.status_code, got.get("Content-Range", ""), got.getvalue()
+    response = client.get(reverse("artifact_raw", args=[row.pk]), headers=headers)
+    return response.status_code, response.get("Content-Range", ""), response.getvalue()
 
 
 @pytest.mark.django_db
-def test_a_player_gets_the_part_it_asks_for(admin: Client, row: Artifact) -> None:
+def test_requested_range_is_returned(admin: Client, row: Artifact) -> None:
     """206 with its Content-Range, 416 past the end, and the whole file if `If-Range` names another version."""
     assert answer(admin, row) == (200, "", DATA)
     assert answer(admin, row, range="bytes=10-19") == (206, "bytes 10-19/100", DATA[10:20])

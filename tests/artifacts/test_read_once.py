@@ -18,19 +18,19 @@ class Counting:
     """Content that records its calls and fails the first `failures` times."""
 
     failures: int = 0
-    asked: list[str] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
 
     def blob(self) -> Blob:
         return blob_of(b"words")
 
     def text(self) -> Text | None:
-        self.asked.append("text")
-        if len(self.asked) <= self.failures:
+        self.calls.append("text")
+        if len(self.calls) <= self.failures:
             raise UnreadableError("failed")
         return Text("words", "utf-8")
 
     def convert(self, target: ConvertTo) -> Converted | None:
-        self.asked.append(target.mime_types[0])
+        self.calls.append(target.mime_types[0])
         return None
 
 
@@ -38,24 +38,23 @@ def artifact(content: Counting) -> StoredArtifact:
     return StoredArtifact("a1", "text/plain", Kind.TEXT, False, 5, "a.txt", content=content)
 
 
-def test_words_and_forms_are_taken_out_once() -> None:
+def test_text_and_conversions_are_extracted_once() -> None:
     """Each result is cached by its arguments, and the wrapper adds no rendering to content without it."""
     content = Counting()
-    once = read_once(artifact(content)).content
-    assert {once.text() for _ in range(36)} == {Text("words", "utf-8")}
-    assert [once.convert(ConvertTo((mime,))) for mime in ("image/png", "image/jpeg", "image/png")] == [None] * 3
-    assert content.asked == ["text", "image/png", "image/jpeg"]
-    assert not isinstance(once, Rendered)
+    cached = read_once(artifact(content)).content
+    assert {cached.text() for _ in range(36)} == {Text("words", "utf-8")}
+    assert [cached.convert(ConvertTo((mime,))) for mime in ("image/png", "image/jpeg", "image/png")] == [None] * 3
+    assert content.calls == ["text", "image/png", "image/jpeg"]
+    assert not isinstance(cached, Rendered)
 
 
-def test_a_failure_is_not_kept() -> None:
-    """Bytes that could not be read are tried again."""
-    once = read_once(artifact(Counting(failures=1))).content
+def test_failure_is_not_cached() -> None:
+    cached = read_once(artifact(Counting(failures=1))).content
     with pytest.raises(UnreadableError):
-        once.text()
-    assert once.text() == Text("words", "utf-8")
+        cached.text()
+    assert cached.text() == Text("words", "utf-8")
 
 
-def test_tokens_of_a_text_count_each_wide_character_as_one() -> None:
+def test_wide_characters_count_as_one_token_each() -> None:
     """Other characters count as a quarter, rounded up."""
     assert [text_tokens(text).tokens for text in ("", "abcde", "你好", "你好abcde", "，🙂")] == [0, 2, 2, 4, 2]

@@ -45,7 +45,7 @@ def wait_for(slots: FairSlots, waiting: int) -> None:
 
 
 @contextmanager
-def taken(slots: FairSlots, name: str, count: int) -> Iterator[ExitStack]:
+def held_slots(slots: FairSlots, name: str, count: int) -> Iterator[ExitStack]:
     """Hold `count` slots for an agent; `close` releases them."""
     with ExitStack() as stack:
         for _ in range(count):
@@ -61,25 +61,25 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("patient")
-def test_a_small_file_is_read_while_long_work_of_another_agent_goes_on(kept: Any) -> None:
+def test_small_file_is_read_during_long_work_of_another_agent(write_file: Any) -> None:
     """Both long slots are held by one agent, and another agent's small file is read."""
-    with taken(long_slots(), "many", 2):
+    with held_slots(long_slots(), "many", 2):
         token = requester.set("other")
-        result = run(kept(pdf("words")), "text", OPTIONS, max_output=4096)
+        result = run(write_file(pdf("words")), "text", OPTIONS, max_output=4096)
         requester.reset(token)
     assert (result.reason, b"words" in result.payload) == ("", True)
 
 
-def test_others_compute_while_a_reader_is_waited_for(kept: Any) -> None:
+def test_others_compute_while_an_extraction_waits(write_file: Any) -> None:
     """While one agent's extraction waits for a slot, others can use the CPU; it continues later."""
-    file, done = kept(pdf("long")), list[Result]()
+    file, done = write_file(pdf("long")), list[Result]()
 
     def work() -> None:
         requester.set("many")
         with heavy_work().hold():
             done.append(run(file, "text", OPTIONS, max_output=4096))
 
-    with taken(long_slots(), "x", 2), taken(quick_slots(), "many", 1):
+    with held_slots(long_slots(), "x", 2), held_slots(quick_slots(), "many", 1):
         thread = threading.Thread(target=work, daemon=True)
         thread.start()
         wait_for(quick_slots(), 1)
@@ -90,49 +90,50 @@ def test_others_compute_while_a_reader_is_waited_for(kept: Any) -> None:
     assert b"long" in done[0].payload
 
 
-def test_what_is_not_done_in_the_quick_slot_is_read_in_a_long_one(kept: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_that_exceeds_the_quick_time_is_read_in_a_long_slot(
+    write_file: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It releases the quick slot while waiting for a long one, then starts from the beginning."""
     # Too short for any file.
     monkeypatch.setattr(process, "QUICK", Budget(0.001))
-    with taken(long_slots(), "many", 2) as held:
-        reading = Reading(kept(pdf("long")), "other", [])
+    with held_slots(long_slots(), "many", 2) as long_work:
+        reading = Reading(write_file(pdf("long")), "other", [])
         wait_for(long_slots(), 1)
         assert quick_slots().acquire_at_once("a third one")
         quick_slots().release("a third one")
-        held.close()
+        long_work.close()
     assert b"long" in reading.end().payload
 
 
-def test_what_takes_more_processor_time_than_is_quick_is_read_in_a_long_slot(
-    kept: Any, monkeypatch: pytest.MonkeyPatch
+def test_file_that_exceeds_the_quick_cpu_time_is_read_in_a_long_slot(
+    write_file: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Exceeding the CPU limit ends the process with a signal, which is not treated as a crash."""
     monkeypatch.setattr(process, "QUICK", Budget(60.0, 0.001))
-    with taken(long_slots(), "many", 2) as held:
-        reading = Reading(kept(pdf("long")), "other", [])
+    with held_slots(long_slots(), "many", 2) as long_work:
+        reading = Reading(write_file(pdf("long")), "other", [])
         wait_for(long_slots(), 1)
-        held.close()
+        long_work.close()
     assert b"long" in reading.end().payload
 
 
 @pytest.mark.usefixtures("patient")
-def test_another_agent_waits_for_no_quick_slot_however_many_files_one_of_them_has(kept: Any) -> None:
+def test_many_files_of_one_agent_do_not_delay_another(write_file: Any) -> None:
     """Of two quick slots each agent gets one, and its other files wait for that one."""
     done: list[str] = []
-    with taken(long_slots(), "x", 2), taken(quick_slots(), "many", 1) as quick:
-        file, readings = kept(pdf("words")), []
+    with held_slots(long_slots(), "x", 2), held_slots(quick_slots(), "many", 1) as quick:
+        file, readings = write_file(pdf("words")), []
         for count in range(1, 5):
             readings.append(Reading(file, "many", done))
             wait_for(quick_slots(), count)
         assert Reading(file, "other", done).end().reason == ""
         assert (done, quick_slots().waiting) == (["other"], 4)
         quick.close()
-        for each in readings:
-            assert each.end().reason == ""
+        for reading in readings:
+            assert reading.end().reason == ""
 
 
-def test_more_work_than_may_wait_is_busy_at_once(kept: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The queue is bounded."""
+def test_full_queue_is_busy_at_once(write_file: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quick_slots(), "queue", 0)
-    with taken(long_slots(), "x", 2), taken(quick_slots(), "y", 1), taken(quick_slots(), "z", 1):
-        assert run(kept(pdf("x")), "text", OPTIONS, max_output=4096).reason == "busy"
+    with held_slots(long_slots(), "x", 2), held_slots(quick_slots(), "y", 1), held_slots(quick_slots(), "z", 1):
+        assert run(write_file(pdf("x")), "text", OPTIONS, max_output=4096).reason == "busy"

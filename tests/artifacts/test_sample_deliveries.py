@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from samples import SAMPLES, Sample
-from stored_samples import READERS, keep
+from stored_samples import READERS, store_sample
 
 from artifacts.core.delivery.content_router import ArtifactContentRouter
 from artifacts.storage.files import FileStore
@@ -33,7 +33,7 @@ class FiveServices:
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
 def test_each_of_five_services_gets_a_sample_in_the_form_it_reads(sample: Sample, tmp_path: Path) -> None:
     """The kind decides the slot; native data are the file's bytes, text its content, a description neither."""
-    artifact, router = keep(FileStore(tmp_path), sample), ArtifactContentRouter(FiveServices())
+    artifact, router = store_sample(FileStore(tmp_path), sample), ArtifactContentRouter(FiveServices())
     encoded = base64.b64encode(sample.data).decode()
     for service, routing in zip(READERS, ROUTINGS[sample.kind], strict=True):
         result = router.route_content(artifact, service)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from made_samples import long_name
 from samples import SAMPLES, Sample
-from stored_samples import READERS, keep
+from stored_samples import READERS, store_sample
 
 from artifacts.storage.files import FileStore
 from capabilities.core.delivery.adaptation import CannotRead, text_style_for
@@ -35,21 +35,23 @@ def rows() -> dict[str, tuple[str, ...]]:
 EXPECTED = rows()
 
 
-def test_every_sample_has_its_line_and_no_line_stands_twice() -> None:
+def test_every_sample_has_exactly_one_line() -> None:
     assert sorted(EXPECTED) == sorted(sample.name for sample in SAMPLES)
     assert len(TABLE.strip().splitlines()) - 1 == len(EXPECTED)
 
 
 @pytest.mark.requirement("ABR-1.1", "ABR-2.1", "MCR-2.1")
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
-def test_a_sample_is_taken_for_what_it_is_and_sent_as_the_table_says(sample: Sample, tmp_path: Path) -> None:
+def test_sample_is_detected_and_delivered_as_the_table_says(sample: Sample, tmp_path: Path) -> None:
     """Stored and detected without a declared type, then prepared for each reader as in a request."""
-    artifact = keep(FileStore(tmp_path), sample)
+    artifact = store_sample(FileStore(tmp_path), sample)
     file, (kind, encoding, *outcomes, mime_type) = artifact.part(), EXPECTED[sample.name]
     assert (file.kind.value, artifact.encoding or "", file.mime_type) == (kind, encoding, long_name(mime_type))
     chat = ChatRequest((Message(Role.USER, (file,)),))
     target = Target("demo", "https://api.example.com/v1", "any")
     for (reader, capabilities), outcome in zip(READERS.items(), outcomes, strict=True):
-        sent = prepare(chat, model_endpoint("openai", target, capabilities), text_style_for(chat, "en", lambda _: ()))
-        assert not isinstance(sent, CannotRead)
-        assert (reader, sent.deliveries[0].delivery.outcome.value) == (reader, outcome)
+        prepared = prepare(
+            chat, model_endpoint("openai", target, capabilities), text_style_for(chat, "en", lambda _: ())
+        )
+        assert not isinstance(prepared, CannotRead)
+        assert (reader, prepared.deliveries[0].delivery.outcome.value) == (reader, outcome)

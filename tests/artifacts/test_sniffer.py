@@ -21,19 +21,19 @@ print(describe_sniffer(), sniff(b"x"), found.mime_type)
 """
 
 
-def test_without_libmagic_our_own_table_answers_and_says_so() -> None:
+def test_without_libmagic_the_own_table_is_used() -> None:
     """The library in use is `none`, nothing fails, and a PNG is still recognized."""
-    answer = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, cwd=ROOT, check=True)
-    assert answer.stdout.split() == ["none", "None", "image/png"]
+    result = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert result.stdout.split() == ["none", "None", "image/png"]
 
 
-def test_a_type_that_libmagic_sees_in_anything_is_no_opinion() -> None:
+def test_doubtful_type_of_libmagic_is_ignored() -> None:
     """The bytes 0 to 255 are a Targa image to libmagic."""
     assert sniff(bytes(range(256)) * 4) not in DOUBTFUL
     assert guess_encoding(b"") in (None, "utf_8", "ascii")
 
 
-def test_threads_ask_at_the_same_time_without_a_shared_handle() -> None:
+def test_threads_share_no_handle_of_libmagic() -> None:
     """With four threads every result equals that of a single thread."""
     if describe_sniffer() == "none":
         return

@@ -24,27 +24,27 @@ UNICODE = st.text(st.characters(exclude_categories=("Cc", "Cs", "Cn", "Co")), mi
 
 
 def read(data: bytes, **options: object) -> str | None:
-    found = find_text(data, whole=True, guess=guess_encoding, **options)
-    return "".join(decode_blocks([data], found.encoding)) if found else None
+    text_encoding = find_text(data, whole=True, guess=guess_encoding, **options)
+    return "".join(decode_blocks([data], text_encoding.encoding)) if text_encoding else None
 
 
 @pytest.mark.requirement("ABR-5.3", "ABR-1.1")
 @given(UNICODE)
-def test_any_text_in_utf8_comes_back(text: str) -> None:
+def test_any_text_in_utf8_is_decoded(text: str) -> None:
     """UTF-8 is always found; a leading U+FEFF counts as a BOM."""
     assume(not text.startswith("\ufeff"))
     assert read(text.encode()) == text
 
 
 @given(UNICODE, st.sampled_from(["utf-8-sig", "utf-16", "utf-32"]))
-def test_any_text_behind_a_byte_order_mark_comes_back(text: str, encoding: str) -> None:
+def test_any_text_with_a_byte_order_mark_is_decoded(text: str, encoding: str) -> None:
     """The BOM decides and is not part of the text."""
     assume(not text.startswith("\ufeff"))
     assert read(text.encode(encoding)) == text
 
 
 @given(ZH_WORDS, st.sampled_from(["gb18030", "gbk", "gb2312"]))
-def test_chinese_words_in_a_national_encoding_come_back(text: str, encoding: str) -> None:
+def test_chinese_text_in_a_national_encoding_is_decoded(text: str, encoding: str) -> None:
     """Common words in GB 2312, GBK or GB18030, mixed with line ends and ASCII, are read as GB18030.
 
     Texts whose bytes are also valid UTF-8 are excluded; 一 alone is the letter һ in UTF-8.
@@ -55,7 +55,7 @@ def test_chinese_words_in_a_national_encoding_come_back(text: str, encoding: str
 
 
 @given(ZH_WORDS, st.sampled_from(["utf-16-le", "utf-16-be"]))
-def test_chinese_words_in_utf16_without_a_mark_come_back(text: str, encoding: str) -> None:
+def test_chinese_text_in_utf16_without_a_byte_order_mark_is_decoded(text: str, encoding: str) -> None:
     """Line ends and digits contain the NULs that identify UTF-16."""
     assert read(f"{text}\n1. {text}\n".encode(encoding)) == f"{text}\n1. {text}\n"
 
@@ -64,7 +64,7 @@ def test_chinese_words_in_utf16_without_a_mark_come_back(text: str, encoding: st
     st.text(st.characters(codec="ascii", exclude_categories=("Cc",)), min_size=8),
     st.sampled_from(["utf-16-le", "utf-16-be"]),
 )
-def test_plain_words_in_utf16_without_a_mark_come_back(text: str, encoding: str) -> None:
+def test_ascii_text_in_utf16_without_a_byte_order_mark_is_decoded(text: str, encoding: str) -> None:
     """A NUL in every second byte is UTF-16."""
     assert read(text.encode(encoding)) == text
 
@@ -84,39 +84,39 @@ def test_plain_words_in_utf16_without_a_mark_come_back(text: str, encoding: str)
         ("Привет, мир. Это проверка кодировки.", "cp1251"),
     ],
 )
-def test_words_in_an_old_encoding_come_back(text: str, encoding: str) -> None:
+def test_text_in_a_legacy_encoding_is_decoded(text: str, encoding: str) -> None:
     """Traditional Chinese, Japanese, Western and Russian, including short texts."""
     assert read(text.encode(encoding)) == text
 
 
 @given(st.binary(max_size=300))
-def test_what_is_found_decodes_and_has_no_nul(data: bytes) -> None:
-    """Every byte of a text decodes, it has no NUL, and control characters are rare."""
-    found = find_text(data, whole=True, guess=guess_encoding)
-    if found:
-        words = data.decode(found.encoding, "replace" if found.trial == "cut" else "strict")
-        assert "\0" not in words
-        assert sum(1 for char in words if char < " " and char not in "\t\n\r\f\b\x1b") * 200 <= len(words)
+def test_detected_text_decodes_and_has_no_nul(data: bytes) -> None:
+    """Every byte decodes, and control characters are rare."""
+    text_encoding = find_text(data, whole=True, guess=guess_encoding)
+    if text_encoding:
+        text = data.decode(text_encoding.encoding, "replace" if text_encoding.trial == "cut" else "strict")
+        assert "\0" not in text
+        assert sum(1 for char in text if char < " " and char not in "\t\n\r\f\b\x1b") * 200 <= len(text)
 
 
 @given(st.binary(max_size=2000), st.lists(st.integers(1, 50), min_size=1, max_size=60))
-def test_decoding_never_raises_and_does_not_depend_on_where_blocks_end(data: bytes, cuts: list[int]) -> None:
+def test_decoding_never_raises_and_does_not_depend_on_block_boundaries(data: bytes, cuts: list[int]) -> None:
     """Block-wise decoding equals decoding at once, in every supported encoding; invalid bytes become U+FFFD."""
-    blocks, rest = [], data
+    blocks, remaining = [], data
     for cut in cuts:
-        blocks.append(rest[:cut])
-        rest = rest[cut:]
+        blocks.append(remaining[:cut])
+        remaining = remaining[cut:]
     names = ("utf-8", "gb18030", "big5", "shift_jis", "utf-16", "utf-16-le", "utf-32", "cp1252", "no such", None)
     for encoding in names:
-        assert "".join(decode_blocks([*blocks, rest], encoding)) == "".join(decode_blocks([data], encoding))
+        assert "".join(decode_blocks([*blocks, remaining], encoding)) == "".join(decode_blocks([data], encoding))
 
 
 @given(ZH_WORDS, st.integers(1, 40), st.sampled_from(["utf-8", "gb18030", "big5", "utf-16-le"]))
-def test_a_stream_is_clean_wherever_its_blocks_end(text: str, size: int, encoding: str) -> None:
+def test_stream_is_clean_wherever_its_blocks_end(text: str, size: int, encoding: str) -> None:
     """A character split between blocks is valid; one cut by the end of the file is not."""
     data = text.encode(encoding, "ignore")
     assume(len(data) > 2)
-    blocks = [data[place : place + size] for place in range(0, len(data), size)]
+    blocks = [data[start : start + size] for start in range(0, len(data), size)]
     assert is_clean(blocks, encoding)
     assert not is_clean([*blocks, b"\0\0\0"], encoding)
     assert not is_clean([data[:-1]], encoding)
@@ -124,50 +124,50 @@ def test_a_stream_is_clean_wherever_its_blocks_end(text: str, size: int, encodin
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_chinese_without_any_ascii_is_text_though_a_character_holds_a_nul(encoding: str) -> None:
+def test_chinese_without_ascii_is_text_despite_a_nul_byte(encoding: str) -> None:
     """U+4E00 contains a NUL byte, and without line ends nothing else indicates UTF-16."""
     text = "这是一个测试文件，共有一万条记录。"
-    found = find_text(text.encode(encoding), whole=True)
-    assert found is not None
-    assert (found.encoding, found.proof) == (encoding, Proof.STRONG)
+    text_encoding = find_text(text.encode(encoding), whole=True)
+    assert text_encoding is not None
+    assert (text_encoding.encoding, text_encoding.proof) == (encoding, Proof.STRONG)
 
 
 @pytest.mark.parametrize("word", ["“quoted”", "Müllerin", "«Élodie»"])
-def test_a_latin_word_is_not_taken_for_chinese_in_utf16(word: str) -> None:
+def test_latin_word_is_not_taken_for_chinese_in_utf16(word: str) -> None:
     """Pairs of its letters would be Chinese characters in UTF-16, but only by chance."""
-    found = find_text(word.encode("cp1252"), whole=True)
-    assert found is not None
-    assert word.encode("cp1252").decode(found.encoding) == word
+    text_encoding = find_text(word.encode("cp1252"), whole=True)
+    assert text_encoding is not None
+    assert word.encode("cp1252").decode(text_encoding.encoding) == word
 
 
 @pytest.mark.parametrize("data", [b"\0", b"a\0b", bytes(range(256)), b"\x01\x02\x03words", b"\xff" * 40 + b"\0"])
-def test_bytes_with_nul_or_many_controls_are_no_text(data: bytes) -> None:
+def test_bytes_with_nul_or_many_control_characters_are_no_text(data: bytes) -> None:
     """One NUL is enough, as is one control character in three."""
     assert read(data) is None
 
 
-def test_a_log_with_colours_is_text() -> None:
+def test_log_with_colours_is_text() -> None:
     """Terminals write escape, tab, form feed and carriage return."""
     assert read(b"\x1b[31mred\x1b[0m\tand\r\n\x0c") == "\x1b[31mred\x1b[0m\tand\r\n\x0c"
 
 
-def test_a_head_cut_inside_a_character_is_still_text() -> None:
+def test_head_cut_inside_a_character_is_text() -> None:
     """Only the beginning of a long file is examined at first."""
     assert find_text(ZH.encode()[:-2], whole=False).encoding == "utf-8"
 
 
-def test_a_file_cut_inside_its_last_character_is_still_text() -> None:
+def test_file_cut_inside_its_last_character_is_text() -> None:
     """Truncated Chinese loses one character, not all of them; a single stray byte proves nothing."""
     cut = ZH.rstrip().encode()[:-1]
     assert read(cut) == ZH.rstrip()[:-1] + "\ufffd"
     long = ZH.rstrip().encode() * 3000
-    found = DETECT.detect(long[:65536], len(long) - 1, read_at=lambda o, n: long[: len(long) - 1][o : o + n])
-    assert (found.encoding, found.is_binary) == ("utf-8", False)
+    detection = DETECT.detect(long[:65536], len(long) - 1, read_at=lambda o, n: long[: len(long) - 1][o : o + n])
+    assert (detection.encoding, detection.is_binary) == ("utf-8", False)
     assert find_text("caf\u00e9".encode("latin-1"), whole=True).encoding == "cp1252"
 
 
 @pytest.mark.parametrize(
-    ("name", "found"),
+    ("name", "expected"),
     [
         ("GBK", "gb18030"),
         ("latin-1", "cp1252"),
@@ -181,16 +181,16 @@ def test_a_file_cut_inside_its_last_character_is_still_text() -> None:
         ("", None),
     ],
 )
-def test_an_encodings_name_is_ours_or_none(name: str, found: str | None) -> None:
+def test_name_of_an_encoding_is_normalized(name: str, expected: str | None) -> None:
     """Narrow encodings map to the wider ones that contain them; codecs that are not for text yield None."""
-    assert canonical(name) == found
+    assert canonical(name) == expected
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
 @pytest.mark.parametrize("step", [1, 2, 3, 5, 1000])
-def test_without_a_mark_the_wide_encodings_are_little_endian(encoding: str, step: int) -> None:
+def test_wide_encodings_without_a_byte_order_mark_are_little_endian(encoding: str, step: int) -> None:
     """As in browsers, for any block size; half a character at the end becomes U+FFFD or nothing."""
     data = ("Grüße, 季度报告 🙂" * 9).encode(f"{encoding}-le")
-    blocks = [data[at : at + step] for at in range(0, len(data), step)]
+    blocks = [data[start : start + step] for start in range(0, len(data), step)]
     assert "".join(decode_blocks(blocks, encoding)) == "Grüße, 季度报告 🙂" * 9
     assert "".join(decode_blocks([data[:1]], encoding)) in ("", "\ufffd")

@@ -114,9 +114,9 @@ LANGUAGES: tuple[tuple[str, str, str], ...] = (
 
 def rows() -> list[tuple[str, bytes, str, str]]:
     lines = [[cell.strip() for cell in line.split("|", 2)] for line in SOURCES.strip().splitlines()]
-    found = [(name, f"{words}\n".encode(), mime_type, "utf-8") for name, mime_type, words in lines]
-    told = [
-        (f"{name} in {encoding}.txt", words.encode(encoding), "text/plain", encoding)
-        for name, encoding, words in LANGUAGES
+    sources = [(name, f"{text}\n".encode(), mime_type, "utf-8") for name, mime_type, text in lines]
+    languages = [
+        (f"{name} in {encoding}.txt", text.encode(encoding), "text/plain", encoding)
+        for name, encoding, text in LANGUAGES
     ]
-    return [*found, *told]
+    return [*sources, *languages]
