@@ -24,8 +24,8 @@ class Reply:
     status: int
     headers: Mapping[str, str]
     blocks: list[Json] = field(default_factory=list)
-    words: str = ""
-    thought: str = ""
+    text: str = ""
+    reasoning: str = ""
     calls: list[tuple[str, str, Any]] = field(default_factory=list)
     usage: Json = field(default_factory=dict)
     error: Json = field(default_factory=dict)
@@ -46,38 +46,38 @@ class Agent:
     def __post_init__(self) -> None:
         self.request, self.exchange = load(self.program, "request"), load(self.program, self.content)
         self.body: Json = {**self.request["body"], **self.exchange.get("body", {})}
-        self.door = CHAT_APIS[self.program]
-        self.said: list[Json] = list(self.body.get(self.door.key, []))
+        self.chat_api = CHAT_APIS[self.program]
+        self.history: list[Json] = list(self.body.get(self.chat_api.key, []))
 
-    def ask(self, sent: list[Json], last: Reply | None, model: str = "", path: str = "") -> Reply:
+    def ask(self, messages: list[Json], last: Reply | None, model: str = "", path: str = "") -> Reply:
         """Send the conversation with these messages, which it keeps, and return the answer."""
         ids = [call_id for call_id, _, _ in last.calls] if last else []
         if last:
-            self.said += self.door.as_history(last)
-        self.said += json.loads(_with_ids(json.dumps(sent), ids))
+            self.history += self.chat_api.as_history(last)
+        self.history += json.loads(_with_ids(json.dumps(messages), ids))
         fields = {name: value for name, value in self.body.items() if value is not None}
         if not self.streamed:
             fields.pop("stream_options", None)
-        body = {**fields, self.door.key: self.said, "model": model or self.model, "stream": self.streamed}
-        headers = {**self.request["headers"], self.door.header: self.door.scheme + self.key}
+        body = {**fields, self.chat_api.key: self.history, "model": model or self.model, "stream": self.streamed}
+        headers = {**self.request["headers"], self.chat_api.header: self.chat_api.scheme + self.key}
         answer = httpx.post(self.url + (path or self.request["path"]), json=body, headers=headers, timeout=30)
         if answer.status_code != 200:
             return Reply(answer.status_code, answer.headers, error=answer.json()["error"])
         if "text/event-stream" in answer.headers["content-type"]:
-            return self.door.of_stream(answer.headers, list(self.door.events(answer.text)))
-        return self.door.of_whole(answer.headers, answer.json())
+            return self.chat_api.of_stream(answer.headers, list(self.chat_api.events(answer.text)))
+        return self.chat_api.of_whole(answer.headers, answer.json())
 
-    def count(self, sent: list[Json]) -> httpx.Response:
+    def count(self, messages: list[Json]) -> httpx.Response:
         """Count tokens as Claude Code does before it sends."""
         body = {key: value for key, value in self.body.items() if key in ("system", "tools", "thinking")}
-        headers = {**self.request["headers"], self.door.header: self.door.scheme + self.key}
-        asked = {**body, "model": self.model, "messages": sent}
-        return httpx.post(f"{self.url}/v1/messages/count_tokens?beta=true", json=asked, headers=headers, timeout=30)
+        headers = {**self.request["headers"], self.chat_api.header: self.chat_api.scheme + self.key}
+        request = {**body, "model": self.model, "messages": messages}
+        return httpx.post(f"{self.url}/v1/messages/count_tokens?beta=true", json=request, headers=headers, timeout=30)
 
 
 def _with_ids(text: str, ids: list[str]) -> str:
-    for at, call_id in enumerate(ids):
-        text = text.replace(f"$call:{at}", call_id)
+    for position, call_id in enumerate(ids):
+        text = text.replace(f"$call:{position}", call_id)
     assert "$call:" not in text, "a result of a call that was not made"
     return text
 
@@ -99,15 +99,17 @@ class Responses:
 
     def of_whole(self, headers: Mapping[str, str], value: Json) -> Reply:
         items = value["output"]
-        said = [part for item in items if item["type"] == "message" for part in item["content"]]
-        thought = [part for item in items if item["type"] == "reasoning" for part in item["summary"]]
+        parts = [part for item in items if item["type"] == "message" for part in item["content"]]
+        reasoning = [part for item in items if item["type"] == "reasoning" for part in item["summary"]]
         calls = [
             (item["call_id"], item["name"], json.loads(item["arguments"]))
             for item in items
             if item["type"] == "function_call"
         ]
-        words = "".join(part["text"] for part in said if part["type"] == "output_text")
-        return Reply(200, headers, items, words, "".join(part["text"] for part in thought), calls, value["usage"] or {})
+        text = "".join(part["text"] for part in parts if part["type"] == "output_text")
+        return Reply(
+            200, headers, items, text, "".join(part["text"] for part in reasoning), calls, value["usage"] or {}
+        )
 
     def of_stream(self, headers: Mapping[str, str], events: list[Json]) -> Reply:
         """Return the response of the last event; the items and text deltas before it must equal it."""
@@ -118,8 +120,8 @@ class Responses:
         items = [event["item"] for event in events if event["type"] == "response.output_item.done"]
         assert sorted(items, key=json.dumps) == sorted(last["response"]["output"], key=json.dumps)
         reply = self.of_whole(headers, last["response"])
-        assert _joined(events, "response.output_text.delta") == reply.words
-        assert _joined(events, "response.reasoning_summary_text.delta") == reply.thought
+        assert _joined(events, "response.output_text.delta") == reply.text
+        assert _joined(events, "response.reasoning_summary_text.delta") == reply.reasoning
         return reply
 
     def as_history(self, reply: Reply) -> list[Json]:
@@ -138,11 +140,11 @@ class Messages:
 
     def of_whole(self, headers: Mapping[str, str], value: Json) -> Reply:
         blocks = value["content"]
-        words = "".join(block["text"] for block in blocks if block["type"] == "text")
-        thought = "".join(block["thinking"] for block in blocks if block["type"] == "thinking")
+        text = "".join(block["text"] for block in blocks if block["type"] == "text")
+        reasoning = "".join(block["thinking"] for block in blocks if block["type"] == "thinking")
         calls = [(block["id"], block["name"], block["input"]) for block in blocks if block["type"] == "tool_use"]
         assert value["stop_reason"] == ("tool_use" if calls else "end_turn")
-        return Reply(200, headers, blocks, words, thought, calls, value["usage"])
+        return Reply(200, headers, blocks, text, reasoning, calls, value["usage"])
 
     def of_stream(self, headers: Mapping[str, str], events: list[Json]) -> Reply:
         """Return the message assembled from its blocks; each must be started, continued and stopped before the next."""
@@ -199,12 +201,14 @@ class Chat:
     def of_whole(self, headers: Mapping[str, str], value: Json) -> Reply:
         (choice,), usage = value["choices"], value["usage"]
         message = choice["message"]
-        called = message.get("tool_calls") or []
-        assert choice["finish_reason"] == ("tool_calls" if called else "stop")
-        calls = [(each["id"], each["function"]["name"], json.loads(each["function"]["arguments"])) for each in called]
+        tool_calls = message.get("tool_calls") or []
+        assert choice["finish_reason"] == ("tool_calls" if tool_calls else "stop")
+        calls = [
+            (call["id"], call["function"]["name"], json.loads(call["function"]["arguments"])) for call in tool_calls
+        ]
         counts = {"input_tokens": usage["prompt_tokens"], "output_tokens": usage["completion_tokens"]}
-        words, thought = message["content"] or "", message.get("reasoning_content") or ""
-        return Reply(200, headers, [message], words, thought, calls, counts)
+        text, reasoning = message["content"] or "", message.get("reasoning_content") or ""
+        return Reply(200, headers, [message], text, reasoning, calls, counts)
 
     def of_stream(self, headers: Mapping[str, str], events: list[Json]) -> Reply:
         """Return the completion assembled from its chunks; the last one has the usage."""
@@ -216,16 +220,16 @@ class Chat:
         for chunk in chunks:
             (choice,) = chunk["choices"]
             _continue_message(message, choice["delta"])
-        ended = {"message": message, "finish_reason": choice["finish_reason"]}
-        return self.of_whole(headers, {"choices": [ended], "usage": last["usage"]})
+        completed = {"message": message, "finish_reason": choice["finish_reason"]}
+        return self.of_whole(headers, {"choices": [completed], "usage": last["usage"]})
 
     def as_history(self, reply: Reply) -> list[Json]:
-        kept = ("tool_calls", *self.returned)
+        returned = ("tool_calls", *self.returned)
         return [
             {
                 "role": "assistant",
                 "content": message["content"] or "",
-                **{name: message[name] for name in kept if message.get(name)},
+                **{name: message[name] for name in returned if message.get(name)},
             }
             for message in reply.blocks
         ]

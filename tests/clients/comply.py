@@ -43,7 +43,7 @@ def specification_of(name: str) -> SpecLoader:
         fields = schema.get("properties", {})
         if "required" in schema:
             schema["required"] = [
-                each for each in schema["required"] if fields.get(each, {}).get("default", "") is not None
+                field for field in schema["required"] if fields.get(field, {}).get("default", "") is not None
             ]
     return loader
 

@@ -22,7 +22,7 @@ NODE = ("@anthropic-ai/sdk", "@anthropic-ai/claude-code", "@openai/codex", "ai",
 class Suite:
     """A suite: its short name, its title, and the package that gives its version; empty for our own suites.
 
-    `place` is its environment's folder below that of the others, if it has one of its own.
+    `place` is its environment's folder below that of the others, if it has its own.
     """
 
     name: str
@@ -35,9 +35,9 @@ class Suite:
         """Return the version that `requirements.txt` pins; empty for our own suites."""
         if self.package in NODE:
             return str(json.loads(LOCK.read_text("utf-8"))["packages"][f"node_modules/{self.package}"]["version"])
-        pinned = REQUIREMENTS.with_name(f"requirements-{self.place}.txt") if self.place else REQUIREMENTS
-        found = re.search(rf"^{re.escape(self.package)}==(\S+)", pinned.read_text("utf-8"), re.M)
-        return found[1] if found else ""
+        requirements = REQUIREMENTS.with_name(f"requirements-{self.place}.txt") if self.place else REQUIREMENTS
+        pinned_version = re.search(rf"^{re.escape(self.package)}==(\S+)", requirements.read_text("utf-8"), re.M)
+        return pinned_version[1] if pinned_version else ""
 
 
 RECIPES = {
@@ -79,19 +79,19 @@ class Outcome:
     status: int
     report: Mapping[str, Any]
 
-    def count(self, what: str) -> int:
+    def count(self, result: str) -> int:
         """Return the number of tests that `passed`, `failed`, `differs` or were `skipped`."""
-        return int(self.report.get("counts", {}).get(what, 0))
+        return int(self.report.get("counts", {}).get(result, 0))
 
 
 def table(outcomes: Iterable[Outcome]) -> str:
     outcomes = list(outcomes)
     head = "| suite | version | passed | failed | differ | not run |\n|---|---|---|---|---|---|\n"
     lines = [
-        f"| {one.suite.title} | {f'{one.suite.package} {one.suite.version}'.strip() or 'ours'} | "
-        + " | ".join(str(one.count(what)) for what in ("passed", "failed", "differs", "skipped"))
+        f"| {outcome.suite.title} | {f'{outcome.suite.package} {outcome.suite.version}'.strip() or 'ours'} | "
+        + " | ".join(str(outcome.count(result)) for result in ("passed", "failed", "differs", "skipped"))
         + " |\n"
-        for one in outcomes
+        for outcome in outcomes
     ]
     return head + "".join(lines) + "\n" + _reasons(outcomes)
 
@@ -99,10 +99,10 @@ def table(outcomes: Iterable[Outcome]) -> str:
 def _reasons(outcomes: Iterable[Outcome]) -> str:
     head = "| tests | of | what differs, or is not run, and why |\n|---|---|---|\n"
     rows = [
-        f"| {count} | {one.suite.name} | {kind}{reason} |\n"
-        for one in outcomes
-        for kind, of in (("", "differing"), ("not run: ", "skipped"))
-        for reason, count in one.report.get(of, {}).items()
+        f"| {count} | {outcome.suite.name} | {kind}{reason} |\n"
+        for outcome in outcomes
+        for kind, key in (("", "differing"), ("not run: ", "skipped"))
+        for reason, count in outcome.report.get(key, {}).items()
     ]
     return head + "".join(rows)
 

@@ -60,15 +60,15 @@ class Standard(ChatModelIntegrationTests):
     """The settings shared by all APIs and protocols; the suite's tests are unchanged."""
 
     __test__ = False
-    door = protocol = ""
+    chat_api = protocol = ""
 
     @property
     def chat_model_class(self) -> type[BaseChatModel]:
-        return CLASSES[self.door]
+        return CLASSES[self.chat_api]
 
     @property
     def chat_model_params(self) -> dict[str, Any]:
-        return {"model": MODELS[self.protocol], "max_retries": 0, **PARAMS[self.door]}
+        return {"model": MODELS[self.protocol], "max_retries": 0, **PARAMS[self.chat_api]}
 
     @property
     def supports_json_mode(self) -> bool:
@@ -96,7 +96,7 @@ class Standard(ChatModelIntegrationTests):
 
     @property
     def supports_audio_inputs(self) -> bool:
-        return self.door != "Messages"  # LangChain has no audio input for Anthropic
+        return self.chat_api != "Messages"  # LangChain has no audio input for Anthropic
 
     @property
     def supports_anthropic_inputs(self) -> bool:
@@ -128,12 +128,12 @@ class Standard(ChatModelIntegrationTests):
 
 def cases() -> dict[str, type[Standard]]:
     return {
-        f"Test{door}Over_{protocol.replace('-', '_')}": type(
-            f"Test{door}Over_{protocol.replace('-', '_')}",
+        f"Test{chat_api}Over_{protocol.replace('-', '_')}": type(
+            f"Test{chat_api}Over_{protocol.replace('-', '_')}",
             (Standard,),
-            {"__test__": True, "door": door, "protocol": protocol},
+            {"__test__": True, "chat_api": chat_api, "protocol": protocol},
         )
-        for door in CLASSES
+        for chat_api in CLASSES
         for protocol in MODELS
     }
 

@@ -32,53 +32,52 @@ CHAT_APIS: dict[str, Callable[[str], Any]] = {
 
 @pytest.fixture(params=product(CHAT_APIS, MODELS), ids="-".join)
 def model(request: pytest.FixtureRequest) -> Any:
-    door, protocol = request.param
-    return CHAT_APIS[door](MODELS[protocol])
+    chat_api, protocol = request.param
+    return CHAT_APIS[chat_api](MODELS[protocol])
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_prompt_is_answered(model: Any, stream: bool) -> None:
+def test_prompt_is_answered(model: Any, stream: bool) -> None:
     """The answer arrives whole and streamed, with its usage."""
     response = model.prompt("hello", system="Be brief.", key=KEY, stream=stream)
     assert response.text() == "You said: hello"
     assert response.usage().output == 7
 
 
-def test_a_conversation_goes_on(model: Any) -> None:
+def test_conversation_is_continued(model: Any) -> None:
     """The second prompt includes the first exchange."""
     conversation = model.conversation()
     conversation.prompt("hello", key=KEY).text()
     assert conversation.prompt("and now?", key=KEY).text() == "You said: and now?"
 
 
-def test_a_picture_is_seen(model: Any) -> None:
+def test_image_arrives_unchanged(model: Any) -> None:
     """The image arrives unchanged."""
     response = model.prompt("Look", attachments=[llm.Attachment(type="image/png", content=PNG)], key=KEY)
     assert response.text() == "You said: Look [image/png, 70 bytes]"
 
 
-def test_an_answer_has_a_shape(model: Any) -> None:
-    """A schema determines the answer's fields."""
+def test_schema_determines_the_answer(model: Any) -> None:
     response = model.prompt("'Zürich' has 443037 inhabitants", schema=llm.schema_dsl("name, people int"), key=KEY)
     assert json.loads(response.text()) == {"name": "Zürich", "people": 443037}
 
 
-def test_a_tool_is_called(model: Any) -> None:
+def test_tool_is_called(model: Any) -> None:
     """The function gets its argument, and its result is answered."""
-    given = []
+    arguments = []
 
     def double(number: int) -> int:
         """Twice the number."""
-        given.append(number)
+        arguments.append(number)
         return 2 * number
 
     chain = model.conversation().chain("double the number 21, then answer in words", tools=[double], key=KEY)
     assert chain.text().strip().startswith("You said: ")
-    assert given == [21]
+    assert arguments == [21]
 
 
-def test_an_unknown_model_is_an_error() -> None:
-    """Each API reports an unknown model as an error."""
+def test_unknown_model_is_an_error() -> None:
+    """This holds for each API."""
     for make in CHAT_APIS.values():
         with pytest.raises(Exception, match="nobody"):
             make("nobody").prompt("hello", key=KEY).text()

@@ -32,31 +32,31 @@ def _program() -> None:
 
 def run(case: str, model: str) -> Any:
     command = ["node", "clients.js", case, model]
-    done = subprocess.run(command, cwd=INSTALLED, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    result = subprocess.run(command, cwd=INSTALLED, capture_output=True, text=True, timeout=60, check=False)
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
 
 
-@pytest.mark.parametrize(("door", "protocol"), product(CHAT_APIS, MODELS))
-def test_whole_and_streamed(door: str, protocol: str) -> None:
+@pytest.mark.parametrize(("chat_api", "protocol"), product(CHAT_APIS, MODELS))
+def test_whole_and_streamed(chat_api: str, protocol: str) -> None:
     """The streamed answer has the same text, in pieces."""
-    assert run(f"{door} whole", MODELS[protocol]) == {"text": "You said: hello", "tokens": 7}
+    assert run(f"{chat_api} whole", MODELS[protocol]) == {"text": "You said: hello", "tokens": 7}
     streamed = {"text": "You said: hello", "whole": "You said: hello", "tokens": 7}
-    assert run(f"{door} streamed", MODELS[protocol]) == streamed
+    assert run(f"{chat_api} streamed", MODELS[protocol]) == streamed
 
 
-@pytest.mark.parametrize(("door", "protocol"), product(CHAT_APIS, MODELS))
-def test_a_tool_is_called_and_its_result_goes_back(door: str, protocol: str) -> None:
+@pytest.mark.parametrize(("chat_api", "protocol"), product(CHAT_APIS, MODELS))
+def test_tool_is_called_and_its_result_is_sent_back(chat_api: str, protocol: str) -> None:
     """The call is sent back with everything that accompanied it."""
-    told = run(f"{door} tool", MODELS[protocol])
-    assert (told["name"], told["arguments"]) == ("double", {"number": 21})
-    assert told["text"].startswith("You said: ")
+    output = run(f"{chat_api} tool", MODELS[protocol])
+    assert (output["name"], output["arguments"]) == ("double", {"number": 21})
+    assert output["text"].startswith("You said: ")
 
 
-@pytest.mark.parametrize("door", CHAT_APIS)
-def test_a_refusal_is_the_clients_error(door: str) -> None:
+@pytest.mark.parametrize("chat_api", CHAT_APIS)
+def test_refusal_is_an_error_of_the_client(chat_api: str) -> None:
     """The client raises its own class, with our code and the request id."""
-    assert run(f"{door} error", "") == {"kind": "NotFoundError", "code": "model_not_found", "id": True}
+    assert run(f"{chat_api} error", "") == {"kind": "NotFoundError", "code": "model_not_found", "id": True}
 
 
 @pytest.mark.parametrize("protocol", MODELS)

@@ -61,12 +61,12 @@ async def model(request: pytest.FixtureRequest) -> AsyncIterator[OpenAIResponses
         yield OpenAIResponsesModel(MODELS[request.param], client)
 
 
-def agent_of(model: Any, settings: ModelSettings = SETTINGS, **more: Any) -> Agent[Any]:
+def agent_of(model: Any, settings: ModelSettings = SETTINGS, **options: Any) -> Agent[Any]:
     """Return an agent that stores nothing at the provider."""
-    return Agent(name="agent", instructions="Be brief.", model=model, model_settings=settings, **more)
+    return Agent(name="agent", instructions="Be brief.", model=model, model_settings=settings, **options)
 
 
-async def test_an_agent_answers_and_goes_on(model: Any) -> None:
+async def test_agent_answers_and_continues(model: Any) -> None:
     """The second request includes the first answer, and usage is summed."""
     agent = agent_of(model)
     first = await Runner.run(agent, "hello")
@@ -75,7 +75,7 @@ async def test_an_agent_answers_and_goes_on(model: Any) -> None:
     assert first.context_wrapper.usage.input_tokens == 11
 
 
-async def test_an_agent_calls_its_tool(model: Any) -> None:
+async def test_agent_calls_its_tool(model: Any) -> None:
     """The result is sent back together with the reasoning."""
     agent = agent_of(model, THINKING, tools=[double])
     result = await Runner.run(agent, "double the number 21, then answer in words")
@@ -84,20 +84,20 @@ async def test_an_agent_calls_its_tool(model: Any) -> None:
     assert result.final_output.startswith("You said: ")
 
 
-async def test_a_tool_gives_back_a_picture(model: Any) -> None:
+async def test_tool_returns_an_image(model: Any) -> None:
     """The model receives the image in the tool's result."""
     agent = agent_of(model, tools=[screenshot])
     result = await Runner.run(agent, "take a screenshot of 'paint', then answer in words")
     assert result.final_output.endswith("[image/png, 70 bytes]")
 
 
-async def test_an_answer_has_a_type(model: Any) -> None:
+async def test_answer_has_a_type(model: Any) -> None:
     """The SDK derives the schema from the type."""
     result = await Runner.run(agent_of(model, output_type=City), "'Zürich' has 443037 inhabitants")
     assert result.final_output == City(name="Zürich", inhabitants=443037)
 
 
-async def test_words_are_streamed(model: Any) -> None:
+async def test_answer_is_streamed(model: Any) -> None:
     """The answer after a tool call is streamed in pieces."""
     stream = Runner.run_streamed(agent_of(model, tools=[double]), "double the number 21, then answer in words")
     raw = [event.data async for event in stream.stream_events() if event.type == "raw_response_event"]
@@ -106,7 +106,7 @@ async def test_words_are_streamed(model: Any) -> None:
     assert "".join(pieces) == stream.final_output
 
 
-async def test_an_agent_hands_over_to_another(model: Any) -> None:
+async def test_agent_hands_off_to_another(model: Any) -> None:
     """The second agent answers in place of the first."""
     other = Agent(name="other", instructions="Answer.", model=model, model_settings=SETTINGS)
     result = await Runner.run(agent_of(model, handoffs=[handoff(other)]), "transfer_to_other, then answer in words")
@@ -114,7 +114,7 @@ async def test_an_agent_hands_over_to_another(model: Any) -> None:
     assert result.final_output.startswith("You said: ")
 
 
-async def test_an_unknown_model_is_the_clients_error() -> None:
+async def test_unknown_model_is_an_error_of_the_client() -> None:
     """The error has our code."""
     async with AsyncOpenAI(base_url=URL, api_key=KEY, max_retries=0) as client:
         with pytest.raises(NotFoundError) as refused:

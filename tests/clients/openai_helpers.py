@@ -39,7 +39,7 @@ def model(request: pytest.FixtureRequest) -> str:
     return MODELS[request.param]
 
 
-def test_an_answer_is_parsed_by_its_type(client: openai.OpenAI, model: str) -> None:
+def test_answer_is_parsed_by_its_type(client: openai.OpenAI, model: str) -> None:
     answer = client.chat.completions.parse(model=model, messages=ABOUT_ZURICH, response_format=City)
     assert answer.choices[0].message.parsed == ZURICH
 
@@ -52,7 +52,7 @@ def test_arguments_are_parsed_by_their_type(client: openai.OpenAI, model: str) -
     assert answer.choices[0].finish_reason == "tool_calls"
 
 
-def test_the_events_of_a_stream_make_its_completion(client: openai.OpenAI, model: str) -> None:
+def test_events_of_a_stream_make_up_its_completion(client: openai.OpenAI, model: str) -> None:
     with client.chat.completions.stream(model=model, messages=HELLO, stream_options={"include_usage": True}) as stream:
         events = list(stream)
     completion = stream.get_final_completion()
@@ -66,7 +66,7 @@ def test_the_events_of_a_stream_make_its_completion(client: openai.OpenAI, model
     assert completion.usage.total_tokens == 18
 
 
-def test_a_streamed_answer_is_parsed_by_its_type(client: openai.OpenAI, model: str) -> None:
+def test_streamed_answer_is_parsed_by_its_type(client: openai.OpenAI, model: str) -> None:
     with client.chat.completions.stream(model=model, messages=ABOUT_ZURICH, response_format=City) as stream:
         states = [event.parsed for event in stream if event.type == "content.delta"]
     assert states[-1] == ZURICH.model_dump()
@@ -82,24 +82,24 @@ def test_streamed_arguments_are_parsed_by_their_type(client: openai.OpenAI, mode
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_what_was_thought_goes_back_as_it_came(client: openai.OpenAI, model: str, streamed: bool) -> None:
+def test_reasoning_can_be_sent_back_unchanged(client: openai.OpenAI, model: str, streamed: bool) -> None:
     """The helper assembles a turn with reasoning and a tool call; sent back unchanged, it is answered."""
     tools: Any = [openai.pydantic_function_tool(City)]
-    asked: Any = {"model": model, "tools": tools, "reasoning_effort": "low"}
+    options: Any = {"model": model, "tools": tools, "reasoning_effort": "low"}
     if streamed:
-        with client.chat.completions.stream(messages=ABOUT_ZURICH, **asked) as stream:
+        with client.chat.completions.stream(messages=ABOUT_ZURICH, **options) as stream:
             message = stream.get_final_completion().choices[0].message
     else:
-        message = client.chat.completions.create(messages=ABOUT_ZURICH, **asked).choices[0].message
+        message = client.chat.completions.create(messages=ABOUT_ZURICH, **options).choices[0].message
     assert message.to_dict()["reasoning_content"] == "First I think about it. 先想一想。"
     turn: Any = message.model_dump(mode="json", exclude_none=True)
     call = (message.tool_calls or [])[0]
     result: Any = {"role": "tool", "tool_call_id": call.id, "content": "noted"}
-    answer = client.chat.completions.create(messages=[*ABOUT_ZURICH, turn, result], **asked)
+    answer = client.chat.completions.create(messages=[*ABOUT_ZURICH, turn, result], **options)
     assert (answer.choices[0].message.content or "").startswith("You said: ")
 
 
-def test_functions_in_the_old_way_are_called(client: openai.OpenAI, model: str) -> None:
+def test_legacy_functions_are_called(client: openai.OpenAI, model: str) -> None:
     function: Any = {"name": "city", "parameters": City.model_json_schema()}
     answer = client.chat.completions.create(model=model, messages=ABOUT_ZURICH, functions=[function])
     call = answer.choices[0].message.function_call
@@ -107,29 +107,29 @@ def test_functions_in_the_old_way_are_called(client: openai.OpenAI, model: str) 
     assert (call.name, City.model_validate_json(call.arguments)) == ("city", ZURICH)
     turn: Any = answer.choices[0].message.model_dump(mode="json", exclude_none=True)
     result: Any = {"role": "function", "name": "city", "content": "noted"}
-    end = client.chat.completions.create(model=model, messages=[*ABOUT_ZURICH, turn, result], functions=[function])
-    assert end.choices[0].finish_reason == "stop"
+    second = client.chat.completions.create(model=model, messages=[*ABOUT_ZURICH, turn, result], functions=[function])
+    assert second.choices[0].finish_reason == "stop"
 
 
-def test_a_stream_that_is_left_leaves_the_client_usable(client: openai.OpenAI, model: str) -> None:
+def test_abandoned_stream_leaves_the_client_usable(client: openai.OpenAI, model: str) -> None:
     with client.chat.completions.create(model=model, messages=HELLO, stream=True) as stream:
         next(iter(stream))
     assert client.chat.completions.create(model=model, messages=HELLO).choices[0].message.content
 
 
-async def test_many_calls_at_once_are_answered_each_with_its_own() -> None:
+async def test_each_of_many_concurrent_calls_gets_its_own_answer() -> None:
     async with openai.AsyncOpenAI(base_url=URL, api_key=KEY) as client:
 
-        async def said(number: int) -> str | None:
+        async def answer_text(number: int) -> str | None:
             messages: Any = [{"role": "user", "content": f"number {number}"}]
             answer = await client.chat.completions.create(model=MODELS["openai"], messages=messages)
             return answer.choices[0].message.content
 
-        answers = await asyncio.gather(*(said(number) for number in range(50)))
+        answers = await asyncio.gather(*(answer_text(number) for number in range(50)))
     assert answers == [f"You said: number {number}" for number in range(50)]
 
 
-def test_a_refusal_is_of_its_class_and_names_the_parameter(client: openai.OpenAI) -> None:
+def test_refusal_has_its_class_and_names_the_parameter(client: openai.OpenAI) -> None:
     with pytest.raises(openai.NotFoundError) as unknown:
         client.chat.completions.create(model="nobody", messages=HELLO)
     assert (unknown.value.code, unknown.value.param) == ("model_not_found", "model")
@@ -140,7 +140,7 @@ def test_a_refusal_is_of_its_class_and_names_the_parameter(client: openai.OpenAI
         client.with_options(api_key="wrong").chat.completions.create(model="auto", messages=HELLO)
 
 
-def test_a_raw_response_has_the_request_s_id(client: openai.OpenAI) -> None:
+def test_raw_response_has_the_request_id(client: openai.OpenAI) -> None:
     raw = client.chat.completions.with_raw_response.create(
         model=MODELS["openai"], messages=HELLO, extra_headers={"x-request-id": "mine"}
     )
@@ -148,7 +148,7 @@ def test_a_raw_response_has_the_request_s_id(client: openai.OpenAI) -> None:
     assert raw.headers["x-routing-provider"] == MODELS["openai"]
 
 
-def test_files_are_kept_read_paged_and_deleted(client: openai.OpenAI) -> None:
+def test_files_are_stored_read_paged_and_deleted(client: openai.OpenAI) -> None:
     stored = [client.files.create(file=(f"{n}.txt", f"text {n}".encode()), purpose="user_data") for n in range(3)]
     assert client.files.wait_for_processing(stored[0].id).status == "processed"
     assert client.files.content(stored[1].id).text == "text 1"
@@ -159,7 +159,7 @@ def test_files_are_kept_read_paged_and_deleted(client: openai.OpenAI) -> None:
         client.files.retrieve(stored[0].id)
 
 
-def test_models_are_listed_and_found(client: openai.OpenAI) -> None:
+def test_models_are_listed_and_retrieved(client: openai.OpenAI) -> None:
     listed = {row.id for row in client.models.list()}
     assert set(MODELS.values()) <= listed
     assert client.models.retrieve(MODELS["gemini"]).id == MODELS["gemini"]

@@ -56,14 +56,14 @@ CHAT_APIS: dict[str, Callable[[str, str], Model]] = {
 """The model class of pydantic-ai for each of our APIs, with our URL."""
 
 
-def model_of(name: str, key: str = KEY, door: str = "chat") -> Model:
-    return CHAT_APIS[door](name, key)
+def model_of(name: str, key: str = KEY, chat_api: str = "chat") -> Model:
+    return CHAT_APIS[chat_api](name, key)
 
 
 @pytest.fixture(params=product(CHAT_APIS, MODELS), ids="-".join)
 def model(request: pytest.FixtureRequest) -> Model:
-    door, protocol = request.param
-    return model_of(MODELS[protocol], door=door)
+    chat_api, protocol = request.param
+    return model_of(MODELS[protocol], chat_api=chat_api)
 
 
 def calls_in(messages: list[Any]) -> list[str]:
@@ -71,7 +71,7 @@ def calls_in(messages: list[Any]) -> list[str]:
     return [part.tool_name for part in parts if isinstance(part, ToolCallPart)]
 
 
-async def test_an_agent_answers_in_words(model: Model) -> None:
+async def test_agent_answers_with_text(model: Model) -> None:
     """The result has text, model name, finish reason and usage."""
     result = await Agent(model, instructions="Be brief.").run("hello")
     assert result.output == "You said: hello"
@@ -80,7 +80,7 @@ async def test_an_agent_answers_in_words(model: Model) -> None:
     assert (result.usage.input_tokens, result.usage.output_tokens) == (11, 7)
 
 
-async def test_a_conversation_goes_on(model: Model) -> None:
+async def test_conversation_is_continued_by_an_agent(model: Model) -> None:
     """The earlier exchange is part of the request, and the last question is answered."""
     agent = Agent(model)
     first = await agent.run("hello")
@@ -89,39 +89,39 @@ async def test_a_conversation_goes_on(model: Model) -> None:
     assert len(second.all_messages()) == 4
 
 
-async def test_an_agent_calls_its_tools_one_after_another(model: Model) -> None:
+async def test_agent_calls_its_tools_in_sequence(model: Model) -> None:
     """Each function gets its arguments, the model its result, and a text ends the run."""
-    agent, given = Agent(model), []
+    agent, arguments = Agent(model), []
 
     @agent.tool_plain
     def double(number: int) -> int:
         """Twice the number."""
-        given.append(number)
+        arguments.append(number)
         return 2 * number
 
     @agent.tool_plain
     def shout(text: str) -> str:
         """The text, loud."""
-        given.append(text)
+        arguments.append(text)
         return text.upper()
 
     result = await agent.run("double the number 21, then shout 'grüezi 你好'")
-    assert given == [21, "grüezi 你好"]
+    assert arguments == [21, "grüezi 你好"]
     assert calls_in(result.all_messages()) == ["double", "shout"]
     assert result.output.startswith("You said: ")
 
 
-@pytest.mark.parametrize("way", [ToolOutput, NativeOutput, PromptedOutput])
-async def test_typed_output_in_each_way(model: Model, way: Any) -> None:
+@pytest.mark.parametrize("output_mode", [ToolOutput, NativeOutput, PromptedOutput])
+async def test_typed_output_in_each_mode(model: Model, output_mode: Any) -> None:
     """Typed output works by a required tool, by the answer's schema, and by prompt with JSON mode."""
-    result = await Agent(model, output_type=way(Trip)).run("a trip to 'Zürich' with 443037 inhabitants")
+    result = await Agent(model, output_type=output_mode(Trip)).run("a trip to 'Zürich' with 443037 inhabitants")
     assert result.output == Trip(stops=[City(name="Zürich", inhabitants=443037)], by_train=True)
 
 
-@pytest.mark.parametrize("way", [ToolOutput, NativeOutput, PromptedOutput])
-async def test_typed_output_after_a_tool(model: Model, way: Any) -> None:
+@pytest.mark.parametrize("output_mode", [ToolOutput, NativeOutput, PromptedOutput])
+async def test_typed_output_after_a_tool(model: Model, output_mode: Any) -> None:
     """A function is called first, then the typed answer is given."""
-    agent = Agent(model, output_type=way(City))
+    agent = Agent(model, output_type=output_mode(City))
 
     @agent.tool_plain
     def count(name: str) -> int:
@@ -133,7 +133,7 @@ async def test_typed_output_after_a_tool(model: Model, way: Any) -> None:
     assert calls_in(result.all_messages())[0] == "count"
 
 
-async def test_words_are_streamed(model: Model) -> None:
+async def test_text_is_streamed(model: Model) -> None:
     """The pieces make up the answer, with its usage."""
     async with Agent(model).run_stream("hello, how are you?") as stream:
         pieces = [piece async for piece in stream.stream_text(delta=True, debounce_by=None)]
@@ -143,31 +143,31 @@ async def test_words_are_streamed(model: Model) -> None:
     assert stream.response.finish_reason == "stop"
 
 
-@pytest.mark.parametrize("way", [ToolOutput, NativeOutput])
-async def test_typed_output_is_streamed(model: Model, way: Any) -> None:
+@pytest.mark.parametrize("output_mode", [ToolOutput, NativeOutput])
+async def test_typed_output_is_streamed(model: Model, output_mode: Any) -> None:
     """Each partial output validates, and the last one is complete."""
-    async with Agent(model, output_type=way(City)).run_stream("'Zürich' has 443037 inhabitants") as stream:
+    async with Agent(model, output_type=output_mode(City)).run_stream("'Zürich' has 443037 inhabitants") as stream:
         states = [state async for state in stream.stream_output(debounce_by=None)]
     assert states[-1] == City(name="Zürich", inhabitants=443037)
 
 
-async def test_a_tool_is_called_in_a_stream(model: Model) -> None:
+async def test_tool_is_called_in_a_stream(model: Model) -> None:
     """The pieces of the call are assembled, its result is sent back, and text is streamed."""
-    agent, given = Agent(model), []
+    agent, arguments = Agent(model), []
 
     @agent.tool_plain
     def double(number: int) -> int:
         """Twice the number."""
-        given.append(number)
+        arguments.append(number)
         return 2 * number
 
     async with agent.run_stream("double the number 21") as stream:
         text = await stream.get_output()
-    assert given == [21]
+    assert arguments == [21]
     assert text == "You said: double the number 21"
 
 
-async def test_what_was_thought_is_kept_in_a_conversation(model: Model) -> None:
+async def test_reasoning_is_kept_in_a_conversation(model: Model) -> None:
     """The thinking parts of a turn with a tool call are sent back with it, whole and streamed."""
     settings: Any = {"openai_reasoning_effort": "low", "anthropic_effort": "low"}
     agent = Agent(model, model_settings=settings)
@@ -191,7 +191,7 @@ async def test_what_was_thought_is_kept_in_a_conversation(model: Model) -> None:
 
 
 @pytest.mark.parametrize("mime_type", ["image/png", "application/pdf"])
-async def test_a_file_reaches_the_model(model: Model, mime_type: str) -> None:
+async def test_file_reaches_the_model(model: Model, mime_type: str) -> None:
     """An image and a document inside the request arrive whole."""
     data = {"image/png": PNG, "application/pdf": b"%PDF-1.4\n%%EOF\n"}[mime_type]
     result = await Agent(model).run(["What is this?", BinaryContent(data=data, media_type=mime_type)])
@@ -199,13 +199,13 @@ async def test_a_file_reaches_the_model(model: Model, mime_type: str) -> None:
     assert f"{mime_type}, {len(data)} bytes]" in result.output
 
 
-async def test_a_picture_may_stand_elsewhere() -> None:
-    """The URL is passed on to a model that can load it."""
+async def test_url_of_an_image_is_passed_on() -> None:
+    """The model can load it."""
     result = await Agent(model_of(MODELS["openai"])).run(["Look", ImageUrl("https://example.com/a.png")])
     assert result.output == "You said: Look [https://example.com/a.png, 0 bytes]"
 
 
-async def test_settings_are_taken(model: Model) -> None:
+async def test_settings_are_accepted(model: Model) -> None:
     """Settings that a protocol lacks are dropped, and the call is answered."""
     settings: Any = {
         "max_tokens": 64,
@@ -226,7 +226,7 @@ async def test_settings_are_taken(model: Model) -> None:
 
 
 @pytest.mark.parametrize(("name", "key", "status"), [("nobody", KEY, 404), (MODELS["openai"], "wrong", 401)])
-async def test_a_refusal_is_an_error_with_its_status(name: str, key: str, status: int) -> None:
+async def test_refusal_is_an_error_with_its_status(name: str, key: str, status: int) -> None:
     """An unknown model and a wrong key raise pydantic-ai's own error."""
     with pytest.raises(ModelHTTPError) as refusal:
         await Agent(model_of(name, key)).run("hello")
@@ -235,7 +235,7 @@ async def test_a_refusal_is_an_error_with_its_status(name: str, key: str, status
     assert refusal.value.body["code"] == {404: "model_not_found", 401: "invalid_api_key"}[status]
 
 
-async def test_an_answer_is_of_the_official_type(model: Model) -> None:
+async def test_answer_has_the_official_type(model: Model) -> None:
     """The SDK's strict validation accepts the answer, whole and streamed: no field is missing or of a wrong type."""
     messages: Any = [{"role": "user", "content": "hello"}]
     async with AsyncOpenAI(base_url=URL, api_key=KEY, _strict_response_validation=True) as client:

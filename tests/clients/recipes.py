@@ -53,7 +53,7 @@ if (program and shutil.which(program, path=PROGRAMS) is None) or ("js" in BLOCKS
 
 @pytest.fixture
 def run(tmp_path: Path) -> Callable[[str], str]:
-    """Return a function that runs the recipe with a key in a home directory of its own, and returns its output."""
+    """Return a function that runs the recipe with a key in a separate home directory, and returns its output."""
 
     def run(key: str) -> str:
         for language in CONFIGURATIONS.keys() & BLOCKS:
@@ -70,19 +70,19 @@ def run(tmp_path: Path) -> Callable[[str], str]:
         }
         code = next(command(BLOCKS[language]) for language, command in commands.items() if language in BLOCKS)
         path = os.pathsep.join((str(PROGRAMS), os.environ["PATH"]))
-        ours = {"ROUTING_ADMIN_URL": URL, "ROUTING_ADMIN_KEY": key, "HOME": str(tmp_path), "PATH": path}
-        done = subprocess.run(
+        variables = {"ROUTING_ADMIN_URL": URL, "ROUTING_ADMIN_KEY": key, "HOME": str(tmp_path), "PATH": path}
+        result = subprocess.run(
             code,
             cwd=tmp_path,
-            env=os.environ | QUIET | ours,
+            env=os.environ | QUIET | variables,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=120,
             check=False,
         )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        assert result.returncode == 0, result.stderr
+        return result.stdout
 
     return run
 
@@ -92,7 +92,7 @@ def store(key: str, kind: str, body: bytes) -> None:
     urllib.request.urlopen(urllib.request.Request(f"{URL}/api/v1/artifacts", body, headers), timeout=30).close()
 
 
-def test_a_text_is_read_by_the_model(run: Callable[[str], str]) -> None:
+def test_text_is_read_by_the_model(run: Callable[[str], str]) -> None:
     """The text arrives through both tools that the question names, or as a file in the question."""
     store(KEY, "application/json", json.dumps({"text": f"{RECIPE} has it.", "filename": "notes.md"}).encode())
     printed = run(KEY)
@@ -100,7 +100,7 @@ def test_a_text_is_read_by_the_model(run: Callable[[str], str]) -> None:
     assert f"{RECIPE} has it." in printed
 
 
-def test_a_picture_is_seen_by_the_model(run: Callable[[str], str]) -> None:
+def test_image_is_seen_by_the_model(run: Callable[[str], str]) -> None:
     """The image arrives as an image if the agent's service reads images."""
     head = 'Content-Disposition: form-data; name="file"; filename="dot.png"\r\nContent-Type: image/png'
     body = b"--lab\r\n" + head.encode() + b"\r\n\r\n" + PNG + b"\r\n--lab--\r\n"

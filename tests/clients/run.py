@@ -1,8 +1,8 @@
 """Third-party clients against a served `/v1`: `make test-clients`, or a part of it: `ARGS="--only langchain"`.
 
-The suites run in an environment of their own, `.venv-clients`, which `make test-clients` installs: LangChain's standard
+The suites run in a separate environment, `.venv-clients`, which `make test-clients` installs: LangChain's standard
 tests, openai-python's own tests (from its source distribution), agents of pydantic-ai and of OpenAI, `llm`, the clients
-for Node, llm-comply, and the recipes of docs/recipes.md. Our server runs in a process of its own, with the lab's
+for Node, llm-comply, and the recipes of docs/recipes.md. Our server runs in a separate process, with the lab's
 capable model behind each protocol. Known differences are listed with their reasons in `differences.toml`; a listed
 difference that no longer occurs fails the run, like a new one.
 
@@ -135,10 +135,10 @@ def served(directory: Path) -> Iterator[Server]:
         yield server
 
 
-def run_suite(suite: Suite, server: Server, directory: Path, words: list[str]) -> Outcome:
+def run_suite(suite: Suite, server: Server, directory: Path, arguments: list[str]) -> Outcome:
     report = directory / f"{suite.name}.json"
-    recipe = next((heading for heading, each in RECIPES.items() if each is suite), "")
-    ours = {
+    recipe = next((heading for heading, recipe_suite in RECIPES.items() if recipe_suite is suite), "")
+    variables = {
         "PYTHONPATH": str(HERE / "plugins"),
         "NO_PROXY": "127.0.0.1",
         "CLIENTS_SUITE": suite.name,
@@ -152,10 +152,10 @@ def run_suite(suite: Suite, server: Server, directory: Path, words: list[str]) -
     }
     print(f"\n{suite.title}", flush=True)
     python = sys.executable if not suite.package else str(ENVIRONMENT / suite.place / "bin" / "python")
-    command = [python, "-m", "pytest", *COMMON, *ARGUMENTS[suite.name], *words]
-    place = SOURCE if suite.name == "openai-python" else HERE
-    done = subprocess.run(command, cwd=place, env=os.environ | ours, check=False)
-    return Outcome(suite, done.returncode, json.loads(report.read_text()) if report.exists() else {})
+    command = [python, "-m", "pytest", *COMMON, *ARGUMENTS[suite.name], *arguments]
+    working_directory = SOURCE if suite.name == "openai-python" else HERE
+    result = subprocess.run(command, cwd=working_directory, env=os.environ | variables, check=False)
+    return Outcome(suite, result.returncode, json.loads(report.read_text()) if report.exists() else {})
 
 
 def main() -> int:
@@ -163,18 +163,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Other people's clients against a served /v1.")
     parser.add_argument("--only", action="append", choices=[suite.name for suite in SUITES], help="this suite")
     parser.add_argument("--write", type=Path, metavar="FILE", help="the document whose table becomes that of this run")
-    chosen, words = parser.parse_known_args()
-    if chosen.write and (chosen.only or words):
+    options, arguments = parser.parse_known_args()
+    if options.write and (options.only or arguments):
         parser.error("the document has the table of whole runs")
     with tempfile.TemporaryDirectory() as directory, served(Path(directory)) as server:
         outcomes = [
-            run_suite(suite, server, Path(directory), words)
+            run_suite(suite, server, Path(directory), arguments)
             for suite in SUITES
-            if not chosen.only or suite.name in chosen.only
+            if not options.only or suite.name in options.only
         ]
     print(f"\n{table(outcomes)}")
-    if chosen.write:
-        chosen.write.write_text(with_table(chosen.write.read_text("utf-8"), outcomes), "utf-8")
+    if options.write:
+        options.write.write_text(with_table(options.write.read_text("utf-8"), outcomes), "utf-8")
     return int(any(outcome.status for outcome in outcomes))
 
 

@@ -31,7 +31,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-def test_the_matrix_is_complete() -> None:
+def test_matrix_is_complete() -> None:
     """Every protocol with a server is covered, and each program has exactly one file for each of its contents."""
     assert set(MODELS) == set(PROOFS) == set(PROTOCOLS) - {"echo"}
     written = {(path.parent.name, path.stem) for path in HERE.glob("*/*.json")}
@@ -41,10 +41,10 @@ def test_the_matrix_is_complete() -> None:
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize(("program", "protocol", "content"), CELLS)
-def test_an_exchange_goes_as_its_program_expects(
+def test_exchange_matches_its_recording(
     server: Server, program: str, protocol: str, content: str, streamed: bool
 ) -> None:
-    """Each turn's answer, and what its provider received, equal the recording."""
+    """This compares each turn's answer, and what its provider received."""
     agent = Agent(server.url, server.key, program, content, MODELS[protocol], streamed)
     reply: Reply | None = None
     for turn in agent.exchange["turns"]:
@@ -73,11 +73,11 @@ def check(reply: Reply, expected: dict[str, Any], streamed: bool) -> None:
         return
     assert reply.headers["x-routing-attempts"] == "1"
     assert [[name, arguments] for _, name, arguments in reply.calls] == expected.get("calls", [])
-    assert all(words in reply.words for words in expected.get("says", ()))
+    assert all(fragment in reply.text for fragment in expected.get("says", ()))
     if "thinks" in expected:
-        assert reply.thought == THOUGHT
+        assert reply.reasoning == THOUGHT
     if "json" in expected:
-        assert json.loads(reply.words) == expected["json"]
+        assert json.loads(reply.text) == expected["json"]
     assert reply.usage["input_tokens"] + reply.usage["output_tokens"] > 0
 
 
@@ -91,8 +91,8 @@ def check_heard(server: Server, expected: dict[str, Any], protocol: str) -> None
     files = expected.get("media", [])
     assert [media.mime_type for media in heard.media] == (files.get(protocol, []) if isinstance(files, dict) else files)
     assert [name for name, _ in heard.calls] == expected.get("calls", [name for name, _ in heard.calls])
-    for words in expected.get("results", ()):
-        assert any(words in text for _, text in heard.results)
+    for fragment in expected.get("results", ()):
+        assert any(fragment in text for _, text in heard.results)
     if "carries" in expected:
         assert PROOFS[protocol] in last.body.decode()
 
@@ -102,6 +102,6 @@ def test_claude_code_counts_its_tokens(server: Server, protocol: str) -> None:
     """The count covers the whole request, tools included."""
     agent = Agent(server.url, server.key, "claude_code", "document", MODELS[protocol], False)
     (turn,) = agent.exchange["turns"]
-    counted = agent.count(turn["sent"])
-    assert counted.status_code == 200
-    assert counted.json()["input_tokens"] > 100
+    response = agent.count(turn["sent"])
+    assert response.status_code == 200
+    assert response.json()["input_tokens"] > 100

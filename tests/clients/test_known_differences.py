@@ -22,7 +22,7 @@ def table() -> str:
     return DOCUMENT.read_text("utf-8").partition(BEGIN)[2].partition(END)[0]
 
 
-def test_the_document_has_each_known_difference() -> None:
+def test_document_has_each_known_difference() -> None:
     """After a change of the list, `make test-clients ARGS="--write docs/compatibility.md"` writes the table."""
     rows = tomllib.loads((HERE / "differences.toml").read_text("utf-8"))["difference"]
     reasons = set(re.findall(r"^\| \d+ \| [\w-]+ \| (?!not run: )(.*) \|$", table(), re.MULTILINE))
@@ -30,20 +30,20 @@ def test_the_document_has_each_known_difference() -> None:
 
 
 @pytest.mark.parametrize("suite", [suite for suite in SUITES if suite.package], ids=lambda suite: suite.name)
-def test_the_document_names_the_version_that_is_pinned(suite) -> None:
+def test_document_names_the_pinned_version(suite) -> None:
     """After an upgrade the suites must run again."""
     assert f"| {suite.package} {suite.version} |" in table()
 
 
-def test_a_run_says_what_came_of_it() -> None:
+def test_table_has_the_results_of_a_run() -> None:
     """The table has counts by suite, then each reason with its number of tests."""
-    found = {"counts": {"passed": 3, "differs": 2}, "differing": {"By choice.": 2}, "skipped": {}}
-    text = with_table(f"before\n{BEGIN}{END}after", [Outcome(SUITES[0], 0, found)])
+    report = {"counts": {"passed": 3, "differs": 2}, "differing": {"By choice.": 2}, "skipped": {}}
+    text = with_table(f"before\n{BEGIN}{END}after", [Outcome(SUITES[0], 0, report)])
     assert f"| langchain-tests {SUITES[0].version} | 3 | 0 | 2 | 0 |" in text
     assert "| 2 | langchain | By choice. |" in text
 
 
-def test_a_value_is_made_by_its_schema() -> None:
+def test_example_follows_its_schema() -> None:
     """References, alternatives and enumerations are followed; free values are the question's words and numbers."""
     city = {"type": "object", "properties": {"name": {"type": "string"}, "people": {"type": "integer"}}}
     schema = {
@@ -61,7 +61,7 @@ def test_a_value_is_made_by_its_schema() -> None:
     assert value == {"stops": [{"name": "Zürich", "people": 443037}], "way": "train", "remark": "2026-10-01"}
 
 
-ASKED = {
+REQUESTS = {
     "openai": ("/v1/chat/completions", {"messages": [{"role": "user", "content": "double 4"}]}),
     "openai-responses": (
         "/v1/responses",
@@ -71,7 +71,7 @@ ASKED = {
     "gemini": ("/v1beta/models/m:generateContent", {"contents": [{"role": "user", "parts": [{"text": "double 4"}]}]}),
 }
 SCHEMA = {"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]}
-OFFERED = {
+TOOLS = {
     "openai": [{"type": "function", "function": {"name": "double", "parameters": SCHEMA}}],
     "openai-responses": [{"type": "function", "name": "double", "parameters": SCHEMA}],
     "anthropic": [{"name": "double", "input_schema": SCHEMA}],
@@ -79,11 +79,11 @@ OFFERED = {
 }
 
 
-@pytest.mark.parametrize("protocol", ASKED)
-def test_a_capable_model_calls_the_tool_it_is_offered(protocol: str) -> None:
+@pytest.mark.parametrize("protocol", REQUESTS)
+def test_capable_model_calls_the_tool_it_is_offered(protocol: str) -> None:
     """The call has the question's number, in each protocol; without a tool the model answers in text."""
-    path, body = ASKED[protocol]
-    reply = reply_of(read(path, json.dumps(body | {"tools": OFFERED[protocol]}).encode()))
+    path, body = REQUESTS[protocol]
+    reply = reply_of(read(path, json.dumps(body | {"tools": TOOLS[protocol]}).encode()))
     assert reply is not None
     assert reply.tool == ("double", {"number": 4})
     assert reply_of(read(path, json.dumps(body).encode())) is None

@@ -1,4 +1,4 @@
-"""docs/recipes.md names the versions its recipes run with: the pinned ones, each in a suite of its own."""
+"""docs/recipes.md names the versions its recipes run with: the pinned ones, each in its own suite."""
 
 from __future__ import annotations
 
@@ -17,21 +17,23 @@ REPLAYED = ", replayed"
 
 def pinned() -> dict[str, set[str]]:
     """Return the pinned versions of every Python and Node package of the clients."""
-    found: dict[str, set[str]] = {}
+    versions: dict[str, set[str]] = {}
     for path in HERE.glob("requirements*.txt"):
         for name, version in re.findall(r"^([\w.-]+)(?:\[[\w,]+\])?==(\S+)", path.read_text("utf-8"), re.MULTILINE):
-            found.setdefault(name, set()).add(version)
+            versions.setdefault(name, set()).add(version)
     packages = json.loads((HERE / "node" / "package-lock.json").read_text("utf-8"))["packages"]
-    return found | {name.removeprefix("node_modules/"): {each.get("version")} for name, each in packages.items()}
+    return versions | {
+        name.removeprefix("node_modules/"): {package.get("version")} for name, package in packages.items()
+    }
 
 
 def test_each_recipe_names_the_versions_it_is_run_with() -> None:
     """The page names exactly the pinned version of each recipe, so an upgrade runs before the page claims it."""
     versions, rows = pinned(), dict(ROW.findall(DOCUMENT))
-    run = {name: words for name, words in rows.items() if not words.endswith(REPLAYED)}
+    run = {name: packages for name, packages in rows.items() if not packages.endswith(REPLAYED)}
     assert run.keys() == RECIPES.keys()
-    for words in run.values():
-        for package, version in (word.split(" ") for word in words.split(", ")):
+    for packages in run.values():
+        for package, version in (name.split(" ") for name in packages.split(", ")):
             assert version in versions[package]
 
 
@@ -40,11 +42,11 @@ def test_each_program_has_its_recipe() -> None:
     assert re.findall(r"^## (.+)$", DOCUMENT, re.MULTILINE) == list(dict(ROW.findall(DOCUMENT)))
 
 
-def test_what_is_replayed_was_recorded_from_the_version_that_the_table_names() -> None:
+def test_replayed_recordings_have_the_version_of_the_table() -> None:
     """A replayed program's recording has the version of the table, and its section says why it is not run."""
     sections = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", DOCUMENT, re.MULTILINE | re.DOTALL))
-    replayed = {name: words for name, words in ROW.findall(DOCUMENT) if words.endswith(REPLAYED)}
-    for name, words in replayed.items():
+    replayed = {name: packages for name, packages in ROW.findall(DOCUMENT) if packages.endswith(REPLAYED)}
+    for name, packages in replayed.items():
         recorded = load(name.lower().replace(" ", "_"), "request")["program"]
-        assert all(package in recorded for package in words.removesuffix(REPLAYED).split(", "))
+        assert all(package in recorded for package in packages.removesuffix(REPLAYED).split(", "))
         assert "Replayed: " in sections[name]

@@ -45,9 +45,9 @@ def services(lab: Lab) -> dict[str, Any]:
                 "id": name,
                 "name": name,
                 "baseURL": lab.url("openai", name),
-                "capabilities": {"input": reads, "output": ["text", "tool_calling"]},
+                "capabilities": {"input": inputs, "output": ["text", "tool_calling"]},
             }
-            for name, reads in INPUT.items()
+            for name, inputs in INPUT.items()
         ]
     }
 
@@ -68,7 +68,7 @@ def lab(server: Server) -> Lab:
     return server.lab
 
 
-def test_codex_goes_on_with_a_model_that_only_reads(server: Server, lab: Lab, streamed: bool) -> None:
+def test_codex_continues_with_a_text_only_model(server: Server, lab: Lab, streamed: bool) -> None:
     """The text-only model gets the image's name, reference and readers instead; headers and log report it."""
     request, (first, second) = load("codex", "request"), load("codex", "screenshot")["turns"]
     body = {key: value for key, value in request["body"].items() if key not in (*EXTRA, "stream", "input")}
@@ -78,8 +78,8 @@ def test_codex_goes_on_with_a_model_that_only_reads(server: Server, lab: Lab, st
     )
 
     def ask(items: list[Any]) -> tuple[Any, Any]:
-        asked = {**body, "model": ROUTE, "input": items, "stream": streamed}
-        raw = client.responses.with_raw_response.create(**asked, extra_body=extra)
+        fields = {**body, "model": ROUTE, "input": items, "stream": streamed}
+        raw = client.responses.with_raw_response.create(**fields, extra_body=extra)
         answer = raw.parse()
         return raw.headers, list(answer)[-1].response if streamed else answer
 
@@ -92,7 +92,7 @@ def test_codex_goes_on_with_a_model_that_only_reads(server: Server, lab: Lab, st
     check(server, lab, headers)
 
 
-def test_claude_code_goes_on_with_a_model_that_only_reads(server: Server, lab: Lab, streamed: bool) -> None:
+def test_claude_code_continues_with_a_text_only_model(server: Server, lab: Lab, streamed: bool) -> None:
     """The rule for Codex also holds for Messages."""
     request, (first, second) = load("claude_code", "request"), load("claude_code", "screenshot")["turns"]
     body = {key: value for key, value in request["body"].items() if key != "stream"}
@@ -101,18 +101,18 @@ def test_claude_code_goes_on_with_a_model_that_only_reads(server: Server, lab: L
     )
 
     def ask(messages: list[Any]) -> tuple[Any, Any]:
-        asked: Any = {**body, "model": ROUTE, "messages": messages}
+        fields: Any = {**body, "model": ROUTE, "messages": messages}
         if not streamed:
-            raw = client.beta.messages.with_raw_response.create(**asked, timeout=60)
+            raw = client.beta.messages.with_raw_response.create(**fields, timeout=60)
             return raw.headers, raw.parse()
-        with client.beta.messages.stream(**asked) as stream:
+        with client.beta.messages.stream(**fields) as stream:
             return stream.response.headers, stream.get_final_message()
 
     _, called = ask(first["sent"])
     (call,) = [block for block in called.content if block.type == "tool_use"]
     result = {**second["sent"][0]["content"][0], "tool_use_id": call.id}
-    said = {"role": "assistant", "content": called.content}
-    headers, answer = ask([*first["sent"], said, {"role": "user", "content": [result]}])
+    message = {"role": "assistant", "content": called.content}
+    headers, answer = ask([*first["sent"], message, {"role": "user", "content": [result]}])
     assert answer.content[-1].text.startswith("You said:")
     check(server, lab, headers)
 
@@ -124,14 +124,18 @@ def streamed(request: pytest.FixtureRequest) -> bool:
 
 def check(server: Server, lab: Lab, headers: Any) -> None:
     """Check which models were called, what each received, and what headers and log report."""
-    seen, read = lab.requests[-2:]
-    assert (seen.name, [media.mime_type for media in seen.heard.media]) == (SEES, ["image/png"])
-    assert (read.name, read.heard.media, PNG_DATA in read.body.decode()) == (READS, [], False)
-    ((_, words),) = read.heard.results
-    reference = re.search(r"artifact:([0-9a-z_-]+)", words)
+    first_request, second_request = lab.requests[-2:]
+    assert (first_request.name, [media.mime_type for media in first_request.heard.media]) == (SEES, ["image/png"])
+    assert (second_request.name, second_request.heard.media, PNG_DATA in second_request.body.decode()) == (
+        READS,
+        [],
+        False,
+    )
+    ((_, text),) = second_request.heard.results
+    reference = re.search(r"artifact:([0-9a-z_-]+)", text)
     assert reference
     assert server.get(f"/v1/files/{reference[1]}")["bytes"] == 70
-    assert "vision-agent" in words
+    assert "vision-agent" in text
     assert (headers["x-routing-provider"], headers["x-routing-attempts"]) == (READS, "2")
     assert headers["x-routing-adaptation"] == "image=described"
     failed, answered = server.timeline(headers["x-request-id"])["attempts"]

@@ -38,13 +38,13 @@ class KnownDifferences:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Mark known differences as expected failures. Raise `pytest.UsageError` for a pattern without a test."""
-        whole = not config.getoption("keyword") and not any("::" in word for word in config.args)
+        whole = not config.getoption("keyword") and not any("::" in argument for argument in config.args)
         for row in self.rows:
             for pattern in row["tests"]:
-                fitting = [item for item in items if fnmatchcase(name_of(item.nodeid), pattern)]
-                if whole and not fitting:
+                matching = [item for item in items if fnmatchcase(name_of(item.nodeid), pattern)]
+                if whole and not matching:
                     raise pytest.UsageError(f"differences.toml: no test is called {pattern}")
-                for item in fitting:
+                for item in matching:
                     item.add_marker(pytest.mark.xfail(reason=row["reason"], strict=True))
                     self.reasons[item.nodeid] = row["reason"]
 
@@ -63,8 +63,8 @@ class KnownDifferences:
             self.counts["passed" if report.passed else "failed"] += 1
 
     def pytest_sessionfinish(self) -> None:
-        found = {"counts": self.counts, "differing": self.differing, "skipped": self.skipped}
-        Path(os.environ["CLIENTS_REPORT"]).write_text(json.dumps(found, ensure_ascii=False), "utf-8")
+        results = {"counts": self.counts, "differing": self.differing, "skipped": self.skipped}
+        Path(os.environ["CLIENTS_REPORT"]).write_text(json.dumps(results, ensure_ascii=False), "utf-8")
 
 
 def name_of(node: str) -> str:
