@@ -16,18 +16,18 @@ def benchmarks() -> list[str]:
 
 
 def main_of(name: str) -> Callable[[], None]:
-    found: Callable[[], None] = import_module(f"tests.bench.bench_{name}").main
-    return found
+    main_function: Callable[[], None] = import_module(f"tests.bench.bench_{name}").main
+    return main_function
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of: {', '.join(benchmarks())}; default all")
-    wanted = parser.parse_args().names or benchmarks()
-    unknown = [name for name in wanted if name not in benchmarks()]
+    names = parser.parse_args().names or benchmarks()
+    unknown = [name for name in names if name not in benchmarks()]
     if unknown:
         parser.error(f"there is no benchmark {unknown[0]}; there are {', '.join(benchmarks())}")
-    for name in wanted:
+    for name in names:
         print(f"\n== {name} ==")
         main_of(name)()
 

@@ -1,6 +1,6 @@
 """`python -m tests.bench.bench_artifacts`: upload and download of files, stored on disk and in a local bucket.
 
-The bucket's server is moto in a process of its own, which is slower than a real one: the CPU seconds of this program
+The bucket's server is moto in a separate process, which is slower than a real one: the CPU seconds of this program
 say more than the throughput, and the throughput of the server alone is shown beside it.
 """
 
@@ -48,17 +48,17 @@ def program(folder: Path, settings: Mapping[str, str]) -> Iterator[Served]:
     manage(environment, "bootstrap")
     key, port = manage(environment, "issue_agent_key", "text-agent"), free_port()
     command = [sys.executable, "manage.py", "serve", "--port", str(port)]
-    with started("serve", command, port, key, environment) as made:
-        yield made
+    with started("serve", command, port, key, environment) as server:
+        yield server
 
 
 def upload(server: Served, data: bytes) -> str:
     """Upload a file through a one-time link, which takes raw bytes, and return the artifact's reference."""
     offer = {"filename": "file.bin", "size": len(data)}
-    made = json.loads(ask(server, "POST", "/api/v1/uploads", json.dumps(offer).encode()))
-    path = made["uploadUrl"].partition("/api/v1/")[2]
+    offered = json.loads(ask(server, "POST", "/api/v1/uploads", json.dumps(offer).encode()))
+    path = offered["uploadUrl"].partition("/api/v1/")[2]
     ask(server, "PUT", f"/api/v1/{path}", data)
-    return str(made["ref"])
+    return str(offered["ref"])
 
 
 def ask(server: Served, method: str, path: str, body: bytes | None = None) -> bytes:
@@ -79,17 +79,17 @@ def measure(server: Served) -> list[float]:
     server.forget_peak()
     times: dict[str, list[float]] = {"in": [], "out": []}
     spent = []
-    for way in times:
+    for direction in times:
         before = server.cpu_seconds()
-        for place, data in enumerate(files):
+        for position, data in enumerate(files):
             began = time.perf_counter()
-            if way == "in":
-                files[place] = upload(server, data).encode()
+            if direction == "in":
+                files[position] = upload(server, data).encode()
             else:
                 ask(server, "GET", f"/api/v1/artifacts/{data.decode()}/raw")
-            times[way].append(time.perf_counter() - began)
+            times[direction].append(time.perf_counter() - began)
         spent.append((server.cpu_seconds() - before) * 1000 / (ROUNDS * SIZE / 1e6))
-    rates = [SIZE / 1e6 / median(each) for each in times.values()]
+    rates = [SIZE / 1e6 / median(durations) for durations in times.values()]
     return [rates[0], spent[0], rates[1], spent[1], server.memory_mb(peak=True)]
 
 
@@ -97,9 +97,9 @@ def ceiling(url: str) -> list[float]:
     os.environ.update(CREDENTIALS)
     store = S3Store("artifacts", config={"endpoint": url}, client_options={"allow_http": True})
     data, times = bytes(SIZE), []
-    for act in (lambda: obstore.put(store, "ceiling", data), lambda: obstore.get(store, "ceiling").bytes()):
+    for operation in (lambda: obstore.put(store, "ceiling", data), lambda: obstore.get(store, "ceiling").bytes()):
         began = time.perf_counter()
-        act()
+        operation()
         times.append(time.perf_counter() - began)
     return [SIZE / 1e6 / times[0], float("nan"), SIZE / 1e6 / times[1], float("nan"), float("nan")]
 

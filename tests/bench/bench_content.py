@@ -1,6 +1,6 @@
 """`python -m tests.bench.bench_content`: delivery decisions, type detection, and a large file in a request body.
 
-Time and memory of a body are measured in a process of its own and compared with the minimum: read, encode, write the
+Time and memory of a body are measured in a separate process and compared with the minimum: read, encode, write the
 file. Memory is the kernel's peak of resident memory above that of the idle process.
 """
 
@@ -24,7 +24,7 @@ from tests.bench.table import median, milliseconds, show
 MIB = 1024 * 1024
 SIZES = (1, 10, 25)
 ROUNDS = 9
-WAYS = ("floor", "json", "ours")
+VARIANTS = ("floor", "json", "ours")
 NAMES = {
     "floor": "floor: pybase64, one write",
     "json": "stdlib base64, json.dumps, write",
@@ -35,14 +35,14 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 def resident(field: str) -> float:
     """Return this process's memory in MiB: `VmRSS` now, `VmHWM` at its peak."""
-    found = re.search(rf"^{field}:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
-    return int(found[1]) / 1024 if found else float("nan")
+    match = re.search(rf"^{field}:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
+    return int(match[1]) / 1024 if match else float("nan")
 
 
-def in_this_process(way: str, size: int) -> dict[str, float]:
+def in_this_process(variant: str, size: int) -> dict[str, float]:
     """Return the median milliseconds and the MiB above the baseline for a file of `size` MiB."""
     with tempfile.TemporaryDirectory() as folder:
-        work = {"floor": floor, "json": plain_json, "ours": ours}[way](Path(folder), size * MIB)
+        work = {"floor": floor, "json": plain_json, "ours": ours}[variant](Path(folder), size * MIB)
         before = resident("VmRSS")
         work()
         assert (Path(folder) / "body").stat().st_size > 4 * size * MIB // 3
@@ -95,21 +95,21 @@ def ours(folder: Path, size: int) -> Callable[[], None]:
 
     store, goal = FileStore(folder / "store"), folder / "body"
     with a_file(folder, size).open("rb") as file:
-        kept = store.put(iter(lambda: file.read(64 * 1024), b""))
+        stored = store.put(iter(lambda: file.read(64 * 1024), b""))
 
-    content = Bytes(Blob(kept.size, lambda: store.open_blocks(kept.sha256)))
-    part = FilePart(Kind.IMAGE, "image/png", "media.png", kept.size, "a" * 32, content=content)
+    content = Bytes(Blob(stored.size, lambda: store.open_blocks(stored.sha256)))
+    part = FilePart(Kind.IMAGE, "image/png", "media.png", stored.size, "a" * 32, content=content)
     chat = ChatRequest((Message(Role.USER, (TextPart("What is this?"), part)),))
-    to, words = reader_of_everything()
+    endpoint, style = reader_of_everything()
 
     def run() -> None:
-        made = prepare(chat, to, words)
-        assert isinstance(made, Prepared)
+        prepared = prepare(chat, endpoint, style)
+        assert isinstance(prepared, Prepared)
         with goal.open("wb", buffering=0) as file:
-            for block in request_blocks(made.request.pieces()):
+            for block in request_blocks(prepared.request.pieces()):
                 file.write(block)
 
-    store.verify(kept.sha256)  # the first call hashes every byte; only later calls are measured
+    store.verify(stored.sha256)  # the first call hashes every byte; only later calls are measured
     return run
 
 
@@ -138,24 +138,26 @@ def reader_of_everything() -> tuple[Any, Any]:
 
     target = Target("lab", "https://lab.example/v1/chat/completions", "m", "key")
     limits = {"image": {"maxBytes": 100 * MIB}}
-    able = Capabilities(("text", "vision", "audio", "video", "file"))
-    return model_endpoint("openai", target, able, limits=limits), TextStyle("en")
+    capabilities = Capabilities(("text", "vision", "audio", "video", "file"))
+    return model_endpoint("openai", target, capabilities, limits=limits), TextStyle("en")
 
 
 def bodies() -> None:
     rows: list[list[object]] = []
     for size in SIZES:
-        found = {way: elsewhere(way, size) for way in WAYS}
-        for way in WAYS:
-            ms, mib = found[way]["ms"], found[way]["mib"]
-            rows.append([f"{size} MiB, {NAMES[way]}", ms, ms / found["floor"]["ms"], mib])
+        measurements = {variant: in_own_process(variant, size) for variant in VARIANTS}
+        for variant in VARIANTS:
+            ms, mib = measurements[variant]["ms"], measurements[variant]["mib"]
+            rows.append([f"{size} MiB, {NAMES[variant]}", ms, ms / measurements["floor"]["ms"], mib])
     show("An artifact into a request body", ["", "ms", "× floor", "MiB over baseline"], rows)
 
 
-def elsewhere(way: str, size: int) -> dict[str, float]:
-    command = [sys.executable, "-m", "tests.bench.bench_content", "--one", way, str(size)]
-    found: dict[str, float] = json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
-    return found
+def in_own_process(variant: str, size: int) -> dict[str, float]:
+    command = [sys.executable, "-m", "tests.bench.bench_content", "--one", variant, str(size)]
+    measurement: dict[str, float] = json.loads(
+        subprocess.run(command, capture_output=True, check=True, text=True).stdout
+    )
+    return measurement
 
 
 def decisions() -> None:
@@ -181,8 +183,8 @@ def decisions() -> None:
                 "decide": partial(decide, part, reader),
                 "adapt": partial(adapt, chat, reader, TextStyle("en")),
             }
-            for what, run in work.items():
-                rows.append([f"{what}: {kind.value} for a {name}", median(milliseconds(run, 5000)) * 1000])
+            for operation, run in work.items():
+                rows.append([f"{operation}: {kind.value} for a {name}", median(milliseconds(run, 5000)) * 1000])
     show("Deciding", ["", "µs a part"], rows)
 
 
@@ -194,13 +196,13 @@ def detections() -> None:
     from artifacts.sniffer import describe_sniffer, detector
 
     find = detector()
-    taken = []
+    measurements = []
     for sample in SAMPLES:
         run = partial(find.detect, sample.data, len(sample.data), None, sample.name)
-        taken.append((sample.name, len(sample.data), median(milliseconds(run, 5))))
-    times = [ms for _, _, ms in taken]
-    rows: list[list[object]] = [[f"all {len(taken)} samples, median", "", median(times)]]
-    rows += [[name, size, ms] for name, size, ms in sorted(taken, key=lambda one: -one[2])[:10]]
+        measurements.append((sample.name, len(sample.data), median(milliseconds(run, 5))))
+    times = [ms for _, _, ms in measurements]
+    rows: list[list[object]] = [[f"all {len(measurements)} samples, median", "", median(times)]]
+    rows += [[name, size, ms] for name, size, ms in sorted(measurements, key=lambda measurement: -measurement[2])[:10]]
     show(f"Detecting ({describe_sniffer()})", ["", "bytes", "ms"], rows)
 
 

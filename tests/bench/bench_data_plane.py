@@ -42,19 +42,19 @@ class Target:
     served: Served
     path: Callable[[str], str]
     model: Callable[[str], str]
-    found: dict[str, list[float]] = field(default_factory=dict)
+    measurements: dict[str, list[float]] = field(default_factory=dict)
 
-    def request(self, word: str, **more: Any) -> bytes:
-        """Return a chat request that ends at what the upstream plays for that word."""
-        body = {"model": self.model(word), "messages": [{"role": "user", "content": "hello"}], **more}
-        return request_bytes(self.served.port, self.path(word), json.dumps(body).encode(), self.served.key)
+    def request(self, behaviour: str, **options: Any) -> bytes:
+        """Return a chat request that ends at what the upstream plays for that behaviour."""
+        body = {"model": self.model(behaviour), "messages": [{"role": "user", "content": "hello"}], **options}
+        return request_bytes(self.served.port, self.path(behaviour), json.dumps(body).encode(), self.served.key)
 
     def note(self, name: str, value: float) -> None:
-        self.found.setdefault(name, []).append(value)
+        self.measurements.setdefault(name, []).append(value)
 
     def get(self, name: str) -> float:
         """Return the median of the rounds, NaN if it was not measured."""
-        return statistics.median(self.found.get(name, [float("nan")]))
+        return statistics.median(self.measurements.get(name, [float("nan")]))
 
 
 def picture(size: int) -> dict[str, Any]:
@@ -69,23 +69,23 @@ def picture(size: int) -> dict[str, Any]:
 async def small(target: Target, in_flight: int, name: str = "") -> None:
     """Send small calls; each caller repeats at once."""
     cpu = target.served.cpu_seconds()
-    taken = await closed_loop(target.served.port, target.request("plain"), in_flight, SECONDS)
-    target.note(f"rate {name or in_flight}", len(taken) / SECONDS)
-    target.note(f"cpu {name or in_flight}", (target.served.cpu_seconds() - cpu) / len(taken) * 1000)
+    durations = await closed_loop(target.served.port, target.request("plain"), in_flight, SECONDS)
+    target.note(f"rate {name or in_flight}", len(durations) / SECONDS)
+    target.note(f"cpu {name or in_flight}", (target.served.cpu_seconds() - cpu) / len(durations) * 1000)
 
 
 async def steady(target: Target) -> None:
     cpu = target.served.cpu_seconds()
-    taken = await open_loop(target.served.port, target.request("plain"), 50, SECONDS)
-    target.note("median 50/s", statistics.median(taken))
-    target.note("p99 50/s", statistics.quantiles(taken, n=100)[98])
-    target.note("cpu 50/s", (target.served.cpu_seconds() - cpu) / len(taken) * 1000)
+    durations = await open_loop(target.served.port, target.request("plain"), 50, SECONDS)
+    target.note("median 50/s", statistics.median(durations))
+    target.note("p99 50/s", statistics.quantiles(durations, n=100)[98])
+    target.note("cpu 50/s", (target.served.cpu_seconds() - cpu) / len(durations) * 1000)
 
 
 async def streams(target: Target) -> None:
     """Call streams whose chunks arrive at once, eight at a time; then as many whose chunks arrive one by one."""
-    taken = await closed_loop(target.served.port, target.request("stream", stream=True), 8, SECONDS)
-    target.note("streams", len(taken) / SECONDS)
+    durations = await closed_loop(target.served.port, target.request("stream", stream=True), 8, SECONDS)
+    target.note("streams", len(durations) / SECONDS)
     cpu = target.served.cpu_seconds()
     paced = await closed_loop(target.served.port, target.request("paced", stream=True), 8, CHUNKS * PAUSE_SECONDS / 2)
     target.note("cpu chunk", (target.served.cpu_seconds() - cpu) / (len(paced) * CHUNKS) * 1_000_000)
@@ -95,9 +95,9 @@ async def images(target: Target, megabytes: int, body: dict[str, Any]) -> None:
     idle = target.served.memory_mb()
     target.served.forget_peak()
     cpu = target.served.cpu_seconds()
-    taken = await closed_loop(target.served.port, target.request("plain", **body), 2, SECONDS)
-    target.note(f"images {megabytes}", len(taken) / SECONDS)
-    target.note(f"cpu image {megabytes}", (target.served.cpu_seconds() - cpu) / len(taken) * 1000)
+    durations = await closed_loop(target.served.port, target.request("plain", **body), 2, SECONDS)
+    target.note(f"images {megabytes}", len(durations) / SECONDS)
+    target.note(f"cpu image {megabytes}", (target.served.cpu_seconds() - cpu) / len(durations) * 1000)
     target.note(f"memory {megabytes}", target.served.memory_mb(peak=True) - idle)
 
 
@@ -108,16 +108,16 @@ async def failover(target: Target, number: int) -> None:
     """
     connection = await connect(target.served.port)
 
-    async def ask(word: str) -> float:
-        request, began = target.request(word), time.perf_counter()
+    async def ask(behaviour: str) -> float:
+        request, began = target.request(behaviour), time.perf_counter()
         if await connection.ask(request) != 200:
-            raise RuntimeError(f"{target.served.name} fails at {word}")
+            raise RuntimeError(f"{target.served.name} fails at {behaviour}")
         return (time.perf_counter() - began) * 1000
 
-    words = [f"failover{at}" for at in range(number * FAILOVERS, (number + 1) * FAILOVERS)]
-    for word in words:
-        await ask(word)
-    pairs = [(await ask("plain"), await ask(word)) for word in words]
+    behaviours = [f"failover{index}" for index in range(number * FAILOVERS, (number + 1) * FAILOVERS)]
+    for behaviour in behaviours:
+        await ask(behaviour)
+    pairs = [(await ask("plain"), await ask(behaviour)) for behaviour in behaviours]
     connection.transport.close()
     plain, failed = zip(*pairs, strict=True)
     target.note("failover", statistics.median(failed) - statistics.median(plain))
@@ -144,13 +144,13 @@ async def measure(targets: list[Target]) -> None:
                 await failover(target, number)
 
 
-async def compare_workers(one: Target, two: Target) -> None:
+async def compare_workers(single: Target, double: Target) -> None:
     """Measure the CPU of a small call with one and with two workers, in turn."""
-    await closed_loop(two.served.port, two.request("plain"), 16, 2)  # until both workers have started
+    await closed_loop(double.served.port, double.request("plain"), 16, 2)  # until both workers have started
     for _ in range(ROUNDS):
-        for target in (one, two):
+        for target in (single, double):
             await small(target, 16, "workers")
-    one.note("cpu two workers", two.get("cpu workers"))
+    single.note("cpu two workers", double.get("cpu workers"))
 
 
 async def last(target: Target) -> int:
@@ -160,23 +160,23 @@ async def last(target: Target) -> int:
     while answered < until:
         answered += len(await closed_loop(target.served.port, target.request("plain"), 16, 0.5))
     target.note("growth", target.served.memory_mb() - idle)
-    taken = await open_loop(target.served.port, target.request("plain"), STEADY_CALLS, STEADY_SECONDS)
-    target.note("answered", len(taken))
-    return answered + len(taken)
+    durations = await open_loop(target.served.port, target.request("plain"), STEADY_CALLS, STEADY_SECONDS)
+    target.note("answered", len(durations))
+    return answered + len(durations)
 
 
 def rows_in_log(folder: Path) -> int:
     return int(read_log(folder, "select count(*) from routing_admin_requestlog")[0][0])
 
 
-def measure_workers(to: Served, folder: Path, own: Target) -> None:
-    with ours(to, folder, workers=2) as served:
+def measure_workers(provider: Served, folder: Path, own: Target) -> None:
+    with ours(provider, folder, workers=2) as served:
         asyncio.run(compare_workers(own, own_target(served)))
 
 
-def measure_lasting(to: Served, folder: Path, own: Target) -> None:
+def measure_lasting(provider: Served, folder: Path, own: Target) -> None:
     """Measure memory after many calls, and the log after SIGTERM, of a server without other load."""
-    with ours(to, folder) as served:
+    with ours(provider, folder) as served:
         target, before = own_target(served), rows_in_log(folder)
         answered = asyncio.run(last(target))
     own.note("growth", target.get("growth"))
@@ -184,9 +184,9 @@ def measure_lasting(to: Served, folder: Path, own: Target) -> None:
     own.note("lost", answered + before - rows_in_log(folder))
 
 
-def measure_kills(to: Served, folder: Path, own: Target) -> None:
+def measure_kills(provider: Served, folder: Path, own: Target) -> None:
     """Measure what is missing in the log of servers that are killed under load."""
-    environment, key = install(to, folder)
+    environment, key = install(provider, folder)
     ages = []
     for number in range(KILLS):
         with serve(environment, key) as served:
@@ -198,39 +198,44 @@ def measure_kills(to: Served, folder: Path, own: Target) -> None:
 
 
 @contextmanager
-def everybody(folder: Path) -> Iterator[list[Target]]:
+def all_targets(folder: Path) -> Iterator[list[Target]]:
     with ExitStack() as stack:
-        to = stack.enter_context(upstream())
-        lean = stack.enter_context(lean_proxy(to))
-        own = stack.enter_context(ours(to, folder / "one"))
+        provider = stack.enter_context(upstream())
+        lean = stack.enter_context(lean_proxy(provider))
+        own = stack.enter_context(ours(provider, folder / "one"))
         yield [
-            Target(to, lambda word: f"/{word}/v1/chat/completions", lambda word: NAME),
-            Target(lean, lambda word: f"/{word.rstrip('0123456789')}/v1/chat/completions", lambda word: NAME),
+            Target(provider, lambda behaviour: f"/{behaviour}/v1/chat/completions", lambda behaviour: NAME),
+            Target(
+                lean, lambda behaviour: f"/{behaviour.rstrip('0123456789')}/v1/chat/completions", lambda behaviour: NAME
+            ),
             own_target(own),
         ]
 
 
 def own_target(served: Served) -> Target:
     """Return our server, with one address for everything the upstream plays."""
-    return Target(served, lambda word: "/v1/chat/completions", model_of)
+    return Target(served, lambda behaviour: "/v1/chat/completions", model_of)
 
 
-def model_of(word: str) -> str:
-    """Return the model that makes our server reach what the upstream plays for a word."""
-    return f"task:{word}" if word.startswith("failover") else f"{word}/{NAME}"
+def model_of(behaviour: str) -> str:
+    """Return the model that makes our server reach what the upstream plays for a behaviour."""
+    return f"task:{behaviour}" if behaviour.startswith("failover") else f"{behaviour}/{NAME}"
 
 
 def main() -> None:
     """Print the medians of all targets, ours compared with the baseline, and the goal."""
     logging.disable(logging.CRITICAL)
-    with tempfile.TemporaryDirectory(prefix="routing-admin-bench-") as name, everybody(folder := Path(name)) as targets:
+    with (
+        tempfile.TemporaryDirectory(prefix="routing-admin-bench-") as name,
+        all_targets(folder := Path(name)) as targets,
+    ):
         for target in targets:
             target.note("start", target.served.start_seconds)
         asyncio.run(measure(targets))
-        to, _, own = targets
-        measure_workers(to.served, folder / "two", own)
-        measure_lasting(to.served, folder / "lasting", own)
-        measure_kills(to.served, folder / "killed", own)
+        upstream_target, _, own = targets
+        measure_workers(upstream_target.served, folder / "two", own)
+        measure_lasting(upstream_target.served, folder / "lasting", own)
+        measure_kills(upstream_target.served, folder / "killed", own)
     heads = ("", *(target.served.name for target in targets), "compared", "wanted", "met")
     show(
         f"{ROUNDS} rounds of {SECONDS} s each, medians",

@@ -56,14 +56,19 @@ def calls() -> list[Call]:
         for name in ("one", "two")
     ]
     good = Attempt("three", "model", "ok", None, None, 0, 340.125, 440.5, tries=(Try(440.5, 340.125, "ok", 200),))
-    chain = tuple(PlannedCandidate(at, name, "model") for at, name in enumerate(("one", "two", "three")))
+    chain = tuple(PlannedCandidate(position, name, "model") for position, name in enumerate(("one", "two", "three")))
     return [
-        Call("one attempt", Plan(chain[2:]), (good,), {0: sent(files=0)}),
-        Call("three attempts, two files each", Plan(chain), (*failed, good), {at: sent(files=2) for at in range(3)}),
+        Call("one attempt", Plan(chain[2:]), (good,), {0: prepared_with(files=0)}),
+        Call(
+            "three attempts, two files each",
+            Plan(chain),
+            (*failed, good),
+            {position: prepared_with(files=2) for position in range(3)},
+        ),
     ]
 
 
-def sent(files: int) -> Prepared:
+def prepared_with(files: int) -> Prepared:
     from capabilities.core.delivery.adaptation import PartDelivery
     from capabilities.core.delivery.decision import Delivery, Outcome
     from capabilities.core.delivery.model_endpoint import Prepared
@@ -97,8 +102,8 @@ def record(journal: Journal, call: Call, ids: Sequence[str]) -> None:
     from capabilities.core.wire import Usage
     from routing_admin.request_log.recorder import RequestRecorder
 
-    for each in ids:
-        recorder = RequestRecorder(each, "v1", journal)
+    for request_id in ids:
+        recorder = RequestRecorder(request_id, "v1", journal)
         recorder.add_facts(agent="text-agent", key="abcdef01")
         recorder.add_facts(asked_model="task:planning", stream=False)
         recorder.add_plan(call.plan, task_type="planning", stream=False, revision=7, words=None)

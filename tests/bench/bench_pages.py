@@ -91,7 +91,7 @@ def configuration() -> None:
     from routing_admin.core.configuration.specs import CandidateSpec, ProviderSpec, RouteSpec, ServiceSpec
 
     with ledger.change(SYSTEM, AuditedAction("bench", message="bench")):
-        now = rows.read()
+        current = rows.read()
         names = [f"provider{n}" for n in range(PROVIDERS)]
         providers = [ProviderSpec(name, f"https://{name}.example/v1/chat/completions", "model0") for name in names]
         able = (Capabilities(("text",)), Capabilities(("text", "vision")), Capabilities(("text", "vision", "file")))
@@ -108,14 +108,14 @@ def configuration() -> None:
         ]
         routes = [
             RouteSpec(f"task{n}", tuple(CandidateSpec(names[(n + k) % PROVIDERS], f"model{k}") for k in range(4)))
-            for n in range(ROUTES - len(now.routes))
+            for n in range(ROUTES - len(current.routes))
         ]
         rows.write(
-            type(now)(
-                providers=(*now.providers, *providers),
-                services=(*now.services, *services),
-                routes=(*now.routes, *routes),
-                agents=now.agents,
+            type(current)(
+                providers=(*current.providers, *providers),
+                services=(*current.services, *services),
+                routes=(*current.routes, *routes),
+                agents=current.agents,
             )
         )
 
@@ -126,13 +126,13 @@ def artifacts() -> None:
 
     from artifacts.models import Artifact
 
-    one = Artifact.objects.first()
-    assert one is not None
+    template = Artifact.objects.first()
+    assert template is not None
     now = timezone.now()
-    known = {field.attname: getattr(one, field.attname) for field in Artifact._meta.concrete_fields}
+    values = {field.attname: getattr(template, field.attname) for field in Artifact._meta.concrete_fields}
     Artifact.objects.bulk_create(
         [
-            Artifact(**{**known, "id": f"{n:032x}", "filename": f"{n}.txt", "created_at": now - timedelta(minutes=n)})
+            Artifact(**{**values, "id": f"{n:032x}", "filename": f"{n}.txt", "created_at": now - timedelta(minutes=n)})
             for n in range(ARTIFACTS)
         ],
         batch_size=500,
@@ -167,7 +167,10 @@ def moment(rows: int) -> str:
 def chain(*codes: str) -> str:
     """Return the chips of a row of the list as a SQL literal."""
     tones = {"200": "ok", "429": "warn", "503": "bad"}
-    chips = [{"name": f"provider{at}/model{at}", "code": code, "tone": tones[code]} for at, code in enumerate(codes)]
+    chips = [
+        {"name": f"provider{position}/model{position}", "code": code, "tone": tones[code]}
+        for position, code in enumerate(codes)
+    ]
     return f"'{json.dumps(chips)}'" + ("::jsonb" if on_postgresql() else "")
 
 
@@ -175,7 +178,7 @@ def requests(cursor: Any, rows: int) -> None:
     """Insert requests of the last thirty days, some failed, some answered by the second candidate."""
     from routing_admin.models import RequestLog
 
-    said = {
+    columns = {
         "id": request_id(),
         "started_at": moment(rows),
         "agent": "'agent' || (i % 7)",
@@ -197,14 +200,14 @@ def requests(cursor: Any, rows: int) -> None:
         "completion_tokens": "i % 900",
         "adaptation": "CASE WHEN i % 5 = 0 THEN 'image=described' ELSE '' END",
     }
-    insert(cursor, RequestLog, said, rows)
+    insert(cursor, RequestLog, columns, rows)
 
 
 def attempts(cursor: Any, rows: int) -> None:
     """Insert the first attempt of every request, and the second of those that fell back."""
     from routing_admin.models import AttemptLog
 
-    said = {
+    columns = {
         "request": request_id(),
         "position": "0",
         "provider": f"'provider' || (i % {PROVIDERS})",
@@ -215,9 +218,14 @@ def attempts(cursor: Any, rows: int) -> None:
         "first_content_ms": "90 + i % 600",
         "at": moment(rows),
     }
-    insert(cursor, AttemptLog, said, rows)
-    again = {**said, "position": "1", "outcome": f"CASE WHEN {FAILED} THEN 'overloaded' ELSE 'ok' END", "status": "200"}
-    insert(cursor, AttemptLog, again, rows, where=f"({FAILED}) OR ({SECOND})")
+    insert(cursor, AttemptLog, columns, rows)
+    second = {
+        **columns,
+        "position": "1",
+        "outcome": f"CASE WHEN {FAILED} THEN 'overloaded' ELSE 'ok' END",
+        "status": "200",
+    }
+    insert(cursor, AttemptLog, second, rows, where=f"({FAILED}) OR ({SECOND})")
 
 
 SPANS = (
@@ -252,12 +260,12 @@ def sums(cursor: Any) -> None:
         )
 
 
-def insert(cursor: Any, model: Any, said: Mapping[str, str], rows: int, where: str = "TRUE") -> None:
+def insert(cursor: Any, model: Any, values: Mapping[str, str], rows: int, where: str = "TRUE") -> None:
     """Insert all rows in one statement; columns that are not given get their default."""
     columns: dict[str, str] = {}
     for field in model._meta.concrete_fields:
-        if field.name in said:
-            columns[field.column] = said[field.name]
+        if field.name in values:
+            columns[field.column] = values[field.name]
         elif not field.primary_key:
             columns[field.column] = literal(field)
     cursor.execute(
@@ -296,8 +304,8 @@ def pages() -> Iterator[tuple[str, str]]:
     from routing_admin.models import RequestLog
 
     artifact, request = Artifact.objects.first(), RequestLog.objects.first()
-    behind: list[tuple[str, list[Any]]] = [
-        *((place.name, []) for _, places in PLACES for place in places),
+    addresses: list[tuple[str, list[Any]]] = [
+        *((page.name, []) for _, nav_places in PLACES for page in nav_places),
         ("services", []),
         ("users", []),
         ("audit", []),
@@ -309,9 +317,9 @@ def pages() -> Iterator[tuple[str, str]]:
         ("artifact", [large_text()]),
         ("request", [request.pk if request else ""]),
     ]
-    for name, of in behind:
+    for name, arguments in addresses:
         try:
-            yield name, reverse(name, args=of)
+            yield name, reverse(name, args=arguments)
         except NoReverseMatch:
             print(f"there is no page {name}", file=sys.stderr)
     yield from ((f"usage, by {by}", f"{reverse('usage')}?by={by}") for by in ("agent", "route", "model", "day"))
@@ -324,17 +332,29 @@ def timed(client: Any, name: str, url: str) -> list[object] | None:
     from django.db import connections
     from django.test.utils import CaptureQueriesContext
 
-    with CaptureQueriesContext(connections["default"]) as one, CaptureQueriesContext(connections["logs"]) as other:
+    with (
+        CaptureQueriesContext(connections["default"]) as main_queries,
+        CaptureQueriesContext(connections["logs"]) as log_queries,
+    ):
         answer = client.get(url)
-    queries = len(one) + len(other)
+    queries = len(main_queries) + len(log_queries)
     if answer.status_code != 200:
         print(f"{name}: {answer.status_code} at {url}", file=sys.stderr)
         return None
-    taken = milliseconds(lambda: client.get(url), ROUNDS, clock=time.process_time)
-    wanted = WANTED_OF_A_FILTER if name.startswith(("requests,", "usage")) else WANTED
-    over = "over" if median(taken) > wanted else ""
+    cpu_times = milliseconds(lambda: client.get(url), ROUNDS, clock=time.process_time)
+    goal = WANTED_OF_A_FILTER if name.startswith(("requests,", "usage")) else WANTED
+    exceeded = "over" if median(cpu_times) > goal else ""
     waited = milliseconds(lambda: client.get(url), ROUNDS)
-    return [name, median(taken), p95(taken), wanted, over, median(waited), queries, len(answer.content) / 1000]
+    return [
+        name,
+        median(cpu_times),
+        p95(cpu_times),
+        goal,
+        exceeded,
+        median(waited),
+        queries,
+        len(answer.content) / 1000,
+    ]
 
 
 if __name__ == "__main__":

@@ -30,12 +30,12 @@ class Passage:
         self.files: set[str] = set()
         self.moves = 0
 
-    def watch(self, act: Callable[[], Any]) -> Any:
+    def watch(self, action: Callable[[], Any]) -> Any:
         """Run the action and return its result, recording every call in any thread."""
         threading.setprofile(self._note)
         sys.setprofile(self._note)
         try:
-            return act()
+            return action()
         finally:
             sys.setprofile(None)
             threading.setprofile(None)  # type: ignore[arg-type]
@@ -56,45 +56,45 @@ def _ours(frame: FrameType) -> str:
     return name if name.startswith(OURS) else ""
 
 
-def acts() -> dict[str, Callable[[], Any]]:
+def actions() -> dict[str, Callable[[], Any]]:
     from django.core.files.uploadedfile import SimpleUploadedFile
     from django.test import Client
 
     from tests.cast import key_of
     from tests.gateway.plane import post, said
 
-    key, person = key_of("text-agent"), administrator()
+    key, browser = key_of("text-agent"), administrator()
     file = (ROOT / "routing_admin/console/demo/llm-routing.json").read_text()
-    fields = _fields(person.get("/routes/planning/").content.decode())
+    fields = _fields(browser.get("/routes/planning/").content.decode())
 
     def upload() -> Any:
-        words = SimpleUploadedFile("notes.txt", b"A few words.\n", "text/plain")
-        return Client().post("/api/v1/artifacts", {"file": words}, headers={"authorization": f"Bearer {key}"})
+        uploaded = SimpleUploadedFile("notes.txt", b"A few words.\n", "text/plain")
+        return Client().post("/api/v1/artifacts", {"file": uploaded}, headers={"authorization": f"Bearer {key}"})
 
     return {
         "a text chat": lambda: post(key, said("Plan my day")),
         "an upload": upload,
-        "an import preview": lambda: person.post("/config/import/", {"text": [file], "mode": "merge"}),
-        "a route save": lambda: person.post("/routes/planning/", {**fields, "retries": "1", "act": "save"}),
+        "an import preview": lambda: browser.post("/config/import/", {"text": [file], "mode": "merge"}),
+        "a route save": lambda: browser.post("/routes/planning/", {**fields, "retries": "1", "act": "save"}),
     }
 
 
 def _fields(page: str) -> dict[str, list[str]]:
     """Return every field of the page with its values, as a browser would send them."""
-    found: dict[str, list[str]] = {}
+    fields: dict[str, list[str]] = {}
     for tag in re.findall(r"<input\b[^>]*>", page):
         if not re.search(r'type="(checkbox|radio)"', tag) or " checked" in tag:
-            _note_field(found, tag, tag)
+            _note_field(fields, tag, tag)
     for tag, inside in re.findall(r"(<select\b[^>]*>)(.*?)</select>", page, re.DOTALL):
         options = re.findall(r"<option\b[^>]*>", inside)
-        _note_field(found, tag, next((each for each in options if " selected" in each), options[0]))
-    return found
+        _note_field(fields, tag, next((option for option in options if " selected" in option), options[0]))
+    return fields
 
 
-def _note_field(found: dict[str, list[str]], tag: str, holder: str) -> None:
+def _note_field(fields: dict[str, list[str]], tag: str, holder: str) -> None:
     name, value = re.search(r'\bname="([^"]+)"', tag), re.search(r'\bvalue="([^"]*)"', holder)
     if name:
-        found.setdefault(name[1], []).append(html.unescape(value[1]) if value else "")
+        fields.setdefault(name[1], []).append(html.unescape(value[1]) if value else "")
 
 
 def main() -> None:
@@ -102,11 +102,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="routing-admin-bench-") as folder:
         begin(Path(folder))
         rows = []
-        for name, act in acts().items():
+        for name, action in actions().items():
             if name != "a route save":
-                act()
+                action()
             passage = Passage()
-            status = passage.watch(act).status_code
+            status = passage.watch(action).status_code
             rows.append((name, status, len(passage.files), passage.moves))
         show("Files of ours that an act passes through", ("act", "status", "files", "moves"), rows)
 

@@ -63,7 +63,7 @@ class Step:
 
     async def measure(self) -> list[object]:
         """Return the table's row: calls per second, CPU milliseconds per call, calls per second of one core."""
-        line: list[object] = [self.name]
+        row: list[object] = [self.name]
         for key in self.keys:
             body = json.dumps({"model": f"plain/{NAME}", "messages": [{"role": "user", "content": "hello"}]}).encode()
             request = request_bytes(self.port, "/v1/chat/completions", body, key)
@@ -71,15 +71,15 @@ class Step:
             rates, costs = [], []
             for _ in range(ROUNDS):
                 before = self._cpu_seconds()
-                taken = await closed_loop(self.port, request, IN_FLIGHT, SECONDS)
-                rates.append(len(taken) / SECONDS)
-                costs.append((self._cpu_seconds() - before) / len(taken) * 1000)
+                durations = await closed_loop(self.port, request, IN_FLIGHT, SECONDS)
+                rates.append(len(durations) / SECONDS)
+                costs.append((self._cpu_seconds() - before) / len(durations) * 1000)
             cost = statistics.median(costs)
-            line += [statistics.median(rates), cost, 1000 / cost]
-        return line
+            row += [statistics.median(rates), cost, 1000 / cost]
+        return row
 
     def _cpu_seconds(self) -> float:
-        return sum(each.cpu_seconds() for each in self.serving)
+        return sum(process.cpu_seconds() for process in self.serving)
 
     async def _warm(self, request: bytes) -> None:
         """Call until every process knows the key and has a share of the limits."""
@@ -95,10 +95,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="routing-admin-bench-") as name, ExitStack() as stack:
         folder = Path(name)
         os.chmod(folder, 0o711)
-        to = stack.enter_context(upstream())
+        provider = stack.enter_context(upstream())
         cluster = engine("PostgreSQL", lambda: stack.enter_context(running_cluster(lasting=True)))
         has_redis = find_program(*PROGRAMS) or absent("Redis")
-        lines = [asyncio.run(step.measure()) for step in steps(to, folder, cluster, bool(has_redis))]
+        lines = [asyncio.run(step.measure()) for step in steps(provider, folder, cluster, bool(has_redis))]
         heads = ["step", "calls/s", "cpu ms", "a core's", "limited/s", "cpu ms", "a core's"]
         show(f"Calls, {IN_FLIGHT} in flight, {ROUNDS} rounds of {SECONDS} s, medians; load {load()}", heads, lines)
         databases = {"SQLite": {}} | ({"PostgreSQL": {"DATABASE_URL": cluster.make_database("log")}} if cluster else {})
@@ -107,14 +107,14 @@ def main() -> None:
         show(f"The request log, {LOG_ROWS:,} plain calls by one process; load {load()}", heads, rows)
 
 
-def steps(to: Served, folder: Path, cluster: Cluster | None, has_redis: bool) -> Iterator[Step]:
-    environment, keys = installed(to, folder / "sqlite", {})
+def steps(provider: Served, folder: Path, cluster: Cluster | None, has_redis: bool) -> Iterator[Step]:
+    environment, keys = installed(provider, folder / "sqlite", {})
     for workers in (1, 2):
         with machines([environment], workers) as (serving, port):
             yield Step(f"SQLite, {workers} worker{'s' * (workers > 1)}", serving, port, keys)
     if cluster is None:
         return
-    environment, keys = installed(to, folder / "postgresql", {"DATABASE_URL": cluster.make_database("scale")})
+    environment, keys = installed(provider, folder / "postgresql", {"DATABASE_URL": cluster.make_database("scale")})
     for workers in (1, 2):
         with machines([environment], workers) as (serving, port):
             yield Step(f"PostgreSQL, {workers} worker{'s' * (workers > 1)}", serving, port, keys)
@@ -126,13 +126,13 @@ def steps(to: Served, folder: Path, cluster: Cluster | None, has_redis: bool) ->
             absent("nginx")
             return
         both = [environment, sibling_of(environment, folder / "other")]
-        with machines(both, 1) as (serving, _), balancer(folder, [each.port for each in serving]) as port:
+        with machines(both, 1) as (serving, _), balancer(folder, [process.port for process in serving]) as port:
             yield Step("PostgreSQL, Redis, 2 machines behind nginx", serving, port, keys)
 
 
-def installed(to: Served, folder: Path, engines: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, str]]:
+def installed(provider: Served, folder: Path, engines: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, str]]:
     """Set up an installation on those engines; return its environment and two agents' keys, the second limited."""
-    environment, key = install(to, folder, engines)
+    environment, key = install(provider, folder, engines)
     manage(environment, "shell", "-c", LIMITS)
     return environment, (key, manage(environment, "issue_agent_key", LIMITED))
 
@@ -152,14 +152,14 @@ def sibling_of(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
 def machines(environments: Sequence[dict[str, str]], workers: int) -> Iterator[tuple[list[Served], int]]:
     """Start a process in each environment and yield them with the port of the first."""
     with ExitStack() as stack:
-        serving = [stack.enter_context(serve(each, "", workers)) for each in environments]
+        serving = [stack.enter_context(serve(environment, "", workers)) for environment in environments]
         yield serving, serving[0].port
 
 
 @contextmanager
 def balancer(folder: Path, ports: Sequence[int]) -> Iterator[int]:
     port, file = free_port(), folder / "nginx.conf"
-    servers = " ".join(f"server 127.0.0.1:{each};" for each in ports)
+    servers = " ".join(f"server 127.0.0.1:{machine_port};" for machine_port in ports)
     file.write_text(NGINX.format(folder=folder, servers=servers, port=port))
     with started(
         "nginx",
@@ -186,12 +186,12 @@ def absent(name: str) -> None:
 
 def log_line(name: str, engines: Mapping[str, str], folder: Path) -> list[object]:
     """Return the log's rows per second, CPU time and size on those engines."""
-    plain = {each: value for each, value in os.environ.items() if each not in ("DATABASE_URL", "REDIS_URL")}
+    plain = {variable: value for variable, value in os.environ.items() if variable not in ("DATABASE_URL", "REDIS_URL")}
     command = [sys.executable, "-m", "tests.bench.log_rows", str(folder), str(LOG_ROWS)]
-    done = subprocess.run(command, cwd=ROOT, env={**plain, **engines}, capture_output=True, text=True, check=True)
-    found = json.loads(done.stdout.splitlines()[-1])
-    rate, size = found["rate"], found["bytes"]
-    return [name, rate, found["cpu"], rate * 86_400 / 1e6, size, size / 1000]
+    result = subprocess.run(command, cwd=ROOT, env={**plain, **engines}, capture_output=True, text=True, check=True)
+    measurement = json.loads(result.stdout.splitlines()[-1])
+    rate, size = measurement["rate"], measurement["bytes"]
+    return [name, rate, measurement["cpu"], rate * 86_400 / 1e6, size, size / 1000]
 
 
 def load() -> str:

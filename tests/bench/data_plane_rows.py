@@ -51,8 +51,8 @@ class Row:
 
     def cells(self, upstream: Get, lean: Get, own: Get) -> tuple[object, ...]:
         """Return all medians, our value compared, the goal, and whether it is met."""
-        value, found = self.base(own, lean, self.name), [each(self.name) for each in (upstream, lean, own)]
-        cells = ["" if math.isnan(each) else each for each in (*found, value)]
+        value, values = self.base(own, lean, self.name), [get(self.name) for get in (upstream, lean, own)]
+        cells = ["" if math.isnan(number) else number for number in (*values, value)]
         if self.at_most is not None:
             return (self.label, *cells, f"≤ {self.at_most:g} {SIGNS[self.base]}", _yes_or_no(value <= self.at_most))
         if self.at_least is not None:
@@ -60,8 +60,8 @@ class Row:
         return (self.label, *cells, "", "")
 
 
-def _yes_or_no(holds: bool) -> str:
-    return "yes" if holds else "no"
+def _yes_or_no(condition: bool) -> str:
+    return "yes" if condition else "no"
 
 
 ROWS: tuple[Row, ...] = (

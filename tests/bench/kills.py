@@ -21,14 +21,14 @@ async def answered_until_killed(served: Served, request: bytes, per_second: floa
     idle: list[Connection] = []
     answered: dict[str, float] = {}
 
-    async def one(name: str) -> None:
+    async def call(name: str) -> None:
         connection = idle.pop() if idle else await connect(served.port)
         if await connection.ask(request.replace(b"\r\n", f"\r\nx-request-id: {name}\r\n".encode(), 1)) == 200:
             answered[name] = time.perf_counter()
             idle.append(connection)
 
     names = (f"killed-{seconds:.3f}-{number}" async for number in fixed_moments(per_second, seconds))
-    calls = [asyncio.ensure_future(one(name)) async for name in names]
+    calls = [asyncio.ensure_future(call(name)) async for name in names]
     served.process.kill()
     end = time.perf_counter()
     await asyncio.gather(*calls, return_exceptions=True)  # pending calls were not answered
@@ -37,5 +37,5 @@ async def answered_until_killed(served: Served, request: bytes, per_second: floa
 
 def oldest_missing(folder: Path, answered: Mapping[str, float]) -> float:
     """Return the greatest age among the calls missing in an installation's log; 0 if none is missing."""
-    there = {name for (name,) in read_log(folder, "select id from routing_admin_requestlog where id like 'killed-%'")}
-    return max((age for name, age in answered.items() if name not in there), default=0.0)
+    logged = {name for (name,) in read_log(folder, "select id from routing_admin_requestlog where id like 'killed-%'")}
+    return max((age for name, age in answered.items() if name not in logged), default=0.0)

@@ -40,15 +40,17 @@ def session() -> aiohttp.ClientSession:
     return _sessions[0]
 
 
-async def proxy(request: HttpRequest, word: str) -> HttpResponseBase:
-    wanted = orjson.loads(request.body)
+async def proxy(request: HttpRequest, behaviour: str) -> HttpResponseBase:
+    parameters = orjson.loads(request.body)
     headers = {"content-type": "application/json", "authorization": "Bearer none"}
-    for each in ("fail", "plain") if word == "failover" else (word,):
-        answer = await session().post(f"{UPSTREAM}/{each}/v1/chat/completions", data=request.body, headers=headers)
+    for upstream_behaviour in ("fail", "plain") if behaviour == "failover" else (behaviour,):
+        answer = await session().post(
+            f"{UPSTREAM}/{upstream_behaviour}/v1/chat/completions", data=request.body, headers=headers
+        )
         if answer.status != 503:
             break
         await answer.read()
-    if wanted.get("stream"):
+    if parameters.get("stream"):
         return StreamingHttpResponse(blocks(answer), content_type="text/event-stream")
     return HttpResponse(await answer.read(), status=answer.status, content_type="application/json")
 
@@ -58,7 +60,7 @@ async def blocks(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
         yield block
 
 
-urlpatterns = [path("<str:word>/v1/chat/completions", proxy)]
+urlpatterns = [path("<str:behaviour>/v1/chat/completions", proxy)]
 
 
 class LeanHandler(ASGIHandler):
@@ -94,8 +96,8 @@ async def lifespan(receive: Callable[..., Any], send: Callable[..., Any]) -> Non
     await receive()
     await send({"type": "lifespan.startup.complete"})
     await receive()
-    for each in _sessions:
-        await each.close()
+    for open_session in _sessions:
+        await open_session.close()
     await send({"type": "lifespan.shutdown.complete"})
 
 

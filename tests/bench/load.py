@@ -52,17 +52,17 @@ class Connection(asyncio.Protocol):
                 self._missing = int(self._head.split(b"content-length:", 1)[1].split(b"\r\n", 1)[0])
         if self._missing >= 0:
             self._missing -= len(data)
-            over = self._missing <= 0
+            complete = self._missing <= 0
         else:
             self._tail = (self._tail + data)[-7:]
-            over = self._tail.endswith(b"0\r\n\r\n")
-        if over and self._done is not None and not self._done.done():
+            complete = self._tail.endswith(b"0\r\n\r\n")
+        if complete and self._done is not None and not self._done.done():
             self._done.set_result(int(self._head[9:12]))
 
 
 async def connect(port: int) -> Connection:
-    _, made = await asyncio.get_running_loop().create_connection(Connection, "127.0.0.1", port)
-    return made
+    _, connection = await asyncio.get_running_loop().create_connection(Connection, "127.0.0.1", port)
+    return connection
 
 
 def request_bytes(port: int, path: str, body: bytes, key: str) -> bytes:
@@ -73,7 +73,7 @@ def request_bytes(port: int, path: str, body: bytes, key: str) -> bytes:
 async def closed_loop(port: int, request: bytes, in_flight: int, seconds: float) -> list[float]:
     """Call from `in_flight` callers, each repeating at once; return the milliseconds of every call."""
     until = time.perf_counter() + seconds
-    taken: list[float] = []
+    durations: list[float] = []
 
     async def caller() -> None:
         connection = await connect(port)
@@ -81,11 +81,11 @@ async def closed_loop(port: int, request: bytes, in_flight: int, seconds: float)
             status = await connection.ask(request)
             if status != 200:
                 raise RuntimeError(f"status {status}")
-            taken.append((time.perf_counter() - began) * 1000)
+            durations.append((time.perf_counter() - began) * 1000)
         connection.transport.close()
 
     await asyncio.gather(*(caller() for _ in range(in_flight)))
-    return taken
+    return durations
 
 
 async def fixed_moments(per_second: float, seconds: float) -> AsyncIterator[int]:
@@ -99,18 +99,18 @@ async def fixed_moments(per_second: float, seconds: float) -> AsyncIterator[int]
 async def open_loop(port: int, request: bytes, per_second: float, seconds: float) -> list[float]:
     """Call at a fixed rate without waiting for answers; return the milliseconds of every answered call."""
     idle: list[Connection] = []
-    taken: list[float] = []
+    durations: list[float] = []
 
-    async def one() -> None:
+    async def call() -> None:
         while idle and idle[-1].transport.is_closing():  # the server closes idle connections
             idle.pop()
         connection = idle.pop() if idle else await connect(port)
         began = time.perf_counter()
         if await connection.ask(request) == 200:
-            taken.append((time.perf_counter() - began) * 1000)
+            durations.append((time.perf_counter() - began) * 1000)
         idle.append(connection)
 
-    await asyncio.gather(*[asyncio.ensure_future(one()) async for _ in fixed_moments(per_second, seconds)])
+    await asyncio.gather(*[asyncio.ensure_future(call()) async for _ in fixed_moments(per_second, seconds)])
     for connection in idle:
         connection.transport.close()
-    return taken
+    return durations

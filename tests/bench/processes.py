@@ -37,10 +37,10 @@ class Served:
     start_seconds: float
 
     def members(self) -> list[int]:
-        found = [self.process.pid]
+        pids = [self.process.pid]
         for task in Path(f"/proc/{self.process.pid}/task").iterdir():
-            found += [int(word) for word in (task / "children").read_text().split()]
-        return found
+            pids += [int(pid) for pid in (task / "children").read_text().split()]
+        return pids
 
     def cpu_seconds(self) -> float:
         """Return user and system time so far in nanosecond resolution; /proc counts hundredths of a second."""
@@ -48,11 +48,11 @@ class Served:
 
     def memory_mb(self, *, peak: bool = False) -> float:
         """Return resident memory in MB, or its peak since `forget_peak`."""
-        word = "VmHWM:" if peak else "VmRSS:"
+        field = "VmHWM:" if peak else "VmRSS:"
         total = 0
         for pid in self.members():
             lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-            total += next(int(line.split()[1]) for line in lines if line.startswith(word))
+            total += next(int(line.split()[1]) for line in lines if line.startswith(field))
         return total / 1024
 
     def forget_peak(self) -> None:
@@ -82,40 +82,40 @@ def started(name: str, command: list[str], port: int, key: str, environment: dic
 
 
 def listens(port: int) -> bool:
-    with socket.socket() as one:
-        return one.connect_ex(("127.0.0.1", port)) == 0
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @contextmanager
 def upstream() -> Iterator[Served]:
     port = free_port()
     command = [sys.executable, "-m", "tests.bench.upstream", str(port)]
-    with started("straight to the upstream", command, port, "none", dict(os.environ)) as made:
-        yield made
+    with started("straight to the upstream", command, port, "none", dict(os.environ)) as server:
+        yield server
 
 
 @contextmanager
-def lean_proxy(to: Served) -> Iterator[Served]:
+def lean_proxy(provider: Served) -> Iterator[Served]:
     port = free_port()
     options = ["--port", str(port), "--no-access-log", "--log-level", "error"]
     command = [sys.executable, "-m", "uvicorn", "tests.bench.lean_proxy:application", *options]
-    environment = os.environ | {"BENCH_UPSTREAM": f"http://127.0.0.1:{to.port}"}
-    with started("lean Django proxy", command, port, "none", environment) as made:
-        yield made
+    environment = os.environ | {"BENCH_UPSTREAM": f"http://127.0.0.1:{provider.port}"}
+    with started("lean Django proxy", command, port, "none", environment) as server:
+        yield server
 
 
 def install(
-    to: Served, directory: Path, engines: Mapping[str, str] = MappingProxyType({})
+    provider: Served, directory: Path, engines: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[dict[str, str], str]:
     """Set up an installation whose routes lead to the upstream; return its environment and an agent's key.
 
     `engines` are variables that select other engines than the default.
     """
     directory.mkdir(exist_ok=True)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
-    origin = f"http://127.0.0.1:{to.port}"
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
+    origin = f"http://127.0.0.1:{provider.port}"
     settings = {"ROUTING_ADMIN_DATA_DIR": str(directory), "ROUTING_ADMIN_ALLOWED_ORIGINS": origin}
-    environment = {**kept, **settings, **engines}
+    environment = {**inherited, **settings, **engines}
     manage(environment, "bootstrap")
     files = [directory / "llm-routing.json", directory / "llmservices.json"]
     for file, value in zip(files, (routing(origin), services(origin)), strict=True):
@@ -125,19 +125,19 @@ def install(
 
 
 @contextmanager
-def ours(to: Served, directory: Path, workers: int = 1) -> Iterator[Served]:
+def ours(provider: Served, directory: Path, workers: int = 1) -> Iterator[Served]:
     """Serve a new installation with everything enabled, its routes leading to the upstream."""
-    environment, key = install(to, directory)
-    with serve(environment, key, workers) as made:
-        yield made
+    environment, key = install(provider, directory)
+    with serve(environment, key, workers) as server:
+        yield server
 
 
 @contextmanager
 def serve(environment: dict[str, str], key: str, workers: int = 1) -> Iterator[Served]:
     port = free_port()
     command = [sys.executable, "manage.py", "serve", "--port", str(port), "--workers", str(workers)]
-    with started("/v1", command, port, key, environment) as made:
-        yield made
+    with started("/v1", command, port, key, environment) as server:
+        yield server
 
 
 def read_log(folder: Path, query: str) -> list[Any]:
@@ -149,17 +149,17 @@ def read_log(folder: Path, query: str) -> list[Any]:
 def routing(origin: str) -> dict[str, Any]:
     """Return the demo's routes, a provider per behaviour of the upstream, and routes that fail over."""
     file: dict[str, Any] = json.loads((ROOT / "routing_admin/console/demo/llm-routing.json").read_text())
-    words = {word: word for word in ("plain", "stream", "paced")}
-    words |= {f"fail{number}": "fail" for number in range(FAILING)}
+    behaviours = {behaviour: behaviour for behaviour in ("plain", "stream", "paced")}
+    behaviours |= {f"fail{number}": "fail" for number in range(FAILING)}
     file["providers"] += [
         {
             "providerName": name,
             "apiKey": "NOT_NEEDED",
-            "endpoint": f"{origin}/{word}/{name}/v1/chat/completions",
+            "endpoint": f"{origin}/{behaviour}/{name}/v1/chat/completions",
             "defaultModel": NAME,
             "protocol": "openai",
         }
-        for name, word in words.items()
+        for name, behaviour in behaviours.items()
     ]
     file["routing"] |= {
         f"failover{number}": {"provider": f"fail{number}", "fallback": ["plain"], "retries": 0}

@@ -81,9 +81,9 @@ ROOMS: tuple[tuple[str, tuple[str, ...]], ...] = (
 @lru_cache(maxsize=10_000)
 def room_of(file: str) -> str | None:
     """Return the part of a source file; None if it counts as its caller's."""
-    _, library, place = file.rpartition(LIBRARIES)
-    place = place if library else file.removeprefix(f"{ROOT}/")
-    return next((room for room, parts in ROOMS if place.startswith(parts)), None)
+    _, library, path = file.rpartition(LIBRARIES)
+    path = path if library else file.removeprefix(f"{ROOT}/")
+    return next((room for room, parts in ROOMS if path.startswith(parts)), None)
 
 
 class Sampler:
@@ -93,7 +93,7 @@ class Sampler:
         self.rooms: Counter[str] = Counter()
         self.functions: Counter[tuple[str, str]] = Counter()
 
-    def look(self, _number: int, frame: FrameType | None) -> None:
+    def take_sample(self, _number: int, frame: FrameType | None) -> None:
         """Take one sample: the innermost frame that belongs to a part."""
         while frame is not None:
             code = frame.f_code
@@ -122,9 +122,9 @@ class Profile:
 
     def rooms(self) -> Iterator[tuple[str, float, str]]:
         """Yield each part with µs of CPU per call and its share of the main thread."""
-        looks = self.sampler.rooms.total()
+        samples = self.sampler.rooms.total()
         for room, count in self.sampler.rooms.most_common():
-            yield room, self._each(self.threads["main"] * count / looks), f"{count / looks:.0%}"
+            yield room, self._each(self.threads["main"] * count / samples), f"{count / samples:.0%}"
 
     def others(self) -> Iterator[tuple[str, float, str]]:
         """Yield each thread but the main one, and the total."""
@@ -135,34 +135,34 @@ class Profile:
 
     def functions(self) -> Iterator[tuple[str, str, float]]:
         """Yield the functions that take most, with their part and µs of CPU per call."""
-        looks = self.sampler.rooms.total()
+        samples = self.sampler.rooms.total()
         for (room, function), count in self.sampler.functions.most_common(FUNCTIONS):
-            yield function, room, self._each(self.threads["main"] * count / looks)
+            yield function, room, self._each(self.threads["main"] * count / samples)
 
     def _each(self, seconds: float) -> float:
         return seconds / self.calls * 1e6
 
 
-def request_for(what: str, port: int, key: str) -> bytes:
-    word = {"image": "plain", "failover": "failover0"}.get(what, what)
-    body: dict[str, Any] = {"model": model_of(word), "messages": [{"role": "user", "content": "hello"}]}
-    if what == "image":
+def request_for(workload: str, port: int, key: str) -> bytes:
+    behaviour = {"image": "plain", "failover": "failover0"}.get(workload, workload)
+    body: dict[str, Any] = {"model": model_of(behaviour), "messages": [{"role": "user", "content": "hello"}]}
+    if workload == "image":
         body |= picture(MB)
-    if what in ("stream", "paced"):
+    if workload in ("stream", "paced"):
         body["stream"] = True
     return request_bytes(port, "/v1/chat/completions", json.dumps(body).encode(), key)
 
 
 def call(port: int, request: bytes, in_flight: int, seconds: float) -> int:
-    """Call from a process of its own and return the number of answered calls."""
+    """Call from a separate process and return the number of answered calls."""
     return len(asyncio.run(closed_loop(port, request, in_flight, seconds)))
 
 
 def clocks() -> dict[str, float]:
     """Return CPU seconds so far: of the main thread, of ours by name, and of all others together."""
-    found = {"main": _clock_of(threading.main_thread())}
-    found |= {each.name: _clock_of(each) for each in threading.enumerate() if each.name in THREADS}
-    return found | {"others": time.process_time() - sum(found.values())}
+    seconds = {"main": _clock_of(threading.main_thread())}
+    seconds |= {thread.name: _clock_of(thread) for thread in threading.enumerate() if thread.name in THREADS}
+    return seconds | {"others": time.process_time() - sum(seconds.values())}
 
 
 def _clock_of(thread: threading.Thread) -> float:
@@ -170,7 +170,7 @@ def _clock_of(thread: threading.Thread) -> float:
     return time.clock_gettime(time.pthread_getcpuclockid(thread.ident))
 
 
-def measure(what: str, port: int, key: str) -> Profile:
+def measure(workload: str, port: int, key: str) -> Profile:
     """Serve here while the other process calls. Re-raise an error of the calls."""
     import uvicorn  # only now, since the environment selects the installation
 
@@ -178,57 +178,57 @@ def measure(what: str, port: int, key: str) -> Profile:
     from routing_admin.core.fallback.cooldown import LocalCooldowns
     from routing_admin.platform.server.http_protocol import Protocol
 
-    if what == "failover":  # otherwise cooldowns would skip the provider after its third failure
+    if workload == "failover":  # otherwise cooldowns would skip the provider after its third failure
         LocalCooldowns.record_failure = lambda *_: None  # type: ignore[method-assign]
-    sampler, found = Sampler(), list[Profile | BaseException]()
-    manner: dict[str, Any] = {"log_config": None, "access_log": False, "server_header": False, "proxy_headers": False}
-    config = uvicorn.Config(application, port=port, http=Protocol, **manner)
+    sampler, results = Sampler(), list[Profile | BaseException]()
+    options: dict[str, Any] = {"log_config": None, "access_log": False, "server_header": False, "proxy_headers": False}
+    config = uvicorn.Config(application, port=port, http=Protocol, **options)
     server = uvicorn.Server(config)
 
     def drive() -> None:
         try:
-            found.append(_drive(what, port, request_for(what, port, key), sampler))
+            results.append(_drive(workload, port, request_for(workload, port, key), sampler))
         except BaseException as error:  # raised again in the main thread
-            found.append(error)
+            results.append(error)
         finally:
             server.should_exit = True
 
-    signal.signal(signal.SIGPROF, sampler.look)
+    signal.signal(signal.SIGPROF, sampler.take_sample)
     driver = threading.Thread(target=drive)
     driver.start()
     server.run()
     driver.join()
-    if isinstance(found[0], BaseException):
-        raise found[0]
-    return found[0]
+    if isinstance(results[0], BaseException):
+        raise results[0]
+    return results[0]
 
 
-def _drive(what: str, port: int, request: bytes, sampler: Sampler) -> Profile:
+def _drive(workload: str, port: int, request: bytes, sampler: Sampler) -> Profile:
     """Let the other process call, once to warm up and once sampled."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as callers:
         until = time.monotonic() + 60
         while not listens(port) and time.monotonic() < until:
             time.sleep(0.01)
-        callers.submit(call, port, request, IN_FLIGHT[what], WARM_SECONDS).result()
+        callers.submit(call, port, request, IN_FLIGHT[workload], WARM_SECONDS).result()
         before = clocks()
         sampler.start()
         try:
-            calls = callers.submit(call, port, request, IN_FLIGHT[what], SECONDS).result()
+            calls = callers.submit(call, port, request, IN_FLIGHT[workload], SECONDS).result()
         finally:
             sampler.stop()
-        return Profile(calls, sampler, {name: each - before.get(name, 0.0) for name, each in clocks().items()})
+        return Profile(calls, sampler, {name: seconds - before.get(name, 0.0) for name, seconds in clocks().items()})
 
 
 def main() -> None:
     """Print µs of CPU per call by part, and the functions that take most."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.profile", description=__doc__)
     parser.add_argument("what", nargs="?", default="plain", choices=IN_FLIGHT, help="default plain")
-    what = parser.parse_args().what
-    with tempfile.TemporaryDirectory(prefix="routing-admin-bench-") as folder, upstream() as to:
-        environment, key = install(to, Path(folder))
+    workload = parser.parse_args().what
+    with tempfile.TemporaryDirectory(prefix="routing-admin-bench-") as folder, upstream() as provider:
+        environment, key = install(provider, Path(folder))
         os.environ.update(environment)
-        profile = measure(what, free_port(), key)
-    title = f"{what}: {profile.calls} calls, {IN_FLIGHT[what]} at a time"
+        profile = measure(workload, free_port(), key)
+    title = f"{workload}: {profile.calls} calls, {IN_FLIGHT[workload]} at a time"
     show(title, ("where", "CPU µs per call", "share"), [*profile.rooms(), *profile.others()])
     show("the functions that take most", ("function", "room", "CPU µs per call"), [*profile.functions()])
 

@@ -11,12 +11,12 @@ def milliseconds(
     work: Callable[[], object], rounds: int, clock: Callable[[], float] = time.perf_counter
 ) -> list[float]:
     """Run `work` repeatedly and return the milliseconds of each run by that clock."""
-    taken = []
+    durations = []
     for _ in range(rounds):
         began = clock()
         work()
-        taken.append((clock() - began) * 1000)
-    return taken
+        durations.append((clock() - began) * 1000)
+    return durations
 
 
 def median(values: Sequence[float]) -> float:
@@ -29,7 +29,7 @@ def p95(values: Sequence[float]) -> float:
 
 def show(title: str, heads: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     cells = [[f"{cell:.2f}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
-    widths = [max(len(line[at]) for line in [list(heads), *cells]) for at in range(len(heads))]
+    widths = [max(len(line[column]) for line in [list(heads), *cells]) for column in range(len(heads))]
     print(f"\n{title}")
     for line in [list(heads), *cells]:
         first, *others = line

@@ -17,13 +17,13 @@ PARTS = [part for _, parts in ROOMS for part in parts]
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_every_part_of_a_room_is_there(part):
+def test_every_part_of_a_room_exists(part):
     """The file or folder exists: time in a renamed one would silently count as its caller's."""
     library = find_spec(part.split("/")[0]) if part.count("/") == 1 and part.endswith("/") else None
     assert (ROOT / part).exists() or library is not None or part == "uvicorn/protocols/"
 
 
-def test_no_part_stands_in_two_rooms():
+def test_no_part_is_in_two_rooms():
     """A path in two parts would only count in the first."""
     assert len(set(PARTS)) == len(PARTS)
 
@@ -40,17 +40,17 @@ def test_no_part_stands_in_two_rooms():
         ("capabilities/core/json_codec.py", None),
     ],
 )
-def test_a_file_belongs_to_the_first_room_that_names_it(file, room):
+def test_file_belongs_to_the_first_room_that_names_it(file, room):
     """Files without a part, such as those that all parts use, count as their caller's."""
     assert room_of(f"{ROOT}/{file}") == room
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="clocks of threads are read as Linux has them")
-def test_a_short_profile_finds_most_of_the_time_in_rooms():
+def test_short_profile_attributes_most_of_the_time_to_rooms():
     """In half a second of small calls every part of such a call has a row, and the event loop has the smaller share."""
-    ours = ("DJANGO", "ROUTING_ADMIN_", "LLM_")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-    told = subprocess.run(
+    prefixes = ("DJANGO", "ROUTING_ADMIN_", "LLM_")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(prefixes)}
+    output = subprocess.run(
         [sys.executable, "-m", "tests.bench.profile", "plain"],
         cwd=ROOT,
         env=environment | {"BENCH_SECONDS": "0.5"},
@@ -59,7 +59,7 @@ def test_a_short_profile_finds_most_of_the_time_in_rooms():
         timeout=120,
         check=True,
     ).stdout
-    shares = {room.strip(): int(share) for room, share in re.findall(r"^(.+?)\s+[\d.]+\s+(\d+)%$", told, re.M)}
+    shares = {room.strip(): int(share) for room, share in re.findall(r"^(.+?)\s+[\d.]+\s+(\d+)%$", output, re.M)}
     assert {"server", "way out", "the chain"} <= set(shares)
     assert shares.get(NO_ROOM, 0) < 50
-    assert re.search(r"^thread: journal +[\d.]+$", told, re.M)
+    assert re.search(r"^thread: journal +[\d.]+$", output, re.M)

@@ -81,14 +81,14 @@ class Provider(asyncio.Protocol):
             self.answer()
 
     def answer(self) -> None:
-        word = self.path.split(b"/", 2)[1]
-        if word == b"paced":
+        behaviour = self.path.split(b"/", 2)[1]
+        if behaviour == b"paced":
             self.pacing = asyncio.ensure_future(self.pace())
-        elif word == b"stream":
+        elif behaviour == b"stream":
             for block in STREAM:
                 self.transport.write(block)
         else:
-            self.transport.write({b"plain": PLAIN, b"fail": FAIL}[word])
+            self.transport.write({b"plain": PLAIN, b"fail": FAIL}[behaviour])
 
     async def pace(self) -> None:
         self.transport.write(STREAM_HEAD)

@@ -30,7 +30,7 @@ PIECES: dict[str, tuple[Callable[[int], Finding], int, str]] = {
     "engines": (push_engines, 1, "play every fault of PostgreSQL, Redis, S3 and our processes so often"),
 }
 """Each piece: its function, its default amount, and the help of its option."""
-MAX_TOLD = 20
+MAX_PRINTED = 20
 
 
 def main() -> int:
@@ -40,25 +40,25 @@ def main() -> int:
             f"--{name}", type=int, default=usual, metavar="N", help=f"{meaning} ({usual}; 0: not at all)"
         )
     parser.add_argument("pieces", nargs="*", help=f"only these: {', '.join(PIECES)} (all)")
-    wanted = vars(parser.parse_args())
-    if strange := set(wanted["pieces"]) - set(PIECES):
-        parser.error(f"there is no piece {', '.join(sorted(strange))}")
-    findings, took = [], []
+    amounts = vars(parser.parse_args())
+    if unknown := set(amounts["pieces"]) - set(PIECES):
+        parser.error(f"there is no piece {', '.join(sorted(unknown))}")
+    findings, durations = [], []
     for name, (run, _, _) in PIECES.items():
-        if wanted[name] and (name in wanted["pieces"] or not wanted["pieces"]):
+        if amounts[name] and (name in amounts["pieces"] or not amounts["pieces"]):
             began = time.monotonic()
-            findings.append(_finding_of(name, run, wanted[name]))
-            took.append(time.monotonic() - began)
+            findings.append(_finding_of(name, run, amounts[name]))
+            durations.append(time.monotonic() - began)
             print(f"{name}: {findings[-1].facts}; lost: {len(findings[-1].losses)}", flush=True)
-            print(*findings[-1].losses[:MAX_TOLD], sep="\n", end="\n" if findings[-1].losses else "", flush=True)
+            print(*findings[-1].losses[:MAX_PRINTED], sep="\n", end="\n" if findings[-1].losses else "", flush=True)
     rows = [
-        (each.piece, each.tries, f"{seconds:.0f} s", len(each.losses))
-        for each, seconds in zip(findings, took, strict=True)
+        (result.piece, result.tries, f"{seconds:.0f} s", len(result.losses))
+        for result, seconds in zip(findings, durations, strict=True)
     ]
     show("what was tried, and lost", ("piece", "tried", "took", "lost"), rows)
-    lost = {each.piece: len(each.losses) for each in findings if each.losses}
-    told = ", ".join(f"{count} of {piece}" for piece, count in lost.items())
-    print(f"\nverdict: {f'LOST: {told}' if lost else 'nothing was lost'}")
+    lost = {result.piece: len(result.losses) for result in findings if result.losses}
+    summary = ", ".join(f"{count} of {piece}" for piece, count in lost.items())
+    print(f"\nverdict: {f'LOST: {summary}' if lost else 'nothing was lost'}")
     return bool(lost)
 
 

@@ -42,18 +42,18 @@ def send(
     with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)) as connection:
         connection.request(method, path, body, dict(headers or {}))
         response = connection.getresponse()
-        return Reply(response.status, {name.lower(): each for name, each in response.getheaders()}, response.read())
+        return Reply(response.status, {name.lower(): value for name, value in response.getheaders()}, response.read())
 
 
 def ask(server: Server, method: str, path: str, value: Any = None, **headers: str) -> Reply:
     """Send JSON as a program does; underscores in header names become hyphens."""
-    usual = {"authorization": f"Bearer {server.key}", "content-type": "application/json"}
-    more = {name.replace("_", "-"): each for name, each in headers.items()}
-    return send(server, method, path, None if value is None else json.dumps(value).encode(), usual | more)
+    defaults = {"authorization": f"Bearer {server.key}", "content-type": "application/json"}
+    extra = {name.replace("_", "-"): header for name, header in headers.items()}
+    return send(server, method, path, None if value is None else json.dumps(value).encode(), defaults | extra)
 
 
-def chat(server: Server, name: str, model: str = "one/lab", **more: Any) -> Reply:
-    body = {"model": model, "messages": [{"role": "user", "content": "hello"}], **more}
+def chat(server: Server, name: str, model: str = "one/lab", **options: Any) -> Reply:
+    body = {"model": model, "messages": [{"role": "user", "content": "hello"}], **options}
     return ask(server, "POST", "/v1/chat/completions", body, x_request_id=name)
 
 
@@ -80,8 +80,8 @@ class Person:
     def open(self, path: str) -> Reply:
         """Load a page and keep its CSRF token."""
         reply = self._send("GET", path)
-        if found := TOKEN.search(reply.body.decode("utf-8", "replace")):
-            self.token = found[1]
+        if token := TOKEN.search(reply.body.decode("utf-8", "replace")):
+            self.token = token[1]
         return reply
 
     def post(self, path: str, **fields: object) -> Reply:
@@ -89,7 +89,7 @@ class Person:
 
     def _send(self, method: str, path: str, body: bytes | None = None) -> Reply:
         headers = {
-            "cookie": "; ".join(f"{name}={each}" for name, each in self.cookies.items()),
+            "cookie": "; ".join(f"{name}={value}" for name, value in self.cookies.items()),
             "content-type": "application/x-www-form-urlencoded",
         }
         port, source = self.server.port, (self.source, 0)
@@ -114,10 +114,10 @@ def at_once(*works: Callable[[], None]) -> list[BaseException]:
             raised.append(error)
 
     threads = [threading.Thread(target=run, args=(work,)) for work in works]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     return raised
 
 

@@ -16,26 +16,31 @@ from tests.gateway.serving import Server
 CALLERS = 20
 STEPS = ("ok", "delay:seconds=0.3", "slow_stream:seconds=0.1", "stall")
 LOAD_SECONDS = 1.5
-TOLD = "server_draining"
+DRAINING = "server_draining"
 
 
 def drain(times: int) -> Finding:
     """Stop a server of two processes `times` times; a refused connection is not a loss."""
     ends, losses = Counter[str](), list[str]()
     with installed(DRAIN_SECONDS="3") as installation:
-        for at in range(times):
+        for number in range(times):
             with installation.serve("--workers", "2") as server:
                 stop = threading.Timer(LOAD_SECONDS, server.process.terminate)
                 stop.start()
-                callers = [Caller(server, f"drain-{at}-{who}", STEPS[who % len(STEPS)]) for who in range(CALLERS)]
-                losses += [repr(error) for error in at_once(*(each.call_until_gone for each in callers))]
+                callers = [
+                    Caller(server, f"drain-{number}-{caller_number}", STEPS[caller_number % len(STEPS)])
+                    for caller_number in range(CALLERS)
+                ]
+                losses += [repr(error) for error in at_once(*(caller.call_until_gone for caller in callers))]
                 server.process.wait(timeout=60)
-            ends.update(end for each in callers for end in each.ends)
+            ends.update(end for caller in callers for end in caller.ends)
         losses += [f"{count} answers were cut" for end, count in ends.items() if end == "cut"]
         outcomes = dict(installation.rows("select outcome, count(*) from routing_admin_requestlog group by 1", "logs"))
-        answered = ends["whole"] + ends[TOLD]
-        logged = outcomes.get("ok", 0) + outcomes.get(TOLD, 0) - 1  # without the demo's own request
-        losses += [f"the log calls {n} answers {what}" for what, n in outcomes.items() if what not in ("ok", TOLD)]
+        answered = ends["whole"] + ends[DRAINING]
+        logged = outcomes.get("ok", 0) + outcomes.get(DRAINING, 0) - 1  # without the demo's own request
+        losses += [
+            f"the log calls {n} answers {outcome}" for outcome, n in outcomes.items() if outcome not in ("ok", DRAINING)
+        ]
         if logged < answered:
             losses.append(f"{answered - logged} answers are not in the log")
         losses += installation.faults()
@@ -59,7 +64,7 @@ class Caller:
         body = json.dumps({"model": f"one/fault:{self.step}", "messages": messages, "stream": streamed})
         whole = "[DONE]" if streamed else '"finish_reason":"stop"'
         while (content := self._answer(body)) is not None:
-            self.ends.append("whole" if whole in content else TOLD if TOLD in content else "cut")
+            self.ends.append("whole" if whole in content else DRAINING if DRAINING in content else "cut")
 
     def _answer(self, body: str) -> str | None:
         """Return what was received; None if nothing was."""

@@ -45,139 +45,139 @@ def nothing(_: Machines) -> Iterator[None]:
 
 
 @contextmanager
-def stopped_database(found: Machines) -> Iterator[None]:
+def stopped_database(machines: Machines) -> Iterator[None]:
     """Shut PostgreSQL down and start it again."""
-    found.cluster.stop()
+    machines.cluster.stop()
     try:
         yield
     finally:
-        found.cluster.start()
+        machines.cluster.start()
 
 
 @contextmanager
-def restarted_database(found: Machines) -> Iterator[None]:
+def restarted_database(machines: Machines) -> Iterator[None]:
     """End PostgreSQL as in a power cut and start it at once."""
-    found.cluster.stop("immediate")
-    found.cluster.start()
+    machines.cluster.stop("immediate")
+    machines.cluster.start()
     yield
 
 
 @contextmanager
-def read_only_database(found: Machines) -> Iterator[None]:
+def read_only_database(machines: Machines) -> Iterator[None]:
     """Make PostgreSQL reject every write, as after a failover that leaves connections on the old primary."""
-    _set_read_only(found, "on")
+    _set_read_only(machines, "on")
     try:
         yield
     finally:
-        _set_read_only(found, "off")
+        _set_read_only(machines, "off")
 
 
-def _set_read_only(found: Machines, value: str) -> None:
-    found.cluster.ask("postgres", f"ALTER SYSTEM SET default_transaction_read_only = {value}")
-    found.cluster.ask("postgres", "SELECT pg_reload_conf()")
+def _set_read_only(machines: Machines, value: str) -> None:
+    machines.cluster.ask("postgres", f"ALTER SYSTEM SET default_transaction_read_only = {value}")
+    machines.cluster.ask("postgres", "SELECT pg_reload_conf()")
 
 
 @contextmanager
-def ended_backends(found: Machines) -> Iterator[None]:
+def ended_backends(machines: Machines) -> Iterator[None]:
     """End every connection of the program, several times."""
     for _ in range(5):
-        found.cluster.ask("postgres", END_BACKENDS)
-        found.over.wait(0.3)
+        machines.cluster.ask("postgres", END_BACKENDS)
+        machines.finished.wait(0.3)
     yield
 
 
 @contextmanager
-def exhausted_connections(found: Machines) -> Iterator[None]:
+def exhausted_connections(machines: Machines) -> Iterator[None]:
     """End the program's connections and use up all connections of the server."""
-    taken = []
+    connections = []
     try:
         for _ in range(3):
             with contextlib.suppress(psycopg.OperationalError):
                 while True:
-                    taken.append(psycopg.connect(found.environments[0]["DATABASE_URL"], autocommit=True))
-            taken[0].execute(END_BACKENDS)
+                    connections.append(psycopg.connect(machines.environments[0]["DATABASE_URL"], autocommit=True))
+            connections[0].execute(END_BACKENDS)
         yield
     finally:
-        for each in taken:
-            each.close()
+        for connection in connections:
+            connection.close()
 
 
 @contextmanager
-def locked_tables(found: Machines) -> Iterator[None]:
+def locked_tables(machines: Machines) -> Iterator[None]:
     """Lock the busiest tables from another session, against reads as well."""
-    with psycopg.connect(found.environments[0]["DATABASE_URL"]) as other:
-        other.execute(f"LOCK TABLE {', '.join(HOT_TABLES)} IN ACCESS EXCLUSIVE MODE")
+    with psycopg.connect(machines.environments[0]["DATABASE_URL"]) as connection:
+        connection.execute(f"LOCK TABLE {', '.join(HOT_TABLES)} IN ACCESS EXCLUSIVE MODE")
         yield
-        other.rollback()
+        connection.rollback()
 
 
 @contextmanager
-def killed_redis(found: Machines) -> Iterator[None]:
-    found.redis.kill()
+def killed_redis(machines: Machines) -> Iterator[None]:
+    machines.redis.kill()
     try:
         yield
     finally:
-        found.redis.start()
+        machines.redis.start()
 
 
 @contextmanager
-def paused_redis(found: Machines) -> Iterator[None]:
+def paused_redis(machines: Machines) -> Iterator[None]:
     """Freeze Redis: it accepts connections and answers nothing."""
-    found.redis.freeze()
+    machines.redis.freeze()
     try:
         yield
     finally:
-        found.redis.thaw()
+        machines.redis.thaw()
 
 
 @contextmanager
-def flushed_redis(found: Machines) -> Iterator[None]:
-    found.redis.client().flushall()
+def flushed_redis(machines: Machines) -> Iterator[None]:
+    machines.redis.client().flushall()
     yield
 
 
 @contextmanager
-def hanging_store(found: Machines) -> Iterator[None]:
+def hanging_store(machines: Machines) -> Iterator[None]:
     """Let S3 accept connections and answer nothing."""
-    found.gate.hold()
+    machines.gate.hold()
     try:
         yield
     finally:
-        found.gate.open()
+        machines.gate.open()
 
 
 @contextmanager
-def stopped_store(found: Machines) -> Iterator[None]:
+def stopped_store(machines: Machines) -> Iterator[None]:
     """Let S3 refuse connections."""
-    found.gate.shut()
+    machines.gate.shut()
     try:
         yield
     finally:
-        found.gate.open()
+        machines.gate.open()
 
 
 @contextmanager
-def killed_worker(found: Machines) -> Iterator[None]:
+def killed_worker(machines: Machines) -> Iterator[None]:
     """Kill one worker of the machine with two; the machine starts another."""
-    found.kill_worker()
+    machines.kill_worker()
     yield
 
 
 @contextmanager
-def killed_machine(found: Machines) -> Iterator[None]:
+def killed_machine(machines: Machines) -> Iterator[None]:
     """Kill all processes of that machine and start them again."""
-    found.kill_last()
+    machines.kill_last()
     yield
 
 
 @contextmanager
-def rolling_restart(found: Machines) -> Iterator[None]:
+def rolling_restart(machines: Machines) -> Iterator[None]:
     """Restart one machine after the other with SIGTERM; its callers use another one meanwhile."""
     for number in range(MACHINES):
-        process = found.servers[number].process
+        process = machines.servers[number].process
         process.terminate()
         process.wait(timeout=60)
-        found.servers[number] = found.start(number)
+        machines.servers[number] = machines.start(number)
     yield
 
 

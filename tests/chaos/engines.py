@@ -48,7 +48,7 @@ HEADS = (
     "alerted s",
     "back s",
 )
-SAID = ("fault", "readyz", "alerts", "log lines", "metrics")
+REPORT_HEADS = ("fault", "readyz", "alerts", "log lines", "metrics")
 
 
 @dataclass
@@ -66,7 +66,7 @@ class Tally:
     back: float = 0.0
     lost: int = 0
     doubled: int = 0
-    said: tuple[str, str, str, str] = ("", "", "", "")
+    reports: tuple[str, str, str, str] = ("", "", "", "")
 
     @property
     def failed(self) -> int:
@@ -89,9 +89,9 @@ class Tally:
             yield f"{name}: {self.answers['cut']} calls were cut"
         if self.lost or self.doubled:
             yield f"{name}: {self.lost} rows lost, {self.doubled} doubled"
-        for what, counts in (("uploads", self.uploads), ("calls with limits", self.limited)):
-            if strange := {status: n for status, n in counts.items() if status not in (0, 200, *REFUSALS)}:
-                yield f"{name}: {what} were answered {strange}"
+        for kind, counts in (("uploads", self.uploads), ("calls with limits", self.limited)):
+            if unexpected := {status: n for status, n in counts.items() if status not in (0, 200, *REFUSALS)}:
+                yield f"{name}: {kind} were answered {unexpected}"
 
 
 def _words(counts: Mapping[int, int] | Mapping[str, int]) -> str:
@@ -102,7 +102,7 @@ def _words(counts: Mapping[int, int] | Mapping[str, int]) -> str:
 class Night:
     """The load, and the current fault."""
 
-    found: Machines
+    machines: Machines
     webhook: Chat
     tally: Tally
     tallies: list[Tally] = field(default_factory=list)
@@ -112,54 +112,56 @@ class Night:
     def call(self, number: int) -> None:
         """Call in sequence with a known key, starting at the next machine each time."""
         count = 0
-        while not self.found.over.wait(PAUSE):
+        while not self.machines.finished.wait(PAUSE):
             count, tally = count + 1, self.tally
             name, began = f"engines-{len(self.tallies)}-{number}-{count}", time.monotonic()
             # Every machine once, then the first one again.
             for step in range(MACHINES + 1):
-                at = (number + count + step) % MACHINES
+                machine = (number + count + step) % MACHINES
                 try:
-                    reply = chat(self.found.servers[at], name)
+                    reply = chat(self.machines.servers[machine], name)
                 except CUT as error:
                     if tally.fault.cuts and not isinstance(error, ConnectionRefusedError):
                         tally.answers["cut"] += 1
                         break
                     tally.answers["passed on"] += 1
                 else:
-                    self._note(tally, name, at, reply, began)
+                    self._note(tally, name, machine, reply, began)
                     break
             else:
                 tally.answers["cut"] += 1
             tally.slowest = max(tally.slowest, time.monotonic() - began)
 
-    def _note(self, tally: Tally, name: str, at: int, reply: Reply, began: float) -> None:
+    def _note(self, tally: Tally, name: str, machine: int, reply: Reply, began: float) -> None:
         tally.answers[str(reply.status)] += 1
         if reply.status == 200:
-            tally.answered.append((name, at, began, time.monotonic()))
+            tally.answered.append((name, machine, began, time.monotonic()))
 
     def spend(self) -> None:
-        self._repeat(lambda at: chat(replace(self.found.servers[at], key=self.found.spender), ""), "limited")
+        self._repeat(
+            lambda machine: chat(replace(self.machines.servers[machine], key=self.machines.spender), ""), "limited"
+        )
 
     def store(self) -> None:
-        def one(at: int) -> Reply:
+        def upload_file(machine: int) -> Reply:
             content = os.urandom(20_000)
-            reply = upload(self.found.servers[at], content)
+            reply = upload(self.machines.servers[machine], content)
             if reply.status == 200:
-                self.found.files[reply.json["id"]] = content
+                self.machines.files[reply.json["id"]] = content
             return reply
 
-        self._repeat(one, "uploads")
+        self._repeat(upload_file, "uploads")
 
-    def _repeat(self, one: Callable[[int], Reply], what: str) -> None:
+    def _repeat(self, send_request: Callable[[int], Reply], counter: str) -> None:
         count = 0
-        while not self.found.over.wait(2 * PAUSE):
+        while not self.machines.finished.wait(2 * PAUSE):
             count, tally = count + 1, self.tally
             try:
-                getattr(tally, what)[one(count % MACHINES).status] += 1
+                getattr(tally, counter)[send_request(count % MACHINES).status] += 1
             except ConnectionRefusedError:  # the machine has ended; the next call goes to the next one
                 continue
             except CUT:
-                getattr(tally, what)[0] += 1
+                getattr(tally, counter)[0] += 1
 
     def play(self) -> None:
         try:
@@ -167,36 +169,40 @@ class Night:
                 try:
                     self._play(fault)
                 except Exception as error:
-                    self.found.losses.append(f"{fault.name} could not be played: {error!r}")
+                    self.machines.losses.append(f"{fault.name} could not be played: {error!r}")
         finally:
-            self.found.over.set()
+            self.machines.finished.set()
 
     def _play(self, fault: EngineFault) -> None:
         self.tally = tally = Tally(fault)
         self.tallies.append(tally)
         before, lines = self._state(), self._lines()
-        with fault.lasting(self.found):
+        with fault.lasting(self.machines):
             began = time.monotonic()
-            self.found.over.wait(fault.seconds)
+            self.machines.finished.wait(fault.seconds)
             self._wait_for_alert(fault.alert, began)
             ready, after = self._ready(), self._state()
         tally.back = self._wait_until_ready()
-        self.found.over.wait(SETTLE_SECONDS)
+        self.machines.finished.wait(SETTLE_SECONDS)
         alerts, self.reported = self.reported, len(self.webhook.received)
         kinds = ", ".join(self._alerts(alerts))
         moved = [
             f"{name} {before.get(name, '-')} → {value}" for name, value in after.items() if before.get(name) != value
         ]
-        now = self._lines()
-        logged = f"{now['lines'] - lines['lines']}, {now['tracebacks'] - lines['tracebacks']} tracebacks"
-        tally.said = (ready, kinds or "none", logged, "; ".join(moved) or "nothing")
-        told = zip((*HEADS, *SAID[1:]), (*tally.row(), *tally.said), strict=True)
-        print("; ".join(f"{head} {value}" for head, value in told if value), flush=True)
-        if now["tracebacks"] > lines["tracebacks"]:
-            self.found.losses.append(f"{fault.name}: {now['tracebacks'] - lines['tracebacks']} tracebacks in the logs")
+        after_lines = self._lines()
+        logged = (
+            f"{after_lines['lines'] - lines['lines']}, {after_lines['tracebacks'] - lines['tracebacks']} tracebacks"
+        )
+        tally.reports = (ready, kinds or "none", logged, "; ".join(moved) or "nothing")
+        values = zip((*HEADS, *REPORT_HEADS[1:]), (*tally.row(), *tally.reports), strict=True)
+        print("; ".join(f"{head} {value}" for head, value in values if value), flush=True)
+        if after_lines["tracebacks"] > lines["tracebacks"]:
+            self.machines.losses.append(
+                f"{fault.name}: {after_lines['tracebacks'] - lines['tracebacks']} tracebacks in the logs"
+            )
 
     def _alerts(self, since: int) -> list[str]:
-        bodies = json.dumps([each.body for each in self.webhook.received[since:]])
+        bodies = json.dumps([notice.body for notice in self.webhook.received[since:]])
         return [kind.value for kind in AlertKind if f'"{kind.value}"' in bodies]
 
     def _wait_for_alert(self, kind: str, began: float) -> None:
@@ -206,33 +212,33 @@ class Night:
         """
         while kind and not self._is_lasting(kind):
             if time.monotonic() - began > ALERTED:
-                self.found.losses.append(f"{self.tally.fault.name}: no alert {kind} within {ALERTED:.0f} s")
+                self.machines.losses.append(f"{self.tally.fault.name}: no alert {kind} within {ALERTED:.0f} s")
                 return
-            self.found.over.wait(0.2)
+            self.machines.finished.wait(0.2)
         self.tally.alerted = time.monotonic() - began if kind else 0.0
 
     def _is_lasting(self, kind: str) -> bool:
-        events = [each.body["event"] for each in self.webhook.received if each.body["kind"] == kind]
+        events = [notice.body["event"] for notice in self.webhook.received if notice.body["kind"] == kind]
         return events[-1:] == ["begun"]
 
     def _ready(self) -> str:
         states = Counter[str]()
-        for server in self.found.servers:
+        for server in self.machines.servers:
             try:
-                said = ask(server, "GET", "/readyz").json
-                states[" ".join((said["status"], *said["degraded"]))] += 1
+                state = ask(server, "GET", "/readyz").json
+                states[" ".join((state["status"], *state["degraded"]))] += 1
             except (*CUT, ValueError):
                 states["no answer"] += 1
         return ", ".join(f"{count} × {state}" for state, count in states.items())
 
     def _state(self) -> dict[str, str]:
         try:
-            return dict(STATE.findall(send(self.found.servers[0], "GET", "/metrics").body.decode()))
+            return dict(STATE.findall(send(self.machines.servers[0], "GET", "/metrics").body.decode()))
         except CUT:
             return {"metrics": "no answer"}
 
     def _lines(self) -> Counter[str]:
-        texts = [(server.directory / "server.log").read_text() for server in self.found.servers]
+        texts = [(server.directory / "server.log").read_text() for server in self.machines.servers]
         return Counter(
             lines=sum(text.count("\n") for text in texts), tracebacks=sum(text.count("Traceback") for text in texts)
         )
@@ -242,14 +248,14 @@ class Night:
         for number in range(MACHINES):
             while not self._is_whole(number):
                 if time.monotonic() - began > PATIENCE:
-                    self.found.losses.append(f"{self.tally.fault.name}: machine {number} is not whole again")
+                    self.machines.losses.append(f"{self.tally.fault.name}: machine {number} is not whole again")
                     break
-                self.found.over.wait(0.1)
+                self.machines.finished.wait(0.1)
         return time.monotonic() - began
 
     def _is_whole(self, number: int) -> bool:
         try:
-            return ask(self.found.servers[number], "GET", "/readyz?full").status == 200
+            return ask(self.machines.servers[number], "GET", "/readyz?full").status == 200
         except CUT:
             return False
 
@@ -257,45 +263,45 @@ class Night:
         """Check that every answered call has exactly one row."""
         until = time.monotonic() + PATIENCE
         while True:
-            with psycopg.connect(self.found.environments[0]["DATABASE_URL"]) as rows:
-                there = rows.execute("select id from routing_admin_requestlog where id like 'engines-%'").fetchall()
+            with psycopg.connect(self.machines.environments[0]["DATABASE_URL"]) as rows:
+                stored = rows.execute("select id from routing_admin_requestlog where id like 'engines-%'").fetchall()
             # A request that is stored twice has a suffix in its second id.
-            counts = Counter(row[0].partition("~")[0] for row in there)
+            counts = Counter(row[0].partition("~")[0] for row in stored)
             for tally in self.tallies:
-                names = {name for name, at, *times in tally.answered if not self._is_excused(at, *times)}
+                names = {name for name, machine, *times in tally.answered if not self._is_excused(machine, *times)}
                 tally.lost = len(names - set(counts))
                 tally.doubled = sum(counts[name] > 1 for name in names)
             if time.monotonic() > until or not any(tally.lost for tally in self.tallies):
                 return
             time.sleep(0.5)
 
-    def _is_excused(self, at: int, began: float, answered: float) -> bool:
+    def _is_excused(self, machine: int, began: float, answered: float) -> bool:
         """Return whether a machine was killed before it had to have written the row."""
-        return at == MACHINES - 1 and any(began <= kill < answered + WRITTEN for kill in self.found.kills)
+        return machine == MACHINES - 1 and any(began <= kill < answered + WRITTEN for kill in self.machines.kills)
 
 
 @contextmanager
 def night() -> Iterator[Night]:
     with running_chat() as webhook:
         hook = {"ROUTING_ADMIN_ALERT_WEBHOOK": f"{webhook.base}/hook", "ROUTING_ADMIN_ALLOWED_ORIGINS": "*"}
-        with machines(0, hook) as found:
-            manage(found.environments[0], "shell", "-c", LIMIT % (BUDGET * 1000))
-            yield Night(found, webhook, Tally(FAULTS[0]))
+        with machines(0, hook) as installation:
+            manage(installation.environments[0], "shell", "-c", LIMIT % (BUDGET * 1000))
+            yield Night(installation, webhook, Tally(FAULTS[0]))
 
 
 def push_engines(rounds: int) -> Finding:
     """Play every fault: no call with a known key fails, no row is lost or doubled, no artifact is partial."""
     losses, calls = list[str](), 0
     for _ in range(rounds):
-        with night() as one:
-            callers = [lambda number=number: one.call(number) for number in range(CALLERS)]
-            losses += [repr(error) for error in at_once(one.play, one.spend, one.store, *callers)]
-            one.count_rows()
-            one.found.check()
-            losses += one.found.losses
-        losses += [loss for tally in one.tallies for loss in tally.losses()]
-        calls += sum(tally.answers.total() for tally in one.tallies)
-        show("faults of the engines under load", HEADS, [tally.row() for tally in one.tallies])
-        show("what was said of them", SAID, [(tally.fault.name, *tally.said) for tally in one.tallies])
-    facts = f"{calls} calls, {len(FAULTS)} faults, {len(one.found.files)} uploads kept"
+        with night() as load:
+            callers = [lambda number=number: load.call(number) for number in range(CALLERS)]
+            losses += [repr(error) for error in at_once(load.play, load.spend, load.store, *callers)]
+            load.count_rows()
+            load.machines.check()
+            losses += load.machines.losses
+        losses += [loss for tally in load.tallies for loss in tally.losses()]
+        calls += sum(tally.answers.total() for tally in load.tallies)
+        show("faults of the engines under load", HEADS, [tally.row() for tally in load.tallies])
+        show("what was said of them", REPORT_HEADS, [(tally.fault.name, *tally.reports) for tally in load.tallies])
+    facts = f"{calls} calls, {len(FAULTS)} faults, {len(load.machines.files)} uploads kept"
     return finding("engines", f"{rounds} rounds", facts, losses)

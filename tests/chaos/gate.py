@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 
 class Gate:
-    """A proxy with a port of its own that forwards to another port."""
+    """A proxy with its own port that forwards to another port."""
 
     def __init__(self, port: int) -> None:
         self._target = port
@@ -25,9 +25,9 @@ class Gate:
         with self._lock:
             self._open = False
             self._flows.set()
-            for each in self._pairs:
+            for connection in self._pairs:
                 with contextlib.suppress(OSError):
-                    each.shutdown(socket.SHUT_RDWR)
+                    connection.shutdown(socket.SHUT_RDWR)
 
     def open(self) -> None:
         """Accept connections again, and forward what was held."""
@@ -45,33 +45,33 @@ class Gate:
     def _accept(self) -> None:
         with contextlib.suppress(OSError):  # the listener is closed
             while True:
-                came, _ = self._listener.accept()
+                client, _ = self._listener.accept()
                 if self._open:
-                    self._connect(came)
+                    self._connect(client)
                 else:
-                    came.close()
+                    client.close()
 
-    def _connect(self, came: socket.socket) -> None:
+    def _connect(self, client: socket.socket) -> None:
         try:
-            gone = socket.create_connection(("127.0.0.1", self._target))
+            upstream = socket.create_connection(("127.0.0.1", self._target))
         except OSError:
-            came.close()
+            client.close()
             return
         with self._lock:
-            self._pairs |= {came, gone}
-        for one, other in ((came, gone), (gone, came)):
-            threading.Thread(target=self._pass, args=(one, other), daemon=True).start()
+            self._pairs |= {client, upstream}
+        for source, target in ((client, upstream), (upstream, client)):
+            threading.Thread(target=self._pass, args=(source, target), daemon=True).start()
 
-    def _pass(self, one: socket.socket, other: socket.socket) -> None:
+    def _pass(self, source: socket.socket, target: socket.socket) -> None:
         with contextlib.suppress(OSError):
-            while piece := one.recv(65536):
+            while piece := source.recv(65536):
                 self._flows.wait()
-                other.sendall(piece)
-        for each in (one, other):
+                target.sendall(piece)
+        for connection in (source, target):
             with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
+                connection.shutdown(socket.SHUT_RDWR)
         with self._lock:
-            self._pairs -= {one, other}
+            self._pairs -= {source, target}
 
 
 @contextmanager

@@ -32,25 +32,25 @@ AMBIGUOUS = {
 
 def trailers(stage: Stage) -> None:
     """Send endless trailers and chunk extensions without a key, and heads that servers parse differently."""
-    for start, more in ((b"0\r\n", b"x-a: " + b"y" * 1000 + b"\r\n"), (b"3", b";name=" + b"v" * 1000)):
-        sent, status = flood(stage.server, CHUNKED + start, more * 64, 32 * MIB)
+    for start, unit in ((b"0\r\n", b"x-a: " + b"y" * 1000 + b"\r\n"), (b"3", b";name=" + b"v" * 1000)):
+        sent, status = flood(stage.server, CHUNKED + start, unit * 64, 32 * MIB)
         stage.note(f"{status} to a flood", good=sent < 8 * MIB)
     for name, head in AMBIGUOUS.items():
         _, status = flood(stage.server, head, b"", 0)
         stage.note(f"{status} to {name}", good=status.startswith(("4", "5")))
 
 
-def flood(server: Server, start: bytes, more: bytes, most: int) -> tuple[int, str]:
+def flood(server: Server, start: bytes, unit: bytes, limit: int) -> tuple[int, str]:
     """Send until the server closes; return the bytes sent and the status of the answer."""
     sent, answer = 0, b""
-    with closing(socket.create_connection(("127.0.0.1", server.port), timeout=20)) as line:
+    with closing(socket.create_connection(("127.0.0.1", server.port), timeout=20)) as connection:
         with suppress(OSError):
-            line.sendall(start)
-            while sent < most:
-                line.sendall(more)
-                sent += len(more)
+            connection.sendall(start)
+            while sent < limit:
+                connection.sendall(unit)
+                sent += len(unit)
         with suppress(OSError):
-            answer = line.recv(65536)
+            answer = connection.recv(65536)
     return sent, answer.split(b" ", 2)[1].decode() if answer else "closed"
 
 
@@ -58,24 +58,24 @@ def redaction(stage: Stage) -> None:
     """Send endless text that looks like keys: in an address without a key, and in a recorded prompt."""
     person = Person(stage.server).sign_in()
     person.post("/settings/bodies/", record_bodies="on")
-    words = "bearer " * 2300
+    text = "bearer " * 2300
 
-    def look() -> None:
+    def fetch_path() -> None:
         stage.note(send(stage.server, "GET", "/" + "bearer%20" * 3000).status)
 
-    def say() -> None:
-        body = {"model": "one/lab", "messages": [{"role": "user", "content": words}]}
+    def send_prompt() -> None:
+        body = {"model": "one/lab", "messages": [{"role": "user", "content": text}]}
         stage.note(ask(stage.server, "POST", "/v1/chat/completions", body).status)
 
-    at_once(*[look] * 4, *[say] * 4)
+    at_once(*[fetch_path] * 4, *[send_prompt] * 4)
     person.post("/settings/bodies/")
 
 
 def json_bombs(stage: Stage) -> None:
     """Send many small values in little JSON, compressed and plain, to each API that reads JSON."""
-    many = b"[" + b"[]," * (4 * MIB) + b"[]]"
-    body = b'{"model": "one/lab", "messages": %b}' % many
-    call = b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"x": %b}}' % many[: 6 * MIB] + b"[]]}"
+    values = b"[" + b"[]," * (4 * MIB) + b"[]]"
+    body = b'{"model": "one/lab", "messages": %b}' % values
+    call = b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"x": %b}}' % values[: 6 * MIB] + b"[]]}"
     key = {"authorization": f"Bearer {stage.server.key}", "content-type": "application/json"}
     packed = key | {"content-encoding": "gzip"}
     tries = (
@@ -94,8 +94,8 @@ def large_calls(stage: Stage) -> None:
 
     The lab is in this process and would delay the measurement, so base64 goes to a model that does not exist.
     """
-    said = '{"role":"user","content":"hello there"},' * 1000
-    seen = '{"type":"image_url","image_url":{"url":"https://example.com/a.png"}},' * 999
+    messages = '{"role":"user","content":"hello there"},' * 1000
+    images = '{"type":"image_url","image_url":{"url":"https://example.com/a.png"}},' * 999
     start, end = '{"model":"%s","messages":[{"role":"user","content":%s', "}]}"
     pdf = base64.b64encode(slow_pdf(99, pages=3)).decode()
     file = json.dumps([{"type": "file", "file": {"file_data": f"data:application/pdf;base64,{pdf}"}}])
@@ -104,8 +104,8 @@ def large_calls(stage: Stage) -> None:
     tries = (
         ("text", chat_path, start % (model, '"'), "some words " * 6000, 900, '"' + end),
         ("base64", chat_path, start % ("no/such", '"'), "QUJD" * 16000, 900, '"' + end),
-        ("messages", chat_path, start % (model, '"first"},'), said, 8, said[:-1] + "]}"),
-        ("images", chat_path, start % (model, "["), seen, 9, seen[:-1] + "]" + end),
+        ("messages", chat_path, start % (model, '"first"},'), messages, 8, messages[:-1] + "]}"),
+        ("images", chat_path, start % (model, "["), images, 9, images[:-1] + "]" + end),
         ("a PDF", chat_path, start % (model, file), "", 0, end),
         ("words for tools", "/mcp", tool, "some words " * 6000, 100, '"}}}'),
     )
@@ -121,7 +121,7 @@ def send_pieces(server: Server, path: str, pieces: Sequence[str]) -> Reply:
         "content-length": str(sum(map(len, pieces))),
         "accept": "application/json, text/event-stream",
     }
-    return send(server, "POST", path, (each.encode() for each in pieces), headers)
+    return send(server, "POST", path, (piece.encode() for piece in pieces), headers)
 
 
 def many_parts(stage: Stage) -> None:
@@ -160,10 +160,10 @@ def sign_ins(stage: Stage) -> None:
         stage.note(status, good=status in (200, 429, 503))
 
     at_once(*(lambda number=number: guess(number) for number in range(24)))
-    there = Person(stage.server, source="127.0.0.8")
+    person = Person(stage.server, source="127.0.0.8")
     for number in range(60):
-        there.open(f"/agent-page/rap_{number:08x}_{'x' * 43}_00000000/")
-    there.sign_in()
+        person.open(f"/agent-page/rap_{number:08x}_{'x' * 43}_00000000/")
+    person.sign_in()
 
 
 def slow_files(stage: Stage) -> None:
@@ -179,12 +179,12 @@ def slow_files(stage: Stage) -> None:
             began, content = time.monotonic(), slow_pdf(SLOW_FILES + number, pages=1, words=9)
             reply = about(stage.neighbour, store(stage.neighbour, "small.pdf", "application/pdf", content))
             stage.note(f"{reply.status} to a small file", good=reply.status == 200)
-            took.append(time.monotonic() - began)
+            durations.append(time.monotonic() - began)
 
-    took, began = list[float](), time.monotonic()
-    at_once(*(lambda each=each: read(each) for each in references), small)
-    whole, said = time.monotonic() - began, ", ".join(f"{each:.1f}" for each in took)
-    stage.note(f"small files took {said} of {whole:.1f} s", good=max(took) < SMALL_FILE_SECONDS)
+    durations, began = list[float](), time.monotonic()
+    at_once(*(lambda reference=reference: read(reference) for reference in references), small)
+    whole, listed = time.monotonic() - began, ", ".join(f"{duration:.1f}" for duration in durations)
+    stage.note(f"small files took {listed} of {whole:.1f} s", good=max(durations) < SMALL_FILE_SECONDS)
 
 
 def store(server: Server, name: str, kind: str, content: bytes) -> str:
@@ -203,7 +203,7 @@ def about(server: Server, reference: str) -> Reply:
 def slow_pdf(number: int, pages: int = SLOW_PAGES, words: int = 20_000) -> bytes:
     """Return a small file of many pages with many words."""
     content = zlib.compress(b"BT /F1 9 Tf " + b"(%d) Tj 0 1 Td " % number * words + b"ET", 9)
-    kids = b" ".join(b"%d 0 R" % each for each in range(5, 5 + pages))
+    kids = b" ".join(b"%d 0 R" % kid for kid in range(5, 5 + pages))
     page = (
         b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 99 99] /Contents 3 0 R /Resources << /Font << /F1 4 0 R >> >> >>"
     )
@@ -214,11 +214,11 @@ def slow_pdf(number: int, pages: int = SLOW_PAGES, words: int = 20_000) -> bytes
         b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
         *([page] * pages),
     ]
-    text, places = b"%PDF-1.4\n", list[int]()
-    for at, each in enumerate(objects, 1):
-        places.append(len(text))
-        text += b"%d 0 obj\n%b\nendobj\n" % (at, each)
-    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    text, offsets = b"%PDF-1.4\n", list[int]()
+    for object_number, body in enumerate(objects, 1):
+        offsets.append(len(text))
+        text += b"%d 0 obj\n%b\nendobj\n" % (object_number, body)
+    table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
     size = len(objects) + 1
     end = b"trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (size, len(text))
     return b"%bxref\n0 %d\n0000000000 65535 f \n%b%b" % (text, size, table, end)
@@ -228,15 +228,15 @@ def descriptors(stage: Stage) -> None:
     """Open idle connections from five addresses, more than many systems allow a process."""
     opened = []
     try:
-        for at in range(5 * 230):
-            source = (f"127.0.0.{20 + at % 5}", 0)
+        for number in range(5 * 230):
+            source = (f"127.0.0.{20 + number % 5}", 0)
             opened.append(socket.create_connection(("127.0.0.1", stage.server.port), timeout=20, source_address=source))
         for path in ("/healthz", "/readyz", "/metrics"):
             status = send(stage.server, "GET", path).status
             stage.note(f"{status} at {path}", good=status == 200)
     finally:
-        for each in opened:
-            each.close()
+        for connection in opened:
+            connection.close()
 
 
 def absurd_numbers(stage: Stage) -> None:
@@ -245,7 +245,7 @@ def absurd_numbers(stage: Stage) -> None:
         reply = chat(stage.server, "", "one/fault:absurd_counts", stream=stream)
         row = _logged(stage.server, reply)
         counts = [value for name, value in row.items() if name.endswith("Tokens") and isinstance(value, int)]
-        good = reply.status == 200 and bool(row) and all(0 <= each < 2**53 for each in counts)
+        good = reply.status == 200 and bool(row) and all(0 <= count < 2**53 for count in counts)
         stage.note(f"{reply.status}, {'logged' if row else 'not logged'}", good=good)
 
 
@@ -260,8 +260,8 @@ def halves(stage: Stage) -> None:
 
 def _logged(server: Server, reply: Reply) -> dict[str, Any]:
     """Return the log entry of a call, empty if there is none."""
-    found = ask(server, "GET", f"/api/v1/requests/{reply.headers.get('x-request-id', '')}")
-    return dict(found.json) if found.status == 200 else {}
+    response = ask(server, "GET", f"/api/v1/requests/{reply.headers.get('x-request-id', '')}")
+    return dict(response.json) if response.status == 200 else {}
 
 
 ATTACKS = (

@@ -62,11 +62,11 @@ class Watch:
     longest: float = 0.0
     calls: int = 0
     refused: Counter[str] = field(default_factory=Counter)
-    over: threading.Event = field(default_factory=threading.Event)
+    finished: threading.Event = field(default_factory=threading.Event)
 
     def call(self) -> None:
         """Call with another agent's key until the attack is over."""
-        while not self.over.wait(PAUSE):
+        while not self.finished.wait(PAUSE):
             began = time.monotonic()
             try:
                 status: object = chat(self.server, "").status
@@ -78,7 +78,7 @@ class Watch:
                 self.refused[str(status)] += 1
 
     def measure(self) -> None:
-        while not self.over.wait(PAUSE):
+        while not self.finished.wait(PAUSE):
             self.peak = max(self.peak, megabytes_of(self.server))
 
 
@@ -91,14 +91,14 @@ def megabytes_of(server: Server) -> float:
 def watched(server: Server) -> Iterator[Watch]:
     watch = Watch(server, megabytes_of(server))
     threads = [threading.Thread(target=work) for work in (watch.call, watch.measure)]
-    for each in threads:
-        each.start()
+    for thread in threads:
+        thread.start()
     try:
         yield watch
     finally:
-        watch.over.set()
-        for each in threads:
-            each.join()
+        watch.finished.set()
+        for thread in threads:
+            thread.join()
 
 
 def make_attacks(attacks: Sequence[Attack]) -> Finding:
@@ -109,12 +109,12 @@ def make_attacks(attacks: Sequence[Attack]) -> Finding:
         with installation.serve() as server:
             neighbour = replace(server, key=key.split()[-1])
             with watched(neighbour) as quiet:
-                quiet.over.wait(QUIET_SECONDS)
+                quiet.finished.wait(QUIET_SECONDS)
             rows.append(("nothing", quiet.peak, quiet.peak, quiet.peak, quiet.longest, f"{quiet.calls} calls", ""))
-            for each in attacks:
-                row, broken = _make(each, Stage(server, neighbour), quiet.longest)
+            for attack in attacks:
+                row, broken = _make(attack, Stage(server, neighbour), quiet.longest)
                 rows.append(row)
-                losses += [f"{each.name}: {said}" for said in broken]
+                losses += [f"{attack.name}: {bound}" for bound in broken]
             if server.process.poll() is not None:
                 losses.append("the server has ended")
             losses += [f"the log has: {line}" for line in server.log.splitlines() if line.startswith("Traceback")]
@@ -123,22 +123,22 @@ def make_attacks(attacks: Sequence[Attack]) -> Finding:
     return finding("hostile", f"{len(attacks)} attacks", f"{len(losses)} bounds broken", losses)
 
 
-def _make(one: Attack, stage: Stage, usual: float) -> tuple[tuple[object, ...], list[str]]:
+def _make(attack: Attack, stage: Stage, usual: float) -> tuple[tuple[object, ...], list[str]]:
     """Run an attack; return its row of the table, and the bounds that it broke."""
     before = megabytes_of(stage.server)
     with watched(stage.neighbour) as watch:
         try:
-            one.run(stage)
+            attack.run(stage)
         except Exception as error:
             stage.faults.append(f"the attack broke off: {error!r}")
-        watch.over.wait(SETTLE_SECONDS)
+        watch.finished.wait(SETTLE_SECONDS)
     broken = [*stage.faults[:5]]
-    if watch.peak - before > one.megabytes:
-        broken.append(f"{watch.peak - before:.0f} MB more, {one.megabytes} allowed")
-    if watch.longest > one.seconds + usual:
-        broken.append(f"another agent waited {watch.longest:.2f} s, {one.seconds:g} more than {usual:.2f} allowed")
+    if watch.peak - before > attack.megabytes:
+        broken.append(f"{watch.peak - before:.0f} MB more, {attack.megabytes} allowed")
+    if watch.longest > attack.seconds + usual:
+        broken.append(f"another agent waited {watch.longest:.2f} s, {attack.seconds:g} more than {usual:.2f} allowed")
     if watch.refused:
         broken.append(f"another agent was answered {dict(watch.refused)}")
     answers = ", ".join(f"{count} × {kind}" for kind, count in sorted(stage.answers.items()))
-    row = (one.name, before, watch.peak, megabytes_of(stage.server), watch.longest, answers, "; ".join(broken))
+    row = (attack.name, before, watch.peak, megabytes_of(stage.server), watch.longest, answers, "; ".join(broken))
     return row, broken

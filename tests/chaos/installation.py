@@ -1,4 +1,4 @@
-"""An installation under stress: served by a process of its own, with the fault lab as its provider."""
+"""An installation under stress: served by a separate process, with the fault lab as its provider."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Installation:
 
     def faults(self) -> list[str]:
         """Return the findings of `doctor` and of SQLite's integrity check."""
-        found = [
+        problems = [
             f"{name}: {row[0]}"
             for name in ("routing_admin", "logs")
             for row in self.rows("pragma integrity_check", name)
@@ -53,8 +53,8 @@ class Installation:
         try:
             manage(self.environment, "doctor")
         except (AssertionError, subprocess.TimeoutExpired) as error:
-            found.append(f"doctor: {error}")
-        return found
+            problems.append(f"doctor: {error}")
+        return problems
 
 
 @contextmanager
@@ -62,13 +62,15 @@ def installed(database: str = "", **settings: str) -> Iterator[Installation]:
     """Make an installation; `settings` are variables without their prefix, `database` is a PostgreSQL URL."""
     with tempfile.TemporaryDirectory(prefix="routing-admin-chaos-") as folder, Lab({}) as lab:
         directory = Path(folder)
-        ours = {"ADMIN_PASSWORD": PASSWORD, **settings}
-        environment = environment_of(directory, lab) | {f"ROUTING_ADMIN_{name}": each for name, each in ours.items()}
+        variables = {"ADMIN_PASSWORD": PASSWORD, **settings}
+        environment = environment_of(directory, lab) | {
+            f"ROUTING_ADMIN_{name}": value for name, value in variables.items()
+        }
         environment |= {"DATABASE_URL": database} if database else {}
         manage(environment, "bootstrap")
         write_import(environment, directory, routing(lab))
-        words: Sequence[str] = [word for scope in SCOPES for word in ("--scope", scope)]
-        yield Installation(directory, lab, environment, manage(environment, "issue_agent_key", "text-agent", *words))
+        options: Sequence[str] = [argument for scope in SCOPES for argument in ("--scope", scope)]
+        yield Installation(directory, lab, environment, manage(environment, "issue_agent_key", "text-agent", *options))
 
 
 def write_import(environment: dict[str, str], directory: Path, content: Any) -> None:

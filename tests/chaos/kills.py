@@ -44,7 +44,7 @@ class Pusher:
     cycle: int
 
     def works(self) -> list[Callable[[], None]]:
-        return [self._until_gone(each) for each in (self.edit, self.bring, self.store, self.call)]
+        return [self._until_gone(work) for work in (self.edit, self.bring, self.store, self.call)]
 
     def _until_gone(self, work: Callable[[], Iterator[None]]) -> Callable[[], None]:
         def run() -> None:
@@ -111,22 +111,22 @@ def check(server: Server, installation: Installation, ledger: Ledger, files: dic
     alias = rows[0][0] if rows else ""
     limit = ask(server, "GET", "/api/v1/config/llm-routing").json["routing"]["planning"]["maxTokens"]
     name = ask(server, "GET", "/api/v1/agents/pushed").json.get("name", "")
-    told = ledger.losses
-    for what, kept, found in (
+    losses = ledger.losses
+    for kind, acknowledged, stored in (
         ("alias", ledger.alias, alias),
         ("import", ledger.limit, limit),
         ("agent", ledger.agent, name),
     ):
-        if kept[0] and found not in kept:
-            told.append(f"{what}: {kept[0]} acknowledged, {found} found")
+        if acknowledged[0] and stored not in acknowledged:
+            losses.append(f"{kind}: {acknowledged[0]} acknowledged, {stored} found")
     ledger.alias, ledger.limit, ledger.agent = (alias, alias), (limit, limit), (name, name)
     bearer = {"authorization": f"Bearer {server.key}"}
     for ref, content in files.items():
         reply = send(server, "GET", f"/v1/files/{ref}/content", headers=bearer)
         if reply.body != content:
-            told.append(f"upload {ref}: {reply.status}, {len(reply.body)} of {len(content)} bytes")
-    there = {row[0] for row in installation.rows("select id from routing_admin_requestlog", "logs")}
-    told += [f"call {name} is not in the log" for name in ledger.calls if name not in there]
+            losses.append(f"upload {ref}: {reply.status}, {len(reply.body)} of {len(content)} bytes")
+    logged = {row[0] for row in installation.rows("select id from routing_admin_requestlog", "logs")}
+    losses += [f"call {name} is not in the log" for name in ledger.calls if name not in logged]
 
 
 def kill_again_and_again(times: int) -> Finding:

@@ -20,29 +20,31 @@ CATCH_UP = 60
 
 def lock_and_release(rounds: int) -> Finding:
     """Lock each database in turn; every call is answered, and is in the log in the end."""
-    statuses, names, losses, over = Counter[int](), list[str](), list[str](), threading.Event()
+    statuses, names, losses, finished = Counter[int](), list[str](), list[str](), threading.Event()
     with installed() as installation, installation.serve() as server:
 
-        def call(who: int) -> None:
+        def call(caller: int) -> None:
             number = 0
-            while not over.is_set():
+            while not finished.is_set():
                 number += 1
-                name = f"locked-{who}-{number}"
+                name = f"locked-{caller}-{number}"
                 status = chat(server, name).status
                 statuses[status] += 1
                 names.append(name)
 
         def lock() -> None:
             try:
-                for at in range(rounds):
-                    with locked(installation.directory / f"{('routing_admin', 'logs')[at % 2]}.sqlite3", "IMMEDIATE"):
-                        over.wait(HELD)
-                    over.wait(FREE)
+                for number in range(rounds):
+                    with locked(
+                        installation.directory / f"{('routing_admin', 'logs')[number % 2]}.sqlite3", "IMMEDIATE"
+                    ):
+                        finished.wait(HELD)
+                    finished.wait(FREE)
             finally:
-                over.set()
+                finished.set()
 
         assert chat(server, "first").status == 200
-        raised = at_once(lock, *(lambda who=who: call(who) for who in range(CALLERS)))
+        raised = at_once(lock, *(lambda caller=caller: call(caller) for caller in range(CALLERS)))
         losses += [repr(error) for error in raised]
         losses += [f"{count} calls were answered {status}" for status, count in statuses.items() if status != 200]
         losses += missing(installation, server, names)
@@ -53,8 +55,8 @@ def lock_and_release(rounds: int) -> Finding:
 
 def missing(installation: Installation, server: Server, names: list[str]) -> list[str]:
     """Return the calls that are still missing in the log after it has caught up."""
-    until, wanted = time.monotonic() + CATCH_UP, set(names)
-    while wanted and time.monotonic() < until:
+    until, missing_names = time.monotonic() + CATCH_UP, set(names)
+    while missing_names and time.monotonic() < until:
         ask(server, "GET", f"/api/v1/requests/{names[-1]}")
-        wanted -= {row[0] for row in installation.rows("select id from routing_admin_requestlog", "logs")}
-    return [f"call {name} is not in the log" for name in sorted(wanted)]
+        missing_names -= {row[0] for row in installation.rows("select id from routing_admin_requestlog", "logs")}
+    return [f"call {name} is not in the log" for name in sorted(missing_names)]

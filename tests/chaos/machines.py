@@ -76,7 +76,7 @@ class Machines:
     agreements: dict[str, list[float]] = field(default_factory=dict)
     spent: int = 0
     losses: list[str] = field(default_factory=list)
-    over: threading.Event = field(default_factory=threading.Event)
+    finished: threading.Event = field(default_factory=threading.Event)
 
     def start(self, number: int) -> Server:
         environment = self.environments[number]
@@ -87,7 +87,7 @@ class Machines:
     def call(self, number: int) -> None:
         """Send calls to one machine in sequence; the last machine is killed at times, which cuts some."""
         count, last = 0, number == MACHINES - 1
-        while not self.over.wait(PAUSE):
+        while not self.finished.wait(PAUSE):
             count += 1
             name = f"machine-{number}-{count}"
             try:
@@ -96,7 +96,7 @@ class Machines:
                 if not last:
                     self.losses.append(f"call {name} was cut")
                 self.statuses["cut by the kill"] += 1
-                self.over.wait(0.1)
+                self.finished.wait(0.1)
                 continue
             self.statuses[str(status)] += 1
             if status != 200:
@@ -108,7 +108,7 @@ class Machines:
 
     def store(self) -> None:
         """Upload files to PostgreSQL and S3; each is refused or stored whole."""
-        while not self.over.wait(0.1):
+        while not self.finished.wait(0.1):
             content = os.urandom(20_000)
             reply = upload(self.servers[0], content)
             self.statuses[f"upload {reply.status}"] += 1
@@ -117,16 +117,16 @@ class Machines:
             elif reply.status not in REFUSALS:
                 self.losses.append(f"an upload was answered {reply.status}")
 
-    def agree(self, what: str, holds: Callable[[Server], bool]) -> None:
+    def agree(self, fact: str, condition: Callable[[Server], bool]) -> None:
         """Record how long it takes until the condition is true for every process."""
         began = time.monotonic()
-        for each in self.servers:
-            while not holds(each) and time.monotonic() - began < PATIENCE:
+        for server in self.servers:
+            while not condition(server) and time.monotonic() - began < PATIENCE:
                 pass
-        took = time.monotonic() - began
-        self.agreements.setdefault(what, []).append(took)
-        if took > AGREED:
-            self.losses.append(f"{what}: all agreed after {took * 1000:.0f} ms")
+        seconds = time.monotonic() - began
+        self.agreements.setdefault(fact, []).append(seconds)
+        if seconds > AGREED:
+            self.losses.append(f"{fact}: all agreed after {seconds * 1000:.0f} ms")
 
     def change(self, number: int) -> None:
         """Import a configuration at the first process."""
@@ -138,15 +138,15 @@ class Machines:
             return
 
         def knows(server: Server) -> bool:
-            found = ask(server, "GET", "/api/v1/config/llm-routing").json
-            return bool(found["routing"]["planning"]["maxTokens"] == number)
+            configuration = ask(server, "GET", "/api/v1/config/llm-routing").json
+            return bool(configuration["routing"]["planning"]["maxTokens"] == number)
 
         self.agree("configuration", knows)
 
     def revoke(self, key: str) -> None:
         assert self.person is not None
-        for each in self.servers:
-            if chat(replace(each, key=key), "").status != 200:
+        for server in self.servers:
+            if chat(replace(server, key=key), "").status != 200:
                 self.losses.append("a good key was refused")
         path = f"/keys/{key.split('_')[1]}/revoke/text-agent/"
         if self.person.post(path).status != 302:
@@ -157,33 +157,33 @@ class Machines:
         """Spend a budget at all processes at once during `push`; no more than the budget is granted."""
         self.spent += BUDGET
         manage(self.environments[0], "shell", "-c", LIMIT % self.spent)
-        taken, ends = Counter[str](), time.monotonic() + PATIENCE
+        counts, ends = Counter[str](), time.monotonic() + PATIENCE
 
         def run(server: Server) -> None:
             spender = replace(server, key=self.spender)
             while time.monotonic() < ends:
                 reply = chat(spender, "", max_tokens=50)
-                taken[str(reply.status)] += 1
+                counts[str(reply.status)] += 1
                 if reply.status == 200:
-                    taken["tokens"] += reply.json["usage"]["total_tokens"]
+                    counts["tokens"] += reply.json["usage"]["total_tokens"]
                 elif reply.status == 429:
                     # The budget is used up.
                     return
 
-        raised = at_once(push, *(lambda each=each: run(each) for each in self.servers for _ in range(3)))
+        raised = at_once(push, *(lambda server=server: run(server) for server in self.servers for _ in range(3)))
         self.losses += [repr(error) for error in raised]
-        self.statuses["of a budget: 429"] += taken["429"]
-        self.statuses["of a budget: 503"] += taken["503"]
-        self.statuses["of a budget: tokens"] += taken["tokens"]
+        self.statuses["of a budget: 429"] += counts["429"]
+        self.statuses["of a budget: 503"] += counts["503"]
+        self.statuses["of a budget: tokens"] += counts["tokens"]
         if self.statuses["of a budget: tokens"] > self.spent:
             self.losses.append(f"{self.statuses['of a budget: tokens']} tokens of {self.spent} were spent")
 
     def stop_and_start(self, stop: Callable[[], None], start: Callable[[], None]) -> None:
         """Stop an engine for a while, then start it and let it run for as long."""
         stop()
-        self.over.wait(AWAY)
+        self.finished.wait(AWAY)
         start()
-        self.over.wait(AWAY)
+        self.finished.wait(AWAY)
 
     def restart_redis(self) -> None:
         """Kill Redis, which starts again empty."""
@@ -193,8 +193,8 @@ class Machines:
         process = self.servers[-1].process
         workers = workers_of(process.pid)
         self.kills.append(time.monotonic())
-        for each in (process.pid, *workers):
-            os.kill(each, signal.SIGKILL)
+        for pid in (process.pid, *workers):
+            os.kill(pid, signal.SIGKILL)
         process.wait()
         self.servers[-1] = self.start(MACHINES - 1)
 
@@ -209,11 +209,15 @@ class Machines:
             if time.monotonic() > until:
                 self.losses.append("a worker that was killed is not replaced")
                 return
-            self.over.wait(0.05)
+            self.finished.wait(0.05)
 
     def outliving(self) -> list[str]:
         """Return the calls to the last machine that must be logged: not answered shortly before a kill."""
-        return [name for name, at in self.answered if not any(0 <= kill - at < WRITTEN for kill in self.kills)]
+        return [
+            name
+            for name, answered_at in self.answered
+            if not any(0 <= kill - answered_at < WRITTEN for kill in self.kills)
+        ]
 
     def round(self, number: int) -> None:
         self.restart_redis()
@@ -231,12 +235,12 @@ class Machines:
             reply = send(self.servers[1], "GET", f"/v1/files/{ref}/content", headers=bearer)
             if reply.body != content:
                 self.losses.append(f"upload {ref}: {reply.status}, {len(reply.body)} of {len(content)} bytes")
-        wanted, until = {*self.calls, *self.outliving()}, time.monotonic() + PATIENCE
-        while wanted and time.monotonic() < until:
+        missing, until = {*self.calls, *self.outliving()}, time.monotonic() + PATIENCE
+        while missing and time.monotonic() < until:
             with psycopg.connect(self.environments[0]["DATABASE_URL"]) as rows:
-                there = rows.execute("select id from routing_admin_requestlog where id like 'machine-%'")
-                wanted -= {row[0] for row in there}
-        self.losses += [f"call {name} is not in the log" for name in sorted(wanted)]
+                stored = rows.execute("select id from routing_admin_requestlog where id like 'machine-%'")
+                missing -= {row[0] for row in stored}
+        self.losses += [f"call {name} is not in the log" for name in sorted(missing)]
         try:
             manage(self.environments[0], "doctor")
         except AssertionError as error:
@@ -263,12 +267,12 @@ def machines(keys: int, settings: Mapping[str, str] = MappingProxyType({})) -> I
         redis = stack.enter_context(redis_running(folder))
         bucket = s3_server()
         gate = stack.enter_context(gate_before(urlsplit(bucket.url).port or 0))
-        place = f"endpoint_url=http://127.0.0.1:{gate.port}&allow_http=true&region=us-east-1&style=path"
+        options = f"endpoint_url=http://127.0.0.1:{gate.port}&allow_http=true&region=us-east-1&style=path"
         database = cluster.make_database("machines")
         shared = {
             "DATABASE_URL": database,
             "REDIS_URL": redis.url,
-            "ROUTING_ADMIN_ARTIFACTS_URL": f"s3://{bucket.bucket.name}/machines?{place}",
+            "ROUTING_ADMIN_ARTIFACTS_URL": f"s3://{bucket.bucket.name}/machines?{options}",
             "ROUTING_ADMIN_ADMIN_PASSWORD": PASSWORD,
             **CREDENTIALS,
             **settings,
@@ -279,50 +283,54 @@ def machines(keys: int, settings: Mapping[str, str] = MappingProxyType({})) -> I
             "ROUTING_ADMIN_SECRET_KEY": (folder / "0" / "secret_key").read_text().strip(),
             "ROUTING_ADMIN_KEYS": (folder / "0" / "keys").read_text().strip(),
         }
-        environments = [each | secrets for each in environments]
+        environments = [environment | secrets for environment in environments]
         write_import(environments[0], folder, routing(lab))
-        scopes = [word for scope in SCOPES for word in ("--scope", scope)]
-        made = [manage(environments[0], "issue_agent_key", "text-agent", *scopes) for _ in range(1 + keys)]
+        scopes = [argument for scope in SCOPES for argument in ("--scope", scope)]
+        issued = [manage(environments[0], "issue_agent_key", "text-agent", *scopes) for _ in range(1 + keys)]
         spender = manage(environments[0], "issue_agent_key", SPENDER)
-        found = Machines(cluster, redis, gate, lab, environments, [], made, spender)
+        installation = Machines(cluster, redis, gate, lab, environments, [], issued, spender)
         try:
             for number in range(MACHINES):
                 (folder / str(number)).mkdir(exist_ok=True)
-                found.servers.append(found.start(number))
-            found.person = Person(found.servers[0]).sign_in()
-            yield found
+                installation.servers.append(installation.start(number))
+            installation.person = Person(installation.servers[0]).sign_in()
+            yield installation
         finally:
-            found.over.set()
-            for each in found.servers:
-                each.process.terminate()
-            for each in found.servers:
-                each.process.wait(timeout=60)
+            installation.finished.set()
+            for server in installation.servers:
+                server.process.terminate()
+            for server in installation.servers:
+                server.process.wait(timeout=60)
 
 
 def push_machines(rounds: int) -> Finding:
     """Run the rounds; all processes agree within a second, and nothing acknowledged is lost."""
-    with machines(rounds) as found:
+    with machines(rounds) as installation:
 
         def push() -> None:
             try:
                 for number in range(rounds):
-                    found.round(number)
+                    installation.round(number)
             finally:
-                found.over.set()
+                installation.finished.set()
 
         began = time.monotonic()
-        raised = at_once(push, found.store, *(lambda number=number: found.call(number) for number in range(MACHINES)))
-        seconds = time.monotonic() - began
-        found.losses += [repr(error) for error in raised]
-        found.check()
-        agreements = "; ".join(
-            f"{what} in {min(took) * 1000:.0f}-{max(took) * 1000:.0f} ms" for what, took in found.agreements.items()
+        raised = at_once(
+            push, installation.store, *(lambda number=number: installation.call(number) for number in range(MACHINES))
         )
-        counts = ", ".join(f"{count} {what}" for what, count in sorted(found.statuses.items()))
-        excused = len(found.answered) - len(found.outliving())
+        seconds = time.monotonic() - began
+        installation.losses += [repr(error) for error in raised]
+        installation.check()
+        agreements = "; ".join(
+            f"{fact} in {min(durations) * 1000:.0f}-{max(durations) * 1000:.0f} ms"
+            for fact, durations in installation.agreements.items()
+        )
+        counts = ", ".join(f"{count} {status}" for status, count in sorted(installation.statuses.items()))
+        excused = len(installation.answered) - len(installation.outliving())
     facts = (
-        f"{seconds:.0f} s of load: {counts}; all agreed: {agreements}; of {found.spent} tokens that were to be spent "
-        f"{found.statuses['of a budget: tokens']} were; {len(found.kills)} kills, {len(found.answered)} calls at the "
-        f"machine that was killed, {excused} of them answered less than {WRITTEN * 1000:.0f} ms before"
+        f"{seconds:.0f} s of load: {counts}; all agreed: {agreements}; "
+        f"of {installation.spent} tokens that were to be spent {installation.statuses['of a budget: tokens']} were; "
+        f"{len(installation.kills)} kills, {len(installation.answered)} calls at the machine that was killed, "
+        f"{excused} of them answered less than {WRITTEN * 1000:.0f} ms before"
     )
-    return finding("three machines", f"{rounds} rounds", facts, found.losses)
+    return finding("three machines", f"{rounds} rounds", facts, installation.losses)

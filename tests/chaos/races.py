@@ -23,51 +23,53 @@ def race(pairs: int) -> Finding:
         people = (Person(server).sign_in(), Person(server).sign_in())
         token = token_for(installation)
         kinds: dict[str, Callable[[int], Outcome]] = {
-            "import": lambda at: import_pair(server, at),
-            "form": lambda at: form_pair(installation, people, at),
-            "deletion": lambda at: deletion_pair(server, token, at),
+            "import": lambda number: import_pair(server, number),
+            "form": lambda number: form_pair(installation, people, number),
+            "deletion": lambda number: deletion_pair(server, token, number),
         }
-        for at in range(pairs):
-            kind = [*kinds][at % len(kinds)]
-            statuses, wanted, found = kinds[kind](at)
+        for number in range(pairs):
+            kind = [*kinds][number % len(kinds)]
+            statuses, expected, stored = kinds[kind](number)
             counted[f"{kind} {statuses}"] += 1
             won = sum(status < 400 for status in statuses)
-            if won != 1 or 409 not in statuses or wanted != found:
-                losses.append(f"{kind} {at}: {statuses}, {wanted} was acknowledged, {found} is there")
+            if won != 1 or 409 not in statuses or expected != stored:
+                losses.append(f"{kind} {number}: {statuses}, {expected} was acknowledged, {stored} is there")
         losses += installation.faults()
-    return finding("racing edits", f"{pairs} pairs", ", ".join(f"{n} × {what}" for what, n in counted.items()), losses)
+    return finding(
+        "racing edits", f"{pairs} pairs", ", ".join(f"{n} × {result}" for result, n in counted.items()), losses
+    )
 
 
-def import_pair(server: Server, at: int) -> Outcome:
+def import_pair(server: Server, number: int) -> Outcome:
     """Send two imports that are based on the same revision."""
     export = ask(server, "GET", "/api/v1/config/llm-routing")
-    numbers, statuses = (2 * at + 1, 2 * at + 2), [0, 0]
+    numbers, statuses = (2 * number + 1, 2 * number + 2), [0, 0]
     contents = [copy.deepcopy(export.json), copy.deepcopy(export.json)]
-    for content, number in zip(contents, numbers, strict=True):
-        content["routing"]["planning"]["maxTokens"] = number
+    for content, max_tokens in zip(contents, numbers, strict=True):
+        content["routing"]["planning"]["maxTokens"] = max_tokens
 
-    def bring(one: int) -> None:
+    def bring(index: int) -> None:
         tag = export.headers["etag"]
-        statuses[one] = ask(server, "POST", "/api/v1/config/import", contents[one], if_match=tag).status
+        statuses[index] = ask(server, "POST", "/api/v1/config/import", contents[index], if_match=tag).status
 
     together(bring)
-    found = ask(server, "GET", "/api/v1/config/llm-routing").json["routing"]["planning"]["maxTokens"]
-    return sorted(statuses), numbers[statuses.index(min(statuses))], found
+    stored = ask(server, "GET", "/api/v1/config/llm-routing").json["routing"]["planning"]["maxTokens"]
+    return sorted(statuses), numbers[statuses.index(min(statuses))], stored
 
 
-def form_pair(installation: Installation, people: tuple[Person, Person], at: int) -> Outcome:
+def form_pair(installation: Installation, people: tuple[Person, Person], number: int) -> Outcome:
     """Post two forms that are based on the same version of an agent's page."""
     columns = "select version, service_id, name from capabilities_agent where agent_id = 'vision-agent'"
     version, service, _ = installation.rows(columns)[0]
-    names, statuses = (f"left {at}", f"right {at}"), [0, 0]
+    names, statuses = (f"left {number}", f"right {number}"), [0, 0]
 
-    def save(one: int) -> None:
-        fields: dict[str, Any] = {"name": names[one], "description": "", "service": service, "version": version}
-        statuses[one] = people[one].post("/agents/vision-agent/", **fields).status
+    def save(index: int) -> None:
+        fields: dict[str, Any] = {"name": names[index], "description": "", "service": service, "version": version}
+        statuses[index] = people[index].post("/agents/vision-agent/", **fields).status
 
     together(save)
-    found = installation.rows(columns)[0][2]
-    return sorted(statuses), names[statuses.index(min(statuses))], found
+    stored = installation.rows(columns)[0][2]
+    return sorted(statuses), names[statuses.index(min(statuses))], stored
 
 
 TOKEN = """
@@ -92,11 +94,11 @@ ENTRIES: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
 """Entries of the race between change and deletion: path, changed field, and the other fields."""
 
 
-def deletion_pair(server: Server, token: str, at: int) -> Outcome:
+def deletion_pair(server: Server, token: str, number: int) -> Outcome:
     """Send a change and a deletion by two scripts that read the same entry."""
-    path, field, body = ENTRIES[at % len(ENTRIES)]
-    values = {"temperature": at % 20 / 10, "target": "task:planning"}
-    wanted, statuses = values.get(field, f"changed {at}"), [0, 0]
+    path, field, body = ENTRIES[number % len(ENTRIES)]
+    values = {"temperature": number % 20 / 10, "target": "task:planning"}
+    new_value, statuses = values.get(field, f"changed {number}"), [0, 0]
 
     def call(method: str, value: Any = None, **headers: str) -> Reply:
         bearer = f"Bearer {token}"
@@ -104,25 +106,25 @@ def deletion_pair(server: Server, token: str, at: int) -> Outcome:
 
     call("PUT", body)
     tag = call("GET").headers["etag"]
-    change = {"PUT": {**body, field: wanted}, "DELETE": None}
+    change = {"PUT": {**body, field: new_value}, "DELETE": None}
 
-    def write(one: int) -> None:
-        method = [*change][one]
-        statuses[one] = call(method, change[method], if_match=tag).status
+    def write(index: int) -> None:
+        method = [*change][index]
+        statuses[index] = call(method, change[method], if_match=tag).status
 
     together(write)
     reply = call("GET")
-    found = "gone" if reply.status == 404 else next(iter(reply.json.values()))[field]
-    return sorted(statuses), wanted if statuses[0] < 400 else "gone", found
+    stored = "gone" if reply.status == 404 else next(iter(reply.json.values()))[field]
+    return sorted(statuses), new_value if statuses[0] < 400 else "gone", stored
 
 
 def together(work: Callable[[int], None]) -> None:
     """Run both at the same moment. Raise an exception of either."""
     gate = threading.Barrier(2)
 
-    def run(one: int) -> None:
+    def run(index: int) -> None:
         gate.wait()
-        work(one)
+        work(index)
 
     raised = at_once(lambda: run(0), lambda: run(1))
     if raised:

@@ -24,12 +24,12 @@ def hold_open(count: int) -> Finding:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     # Each connection needs a descriptor of this process as well.
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4 * count)), hard))
-    over, statuses, slowest = threading.Event(), Counter[int](), [0.0]
+    finished, statuses, slowest = threading.Event(), Counter[int](), [0.0]
     with installed() as installation, installation.serve() as server:
 
         def call() -> None:
             number = 0
-            while not over.is_set():
+            while not finished.is_set():
                 number += 1
                 began = time.monotonic()
                 statuses[chat(server, f"beside-{number}").status] += 1
@@ -37,30 +37,30 @@ def hold_open(count: int) -> Finding:
 
         caller = threading.Thread(target=call)
         caller.start()
-        opened = [connect(server.port, at) for at in range(count)]
+        opened = [connect(server.port, number) for number in range(count)]
         ends = read_ends(opened)
-        over.set()
+        finished.set()
         caller.join()
     losses = [f"{ends['open']} connections are still open after {LONGEST:g} s"] if ends["open"] else []
-    losses += [f"{many} calls were answered {status}" for status, many in statuses.items() if status != 200]
-    told = ", ".join(f"{many} × {end}" for end, many in sorted(ends.items()))
-    facts = f"{told}; {statuses[200]} calls answered beside them, the slowest in {slowest[0]:.2f} s"
+    losses += [f"{number} calls were answered {status}" for status, number in statuses.items() if status != 200]
+    listed = ", ".join(f"{number} × {end}" for end, number in sorted(ends.items()))
+    facts = f"{listed}; {statuses[200]} calls answered beside them, the slowest in {slowest[0]:.2f} s"
     return finding("slow connections", f"{count} at once", facts, losses)
 
 
-def connect(port: int, at: int) -> socket.socket:
-    source = f"127.0.0.{2 + at % ADDRESSES}" if at % 2 else "127.0.0.1"
-    made = socket.create_connection(("127.0.0.1", port), source_address=(source, 0))
-    made.sendall(SENT[at % len(SENT)])
-    made.setblocking(False)
-    return made
+def connect(port: int, number: int) -> socket.socket:
+    source = f"127.0.0.{2 + number % ADDRESSES}" if number % 2 else "127.0.0.1"
+    connection = socket.create_connection(("127.0.0.1", port), source_address=(source, 0))
+    connection.sendall(SENT[number % len(SENT)])
+    connection.setblocking(False)
+    return connection
 
 
 def read_ends(opened: list[socket.socket]) -> Counter[str]:
     """Count how the connections ended: the status of the answer, `closed` without one, or `open`."""
     selector, ends = selectors.DefaultSelector(), Counter[str]()
-    for each in opened:
-        selector.register(each, selectors.EVENT_READ, [b""])
+    for connection in opened:
+        selector.register(connection, selectors.EVENT_READ, [b""])
     until = time.monotonic() + LONGEST
     while selector.get_map() and time.monotonic() < until:
         for key, _ in selector.select(1):

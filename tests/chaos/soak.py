@@ -35,21 +35,25 @@ class Sample:
     values: tuple[float, float, float, float]
 
 
-def look(server: Server, began: float) -> Sample:
-    place = Path(f"/proc/{server.process.pid}")
-    memory = next(int(line.split()[1]) for line in (place / "status").read_text().splitlines() if "VmRSS" in line)
+def take_sample(server: Server, began: float) -> Sample:
+    process = Path(f"/proc/{server.process.pid}")
+    memory = next(int(line.split()[1]) for line in (process / "status").read_text().splitlines() if "VmRSS" in line)
     tasks = TASKS.search(send(server, "GET", "/metrics").body.decode())
-    counts = (len(list((place / "fd").iterdir())), len(list((place / "task").iterdir())), int(tasks[1]) if tasks else 0)
+    counts = (
+        len(list((process / "fd").iterdir())),
+        len(list((process / "task").iterdir())),
+        int(tasks[1]) if tasks else 0,
+    )
     return Sample(time.monotonic() - began, (memory / 1024, *map(float, counts)))
 
 
-def works(server: Server, counted: Counter[str], over: threading.Event) -> list[Callable[[], None]]:
-    """Return callers of every kind, each running until `over` is set."""
+def works(server: Server, counted: Counter[str], finished: threading.Event) -> list[Callable[[], None]]:
+    """Return callers of every kind, each running until `finished` is set."""
 
-    def again(name: str, work: Callable[[int], int]) -> Callable[[], None]:
+    def repeating(name: str, work: Callable[[int], int]) -> Callable[[], None]:
         def run() -> None:
             number = 0
-            while not over.wait(PAUSE):
+            while not finished.wait(PAUSE):
                 number += 1
                 counted[f"{name} {work(number)}"] += 1
 
@@ -60,35 +64,35 @@ def works(server: Server, counted: Counter[str], over: threading.Event) -> list[
         return ask(server, "DELETE", f"/v1/files/{reply.json['id']}").status
 
     def change(number: int) -> int:
-        over.wait(1)
+        finished.wait(1)
         return person.post("/aliases/", name="soaked", target=("task:planning", "text-model")[number % 2]).status
 
     person = Person(server).sign_in()
     return [
-        again("chat", lambda number: chat(server, f"whole-{number}").status),
-        again("stream", lambda number: chat(server, f"stream-{number}", stream=True).status),
-        again("fallback", lambda number: chat(server, f"fails-{number}", "one/fault:http_503").status),
-        again("upload", store),
-        again("page", lambda number: person.open("/requests/").status),
-        again("change", change),
+        repeating("chat", lambda number: chat(server, f"whole-{number}").status),
+        repeating("stream", lambda number: chat(server, f"stream-{number}", stream=True).status),
+        repeating("fallback", lambda number: chat(server, f"fails-{number}", "one/fault:http_503").status),
+        repeating("upload", store),
+        repeating("page", lambda number: person.open("/requests/").status),
+        repeating("change", change),
     ]
 
 
 def soak(seconds: float) -> tuple[list[Sample], Counter[str]]:
     """Return samples over the time, and the number of answers by status."""
-    samples, counted, over = list[Sample](), Counter[str](), threading.Event()
+    samples, counted, finished = list[Sample](), Counter[str](), threading.Event()
     with installed() as installation, installation.serve() as server:
 
         def watch() -> None:
             began = time.monotonic()
             try:
                 while time.monotonic() - began < seconds:
-                    over.wait(seconds / SAMPLES)
-                    samples.append(look(server, began))
+                    finished.wait(seconds / SAMPLES)
+                    samples.append(take_sample(server, began))
             finally:
-                over.set()
+                finished.set()
 
-        raised = at_once(watch, *works(server, counted, over))
+        raised = at_once(watch, *works(server, counted, finished))
     if raised:
         raise raised[0]
     return samples, counted
@@ -98,9 +102,9 @@ def verdicts(samples: Sequence[Sample]) -> list[tuple[str, float, float, str]]:
     """Return each resource's median in the second and last third, and whether it is flat or grew."""
     third = len(samples) // 3
     rows = []
-    for at, (name, slack) in enumerate(SLACK.items()):
+    for position, (name, slack) in enumerate(SLACK.items()):
         before, after = (
-            statistics.median(each.values[at] for each in part)
+            statistics.median(sample.values[position] for sample in part)
             for part in (samples[third : 2 * third], samples[2 * third :])
         )
         rows.append((name, before, after, "flat" if after <= before + slack else "grown"))
@@ -111,7 +115,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos.soak", description=__doc__)
     parser.add_argument("seconds", nargs="?", type=float, default=60.0, help="how long (60)")
     samples, counted = soak(parser.parse_args().seconds)
-    show("samples", ("second", *SLACK), [(f"{each.second:.0f}", *each.values) for each in samples])
+    show("samples", ("second", *SLACK), [(f"{sample.second:.0f}", *sample.values) for sample in samples])
     show("answers", ("call and status", "count"), sorted(counted.items()))
     rows = verdicts(samples)
     show("flat or grown", ("what", "second third", "last third", "verdict"), rows)

@@ -10,20 +10,20 @@ from tests.chaos.kills import kill_again_and_again
 from tests.chaos.soak import Sample, verdicts
 
 
-def test_one_kill_loses_nothing_that_was_acknowledged():
+def test_a_kill_loses_nothing_that_was_acknowledged():
     """`make chaos` runs sixty and more."""
-    found = kill_again_and_again(1)
-    assert found.losses == ()
+    finding = kill_again_and_again(1)
+    assert finding.losses == ()
 
 
-def test_an_attack_that_costs_too_much_is_found(capsys):
+def test_attack_that_exceeds_its_bounds_is_found(capsys):
     """The attack is reported with exactly the bounds it broke; `python -m tests.chaos hostile` runs them all."""
-    found = make_attacks([replace(ATTACKS[0], megabytes=-1, seconds=-1)])
-    assert [loss.split(",")[-1].split(" allowed")[0][:14] for loss in found.losses] == [" -1", " -1 more than "]
+    finding = make_attacks([replace(ATTACKS[0], megabytes=-1, seconds=-1)])
+    assert [loss.split(",")[-1].split(" allowed")[0][:14] for loss in finding.losses] == [" -1", " -1 more than "]
     assert "hostile clients and providers" in capsys.readouterr().out
 
 
-def test_a_server_that_grows_is_told_from_one_that_is_flat():
+def test_growing_server_is_distinguished_from_a_flat_one():
     """Growth is judged by the middle of the last third against that of the second."""
-    samples = [Sample(float(at), (100.0 + 3 * at, 50.0, 10.0 + at % 2, 4.0)) for at in range(20)]
+    samples = [Sample(float(second), (100.0 + 3 * second, 50.0, 10.0 + second % 2, 4.0)) for second in range(20)]
     assert [row[3] for row in verdicts(samples)] == ["grown", "flat", "flat", "flat"]
