@@ -51,27 +51,32 @@ def tables(path: Path) -> dict[str, list[Any]]:
     """Return all rows of a database, except the restore's own audit event."""
     with closing(sqlite3.connect(path)) as rows:
         names = [name for (name,) in rows.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        found = {name: rows.execute(f'SELECT * FROM "{name}" ORDER BY rowid').fetchall() for name in names}
-    lines = [row for row in found.pop("routing_admin_auditevent", []) if "installation.restore" not in row]
-    del found["sqlite_sequence"]
-    return {**found, "audit": lines}
+        rows_by_table = {name: rows.execute(f'SELECT * FROM "{name}" ORDER BY rowid').fetchall() for name in names}
+    events = [row for row in rows_by_table.pop("routing_admin_auditevent", []) if "installation.restore" not in row]
+    del rows_by_table["sqlite_sequence"]
+    return {**rows_by_table, "audit": events}
 
 
 def bytes_below(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file() and len(path.name) == 64}
 
 
-def run(environment: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+def run(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "manage.py", *words], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "manage.py", *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
-def test_a_backup_under_load_comes_back_byte_for_byte(saved: Saved, tmp_path: Path) -> None:
+def test_backup_under_load_is_restored_byte_for_byte(saved: Saved, tmp_path: Path) -> None:
     """Restored rows, files and audit chain equal the backup's, and the saved secrets decrypt every key."""
     environment = saved.environment(tmp_path / "new", "secret_key", "keys")
-    done = run(environment, "restore", str(saved.backup))
-    assert (done.returncode, done.stderr) == (0, "")
+    result = run(environment, "restore", str(saved.backup))
+    assert (result.returncode, result.stderr) == (0, "")
     for name in ("routing_admin.sqlite3", "logs.sqlite3"):
         assert tables(tmp_path / "new" / name) == tables(saved.backup / name)
     assert bytes_below(tmp_path / "new" / "artifacts") == bytes_below(saved.backup / "artifacts")
@@ -92,7 +97,7 @@ def test_a_backup_under_load_comes_back_byte_for_byte(saved: Saved, tmp_path: Pa
         server.process.wait(timeout=60)
 
 
-def test_what_a_backup_holds_is_checked_by_sha256sum(saved: Saved) -> None:
+def test_backup_passes_sha256sum_and_contains_no_secret(saved: Saved) -> None:
     """A backup contains no secret, is readable by its owner only, and passes `sha256sum -c`."""
     assert saved.files
     subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=saved.backup, check=True)
@@ -102,15 +107,15 @@ def test_what_a_backup_holds_is_checked_by_sha256sum(saved: Saved) -> None:
     assert saved.backup.stat().st_mode & 0o077 == 0
 
 
-def test_without_the_saved_secrets_what_to_do_is_said(saved: Saved, tmp_path: Path) -> None:
+def test_restore_without_the_saved_secrets_says_what_to_do(saved: Saved, tmp_path: Path) -> None:
     """A restore without the saved secrets succeeds and says which keys are unreadable."""
-    done = run(saved.environment(tmp_path / "new"), "restore", str(saved.backup))
-    assert done.returncode == 0
-    assert "every agent needs a new key" in done.stderr
+    result = run(saved.environment(tmp_path / "new"), "restore", str(saved.backup))
+    assert result.returncode == 0
+    assert "every agent needs a new key" in result.stderr
 
 
 @pytest.mark.parametrize(
-    ("harm", "sentence"),
+    ("damage", "sentence"),
     [
         ("routing_admin.sqlite3", "routing_admin.sqlite3 has changed"),
         ("llm-routing.json", "llm-routing.json has changed"),
@@ -118,13 +123,13 @@ def test_without_the_saved_secrets_what_to_do_is_said(saved: Saved, tmp_path: Pa
         ("newer", "routing_admin 9999_from_the_future"),
     ],
 )
-def test_a_backup_that_is_not_whole_or_newer_is_refused(saved: Saved, tmp_path: Path, harm: str, sentence: str) -> None:
+def test_damaged_or_newer_backup_is_refused(saved: Saved, tmp_path: Path, damage: str, sentence: str) -> None:
     """Restoring a damaged or newer backup prints one line, exits with 1 and writes nothing."""
     broken = tmp_path / "broken"
     shutil.copytree(saved.backup, broken)
-    if harm == "artifact":
+    if damage == "artifact":
         next((broken / "artifacts").glob("??/*")).unlink()
-    elif harm == "newer":
+    elif damage == "newer":
         manifest = json.loads((broken / "manifest.json").read_text())
         manifest["databases"]["default"]["migrations"].append(["routing_admin", "9999_from_the_future"])
         (broken / "manifest.json").write_text(json.dumps(manifest))
@@ -132,18 +137,18 @@ def test_a_backup_that_is_not_whole_or_newer_is_refused(saved: Saved, tmp_path: 
         sums = subprocess.run(["sha256sum", *names], cwd=broken, capture_output=True, text=True, check=True)
         (broken / "SHA256SUMS").write_text(sums.stdout)
     else:
-        with (broken / harm).open("r+b") as file:
+        with (broken / damage).open("r+b") as file:
             file.seek(1000)
             file.write(b"\xff\x00\xff")
     environment = saved.environment(tmp_path / "new")
-    done = run(environment, "restore", str(broken))
-    assert done.returncode == 1
-    assert sentence in done.stderr
-    assert done.stderr.count("\n") == 1
+    result = run(environment, "restore", str(broken))
+    assert result.returncode == 1
+    assert sentence in result.stderr
+    assert result.stderr.count("\n") == 1
     assert not (tmp_path / "new" / "routing_admin.sqlite3").exists()
 
 
-def test_an_installation_that_is_there_is_kept_beside(saved: Saved, tmp_path: Path) -> None:
+def test_restore_keeps_the_old_installation_with_replace(saved: Saved, tmp_path: Path) -> None:
     """A restore replaces nothing without --replace; with it the old installation is kept in the data directory."""
     environment = saved.environment(tmp_path / "new", "secret_key", "keys")
     manage(environment, "bootstrap", "--no-demo")
@@ -152,12 +157,12 @@ def test_an_installation_that_is_there_is_kept_beside(saved: Saved, tmp_path: Pa
     assert refused.returncode == 1
     assert "--replace" in refused.stderr
     manage(environment, "restore", str(saved.backup), "--replace")
-    (beside,) = (tmp_path / "new").glob("before-restore-*")
-    assert tables(beside / "routing_admin.sqlite3") == before
+    (old,) = (tmp_path / "new").glob("before-restore-*")
+    assert tables(old / "routing_admin.sqlite3") == before
     manage(environment, "doctor")
 
 
-def test_a_served_installation_is_not_replaced(saved: Saved, tmp_path: Path) -> None:
+def test_served_installation_is_not_replaced(saved: Saved, tmp_path: Path) -> None:
     """A restore refuses while another process has the database open."""
     environment = saved.environment(tmp_path / "new", "secret_key", "keys")
     manage(environment, "restore", str(saved.backup))
@@ -172,7 +177,7 @@ def test_a_served_installation_is_not_replaced(saved: Saved, tmp_path: Path) -> 
     assert list((tmp_path / "new").glob("before-restore-*")) == []
 
 
-def test_a_backup_with_secrets_opens_everything_elsewhere(saved: Saved, tmp_path: Path) -> None:
+def test_backup_with_secrets_restores_everything_on_another_machine(saved: Saved, tmp_path: Path) -> None:
     """A backup includes secrets only on request, and never writes to an existing folder."""
     environment = saved.environment(tmp_path / "first", "secret_key", "keys")
     manage(environment, "restore", str(saved.backup))
@@ -180,8 +185,8 @@ def test_a_backup_with_secrets_opens_everything_elsewhere(saved: Saved, tmp_path
     assert "Secrets are included" in manage(environment, "backup", str(out), "--with-secrets")
     assert run(environment, "backup", str(out)).stderr.count("already exists") == 1
     assert (out / "secrets.json").stat().st_mode & 0o077 == 0
-    elsewhere = saved.environment(tmp_path / "second")
-    done = run(elsewhere, "restore", str(out))
-    assert (done.returncode, done.stderr) == (0, "")
+    other = saved.environment(tmp_path / "second")
+    result = run(other, "restore", str(out))
+    assert (result.returncode, result.stderr) == (0, "")
     for name in ("secret_key", "keys"):
         assert (tmp_path / "second" / name).read_text() == (saved.installation.directory / name).read_text().strip()

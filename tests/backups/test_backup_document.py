@@ -26,25 +26,25 @@ def run(folder: Path, text: str) -> str:
     for name in ("/backups", "/safe"):
         text = text.replace(f" {name}", f" {folder}{name}")
     text = re.sub(r"\bvar\b", str(folder / "var"), text).replace("python manage.py", f"{sys.executable} manage.py")
-    ours = {"ROUTING_ADMIN_DATA_DIR": str(folder / "var"), "DJANGO_SETTINGS_MODULE": "routing_admin.settings"}
-    done = subprocess.run(
-        ["bash", "-euc", text], cwd=ROOT, env=os.environ | ours, capture_output=True, text=True, check=False
+    variables = {"ROUTING_ADMIN_DATA_DIR": str(folder / "var"), "DJANGO_SETTINGS_MODULE": "routing_admin.settings"}
+    result = subprocess.run(
+        ["bash", "-euc", text], cwd=ROOT, env=os.environ | variables, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, f"{text}\n{done.stderr}"
-    return done.stdout
+    assert result.returncode == 0, f"{text}\n{result.stderr}"
+    return result.stdout
 
 
-def test_the_commands_of_the_document_do_what_it_says(blocks: list[str], tmp_path: Path) -> None:
+def test_commands_of_the_document_do_what_it_says(blocks: list[str], tmp_path: Path) -> None:
     """The document's commands back up, restore after a total loss, and rotate the secrets."""
     run(tmp_path, "python manage.py bootstrap")
     (tmp_path / "backups").mkdir()
-    saving, bringing_back, rotating = blocks[:3], blocks[3], blocks[4:]
-    for block in saving:
+    saving_blocks, restoring_block, rotating_blocks = blocks[:3], blocks[3], blocks[4:]
+    for block in saving_blocks:
         run(tmp_path, block)
     shutil.rmtree(tmp_path / "var")
-    said = run(tmp_path, bringing_back)
-    assert "Restored the backup of" in said
-    assert "The audit log is intact" in said
-    for block in rotating:
+    output = run(tmp_path, restoring_block)
+    assert "Restored the backup of" in output
+    assert "The audit log is intact" in output
+    for block in rotating_blocks:
         assert "re-encrypted" in run(tmp_path, block)
     assert len(blocks) == 6

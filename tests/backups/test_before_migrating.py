@@ -29,18 +29,18 @@ def old(tmp_path: Path) -> Path:
     return folder
 
 
-def run(folder: Path, *words: str, code: int = 0) -> str:
+def run(folder: Path, *arguments: str, code: int = 0) -> str:
     """Run a command; return its stdout, or its stderr if it must fail."""
-    done = subprocess.run(
-        [sys.executable, "manage.py", *words],
+    result = subprocess.run(
+        [sys.executable, "manage.py", *arguments],
         cwd=ROOT,
         env={**os.environ, "ROUTING_ADMIN_DATA_DIR": str(folder), "DJANGO_SETTINGS_MODULE": "routing_admin.settings"},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == code, done.stderr
-    return done.stderr if code else done.stdout
+    assert result.returncode == code, result.stderr
+    return result.stderr if code else result.stdout
 
 
 def applied(path: Path) -> list[tuple[str, str]]:
@@ -48,7 +48,7 @@ def applied(path: Path) -> list[tuple[str, str]]:
         return rows.execute("SELECT app, name FROM django_migrations ORDER BY id").fetchall()
 
 
-def test_the_databases_are_saved_before_migrations_and_the_copy_comes_back(old: Path) -> None:
+def test_databases_are_backed_up_before_migrations_and_can_be_restored(old: Path) -> None:
     """A start with pending migrations first copies the databases into the data directory; other starts copy nothing."""
     before = applied(old / "routing_admin.sqlite3")
     assert "before the migrations" in run(old, "bootstrap")
@@ -60,8 +60,8 @@ def test_the_databases_are_saved_before_migrations_and_the_copy_comes_back(old: 
     assert "ok   history" in run(old, "doctor")
 
 
-def test_the_last_three_stay_and_what_was_broken_off_goes(old: Path) -> None:
-    """Only the last three copies are kept, so that they do not fill the disk."""
+def test_last_three_copies_are_kept_and_unfinished_ones_removed(old: Path) -> None:
+    """More copies would fill the disk."""
     for name in ("20200101T000000-a", "20200102T000000-b", "20200103T000000-c", "20200104T000000-d.part"):
         (old / "backups" / name).mkdir(parents=True)
     run(old, "bootstrap")
@@ -74,20 +74,20 @@ def test_the_last_three_stay_and_what_was_broken_off_goes(old: Path) -> None:
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
-def test_without_room_for_the_copy_nothing_is_migrated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without space for the copy nothing is migrated; one line says how much is needed and how to skip the backup."""
+def test_without_space_for_the_copy_nothing_is_migrated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line says how much is needed and how to skip the backup."""
     monkeypatch.setattr(automatic, "list_pending", lambda: [("routing_admin", "0999_later")])
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
     with pytest.raises(CommandError, match=r"\d+ bytes needed, 1000 free\. Free up space, or skip the backup"):
         call_command("bootstrap")
 
 
-@pytest.mark.parametrize("words", [("serve",), ("bootstrap",), ("prune",), ("export_config", "llm-routing")])
-def test_rows_of_a_newer_program_are_refused_in_one_line(old: Path, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("arguments", [("serve",), ("bootstrap",), ("prune",), ("export_config", "llm-routing")])
+def test_newer_database_is_refused_in_one_line(old: Path, arguments: tuple[str, ...]) -> None:
     """With a newer database the server and every command exit with 1 and write nothing."""
     run(old, "bootstrap")
     with closing(sqlite3.connect(old / "routing_admin.sqlite3")) as rows, rows:
         rows.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('capabilities', '0999_later', '2030')")
-    said = run(old, *words, code=1)
-    assert said.count("\n") == 1
-    assert "does not know the migration capabilities 0999_later. Install that version again" in said
+    output = run(old, *arguments, code=1)
+    assert output.count("\n") == 1
+    assert "does not know the migration capabilities 0999_later. Install that version again" in output

@@ -25,7 +25,7 @@ from tests.gateway.serving import ROOT, listening, manage
 
 FACTS = str(ROOT / "tests" / "databases" / "moved_facts.py")
 PROVIDER_KEY = "sk-provider-key-0123456789"
-TOLD = "routing_admin_auditevent"
+AUDIT_TABLE = "routing_admin_auditevent"
 TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY tablename"
 pytestmark = pytest.mark.sqlite  # it brings its own engines
 
@@ -39,42 +39,42 @@ class Saved:
     backup: Path
     files: Mapping[str, bytes]
 
-    def elsewhere(self, directory: Path, database: str = "", secrets: tuple[str, ...] = ()) -> dict[str, str]:
+    def new_environment(self, directory: Path, database: str = "", secrets: tuple[str, ...] = ()) -> dict[str, str]:
         """Return the settings of an empty installation with the named secrets, with its own database and bucket or
         files.
         """
         directory.mkdir(mode=0o700)
         for name in secrets:
             shutil.copy(self.installation.directory / name, directory / name)
-        given = {**self.installation.environment, "ROUTING_ADMIN_DATA_DIR": str(directory)}
-        del given["DATABASE_URL"], given["ROUTING_ADMIN_ARTIFACTS_URL"]
+        environment = {**self.installation.environment, "ROUTING_ADMIN_DATA_DIR": str(directory)}
+        del environment["DATABASE_URL"], environment["ROUTING_ADMIN_ARTIFACTS_URL"]
         if database:
-            given["DATABASE_URL"] = self.cluster.make_database(database)
-            given["ROUTING_ADMIN_ARTIFACTS_URL"] = url_of(s3_server().place())
-        return given
+            environment["DATABASE_URL"] = self.cluster.make_database(database)
+            environment["ROUTING_ADMIN_ARTIFACTS_URL"] = url_of(s3_server().place())
+        return environment
 
 
-def url_of(place: Bucket) -> str:
-    return f"s3://{place.name}/{place.prefix}?endpoint_url={place.endpoint}"
+def url_of(bucket: Bucket) -> str:
+    return f"s3://{bucket.name}/{bucket.prefix}?endpoint_url={bucket.endpoint}"
 
 
-def run(environment: Mapping[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+def run(environment: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *words], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
 
 
 def facts(environment: Mapping[str, str]) -> dict[str, Any]:
     """Return rows, exports, decrypted keys and the state of all files."""
-    done = run(environment, FACTS)
-    assert done.returncode == 0, done.stderr
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+    result = run(environment, FACTS)
+    assert result.returncode == 0, result.stderr
+    return dict(json.loads(result.stdout.splitlines()[-1]))
 
 
 def rows_of(url: str) -> dict[str, list[str]]:
     """Return all rows as PostgreSQL prints them, except the times of migrations and the audit log."""
     with psycopg.connect(url, autocommit=True) as reader:
-        names = {name for (name,) in reader.execute(TABLES)} - {"django_migrations", TOLD}
+        names = {name for (name,) in reader.execute(TABLES)} - {"django_migrations", AUDIT_TABLE}
         return {name: sorted(row for (row,) in reader.execute(f'SELECT t::text FROM "{name}" t')) for name in names}
 
 
@@ -83,10 +83,10 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Saved]:
     """Calls, uploads, imports and edits run until the backup is done; then the server is killed."""
     if find_programs() is None:
         pytest.skip("PostgreSQL is not installed")
-    backup, place = tmp_path_factory.mktemp("backups") / "one", s3_server().place()
+    backup, bucket = tmp_path_factory.mktemp("backups") / "one", s3_server().place()
     with (
         running_cluster() as cluster,
-        installed(cluster.make_database("one"), ARTIFACTS_URL=url_of(place)) as installation,
+        installed(cluster.make_database("one"), ARTIFACTS_URL=url_of(bucket)) as installation,
     ):
         provider = {"providerName": "kept", "apiKey": PROVIDER_KEY, "defaultModel": "m"}
         provider["endpoint"] = "https://api.example.com/v1/chat/completions"
@@ -96,24 +96,29 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Saved]:
         yield Saved(installation, cluster, backup, files)
 
 
-def test_a_backup_of_postgresql_under_load_comes_back_there_and_in_files(saved: Saved, tmp_path: Path) -> None:
+def test_backup_of_postgresql_under_load_can_be_restored_to_postgresql_and_to_files(
+    saved: Saved, tmp_path: Path
+) -> None:
     """One backup restores equal installations on both engines, with every acknowledged file."""
     secrets = ("secret_key", "keys")
-    there, here = saved.elsewhere(tmp_path / "a", "two", secrets), saved.elsewhere(tmp_path / "b", "", secrets)
-    for environment in (there, here):
-        done = run(environment, "manage.py", "restore", str(saved.backup))
-        assert (done.returncode, done.stderr) == (0, "")
+    on_postgresql, in_files = (
+        saved.new_environment(tmp_path / "a", "two", secrets),
+        saved.new_environment(tmp_path / "b", "", secrets),
+    )
+    for environment in (on_postgresql, in_files):
+        result = run(environment, "manage.py", "restore", str(saved.backup))
+        assert (result.returncode, result.stderr) == (0, "")
         assert "is intact" in manage(environment, "audit_verify")
         manage(environment, "doctor")
-    one, other = facts(there), facts(here)
-    assert one["rows"].pop(TOLD)[0] == other["rows"].pop(TOLD)[0]
-    assert one == other
-    assert one["keys"]["kept"] == PROVIDER_KEY
-    assert set(one["bytes"].values()) == {True}
-    for name, text in one["exports"].items():
+    first, second = facts(on_postgresql), facts(in_files)
+    assert first["rows"].pop(AUDIT_TABLE)[0] == second["rows"].pop(AUDIT_TABLE)[0]
+    assert first == second
+    assert first["keys"]["kept"] == PROVIDER_KEY
+    assert set(first["bytes"].values()) == {True}
+    for name, text in first["exports"].items():
         assert text == (saved.backup / f"{name}.json").read_text()
     key, lab = saved.installation.key, saved.installation.lab
-    server = listening(there, key, lab, tmp_path / "a")
+    server = listening(on_postgresql, key, lab, tmp_path / "a")
     try:
         assert saved.files
         for ref, content in saved.files.items():
@@ -124,15 +129,19 @@ def test_a_backup_of_postgresql_under_load_comes_back_there_and_in_files(saved: 
         server.process.wait(timeout=60)
 
 
-def test_a_backup_whose_log_is_an_sqlite_file_comes_back_to_postgresql(saved: Saved, tmp_path: Path) -> None:
-    """A backup whose log is an SQLite file can be restored to PostgreSQL."""
+def test_backup_with_an_sqlite_log_can_be_restored_to_postgresql(saved: Saved, tmp_path: Path) -> None:
     secrets = ("secret_key", "keys")
-    there, here = saved.elsewhere(tmp_path / "a", "seven", secrets), saved.elsewhere(tmp_path / "b", "", secrets)
-    manage(here, "restore", str(saved.backup))
-    manage(here, "backup", str(tmp_path / "files"))
+    on_postgresql, in_files = (
+        saved.new_environment(tmp_path / "a", "seven", secrets),
+        saved.new_environment(tmp_path / "b", "", secrets),
+    )
+    manage(in_files, "restore", str(saved.backup))
+    manage(in_files, "backup", str(tmp_path / "files"))
     assert json.loads((tmp_path / "files" / "manifest.json").read_text())["format"] == 1
-    manage(there, "restore", str(tmp_path / "files"))
-    assert facts(there)["rows"]["routing_admin_requestlog"] == facts(here)["rows"]["routing_admin_requestlog"]
+    manage(on_postgresql, "restore", str(tmp_path / "files"))
+    assert (
+        facts(on_postgresql)["rows"]["routing_admin_requestlog"] == facts(in_files)["rows"]["routing_admin_requestlog"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -143,69 +152,69 @@ def test_a_backup_whose_log_is_an_sqlite_file_comes_back_to_postgresql(saved: Sa
         ("中文\u2028\x85 x\t1.5", ("中文\u2028\x85 x", "1.5")),
     ],
 )
-def test_a_line_of_copys_text_is_the_values_it_was_made_of(line: str, values: tuple[str | None, ...]) -> None:
-    """Lines of a backup are parsed with PostgreSQL's escapes."""
+def test_line_of_a_backup_is_parsed_into_its_values(line: str, values: tuple[str | None, ...]) -> None:
+    """PostgreSQL's escapes are decoded."""
     assert tuple(parse_line(line + "\n", [], [])) == values
     assert parse_line("\\\\x00ff\t\\N\n", [0, 1], []) == [b"\x00\xff", None]
     assert parse_line('{"a": "\\\\u0001é"}\n', [], [0]) == ['{"a": "\\u0001\\u00e9"}']
 
 
-def test_every_value_comes_back_as_postgresql_itself_writes_it(saved: Saved, tmp_path: Path) -> None:
+def test_every_value_is_restored_as_postgresql_writes_it(saved: Saved, tmp_path: Path) -> None:
     """Times, JSON, numbers and unusual texts pass through the files of a backup without loss."""
-    there = saved.elsewhere(tmp_path / "a", "three", ("secret_key", "keys"))
+    environment = saved.new_environment(tmp_path / "a", "three", ("secret_key", "keys"))
     manage(saved.installation.environment, "backup", str(tmp_path / "two"))
     before = rows_of(saved.installation.environment["DATABASE_URL"])
     subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=tmp_path / "two", check=True)
-    manage(there, "restore", str(tmp_path / "two"))
-    assert rows_of(there["DATABASE_URL"]) == before
+    manage(environment, "restore", str(tmp_path / "two"))
+    assert rows_of(environment["DATABASE_URL"]) == before
     assert before["routing_admin_revision"]
 
 
-def test_without_the_saved_secrets_no_key_of_the_backup_can_be_read(saved: Saved, tmp_path: Path) -> None:
+def test_restore_to_postgresql_without_the_saved_secrets_names_unreadable_keys(saved: Saved, tmp_path: Path) -> None:
     """Without the saved secrets a restore says whose keys have to be entered again."""
-    there = saved.elsewhere(tmp_path / "a", "four")
-    done = run(there, "manage.py", "restore", str(saved.backup))
-    assert done.returncode == 0
-    assert "every agent needs a new key" in done.stderr
-    assert "kept" in done.stderr
-    assert run(there, FACTS).returncode == 1
+    environment = saved.new_environment(tmp_path / "a", "four")
+    result = run(environment, "manage.py", "restore", str(saved.backup))
+    assert result.returncode == 0
+    assert "every agent needs a new key" in result.stderr
+    assert "kept" in result.stderr
+    assert run(environment, FACTS).returncode == 1
     everything = b"".join(path.read_bytes() for path in saved.backup.rglob("*") if path.is_file())
     assert PROVIDER_KEY.encode() not in everything
 
 
-def test_what_is_there_is_kept_beside_in_a_schema(saved: Saved, tmp_path: Path) -> None:
+def test_restore_keeps_old_tables_in_a_schema_with_replace(saved: Saved, tmp_path: Path) -> None:
     """A restore replaces nothing without --replace or while in use, and a failed one changes nothing."""
-    there = saved.elsewhere(tmp_path / "a", "five", ("secret_key", "keys"))
-    manage(there, "bootstrap", "--no-demo")
-    before = rows_of(there["DATABASE_URL"])
-    refused = run(there, "manage.py", "restore", str(saved.backup))
+    environment = saved.new_environment(tmp_path / "a", "five", ("secret_key", "keys"))
+    manage(environment, "bootstrap", "--no-demo")
+    before = rows_of(environment["DATABASE_URL"])
+    refused = run(environment, "manage.py", "restore", str(saved.backup))
     assert (refused.returncode, "--replace" in refused.stderr) == (1, True)
-    words = ("manage.py", "restore", str(saved.backup), "--replace")
-    with psycopg.connect(there["DATABASE_URL"], application_name="routing_admin") as other:
-        other.execute("SELECT 1")
-        refused = run(there, *words)
+    arguments = ("manage.py", "restore", str(saved.backup), "--replace")
+    with psycopg.connect(environment["DATABASE_URL"], application_name="routing_admin") as connection:
+        connection.execute("SELECT 1")
+        refused = run(environment, *arguments)
     assert (refused.returncode, "Stop the servers on every machine first" in refused.stderr) == (1, True)
-    nowhere = there["ROUTING_ADMIN_ARTIFACTS_URL"].replace("s3://artifacts/", "s3://nobody/")
-    assert run(there | {"ROUTING_ADMIN_ARTIFACTS_URL": nowhere}, *words).returncode == 1
-    assert rows_of(there["DATABASE_URL"]) == before
-    done = run(there, *words)
-    assert (done.returncode, done.stderr) == (0, "")
-    schema = next(word for word in done.stdout.split() if word.startswith("before_restore_"))
+    missing_bucket = environment["ROUTING_ADMIN_ARTIFACTS_URL"].replace("s3://artifacts/", "s3://nobody/")
+    assert run(environment | {"ROUTING_ADMIN_ARTIFACTS_URL": missing_bucket}, *arguments).returncode == 1
+    assert rows_of(environment["DATABASE_URL"]) == before
+    result = run(environment, *arguments)
+    assert (result.returncode, result.stderr) == (0, "")
+    schema = next(word for word in result.stdout.split() if word.startswith("before_restore_"))
     count = saved.cluster.ask("five", f"SELECT count(*) FROM {schema}.auth_user")
     assert count == str(len(before["auth_user"]))
-    manage(there, "doctor")
+    manage(environment, "doctor")
 
 
 @pytest.mark.slow
-def test_postgresql_is_saved_before_its_migrations(saved: Saved, tmp_path: Path) -> None:
+def test_postgresql_is_backed_up_before_its_migrations(saved: Saved, tmp_path: Path) -> None:
     """The copy before a migration is at the old migrations, and this version can restore it."""
-    there = saved.elsewhere(tmp_path / "a", "six", ("secret_key", "keys"))
-    manage(there, "restore", str(saved.backup))
-    manage(there, "migrate", "routing_admin", "0026")
-    assert "before the migrations" in manage(there, "bootstrap", "--no-demo")
+    environment = saved.new_environment(tmp_path / "a", "six", ("secret_key", "keys"))
+    manage(environment, "restore", str(saved.backup))
+    manage(environment, "migrate", "routing_admin", "0026")
+    assert "before the migrations" in manage(environment, "bootstrap", "--no-demo")
     (copy,) = (tmp_path / "a" / "backups").iterdir()
     applied = json.loads((copy / "manifest.json").read_text())["databases"]["default"]["migrations"]
     assert ["routing_admin", "0026_label_budgets"] in applied
     assert ["routing_admin", "0027_agent_quota"] not in applied
-    manage(there, "restore", str(copy), "--replace")
-    assert facts(there)["keys"]["kept"] == PROVIDER_KEY
+    manage(environment, "restore", str(copy), "--replace")
+    assert facts(environment)["keys"]["kept"] == PROVIDER_KEY

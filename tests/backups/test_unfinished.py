@@ -27,34 +27,34 @@ with new_folder(Path(sys.argv[1])) as part:
 @pytest.fixture
 def writer(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
     """Start a process that is in the middle of a backup; yield it with the folder it writes."""
-    ours = {"ROUTING_ADMIN_DATA_DIR": str(tmp_path / "data"), "DJANGO_SETTINGS_MODULE": "routing_admin.settings"}
+    variables = {"ROUTING_ADMIN_DATA_DIR": str(tmp_path / "data"), "DJANGO_SETTINGS_MODULE": "routing_admin.settings"}
     command = [sys.executable, "-c", f"import django; django.setup(){WRITE}", str(tmp_path / "saved" / "monday")]
-    process = subprocess.Popen(command, cwd=ROOT, env=os.environ | ours, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, cwd=ROOT, env=os.environ | variables, stdout=subprocess.PIPE, text=True)
     assert process.stdout
     with process, process.stdout:
         yield process, Path(process.stdout.readline().strip())
         process.kill()
 
 
-def test_a_killed_backup_is_removed_by_the_next_and_never_listed(writer: tuple[subprocess.Popen[str], Path]) -> None:
+def test_killed_backup_is_never_listed_and_removed_by_the_next(writer: tuple[subprocess.Popen[str], Path]) -> None:
     process, part = writer
     process.kill()
     process.wait()
     assert part.is_dir()
-    listed = subprocess.run(["sh", "-c", "ls -d */"], cwd=part.parent, capture_output=True, text=True, check=False)
-    assert listed.stdout == ""
+    listing = subprocess.run(["sh", "-c", "ls -d */"], cwd=part.parent, capture_output=True, text=True, check=False)
+    assert listing.stdout == ""
     with new_folder(part.parent / "tuesday"):
         assert not part.exists()
     assert [path.name for path in part.parent.iterdir()] == ["tuesday"]
 
 
-def test_a_running_backup_is_left_alone(writer: tuple[subprocess.Popen[str], Path]) -> None:
+def test_running_backup_is_left_alone(writer: tuple[subprocess.Popen[str], Path]) -> None:
     _process, part = writer
     remove_unfinished(part.parent)
     assert (part / "rows.sqlite3-wal").exists()
 
 
-def test_a_folder_of_another_program_is_left_alone(tmp_path: Path) -> None:
+def test_folder_of_another_program_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "film.part").mkdir()
     (tmp_path / "film.part" / "film.mkv").touch()
     remove_unfinished(tmp_path)

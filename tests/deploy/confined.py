@@ -66,8 +66,8 @@ def calls_in(group: str) -> frozenset[str]:
     """Return the system calls of a group, as systemd defines it."""
     if not group.startswith("@"):
         return frozenset({group})
-    words = ["systemd-analyze", "syscall-filter", "--no-pager", group]
-    lines = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+    command = ["systemd-analyze", "syscall-filter", "--no-pager", group]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     names = (line.strip() for line in lines[1:] if not line.strip().startswith("#"))
     return frozenset().union(*(calls_in(name) for name in names if name))
 
@@ -76,7 +76,7 @@ def allowed_calls(lines: list[str]) -> frozenset[str]:
     """Return the calls of the listed groups without those of lines that begin with a tilde."""
     allowed: frozenset[str] = frozenset()
     for line in lines:
-        calls = frozenset().union(*(calls_in(each) for each in line.removeprefix("~").split()))
+        calls = frozenset().union(*(calls_in(group) for group in line.removeprefix("~").split()))
         allowed = allowed - calls if line.startswith("~") else allowed | calls
     return allowed
 
@@ -92,8 +92,8 @@ def filter_calls(names: frozenset[str], families: list[str]) -> None:
             seccomp.seccomp_rule_add_array(context, ALLOW, number, 0, None)
     number = seccomp.seccomp_syscall_resolve_name(b"socket")
     for family in families:
-        first = Comparison(0, EQUAL, getattr(socket, family), 0)
-        seccomp.seccomp_rule_add_array(context, ALLOW, number, 1, ctypes.byref(first))
+        comparison = Comparison(0, EQUAL, getattr(socket, family), 0)
+        seccomp.seccomp_rule_add_array(context, ALLOW, number, 1, ctypes.byref(comparison))
     if seccomp.seccomp_load(context):
         raise OSError("the filter could not be loaded")
 

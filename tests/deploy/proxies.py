@@ -40,20 +40,20 @@ def find_nginx() -> str:
 
 
 def version_of(text: str) -> tuple[int, ...]:
-    found = re.search(r"nginx[:/]([\d.]+)", text)
-    assert found
-    return tuple(map(int, found[1].split(".")))
+    match = re.search(r"nginx[:/]([\d.]+)", text)
+    assert match
+    return tuple(map(int, match[1].split(".")))
 
 
 @contextmanager
 def inner_proxy(folder: Path, ports: Mapping[str, int], outer: str = "127.0.0.1") -> Iterator[str]:
     """Run nginx with the configuration of deploy/ on local ports, with `outer` as the trusted proxy; yield its URL."""
     port, text = free_port(), CONF.read_text()
-    said = subprocess.run([find_nginx(), "-v"], capture_output=True, text=True, check=True).stderr
-    if version_of(said) < RESOLVES:
+    version = subprocess.run([find_nginx(), "-v"], capture_output=True, text=True, check=True).stderr
+    if version_of(version) < RESOLVES:
         text = text.replace(" resolve;", ";")
-    for name, of in ports.items():
-        text = text.replace(f"server {name}:8000", f"server 127.0.0.1:{of}")
+    for name, service_port in ports.items():
+        text = text.replace(f"server {name}:8000", f"server 127.0.0.1:{service_port}")
     text = text.replace("listen 80;", f"listen 127.0.0.1:{port};")
     text = text.replace("${OUTER_PROXY}", outer).replace("${NGINX_LOCAL_RESOLVERS}", "127.0.0.1")
     with running_nginx(folder, "inner", text, port):
@@ -83,7 +83,8 @@ def running_nginx(folder: Path, name: str, text: str, port: int) -> Iterator[Non
     home = folder / f"nginx-{name}"
     home.mkdir()
     paths = "".join(
-        f"{each}_temp_path {home}/{each};\n" for each in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+        f"{directory}_temp_path {home}/{directory};\n"
+        for directory in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
     file = home / "nginx.conf"
     file.write_text(f"daemon off; pid {home}/pid; events {{}}\nhttp {{ access_log off;\n{paths}{text}}}\n")

@@ -60,14 +60,14 @@ def variables(value: Any) -> set[str]:
     return set(VARIABLE.findall(json.dumps(value)))
 
 
-def fill(text: str, places: Mapping[str, str]) -> str:
+def fill(text: str, replacements: Mapping[str, str]) -> str:
     """Replace addresses of services and variables in a value of the file."""
-    for name, value in places.items():
+    for name, value in replacements.items():
         text = text.replace(name, value)
-    return VARIABLE.sub(lambda found: SECRETS[found[1]], text)
+    return VARIABLE.sub(lambda match: SECRETS[match[1]], text)
 
 
-def words_of(service: str) -> list[str]:
+def command_of(service: str) -> list[str]:
     """Return the command of a service, run by the Python of the tests."""
     command = list(SERVICES[service]["command"])
     assert command[0] == "python"
@@ -83,14 +83,16 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
         shared = stack.enter_context(redis_running(folder))
         files, database = s3_server(), cluster.make_database("routing")
         files.make_bucket("routing-admin")
-        places = {
+        replacements = {
             "postgres://routing:${DATABASE_PASSWORD}@database:5432/routing": database,
             "redis://shared:6379": shared.url,
             "http://files:8333": files.url,
         }
-        given = {name: fill(value, places) for name, value in SERVICES["one"]["environment"].items()}
-        environment = {**own_environment(), **given, "ROUTING_ADMIN_ALLOWED_HOSTS": "127.0.0.1"}
-        subprocess.run(words_of("setup"), cwd=ROOT, env=environment_for("setup", environment, folder), check=True)
+        variables_of_service = {
+            name: fill(value, replacements) for name, value in SERVICES["one"]["environment"].items()
+        }
+        environment = {**own_environment(), **variables_of_service, "ROUTING_ADMIN_ALLOWED_HOSTS": "127.0.0.1"}
+        subprocess.run(command_of("setup"), cwd=ROOT, env=environment_for("setup", environment, folder), check=True)
         ports = {name: free_port() for name in ("one", "two")}
         servers = {
             name: stack.enter_context(running(name, environment_for(name, environment, folder, port)))
@@ -111,39 +113,38 @@ def environment_for(name: str, environment: Mapping[str, str], folder: Path, por
 
 @contextmanager
 def running(service: str, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    with subprocess.Popen(words_of(service), cwd=ROOT, env=environment) as process:
+    with subprocess.Popen(command_of(service), cwd=ROOT, env=environment) as process:
         yield process
         process.terminate()
 
 
 def caller(installation: Installation) -> httpx.Client:
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "manage.py", "issue_agent_key", "text-agent"],
         cwd=ROOT, env=dict(installation.environment), capture_output=True, text=True, check=True,
     )  # fmt: skip
-    headers = {"authorization": f"Bearer {done.stdout.strip()}"}
+    headers = {"authorization": f"Bearer {result.stdout.strip()}"}
     return httpx.Client(base_url=installation.url, headers=headers, timeout=30)
 
 
 CHAT = {"model": "task:planning", "messages": [{"role": "user", "content": "Plan my day"}]}
 
 
-def test_every_variable_of_the_file_is_explained():
-    """example.env sets exactly the variables that compose.yaml uses."""
+def test_example_env_has_every_variable_of_compose():
     lines = (DEPLOY / "example.env").read_text().splitlines()
     assert {line.partition("=")[0] for line in lines if line and not line.startswith("#")} == variables(COMPOSE)
 
 
-def test_images_are_pinned_and_our_two_servers_are_alike():
-    """No image uses `latest`, and the second server equals the first."""
+def test_images_are_pinned_and_both_servers_are_equal():
+    """No image uses `latest`."""
     images = [service["image"] for name, service in SERVICES.items() if name not in OURS]
     assert all(re.search(r":[\d.]+(-\w+)?$", image) for image in images)
     assert SERVICES["one"] == SERVICES["two"]
     assert version_of(SERVICES["proxy"]["image"]) >= RESOLVES[:2]
 
 
-def test_what_the_image_copies_and_runs_is_there():
-    """All files that the image copies exist, and its command is the README's."""
+def test_files_and_command_of_the_image_exist():
+    """The command is the README's."""
     text = (DEPLOY / "Containerfile").read_text()
     copied = [line.split()[1:-1] for line in text.splitlines() if line.startswith("COPY")]
     assert all((ROOT / name).exists() for names in copied for name in names)
@@ -152,14 +153,14 @@ def test_what_the_image_copies_and_runs_is_there():
     assert {"capabilities", "artifacts", "routing_admin"} <= {*compiled} & {name for names in copied for name in names}
 
 
-def test_probes_ask_the_right_question_and_outlast_the_answer():
+def test_probes_check_the_right_thing_and_outlast_the_answer():
     """The image checks liveness, compose checks readiness, and each timeout exceeds the probe's own time limit."""
     image, server = (DEPLOY / "Containerfile").read_text(), SERVICES["one"]["healthcheck"]
     assert "8000/healthz', timeout=4)" in image
     assert "8000/readyz', timeout=4)" in server["test"][-1]
     docs = (ROOT / "docs" / "monitoring.md").read_text()
-    waits = [int(found) for found in re.findall(r"timeout(?:=|Seconds: |: )(\d+)", f"{image} {server} {docs}")]
-    assert min(waits) > PROBE_SECONDS
+    timeouts = [int(seconds) for seconds in re.findall(r"timeout(?:=|Seconds: |: )(\d+)", f"{image} {server} {docs}")]
+    assert min(timeouts) > PROBE_SECONDS
     assert all(SERVICES[name]["healthcheck"] == {"disable": True} for name in ("setup", "daily"))
     assert SERVICES["proxy"]["depends_on"] == {name: {"condition": "service_healthy"} for name in ("one", "two")}
 
@@ -177,8 +178,8 @@ def test_two_servers_behind_the_proxy_are_one_installation(installation):
     assert all(answer.json()["choices"][0]["message"]["content"] for answer in answers)
 
 
-def test_one_server_less_is_not_noticed_by_callers(installation):
-    """When one server receives SIGTERM, no call fails."""
+def test_callers_do_not_notice_a_stopped_server(installation):
+    """One server receives SIGTERM, and no call fails."""
     with caller(installation) as agent:
         installation.servers["two"].terminate()
         answers = [agent.post("/v1/chat/completions", json=CHAT) for _ in range(40)]

@@ -17,7 +17,7 @@ from tests.deploy.proxies import inner_proxy, tls_proxy
 from tests.gateway.serving import environment_of, manage, served
 from tests.lab.certificate import self_signed
 
-OUTER, CALLER, STRANGER = "127.0.0.2", "127.0.0.9", "127.0.0.7"
+OUTER, CALLER, OTHER_CALLER = "127.0.0.2", "127.0.0.9", "127.0.0.7"
 """The address of the outer proxy and of two callers, all on this machine."""
 SITE, PASSWORD = "routing.example.com", "a lantern for the heron"
 FORGED = {"x-forwarded-for": "203.0.113.66", "x-forwarded-proto": "https"}
@@ -59,7 +59,7 @@ def client(url: str, address: str) -> httpx.Client:
     return httpx.Client(base_url=url, headers=headers, transport=transport, timeout=60)
 
 
-def test_signing_in_behind_tls_meets_no_redirect_and_is_logged_with_its_address(tmp_path: Path) -> None:
+def test_sign_in_behind_tls_is_not_redirected_and_logged_with_its_address(tmp_path: Path) -> None:
     """Forwarded headers of the outer proxy are used; those that its caller sent are not."""
     data = tmp_path / "data"
     data.mkdir()
@@ -79,24 +79,24 @@ def test_signing_in_behind_tls_meets_no_redirect_and_is_logged_with_its_address(
         entries = [
             json.loads(line) for line in manage(environment, "audit_export", "--action", "user.sign_in").splitlines()
         ]
-        with client(inner, STRANGER) as stranger:
-            assert stranger.get("/login/", headers=FORGED).headers["location"] == f"https://{SITE}/login/"
+        with client(inner, OTHER_CALLER) as other_caller:
+            assert other_caller.get("/login/", headers=FORGED).headers["location"] == f"https://{SITE}/login/"
     assert [entry["address"] for entry in entries] == [CALLER]
 
 
-def test_only_the_outer_proxy_is_believed_about_its_callers(tmp_path: Path) -> None:
+def test_only_the_outer_proxy_is_trusted(tmp_path: Path) -> None:
     """The upstream gets exactly one address and one scheme, whatever was sent."""
     with (
         echoing() as port,
         inner_proxy(tmp_path, {"one": port, "two": port}, OUTER) as inner,
         client(inner, OUTER) as outer,
-        client(inner, STRANGER) as stranger,
+        client(inner, OTHER_CALLER) as other_caller,
     ):
         assert outer.get("/", headers=FORGED).json() == [["203.0.113.66"], ["https"]]
         chain = {"x-forwarded-for": f"198.51.100.1, {CALLER}, {OUTER}", "x-forwarded-proto": "http"}
         assert outer.get("/", headers=chain).json() == [[CALLER], ["http"]]
         assert outer.get("/").json() == [[OUTER], ["http"]]
         assert outer.get("/", headers={"x-forwarded-proto": "https, http"}).json() == [[OUTER], ["http"]]
-        assert stranger.get("/", headers=FORGED).json() == [[STRANGER], ["http"]]
-        twice = [("x-forwarded-proto", "https"), ("x-forwarded-proto", "https"), ("x-forwarded-for", OUTER)]
-        assert stranger.get("/", headers=twice).json() == [[STRANGER], ["http"]]
+        assert other_caller.get("/", headers=FORGED).json() == [[OTHER_CALLER], ["http"]]
+        repeated = [("x-forwarded-proto", "https"), ("x-forwarded-proto", "https"), ("x-forwarded-for", OUTER)]
+        assert other_caller.get("/", headers=repeated).json() == [[OTHER_CALLER], ["http"]]

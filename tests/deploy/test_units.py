@@ -26,7 +26,7 @@ UNITS = ("routing-admin.service", "routing-admin-daily.service")
 
 # On the scale of `systemd-analyze security`, from 0 to 10.
 MAX_EXPOSURE = 3.0
-WORDS = "a lantern for the heron"
+TEXT = "a lantern for the heron"
 
 
 def absent(reason: str) -> None:
@@ -34,32 +34,34 @@ def absent(reason: str) -> None:
     pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
 
 
-def test_the_unit_of_systemd_runs_commands_that_are_there():
-    """The unit runs existing commands and allows time to drain and to migrate a large database."""
+def test_systemd_unit_runs_existing_commands():
+    """It allows time to drain and to migrate a large database."""
     unit = read_unit(DEPLOY / "routing-admin.service")
     assert shlex.split(unit["ExecStart"])[1:] == ["manage.py", "serve"]
-    compiles, bootstraps = unit["ExecStartPre"].splitlines()
-    assert compiles.startswith("+/bin/sh -c 'umask 022; exec /opt/routing-admin/.venv/bin/python -m compileall -q ")
-    assert shlex.split(bootstraps)[1:] == ["manage.py", "bootstrap"]
+    compile_command, bootstrap_command = unit["ExecStartPre"].splitlines()
+    assert compile_command.startswith(
+        "+/bin/sh -c 'umask 022; exec /opt/routing-admin/.venv/bin/python -m compileall -q "
+    )
+    assert shlex.split(bootstrap_command)[1:] == ["manage.py", "bootstrap"]
     assert int(unit["TimeoutStopSec"]) > 30
     assert unit["TimeoutStartSec"] == "30min"
 
 
 @pytest.mark.parametrize("name", UNITS)
-def test_a_unit_is_hardly_exposed(name: str):
-    """A unit's exposure by `systemd-analyze security` is low."""
+def test_exposure_of_a_unit_is_low(name: str):
+    """It is measured by `systemd-analyze security`."""
     if reason := missing():
         absent(reason)
-    words = ["systemd-analyze", "security", "--offline=true", "--no-pager", str(DEPLOY / name)]
-    said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-    (exposure,) = re.findall(r"Overall exposure level for \S+: ([\d.]+)", said)
+    command = ["systemd-analyze", "security", "--offline=true", "--no-pager", str(DEPLOY / name)]
+    report = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    (exposure,) = re.findall(r"Overall exposure level for \S+: ([\d.]+)", report)
     assert float(exposure) <= MAX_EXPOSURE
     unit = read_unit(DEPLOY / name)
     assert (unit["UMask"], unit["LimitCORE"], unit["CapabilityBoundingSet"]) == ("0077", "0", "")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="systemd is Linux's")
-def test_the_program_works_under_its_units_restrictions(tmp_path: Path):
+def test_program_works_under_the_restrictions_of_its_unit(tmp_path: Path):
     """Under the unit's restrictions images and PDFs are read, a provider is called, and the data stays private."""
     if reason := missing():
         absent(reason)
@@ -83,23 +85,24 @@ def check_work(url: str, key: str) -> None:
     picture, scan = io.BytesIO(), io.BytesIO()
     for kind, file in (("PNG", picture), ("PDF", scan)):
         Image.new("RGB", (400, 300), "teal").save(file, kind)
-    files = {"a.png": picture.getvalue(), "a.pdf": pdf(WORDS), "scan.pdf": scan.getvalue()}
+    files = {"a.png": picture.getvalue(), "a.pdf": pdf(TEXT), "scan.pdf": scan.getvalue()}
     with httpx.Client(base_url=url, headers={"authorization": f"Bearer {key}"}, timeout=60) as agent:
-        stored = [agent.post("/api/v1/artifacts", files={"file": each}) for each in files.items()]
-        assert [each.status_code for each in stored] == [201] * 3
-        parts = [{"type": "file", "file": {"file_id": each.json()["ref"]}} for each in stored]
-        words, seen = (
+        stored = [agent.post("/api/v1/artifacts", files={"file": file}) for file in files.items()]
+        assert [response.status_code for response in stored] == [201] * 3
+        parts = [{"type": "file", "file": {"file_id": response.json()["ref"]}} for response in stored]
+        text_answer, scan_answer = (
             agent.post(
-                "/v1/chat/completions", json={"model": f"task:{route}", "messages": [{"role": "user", "content": each}]}
+                "/v1/chat/completions",
+                json={"model": f"task:{route}", "messages": [{"role": "user", "content": content}]},
             )
-            for route, each in (("planning", parts[:2]), ("design", parts[2:]))
+            for route, content in (("planning", parts[:2]), ("design", parts[2:]))
         )
-    assert WORDS in words.text
-    assert "converted" in seen.headers["x-routing-adaptation"]
+    assert TEXT in text_answer.text
+    assert "converted" in scan_answer.headers["x-routing-adaptation"]
 
 
-def test_what_is_due_once_a_day_is_done_by_commands_that_are_there(tmp_path):
-    """The daily unit's commands work, and fourteen backups are kept."""
+def test_daily_unit_runs_existing_commands(tmp_path):
+    """Fourteen backups are kept."""
     backups, data = tmp_path / "backups", tmp_path / "data"
     for number in range(14):
         (backups / f"2020-01-{number + 10}").mkdir(parents=True)
@@ -107,12 +110,15 @@ def test_what_is_due_once_a_day_is_done_by_commands_that_are_there(tmp_path):
     environment = {**own_environment(), "ROUTING_ADMIN_DATA_DIR": str(data)}
     subprocess.run([sys.executable, "manage.py", "bootstrap"], cwd=ROOT, env=environment, check=True)
     for line in read_unit(DEPLOY / "routing-admin-daily.service")["ExecStart"].splitlines():
-        words = [word.replace("$$", "$").replace("%%", "%") for word in shlex.split(line)]
-        places = (("/opt/routing-admin/.venv/bin/python", sys.executable), ("/var/backups/routing-admin", str(backups)))
-        for place, here in places:
-            words = [word.replace(place, here) for word in words]
-        subprocess.run(words, cwd=ROOT, env=environment, check=True)
-    kept = sorted(path.name for path in backups.iterdir())
-    assert len(kept) == 14
-    assert kept[0] == "2020-01-11"
-    assert (backups / kept[-1] / "manifest.json").exists()
+        command = [argument.replace("$$", "$").replace("%%", "%") for argument in shlex.split(line)]
+        replacements = (
+            ("/opt/routing-admin/.venv/bin/python", sys.executable),
+            ("/var/backups/routing-admin", str(backups)),
+        )
+        for installed, local in replacements:
+            command = [argument.replace(installed, local) for argument in command]
+        subprocess.run(command, cwd=ROOT, env=environment, check=True)
+    remaining = sorted(path.name for path in backups.iterdir())
+    assert len(remaining) == 14
+    assert remaining[0] == "2020-01-11"
+    assert (backups / remaining[-1] / "manifest.json").exists()

@@ -43,17 +43,17 @@ def list_files() -> list[str]:
     return [f"tests/{folder}/test_{name}.py" for folder, names in FILES.items() for name in names]
 
 
-def main(words: list[str]) -> int:
+def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the server is stopped too
-    named = any(Path(word.partition("::")[0]).exists() for word in words)
-    chosen = words if named else [*list_files(), *words]
+    names_files = any(Path(argument.partition("::")[0]).exists() for argument in arguments)
+    selected = arguments if names_files else [*list_files(), *arguments]
     try:
         with running_cluster() as cluster:
             environment = os.environ | {"TESTS_DATABASE_URL": cluster.make_database("routing_admin")}
-            command = [sys.executable, "-m", "pytest", *chosen]
+            command = [sys.executable, "-m", "pytest", *selected]
             return subprocess.run(command, env=environment, check=False).returncode
-    except LookupError as problem:
-        print(f"SKIPPED: the tests on PostgreSQL. {problem}.", file=sys.stderr)
+    except LookupError as error:
+        print(f"SKIPPED: the tests on PostgreSQL. {error}.", file=sys.stderr)
         return 1 if os.environ.get("CI") else 0
 
 

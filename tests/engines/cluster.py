@@ -41,9 +41,9 @@ CARELESS = ("fsync", "synchronous_commit", "full_page_writes")
 
 def find_programs() -> Path | None:
     """Return the folder of the newest `initdb`, None if there is none."""
-    named = find_program("initdb")
-    found = [each for folder in FOLDERS for each in Path("/").glob(folder.lstrip("/")) if (each / "initdb").exists()]
-    return max(found, key=_version, default=Path(named).parent if named else None)
+    initdb = find_program("initdb")
+    folders = [path for folder in FOLDERS for path in Path("/").glob(folder.lstrip("/")) if (path / "initdb").exists()]
+    return max(folders, key=_version, default=Path(initdb).parent if initdb else None)
 
 
 def _version(programs: Path) -> list[int]:
@@ -63,10 +63,10 @@ class Cluster:
         return f"postgres://{USER}:{PASSWORD.replace(' ', '%20')}@127.0.0.1:{self.port}/{name}"
 
     def start(self) -> None:
-        chosen = {name: value for name, value in OPTIONS.items() if not (self.lasting and name in CARELESS)}
-        options = " ".join(f"-c {name}={value}" for name, value in chosen.items())
-        words = ["-w", "-t", "60", "-l", str(self.folder / "log"), "-D", str(self.folder / "data")]
-        self._run("pg_ctl", *words, "-o", f"{options} -p {self.port} -k {self.folder}", "start")
+        settings = {name: value for name, value in OPTIONS.items() if not (self.lasting and name in CARELESS)}
+        options = " ".join(f"-c {name}={value}" for name, value in settings.items())
+        arguments = ["-w", "-t", "60", "-l", str(self.folder / "log"), "-D", str(self.folder / "data")]
+        self._run("pg_ctl", *arguments, "-o", f"{options} -p {self.port} -k {self.folder}", "start")
 
     def stop(self, mode: str = "fast") -> None:
         """Stop the server; `immediate` is like a power failure."""
@@ -86,8 +86,8 @@ class Cluster:
         return self.url(name)
 
     def ask(self, database: str, sql: str) -> str:
-        words = ["-h", str(self.folder), "-p", str(self.port), "-U", USER, "-d", database, "-Atqc", sql]
-        return self._run("psql", *words).strip()
+        arguments = ["-h", str(self.folder), "-p", str(self.port), "-U", USER, "-d", database, "-Atqc", sql]
+        return self._run("psql", *arguments).strip()
 
     def create(self) -> None:
         secret = self.folder / "password"
@@ -95,8 +95,10 @@ class Cluster:
         if os.geteuid() == 0:
             shutil.chown(self.folder, "postgres")
             shutil.chown(secret, "postgres")
-        words = ["-D", str(self.folder / "data"), "-U", USER, "--pwfile", str(secret), "-E", "UTF8"]
-        self._run("initdb", *words, "--locale=C.UTF-8", "--auth-host=scram-sha-256", "--auth-local=trust", "--no-sync")
+        arguments = ["-D", str(self.folder / "data"), "-U", USER, "--pwfile", str(secret), "-E", "UTF8"]
+        self._run(
+            "initdb", *arguments, "--locale=C.UTF-8", "--auth-host=scram-sha-256", "--auth-local=trust", "--no-sync"
+        )
 
     def _signal(self, number: int) -> None:
         main = int((self.folder / "data" / "postmaster.pid").read_text().splitlines()[0])
@@ -104,15 +106,15 @@ class Cluster:
         for process in [main, *map(int, children.stdout.split())]:
             os.kill(process, number)
 
-    def _run(self, program: str, *words: str) -> str:
+    def _run(self, program: str, *arguments: str) -> str:
         """Run a program, as the user postgres if we are root, since PostgreSQL refuses to run as root."""
         as_user: Sequence[str] = (RUNUSER, "-u", "postgres", "--") if os.geteuid() == 0 else ()
-        command = [*as_user, str(self.programs / program), *words]
-        with tempfile.TemporaryFile() as said:  # a pipe would be held open by the server
-            done = subprocess.run(command, stdout=said, stderr=subprocess.STDOUT, cwd="/", check=False)
-            said.seek(0)
-            text = said.read().decode()
-        if done.returncode:
+        command = [*as_user, str(self.programs / program), *arguments]
+        with tempfile.TemporaryFile() as output:  # a pipe would be held open by the server
+            result = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, cwd="/", check=False)
+            output.seek(0)
+            text = output.read().decode()
+        if result.returncode:
             raise RuntimeError(f"{program} failed: {text}")
         return text
 
@@ -140,9 +142,9 @@ def running_cluster(*, lasting: bool = False) -> Iterator[Cluster]:
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ def database_of(directory: Path) -> dict[str, str]:
         return {}
     name = _name_of(directory)
     with psycopg.connect(os.environ[URL], autocommit=True) as connection:
-        there = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (name,)).fetchone()
-        if there is None:
+        exists = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (name,)).fetchone()
+        if exists is None:
             connection.execute(f'CREATE DATABASE "{name}"')
     return {"DATABASE_URL": url_of(name)}
 

@@ -12,9 +12,9 @@ from routing_admin.request_log.journal import Journal
 
 @contextmanager
 def spooling_journal(folder: Path) -> Iterator[Journal]:
-    made = Journal(folder=lambda: folder / "spool")
-    yield made
-    made.spool.close()
+    journal = Journal(folder=lambda: folder / "spool")
+    yield journal
+    journal.spool.close()
 
 
 def catch_up(journal: Journal) -> None:

@@ -42,8 +42,8 @@ class RedisServer:
         program = find_program(*PROGRAMS)
         assert program is not None
         self.port = self.port or free_port()
-        words = [program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", str(self.directory)]
-        self.process = subprocess.Popen([*words, *self.options], stdout=subprocess.DEVNULL)
+        command = [program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", str(self.directory)]
+        self.process = subprocess.Popen([*command, *self.options], stdout=subprocess.DEVNULL)
         until = time.monotonic() + 20
         while True:
             try:
@@ -71,9 +71,9 @@ class RedisServer:
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 @contextmanager

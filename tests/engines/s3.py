@@ -42,28 +42,28 @@ class S3Server:
         self._call("PUT", f"/{name}")
         return replace(self.bucket, name=name)
 
-    def raw(self, place: Bucket) -> S3Store:
+    def raw(self, bucket: Bucket) -> S3Store:
         """Return a client for the place's objects that bypasses the program."""
         return S3Store(
-            place.name,
-            prefix=place.prefix or None,
+            bucket.name,
+            prefix=bucket.prefix or None,
             config={"endpoint": self.url},
             client_options={"allow_http": True},
         )
 
-    def keys(self, place: Bucket) -> list[str]:
-        return sorted(each["path"] for some in obstore.list(self.raw(place)) for each in some)
+    def keys(self, bucket: Bucket) -> list[str]:
+        return sorted(entry["path"] for page in obstore.list(self.raw(bucket)) for entry in page)
 
-    def date(self, place: Bucket, key: str, moment: float) -> None:
+    def date(self, bucket: Bucket, key: str, moment: float) -> None:
         """Set the modification time of an object, in seconds since 1970."""
-        bucket = s3_backends[ACCOUNT]["aws"].buckets[place.name]
-        bucket.keys[f"{place.prefix}/{key}".lstrip("/")].last_modified = datetime.fromtimestamp(moment, UTC).replace(
-            tzinfo=None
-        )
+        stored_bucket = s3_backends[ACCOUNT]["aws"].buckets[bucket.name]
+        stored_bucket.keys[f"{bucket.prefix}/{key}".lstrip("/")].last_modified = datetime.fromtimestamp(
+            moment, UTC
+        ).replace(tzinfo=None)
 
-    def unfinished(self, place: Bucket | None = None) -> str:
+    def unfinished(self, bucket: Bucket | None = None) -> str:
         """Return the service's list of unfinished multipart uploads."""
-        return self._call("GET", f"/{(place or self.bucket).name}?uploads")
+        return self._call("GET", f"/{(bucket or self.bucket).name}?uploads")
 
     @contextmanager
     def checking_credentials(self) -> Iterator[None]:
@@ -75,8 +75,8 @@ class S3Server:
             self._call("POST", "/moto-api/reset-auth", b"inf")
 
     def _call(self, method: str, path: str, body: bytes = b"") -> str:
-        asked = urllib.request.Request(self.url + path, body, {"Content-Type": "text/plain"}, method=method)
-        with urllib.request.urlopen(asked) as answer:
+        request = urllib.request.Request(self.url + path, body, {"Content-Type": "text/plain"}, method=method)
+        with urllib.request.urlopen(request) as answer:
             return str(answer.read(), "utf-8")
 
 
@@ -90,6 +90,6 @@ def s3_server() -> S3Server:
     host, port = server.get_host_and_port()
     url = f"http://{host}:{port}"
     bucket = Bucket(name="artifacts", endpoint=url, region="us-east-1", allows_http=True)
-    made = S3Server(url, bucket)
-    made.make_bucket(bucket.name)
-    return made
+    s3 = S3Server(url, bucket)
+    s3.make_bucket(bucket.name)
+    return s3

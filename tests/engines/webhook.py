@@ -15,7 +15,7 @@ from django.conf import settings
 from routing_admin.upstream import process_upstream, run_sync
 
 Reply = tuple[int, bytes]
-TAKEN: Reply = (200, b'{"errcode": 0, "code": 0, "errmsg": "ok"}')
+ACCEPTED: Reply = (200, b'{"errcode": 0, "code": 0, "errmsg": "ok"}')
 """A reply that counts as success for every kind of chat."""
 
 
@@ -30,7 +30,7 @@ class Received:
 
 @dataclass
 class Chat:
-    """Received notices; `replies` are sent in order, then `TAKEN`."""
+    """Received notices; `replies` are sent in order, then `ACCEPTED`."""
 
     base: str
     received: list[Received] = field(default_factory=list)
@@ -43,7 +43,7 @@ def running_chat() -> Iterator[Chat]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             chat.received.append(Received(self.path, {name.lower(): text for name, text in self.headers.items()}, body))
-            status, answer = chat.replies.pop(0) if chat.replies else TAKEN
+            status, answer = chat.replies.pop(0) if chat.replies else ACCEPTED
             self.send_response(status)
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(answer)))

@@ -28,7 +28,7 @@ def served(template: Installation, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.fixture
-def own(template: Installation, tmp_path: Path) -> Iterator[Installation]:
+def installation(template: Installation, tmp_path: Path) -> Iterator[Installation]:
     """Yield a copy for one test, not started."""
     with copied(template, tmp_path) as installation:
         yield installation
@@ -39,8 +39,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """Mount a file system of 32 MiB, or skip the test if this machine does not allow it."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    words = ["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", str(disk)]
-    if os.geteuid() != 0 or subprocess.run(words, capture_output=True, check=False).returncode:
+    command = ["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", str(disk)]
+    if os.geteuid() != 0 or subprocess.run(command, capture_output=True, check=False).returncode:
         pytest.skip("making a file system needs a superuser who may")
     try:
         yield disk

@@ -24,7 +24,7 @@ class Installation:
     """An installation: its directories, its environment, an agent's key, the lab and the running server."""
 
     directory: Path
-    place: Path
+    folder: Path
     lab: Lab
     environment: dict[str, str]
     key: str
@@ -44,15 +44,15 @@ class Installation:
             self.running.process.wait(timeout=60)
             self.running = None
 
-    def play(self, page: str, name: str, **words: str) -> str:
-        """Run a block of a page and return its output; `words` replace the page's placeholders."""
-        places = {"/backups": f"{self.place}/backups", "/safe": f"{self.place}/safe", **words}
+    def play(self, page: str, name: str, **replacements: str) -> str:
+        """Run a block of a page and return its output; `replacements` replace the page's placeholders."""
+        all_replacements = {"/backups": f"{self.folder}/backups", "/safe": f"{self.folder}/safe", **replacements}
         if self.running is not None:
-            places[SERVER] = self.running.url
-        return run_block(page, name, self.environment, places)
+            all_replacements[SERVER] = self.running.url
+        return run_block(page, name, self.environment, all_replacements)
 
-    def manage(self, *words: str) -> str:
-        return manage(self.environment, *words)
+    def manage(self, *arguments: str) -> str:
+        return manage(self.environment, *arguments)
 
     def number(self, name: str, **labels: str) -> float:
         """Return the sum of a metric over all samples with these labels, 0 if there is none."""
@@ -105,10 +105,10 @@ def copied(template: Installation, folder: Path, data: Path | None = None) -> It
         copy.stop()
 
 
-def until(holds: Callable[[], Any], seconds: float = 30) -> Any:
-    """Poll until `holds` returns a true value and return it. Raise `AssertionError` on timeout."""
+def until(condition: Callable[[], Any], seconds: float = 30) -> Any:
+    """Poll until `condition` returns a true value and return it. Raise `AssertionError` on timeout."""
     end = time.monotonic() + seconds
-    while not (found := holds()):
+    while not (result := condition()):
         assert time.monotonic() < end, "it does not come true"
         time.sleep(0.05)
-    return found
+    return result

@@ -25,20 +25,20 @@ def blocks_of(page: str) -> list[tuple[str, str]]:
     return BLOCK.findall(text_of(page))
 
 
-def run_block(page: str, name: str, environment: Mapping[str, str], places: Mapping[str, str]) -> str:
-    """Run the block of that name and return its output; `places` replace the page's placeholders.
+def run_block(page: str, name: str, environment: Mapping[str, str], replacements: Mapping[str, str]) -> str:
+    """Run the block of that name and return its output; `replacements` replace the page's placeholders.
 
     Raise `AssertionError` if a command fails.
     """
-    (commands,) = [text for each, text in blocks_of(page) if each == name]
+    (commands,) = [text for block_name, text in blocks_of(page) if block_name == name]
     commands = DATA.sub(environment["ROUTING_ADMIN_DATA_DIR"], commands)
-    for word, place in places.items():
-        whole = r"(?<![\w/.-])" if word.startswith("/") else ""
-        commands = re.sub(whole + re.escape(word), lambda _, place=place: place, commands)
-    path = f"{Path(sys.executable).parent}:{places.get('PATH', '')}:/usr/local/bin:/usr/bin:/bin"
-    words, surroundings = ["bash", "-euo", "pipefail", "-c", commands], {**environment, "PATH": path}
-    done = subprocess.run(
-        words, cwd=ROOT, env=surroundings, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    for placeholder, value in replacements.items():
+        prefix = r"(?<![\w/.-])" if placeholder.startswith("/") else ""
+        commands = re.sub(prefix + re.escape(placeholder), lambda _, value=value: value, commands)
+    path = f"{Path(sys.executable).parent}:{replacements.get('PATH', '')}:/usr/local/bin:/usr/bin:/bin"
+    command, shell_environment = ["bash", "-euo", "pipefail", "-c", commands], {**environment, "PATH": path}
+    result = subprocess.run(
+        command, cwd=ROOT, env=shell_environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, f"{commands}\n{done.stdout}\n{done.stderr}"
-    return done.stdout + done.stderr
+    assert result.returncode == 0, f"{commands}\n{result.stdout}\n{result.stderr}"
+    return result.stdout + result.stderr

@@ -13,16 +13,16 @@ def cooling(served: Installation, provider: str) -> float:
     return served.number("routing_admin_cooling_seconds", provider=provider)
 
 
-def test_one_machine_is_looked_at_without_prometheus(served: Installation) -> None:
+def test_server_is_inspected_without_prometheus(served: Installation) -> None:
     """The commands of the index show metrics, readiness and the findings of `doctor`."""
-    said = served.play("README", "look")
-    assert "routing_admin_disk_free_bytes" in said
-    assert '"status": "ok"' in said
-    assert "ok   history" in said
+    output = served.play("README", "look")
+    assert "routing_admin_disk_free_bytes" in output
+    assert '"status": "ok"' in output
+    assert "ok   history" in output
 
 
 @pytest.mark.parametrize(("provider", "by_page"), [("three", False), ("by-anthropic", True)])
-def test_an_account_that_was_filled_is_used_at_once(served: Installation, provider: str, by_page: bool) -> None:
+def test_refilled_account_is_used_at_once(served: Installation, provider: str, by_page: bool) -> None:
     """A 402 cools the provider for ten minutes; the page's command or the dashboard's button ends that."""
     model = f"{provider}/lab"
     served.lab.play({provider: [402, "ok"]})
@@ -39,15 +39,15 @@ def test_an_account_that_was_filled_is_used_at_once(served: Installation, provid
         assert f"{provider} is cooling down for" in person.open("/").body.decode()
         assert person.post("/again/providers/", name=provider).status == 302
     else:
-        said = served.play("all-cooling", "again", PROVIDER=provider)
-        assert f"Tried again with the next call: {provider}." in said
+        output = served.play("all-cooling", "again", PROVIDER=provider)
+        assert f"Tried again with the next call: {provider}." in output
     until(lambda: served.call(model).status == 200, 1)
     assert cooling(served, provider) == 0
     assert "provider.try_again" in served.audited()
 
 
-def test_a_test_that_is_answered_ends_the_cooldown(served: Installation) -> None:
-    """Step 1 of the page: a successful test of the provider ends its cooldown."""
+def test_successful_test_of_a_provider_ends_its_cooldown(served: Installation) -> None:
+    """This is step 1 of the page."""
     served.lab.play({"by-gemini": [402, "ok"]})
     assert served.call("by-gemini/lab").status == 502
     assert cooling(served, "by-gemini") > 500
@@ -57,7 +57,7 @@ def test_a_test_that_is_answered_ends_the_cooldown(served: Installation) -> None
     assert served.call("by-gemini/lab").status == 200
 
 
-def test_limited_callers_are_told_when_to_come_again(served: Installation) -> None:
+def test_rate_limited_callers_get_retry_after(served: Installation) -> None:
     """If all providers limit the rate, the answer is 429 with Retry-After, as the page says."""
     served.lab.play({"by-openai-responses": ["http_429:retry_after=60"]})
     for _ in range(2):

@@ -26,7 +26,7 @@ def waiting(installation: Installation) -> float:
     return installation.number("routing_admin_log_entries_waiting")
 
 
-def test_room_is_made_on_a_full_disk_and_nothing_is_lost(on_small_disk: Installation) -> None:
+def test_space_is_freed_on_a_full_disk_and_no_entry_is_lost(on_small_disk: Installation) -> None:
     """Calls are answered while the disk is full; the page's commands free space, then spooled entries are logged."""
     disk, installation = on_small_disk.directory, on_small_disk
     installation.start()
@@ -52,7 +52,7 @@ def test_room_is_made_on_a_full_disk_and_nothing_is_lost(on_small_disk: Installa
     assert installation.upload(os.urandom(MEBIBYTE)).status == 200
 
 
-def test_a_quota_that_is_used_up_is_raised_on_the_settings_page(served: Installation) -> None:
+def test_exhausted_quota_is_raised_on_the_settings_page(served: Installation) -> None:
     """The error names the quota, and the metrics show how much of it is used."""
     person = served.person()
 

@@ -16,13 +16,13 @@ def refused(served: Installation, door: str) -> float:
     return served.number("routing_admin_keys_refused_total", door=door)
 
 
-def test_a_leaked_key_of_an_agent_is_refused_and_its_successor_answered(served: Installation) -> None:
+def test_leaked_key_of_an_agent_is_revoked_and_its_successor_works(served: Installation) -> None:
     """The page's command revokes the key within a second; search and the audit log show how it was used."""
     leaked, before = served.manage("issue_agent_key", "text-agent"), refused(served, "v1")
     assert served.call(key=leaked).status == 200
-    said = served.play("key-leaked", "agent", ra_xxxxxxxx=leaked[:11])
-    assert f"The key {leaked[:11]} of text-agent is revoked." in said
-    (successor,) = KEY.findall(said)
+    output = served.play("key-leaked", "agent", ra_xxxxxxxx=leaked[:11])
+    assert f"The key {leaked[:11]} of text-agent is revoked." in output
+    (successor,) = KEY.findall(output)
     until(lambda: served.call(key=leaked).status == 401, 1)
     assert served.call(key=successor).status == 200
     assert refused(served, "v1") > before
@@ -32,7 +32,7 @@ def test_a_leaked_key_of_an_agent_is_refused_and_its_successor_answered(served: 
     assert until(lambda: b"one/lab" in person.open(f"/requests/?q=key:{leaked[:11]}").body)
 
 
-def test_a_leaked_token_opens_nothing_any_more_and_what_it_did_is_told(served: Installation) -> None:
+def test_leaked_token_is_revoked_and_its_uses_are_listed(served: Installation) -> None:
     """The token is revoked within a second, and the audit log still lists what it did under its name."""
     person = served.person()
     person.open("/tokens/")
@@ -49,14 +49,14 @@ def test_a_leaked_token_opens_nothing_any_more_and_what_it_did_is_told(served: I
     assert "The token deploy of admin" in served.play("key-leaked", "token", rat_xxxxxxxx=token[:12])
     until(lambda: status() == 401, 1)
     assert refused(served, "admin") > before
-    said = served.play("key-leaked", "audit", NAME="deploy", **{"2026-11-01": "2020-01-01"})
-    assert '"token.use"' in said
+    output = served.play("key-leaked", "audit", NAME="deploy", **{"2026-11-01": "2020-01-01"})
+    assert '"token.use"' in output
 
 
-def test_a_provider_is_called_with_its_new_key(served: Installation) -> None:
+def test_provider_is_called_with_its_new_key(served: Installation) -> None:
     """The provider refuses the old key; the page's command sets the new one, which ends the cooldown."""
     old, new = "sk-old-0123456789abcdef", "sk-new-fedcba9876543210"
-    safe = served.place / "safe"
+    safe = served.folder / "safe"
     safe.mkdir(exist_ok=True)
     (safe / "new-key").write_text(old)
     served.play("key-leaked", "provider", PROVIDER="two")

@@ -29,33 +29,32 @@ TESTS = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_each_page_has_the_one_form(page: str) -> None:
+def test_each_page_has_the_same_form(page: str) -> None:
     """Each page has the same sections and names its alert, page, metric and log line, or says that there is none."""
     text = text_of(page)
     assert tuple(re.findall(r"^## (.+)$", text, re.MULTILINE)) == FORM
-    seen = text.split("## What it means")[0]
-    assert set(re.findall(r"^\| (alert|page|metric|log) \|", seen, re.MULTILINE)) == ROWS
-    over = text.split(f"## {FORM[3]}")[1].split("\n## ")[0]
-    assert METRIC.search(over)
-    assert BLOCK.search(over)
+    symptoms = text.split("## What it means")[0]
+    assert set(re.findall(r"^\| (alert|page|metric|log) \|", symptoms, re.MULTILINE)) == ROWS
+    check = text.split(f"## {FORM[3]}")[1].split("\n## ")[0]
+    assert METRIC.search(check)
+    assert BLOCK.search(check)
 
 
-def test_the_index_leads_to_every_page_and_names_every_alert() -> None:
-    """The index fits on one screen and maps every alert to its page."""
+def test_index_links_every_page_and_names_every_alert() -> None:
+    """It fits on one screen."""
     text = text_of("README")
     assert {f"{page}.md" for page in PAGES} <= set(re.findall(r"\]\(([^)]+)\)", text))
     assert set(AlertKind) <= set(re.findall(r"`(\w+)`", text))
 
 
 @pytest.mark.parametrize("page", ["README", *PAGES])
-def test_every_link_leads_to_a_place(page: str) -> None:
-    """Linked files exist, and so do the linked headings."""
+def test_every_link_leads_to_a_file_and_heading(page: str) -> None:
     for link in re.findall(r"\]\((?!https?:)([^)]+)\)", text_of(page)):
         name, _, anchor = link.partition("#")
         target = FOLDER / name if name else FOLDER / f"{page}.md"
         assert target.exists(), link
         headings = re.findall(r"^#+ (.+)$", target.read_text(), re.MULTILINE)
-        anchors = {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
+        anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
         assert not anchor or anchor in anchors, link
 
 
@@ -76,24 +75,24 @@ def test_every_metric_of_the_documents_is_exposed_with_its_labels(demo: None) ->
             assert set(re.findall(r"(\w+)=", selector)) <= labels, f"{document.name}: {name}{{{selector}}}"
 
 
-def test_every_command_of_the_documents_is_there_with_its_options() -> None:
+def test_every_command_of_the_documents_exists_with_its_options() -> None:
     """Applies to the runbook, all other documents, the README and the files of deploy/."""
-    known = get_commands()
-    found = {
-        (document.name, name, tuple(re.findall(r"(?<![\w-])--[a-z-]+", rest)))
+    apps = get_commands()
+    commands = {
+        (document.name, name, tuple(re.findall(r"(?<![\w-])--[a-z-]+", options_text)))
         for document in DOCUMENTS
-        for name, rest in COMMAND.findall(document.read_text("utf-8"))
+        for name, options_text in COMMAND.findall(document.read_text("utf-8"))
     }
-    assert len(found) > 20
-    for document, name, options in found:
-        assert name in known, f"{document}: {name}"
-        app = known[name]
-        told = (load_command_class(app, name) if isinstance(app, str) else app).create_parser("manage.py", name)
-        assert [each for each in options if each not in told.format_help()] == [], f"{document}: {name}"
+    assert len(commands) > 20
+    for document, name, options in commands:
+        assert name in apps, f"{document}: {name}"
+        app = apps[name]
+        parser = (load_command_class(app, name) if isinstance(app, str) else app).create_parser("manage.py", name)
+        assert [option for option in options if option not in parser.format_help()] == [], f"{document}: {name}"
 
 
 @pytest.mark.parametrize("page", ["README", *PAGES])
-def test_every_block_that_is_marked_is_played(page: str) -> None:
+def test_every_marked_block_is_run_by_a_test(page: str) -> None:
     """A test of this folder names page and block, so each block needs a unique name."""
     assert len(dict(blocks_of(page))) == len(blocks_of(page))
     for name, _commands in blocks_of(page):

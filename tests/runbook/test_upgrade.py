@@ -17,37 +17,39 @@ OURS = "SELECT name FROM django_migrations WHERE app = 'routing_admin'"
 KEYS = "SELECT public_id FROM capabilities_agentkey ORDER BY id"
 
 
-def rows_in(own: Installation, query: str) -> list[str]:
-    with closing(sqlite3.connect(own.directory / "routing_admin.sqlite3")) as rows:
+def rows_in(installation: Installation, query: str) -> list[str]:
+    with closing(sqlite3.connect(installation.directory / "routing_admin.sqlite3")) as rows:
         return [value for (value,) in rows.execute(query)]
 
 
-def test_an_installation_is_upgraded_and_brought_back(own: Installation) -> None:
+def test_installation_is_upgraded_and_restored(installation: Installation) -> None:
     """`restore` returns to the backup made before the migrations; until then the new release is served."""
-    shutil.rmtree(own.directory)
-    shutil.unpack_archive(OLD, own.directory)
+    shutil.rmtree(installation.directory)
+    shutil.unpack_archive(OLD, installation.directory)
     for name in ("keys", "secret_key"):
-        (own.directory / name).chmod(0o600)
-    before, keys = rows_in(own, MIGRATIONS), rows_in(own, KEYS)
-    assert "before the migrations" in own.play("upgrade", "upgrade")
-    assert len(rows_in(own, MIGRATIONS)) > len(before)
-    own.key = own.manage("issue_agent_key", "text-agent")
-    own.start()
-    assert 'database="sqlite"' in own.play("upgrade", "over")
-    assert own.number("routing_admin_info", migration=max(rows_in(own, OURS))) == 1
-    assert "Saved to" in own.play("upgrade", "backup")
-    own.stop()
-    assert set(rows_in(own, KEYS)) > set(keys)
-    own.play("upgrade", "back")
-    assert rows_in(own, KEYS) == keys
+        (installation.directory / name).chmod(0o600)
+    before, keys = rows_in(installation, MIGRATIONS), rows_in(installation, KEYS)
+    assert "before the migrations" in installation.play("upgrade", "upgrade")
+    assert len(rows_in(installation, MIGRATIONS)) > len(before)
+    installation.key = installation.manage("issue_agent_key", "text-agent")
+    installation.start()
+    assert 'database="sqlite"' in installation.play("upgrade", "over")
+    assert installation.number("routing_admin_info", migration=max(rows_in(installation, OURS))) == 1
+    assert "Saved to" in installation.play("upgrade", "backup")
+    installation.stop()
+    assert set(rows_in(installation, KEYS)) > set(keys)
+    installation.play("upgrade", "back")
+    assert rows_in(installation, KEYS) == keys
 
 
-def test_tables_of_a_newer_release_are_refused_in_a_line(own: Installation) -> None:
+def test_database_of_a_newer_release_is_refused_in_one_line(installation: Installation) -> None:
     """The command exits with status 1 and one line of advice, and changes nothing."""
-    with closing(sqlite3.connect(own.directory / "routing_admin.sqlite3")) as rows, rows:
+    with closing(sqlite3.connect(installation.directory / "routing_admin.sqlite3")) as rows, rows:
         rows.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('capabilities', '0999_later', '2030')")
-    words = [sys.executable, "manage.py", "serve"]
-    done = subprocess.run(words, cwd=ROOT, env=own.environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert done.stderr.count("\n") == 1
-    assert "was migrated by a newer version of this program" in done.stderr
+    command = [sys.executable, "manage.py", "serve"]
+    result = subprocess.run(
+        command, cwd=ROOT, env=installation.environment, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 1
+    assert result.stderr.count("\n") == 1
+    assert "was migrated by a newer version of this program" in result.stderr

@@ -24,14 +24,14 @@ def look(folder: Path) -> dict[str, Any]:
     signed_in = browser.login(username=ADMIN, password=PASSWORD)
     headers = {"authorization": f"Bearer {expected['agentKey']}"}
     revisions = range(1, expected["revisions"] + 1)
-    found = {
+    contents = {
         "signedIn": signed_in,
         "revisions": [browser.get(f"/history/{number}/").status_code for number in revisions],
         "audit": browser.get("/history/audit/").status_code,
-        "requests": {one: page_of(browser, one) for one in expected["requests"]},
+        "requests": {request_id: page_of(browser, request_id) for request_id in expected["requests"]},
         "timelines": {
-            one: agent.get(f"/api/v1/requests/{one}", headers=headers).json().get("status")
-            for one in expected["requests"]
+            request_id: agent.get(f"/api/v1/requests/{request_id}", headers=headers).json().get("status")
+            for request_id in expected["requests"]
         },
         "artifacts": {
             ref: hashlib.sha256(bytes_of(agent.get(f"/api/v1/artifacts/{ref}/raw", headers=headers))).hexdigest()
@@ -42,7 +42,7 @@ def look(folder: Path) -> dict[str, Any]:
         "providerKey": provider_key(),
         "doctor": doctor(),
     }
-    return {**found, "undone": undo(browser, expected["revisions"]), "restored": restore(browser)}
+    return {**contents, "undone": undo(browser, expected["revisions"]), "restored": restore(browser)}
 
 
 def page_of(browser: Any, request_id: str) -> dict[str, Any]:

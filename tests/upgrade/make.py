@@ -43,11 +43,11 @@ def begin(folder: Path) -> None:
     command("bootstrap")
 
 
-def command(*words: str) -> str:
+def command(*arguments: str) -> str:
     from django.core.management import call_command
 
     out = io.StringIO()
-    call_command(*words, stdout=out, stderr=io.StringIO())
+    call_command(*arguments, stdout=out, stderr=io.StringIO())
     return out.getvalue().strip()
 
 
@@ -89,40 +89,40 @@ class Maker:
         from django.core.files.uploadedfile import SimpleUploadedFile
 
         files = {"笔记.txt": CHINESE.encode("gb18030"), "dot.png": PNG}
-        found = {}
+        hashes = {}
         for name, data in files.items():
             answer = self.agent.post(
                 "/api/v1/artifacts", {"file": SimpleUploadedFile(name, data)}, headers=self.headers
             )
-            found[answer.json()["ref"]] = hashlib.sha256(data).hexdigest()
-        return found
+            hashes[answer.json()["ref"]] = hashlib.sha256(data).hexdigest()
+        return hashes
 
     def ask(self, artifact: str) -> dict[str, int]:
         """Send requests that end in different ways; return the statuses by request id."""
         image = {"type": "image_url", "image_url": {"url": artifact}}
-        words = {"type": "text", "text": "What is this? 这是什么"}
+        text = {"type": "text", "text": "What is this? 这是什么"}
         bodies: tuple[dict[str, Any], ...] = (
             {"model": "task:planning", "messages": [{"role": "user", "content": "Plan my day"}]},
-            {"model": "task:design", "messages": [{"role": "user", "content": [words, image]}]},
+            {"model": "task:design", "messages": [{"role": "user", "content": [text, image]}]},
             {"model": "gpt-4o", "messages": [{"role": "user", "content": "through the key"}]},
             {"model": "echo/echo-503", "messages": [{"role": "user", "content": "fail"}]},
             {"model": "task:planning", "messages": [{"role": "user", "content": "in pieces"}], "stream": True},
             {"model": "no-such-model", "messages": [{"role": "user", "content": "hello"}]},
         )
-        found = {}
+        statuses = {}
         for number, body in enumerate(bodies):
-            ident = f"req_upgrade_{number}"
+            request_id = f"req_upgrade_{number}"
             answer = self.agent.post(
                 "/v1/chat/completions",
                 json.dumps(body),
                 content_type="application/json",
-                headers={**self.headers, "x-request-id": ident},
+                headers={**self.headers, "x-request-id": request_id},
             )
             if answer.streaming:
                 b"".join(answer)
-            found[ident] = answer.status_code
-            self.agent.get(f"/api/v1/requests/{ident}", headers=self.headers)
-        return found
+            statuses[request_id] = answer.status_code
+            self.agent.get(f"/api/v1/requests/{request_id}", headers=self.headers)
+        return statuses
 
 
 def make(folder: Path) -> None:

@@ -25,7 +25,11 @@ NAMED_BY_POSTGRESQL = re.compile(r"routing_admin_auditevent_number_\w+")
 def list_statements(text: str) -> list[list[str]]:
     """Return the normalized statements of a schema; the order of columns and constraints is ignored."""
     text = NAMED_BY_POSTGRESQL.sub("unique number", text.replace('"', ""))
-    return sorted(sorted(re.split(r"[\s(,)]*[\n(,)]\s*", each)) for each in text.split(";") if "restrict" not in each)
+    return sorted(
+        sorted(re.split(r"[\s(,)]*[\n(,)]\s*", statement))
+        for statement in text.split(";")
+        if "restrict" not in statement
+    )
 
 
 def dump(url: str) -> str:
@@ -37,8 +41,8 @@ def dump(url: str) -> str:
 
 
 @pytest.mark.django_db(databases=["default", LOGS])
-def test_a_new_database_is_what_the_replaced_migrations_made(tmp_path: Path) -> None:
-    """A new database has the same schema as one made by the replaced migrations."""
+def test_new_database_has_the_schema_of_the_replaced_migrations(tmp_path: Path) -> None:
+    """This holds for SQLite and PostgreSQL."""
     url = database_of(tmp_path).get("DATABASE_URL", f"sqlite:///{tmp_path}/old.sqlite3")
     old = Destination(url)
     old.make_tables(EARLIER)
@@ -50,15 +54,15 @@ def test_a_new_database_is_what_the_replaced_migrations_made(tmp_path: Path) -> 
         drop_database(tmp_path)
         return
     for alias, name in (("default", "old.sqlite3"), (LOGS, "old-logs.sqlite3")):
-        there = [sqlite3.connect(tmp_path / name), connections[alias].connection]
-        made, new = ["".join(row[0] for row in each.execute(STATEMENTS)) for each in there]
+        databases = [sqlite3.connect(tmp_path / name), connections[alias].connection]
+        old_schema, new = ["".join(row[0] for row in database.execute(STATEMENTS)) for database in databases]
         assert "CREATE TABLE" in new
-        assert list_statements(new) == list_statements(made)
+        assert list_statements(new) == list_statements(old_schema)
 
 
-def test_what_had_all_replaced_migrations_goes_on_from_the_first_and_what_had_some_from_those() -> None:
+def test_database_with_some_or_all_replaced_migrations_continues_from_them() -> None:
     """The tables of a backup are created by the migrations that it had."""
     replacements = MigrationLoader(None).replacements
-    had = [key for each in replacements.values() for key in each.replaces]
-    assert find_leaves(had) == find_leaves([*had, *replacements]) == sorted(replacements)
-    assert find_leaves([key for key in had if key <= EARLIER[-1]]) == [*sorted(replacements)[:2], EARLIER[-1]]
+    applied = [key for migration in replacements.values() for key in migration.replaces]
+    assert find_leaves(applied) == find_leaves([*applied, *replacements]) == sorted(replacements)
+    assert find_leaves([key for key in applied if key <= EARLIER[-1]]) == [*sorted(replacements)[:2], EARLIER[-1]]

@@ -25,8 +25,8 @@ def migrate(name: str = "") -> Any:
     return executor.migrate([("routing_admin", name)] if name else newest).apps
 
 
-def test_counts_of_agents_become_those_of_holders() -> None:
-    """The migration converts an agent's usage and shares to those of a limit holder."""
+def test_usage_of_agents_becomes_that_of_holders() -> None:
+    """Their shares become those of holders, too."""
     try:
         windows = migrate("0018_attempt_costs").get_model("routing_admin", "LimitWindow").objects.using(LOGS)
         day = {"meter": "tokensPerDay", "window": "2026-11-22", "ends_at": datetime(2026, 11, 23, tzinfo=UTC)}

@@ -17,8 +17,8 @@ HOUR, DAY = NOON.replace(minute=0), NOON.replace(hour=0, minute=0)
 OUTCOMES = ("ok", "ok", "http_503", "invalid_json", "invalid_json", "client_cancelled", "no_such_outcome")
 
 
-def test_rows_and_sums_of_an_earlier_version_say_how_requests_ended() -> None:
-    """The migration separates refused and cancelled requests from failures, in rows and sums."""
+def test_migration_fills_in_how_requests_ended() -> None:
+    """It separates refused and cancelled requests from failures, in rows and sums."""
     try:
         apps = migrate("0031_fire_drills_and_missed_calls")
         rows = apps.get_model("routing_admin", "RequestLog").objects.using(LOGS)
@@ -34,5 +34,8 @@ def test_rows_and_sums_of_an_earlier_version_say_how_requests_ended() -> None:
     endings = dict(RequestLog.objects.order_by("pk").values_list("pk", "ending"))
     assert [*endings.values()] == ["answered", "answered", "failed", "refused", "refused", "cancelled", "refused"]
     for span in ("h", "d"):
-        found = UsageSum.objects.filter(span=span).order_by("end_user")
-        assert [*found.values_list("requests", "failures", "refused", "cancelled")] == [(4, 1, 1, 0), (3, 0, 2, 1)]
+        sums_of_span = UsageSum.objects.filter(span=span).order_by("end_user")
+        assert [*sums_of_span.values_list("requests", "failures", "refused", "cancelled")] == [
+            (4, 1, 1, 0),
+            (3, 0, 2, 1),
+        ]

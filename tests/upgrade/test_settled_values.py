@@ -29,11 +29,11 @@ def put(table: str, key: str, name: str, **columns: str) -> None:
         connection.connection.execute(f'UPDATE "{table}" SET "{column}" = ? WHERE "{key}" = ?', [text, name])
 
 
-def test_odd_values_of_an_older_version_are_settled(demo: None) -> None:
+def test_unusual_values_of_an_older_version_are_settled(demo: None) -> None:
     """The migration settles rows and revisions, and the integrity checks find nothing."""
     revision = Revision.objects.latest("number")
     value = revision.snapshot
-    (echo,) = [each for each in value["providers"] if each["name"] == "echo"]
+    (echo,) = [provider for provider in value["providers"] if provider["name"] == "echo"]
     echo["extra"], echo["display_name"] = ODD, "e\0cho"
     put("capabilities_provider", "name", "echo", extra=json.dumps(ODD), display_name="e\0cho")
     put("routing_admin_revision", "number", str(revision.number), snapshot=json.dumps(value), sha256=digest(value))
@@ -47,8 +47,7 @@ def test_odd_values_of_an_older_version_are_settled(demo: None) -> None:
     assert integrity.history() == []
 
 
-def test_a_revision_that_something_wrote_past_stays_known_as_such(demo: None) -> None:
-    """The migration does not make a wrong digest valid."""
+def test_revision_with_a_wrong_digest_stays_invalid(demo: None) -> None:
     revision = Revision.objects.latest("number")
     put("routing_admin_revision", "number", str(revision.number), snapshot=json.dumps({**revision.snapshot, "x": -0.0}))
     migration.settle(apps, SimpleNamespace(connection=connection))

@@ -27,52 +27,50 @@ def upgraded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     shutil.unpack_archive(request.param, folder)
     for name in ("keys", "secret_key"):
         (folder / name).chmod(0o600)
-    ran = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "tests.upgrade.look", str(folder)], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    assert ran.returncode == 0, ran.stderr
-    return {"was": json.loads((folder / "expected.json").read_text()), "is": json.loads(ran.stdout.splitlines()[-1])}
+    assert result.returncode == 0, result.stderr
+    return {"was": json.loads((folder / "expected.json").read_text()), "is": json.loads(result.stdout.splitlines()[-1])}
 
 
-def test_there_is_an_installation_of_the_version_before_the_rooms() -> None:
-    """An archive of an earlier version exists, so that the upgrade is tested with real files."""
+def test_archive_of_the_earliest_version_exists() -> None:
+    """The upgrade is tested with real files."""
     assert [path.name for path in INSTALLATIONS][:1] == ["before-the-rooms.tar.gz"]
 
 
-def test_the_administrator_signs_in_and_the_doctor_finds_nothing(upgraded: dict[str, Any]) -> None:
-    """The administrator's password works, and the doctor finds no problem."""
+def test_administrator_can_sign_in_and_doctor_finds_nothing(upgraded: dict[str, Any]) -> None:
     assert upgraded["is"]["signedIn"]
     assert upgraded["is"]["doctor"] == ""
 
 
-def test_the_configuration_and_every_revision_are_there(upgraded: dict[str, Any]) -> None:
+def test_configuration_and_every_revision_are_kept(upgraded: dict[str, Any]) -> None:
     """The export contains everything it contained before, and every revision and the audit log can be opened."""
-    was, now = upgraded["was"]["configuration"], dict(upgraded["is"]["configuration"])
-    now["providers"] = [provider for provider in now["providers"] if "fromServices" not in provider]
-    assert {name: now[name] for name in was} == was
-    assert set(now) - set(was) == {"aliases", "agents"}
+    was, current = upgraded["was"]["configuration"], dict(upgraded["is"]["configuration"])
+    current["providers"] = [provider for provider in current["providers"] if "fromServices" not in provider]
+    assert {name: current[name] for name in was} == was
+    assert set(current) - set(was) == {"aliases", "agents"}
     assert set(upgraded["is"]["revisions"]) == {200}
     assert len(upgraded["is"]["revisions"]) == upgraded["was"]["revisions"]
     assert upgraded["is"]["audit"] == 200
 
 
-def test_an_old_change_is_undone_and_an_old_revision_restored(upgraded: dict[str, Any]) -> None:
+def test_old_change_can_be_undone_and_old_revision_restored(upgraded: dict[str, Any]) -> None:
     """A change of the old version can be undone (revision 5), and an old revision restored (revision 2)."""
     assert upgraded["is"]["undone"] == []
     assert upgraded["was"]["configuration"]["routing"]["through-keyed"]["temperature"] == 1
     assert upgraded["is"]["restored"] == 0
 
 
-def test_every_request_is_in_the_log_with_its_words(upgraded: dict[str, Any]) -> None:
-    """Each logged request can be opened with its status and recorded bodies."""
-    was, now = upgraded["was"]["requests"], upgraded["is"]
-    assert now["timelines"] == was
-    assert {one: page["status"] for one, page in now["requests"].items()} == dict.fromkeys(was, 200)
-    assert "这是什么" in now["requests"]["req_upgrade_1"]["text"]
-    assert "keyed/m" in now["requests"]["req_upgrade_2"]["text"]
+def test_every_request_is_in_the_log_with_its_bodies(upgraded: dict[str, Any]) -> None:
+    was, current = upgraded["was"]["requests"], upgraded["is"]
+    assert current["timelines"] == was
+    assert {request_id: page["status"] for request_id, page in current["requests"].items()} == dict.fromkeys(was, 200)
+    assert "这是什么" in current["requests"]["req_upgrade_1"]["text"]
+    assert "keyed/m" in current["requests"]["req_upgrade_2"]["text"]
 
 
-def test_why_an_old_request_failed_stands_there_as_it_was_logged(upgraded: dict[str, Any]) -> None:
+def test_old_errors_are_quoted_as_they_were_logged(upgraded: dict[str, Any]) -> None:
     """Errors that an earlier version logged as English text are quoted unchanged."""
     requests = upgraded["is"]["requests"]
     text = requests["req_upgrade_3"]["text"]
@@ -81,8 +79,7 @@ def test_why_an_old_request_failed_stands_there_as_it_was_logged(upgraded: dict[
     assert '<q lang="en">The model has vision and takes image/png.</q>' in requests["req_upgrade_1"]["text"]
 
 
-def test_keys_and_files_are_as_they_were(upgraded: dict[str, Any]) -> None:
-    """The agent's key, the provider's key and all artifacts are unchanged."""
+def test_keys_and_files_are_unchanged(upgraded: dict[str, Any]) -> None:
     assert upgraded["is"]["models"] == 200
     assert upgraded["is"]["providerKey"] == upgraded["was"]["providerKey"]
     assert upgraded["is"]["artifacts"] == upgraded["was"]["artifacts"]
