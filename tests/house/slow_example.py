@@ -7,6 +7,6 @@ from hypothesis import settings
 
 
 @pytest.mark.slow
-def test_a_slow_one_has_the_slow_profile() -> None:
+def test_property_has_the_slow_profile() -> None:
     """With --slow, properties run on more examples."""
     assert settings().max_examples == 2000

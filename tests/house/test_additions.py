@@ -57,31 +57,31 @@ WITHOUT_NAME = {
 """Media without a common name, which are named by their MIME type."""
 
 
-def test_a_protocol_stands_in_every_table() -> None:
+def test_protocol_is_in_every_table() -> None:
     """A protocol needs a folder, a registry entry, input limits, an import contract and documentation."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
-    apart = next(each for each in contracts if each["name"] == "protocols know nothing of one another")
-    folders = {each.name for each in FOLDER.iterdir() if (each / "__init__.py").exists()}
+    separation = next(contract for contract in contracts if contract["name"] == "protocols know nothing of one another")
+    folders = {path.name for path in FOLDER.iterdir() if (path / "__init__.py").exists()}
     assert {name.replace("-", "_") for name in PROTOCOLS} == folders
     assert set(limits.PROTOCOLS) == set(PROTOCOLS)
-    assert {module.rpartition(".")[2] for module in apart["modules"]} == folders
+    assert {module.rpartition(".")[2] for module in separation["modules"]} == folders
     for document in ("README.md", "docs/configuration.md"):
         text = (ROOT / document).read_text("utf-8")
         assert [name for name in PROTOCOLS if f"`{name}`" not in text] == [], document
 
 
-def test_a_call_beside_chat_stands_in_every_table() -> None:
+def test_operation_beside_chat_is_in_every_table() -> None:
     """An endpoint besides chat needs a scope, a name on pages, a row in the documents, and an answer in the lab."""
-    paths = {each.path for each in OPERATIONS}
+    paths = {operation.path for operation in OPERATIONS}
     assert {f"POST /v1{path}" for path in paths} <= set(CALL_SCOPES)
-    assert set(OPERATION_NAMES) == {f"v1/{each.name}" for each in OPERATIONS}
+    assert set(OPERATION_NAMES) == {f"v1/{operation.name}" for operation in OPERATIONS}
     text = (ROOT / "docs/data-plane.md").read_text("utf-8")
     assert [path for path in paths if f"| `POST /v1{path}` |" not in text] == []
     assert set(PATHS) == paths
     assert set(PATHS.values()) == set(PLAYED)
 
 
-def test_a_vendor_s_protocol_is_played_in_the_lab_and_named_in_exports() -> None:
+def test_protocol_of_a_vendor_is_played_in_the_lab_and_named_in_exports() -> None:
     """Every protocol but the embedded one needs a lab that answers and reads it, quirks, an export and its path."""
     vendors = set(PROTOCOLS) - EMBEDDED
     assert set(VENDORS) == vendors
@@ -92,20 +92,20 @@ def test_a_vendor_s_protocol_is_played_in_the_lab_and_named_in_exports() -> None
     assert set(CALLS) == vendors - CALL_NAMES_THE_MODEL
 
 
-def test_a_host_name_belongs_to_one_preset() -> None:
+def test_host_name_belongs_to_one_preset() -> None:
     """The preset for an address must not depend on the order of the rows."""
     names = Counter(host for preset in PRESETS for host in preset.hosts)
     assert [host for host, count in names.items() if count > 1] == []
 
 
-def test_a_type_that_bytes_prove_has_a_sample_and_an_extension() -> None:
+def test_type_with_a_signature_has_a_sample_and_an_extension() -> None:
     """Each detected type was seen in a sample; the exceptions are listed and must still be exceptions."""
-    known = {row.mime for row in SIGNATURES}
-    assert known - {sample.mime for sample in SAMPLES} == WITHOUT_SAMPLE
-    assert known - set(EXTENSIONS_OF_MIME) == WITHOUT_EXTENSION
+    types = {row.mime for row in SIGNATURES}
+    assert types - {sample.mime for sample in SAMPLES} == WITHOUT_SAMPLE
+    assert types - set(EXTENSIONS_OF_MIME) == WITHOUT_EXTENSION
 
 
-def test_a_picture_sound_or_film_has_a_name_that_people_use() -> None:
+def test_media_type_has_a_common_name() -> None:
     """Descriptions say `PNG image` instead of `image/png`; the exceptions are listed and must still be exceptions."""
     media = {*EXTENSIONS_OF_MIME, *(row.mime for row in SIGNATURES)}
     named = {mime for mime in media if mime.startswith(("image/", "audio/", "video/"))}

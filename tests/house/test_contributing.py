@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = sorted(path.relative_to(ROOT).as_posix() for place in (ROOT, ROOT / "docs") for path in place.glob("*.md"))
+DOCUMENTS = sorted(
+    path.relative_to(ROOT).as_posix() for folder in (ROOT, ROOT / "docs") for path in folder.glob("*.md")
+)
 RECORDS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs" / "decisions").glob("*.md"))
 TOPS = ("artifacts", "capabilities", "docs", "routing_admin", "static", "templates", "tests")
 QUESTIONS, MAX_FILES = 12, 3
@@ -62,11 +64,11 @@ def rooms_in(tree: str, *, coming: bool = False) -> Iterator[str]:
     """Yield the folders of a drawing, relative to the root: the existing ones, or those marked as coming."""
     app = ""
     for line in tree.splitlines():
-        place, _, says = line.strip().partition("  ")
+        names, _, explanation = line.strip().partition("  ")
         app = "" if not line.startswith(" ") else app
-        if says.strip().startswith(COMING) is coming:
-            yield from (f"{app}{each}" for each in place.split())
-        app = app or place
+        if explanation.strip().startswith(COMING) is coming:
+            yield from (f"{app}{name}" for name in names.split())
+        app = app or names
 
 
 def answers_in(text: str) -> list[tuple[str, list[str]]]:
@@ -80,7 +82,7 @@ def unanswered(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_every_file_that_a_document_names_is_there(document: str) -> None:
+def test_files_named_in_a_document_exist(document: str) -> None:
     """Moving a file requires updating the documents that name it; runnable modules exist as well."""
     text = text_of(document)
     assert missing_files(text) == []
@@ -88,7 +90,7 @@ def test_every_file_that_a_document_names_is_there(document: str) -> None:
 
 
 @pytest.mark.parametrize("record", RECORDS)
-def test_a_decision_record_is_short_and_names_files_that_are_there(record: str) -> None:
+def test_decision_record_is_short_and_names_existing_files(record: str) -> None:
     """A record has context, decision and consequences in 25 lines, and the paths in it are kept up to date."""
     text = text_of(record)
     assert len(text.splitlines()) <= 25
@@ -96,7 +98,7 @@ def test_a_decision_record_is_short_and_names_files_that_are_there(record: str) 
     assert missing_files(text) == []
 
 
-def test_the_rooms_in_the_drawing_are_there_and_it_fits_a_screen() -> None:
+def test_folders_in_the_drawing_exist_and_it_fits_a_screen() -> None:
     """The drawing has at most thirty lines, and folders marked as coming do not exist yet."""
     tree = tree_in(text_of("README.md"))
     assert len(tree.splitlines()) <= 30
@@ -106,7 +108,7 @@ def test_the_rooms_in_the_drawing_are_there_and_it_fits_a_screen() -> None:
     assert [room for room in rooms_in(tree, coming=True) if (ROOT / room).exists()] == []
 
 
-def test_each_of_twelve_questions_is_answered_in_three_files_at_most() -> None:
+def test_each_of_twelve_questions_is_answered_in_at_most_three_files() -> None:
     """These are a newcomer's questions; an answer with more files means that a rule has no single place."""
     text = text_of("CONTRIBUTING.md")
     assert len(answers_in(text)) == QUESTIONS
@@ -116,18 +118,18 @@ def test_each_of_twelve_questions_is_answered_in_three_files_at_most() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "It stands in `capabilities/core/attic.py`.",
-        "It stands in `capabilities/core/wire.py`, `attic.py` beside it.",
-        "It stands in `chat/attic.py`.",
-        "It stands in `tests/attic/`.",
+        "See `capabilities/core/attic.py`.",
+        "See `capabilities/core/wire.py`, `attic.py` beside it.",
+        "See `chat/attic.py`.",
+        "See `tests/attic/`.",
     ],
 )
-def test_a_file_that_is_gone_is_caught(text: str) -> None:
+def test_missing_file_is_found(text: str) -> None:
     """The check finds a full path, a sibling, the end of a path, and a folder."""
     assert len(missing_files(text)) == 1
 
 
-def test_a_module_and_a_room_that_are_gone_are_caught() -> None:
+def test_missing_module_and_folder_are_found() -> None:
     """The check finds a module in a command and a folder in the drawing, unless it is marked as coming."""
     assert missing_modules("Run `python -m tests.bench.bench_attic`.") != []
     tree = "capabilities/  Who?\n  core/attic/  what is old?\n  core/limits/  (coming) what may it cost?\n"
@@ -135,7 +137,7 @@ def test_a_module_and_a_room_that_are_gone_are_caught() -> None:
     assert list(rooms_in(tree, coming=True)) == ["capabilities/core/limits/"]
 
 
-def test_an_answer_of_none_or_four_files_is_caught() -> None:
+def test_answer_with_no_file_or_four_is_found() -> None:
     """Both answers are reported."""
     files = " ".join(f"`capabilities/{name}.py`" for name in ("access", "acts", "apps", "models"))
     assert unanswered(f"1. **Who?**\n   Us: {files}\n2. **What?**\n   Nothing.\n") == ["Who?", "What?"]

@@ -35,20 +35,20 @@ def run(source: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", source], cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-def test_every_core_module_is_imported_with_everything_else_refused() -> None:
+def test_every_core_module_can_be_imported_with_all_other_imports_refused() -> None:
     """A process that rejects every other import can import all core modules; their number equals that of the files."""
-    ran = run(IMPORT_ALL)
-    assert ran.returncode == 0, ran.stderr
+    result = run(IMPORT_ALL)
+    assert result.returncode == 0, result.stderr
     files = [
         path for app in ("capabilities", "artifacts", "routing_admin") for path in (ROOT / app / "core").rglob("*.py")
     ]
     tops = 3
-    assert int(ran.stdout) == len(files) - tops
+    assert int(result.stdout) == len(files) - tops
 
 
 @pytest.mark.parametrize("module", ["django", "orjson", "artifacts.ports"])
-def test_what_is_refused_there_is_really_refused(module: str) -> None:
+def test_import_outside_the_cores_is_refused(module: str) -> None:
     """The guard works: importing Django, a third-party package or our own code ends the process with that message."""
-    ran = run(IMPORT_ALL + f"importlib.import_module({module!r})")
-    assert ran.returncode == 1
-    assert f"{module} is refused here" in ran.stderr
+    result = run(IMPORT_ALL + f"importlib.import_module({module!r})")
+    assert result.returncode == 1
+    assert f"{module} is refused here" in result.stderr

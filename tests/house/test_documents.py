@@ -25,7 +25,7 @@ def name_of(document: Path) -> str:
 def anchors_in(text: str) -> set[str]:
     """Return the anchors of the headings, as GitHub generates them."""
     headings = re.findall(r"^#+ (.+)$", FENCE.sub("", text), re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def broken_links(text: str, document: Path) -> Iterator[str]:
@@ -44,29 +44,28 @@ def long_lines(text: str) -> list[str]:
 
 
 def not_in_the_index(index: str) -> list[str]:
-    """Return the pages of docs/ that the index does not link; the runbook has an index of its own."""
+    """Return the pages of docs/ that the index does not link; the runbook has its own index."""
     linked = {(INDEX.parent / link).resolve() for link in LINK.findall(index)}
     pages = [page for page in PAGES if page != INDEX and (page.parent.name != "runbook" or page.name == "README.md")]
     return [name_of(page) for page in pages if page not in linked]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
-def test_every_link_of_a_document_leads_to_a_place(document: Path) -> None:
-    """The linked files exist, and so do the headings in them."""
+def test_every_link_of_a_document_leads_to_a_file_and_heading(document: Path) -> None:
     assert list(broken_links(document.read_text("utf-8"), document)) == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
-def test_the_lines_of_a_document_fit_a_screen(document: Path) -> None:
+def test_lines_of_a_document_fit_a_screen(document: Path) -> None:
     """The limit is 120 columns, as everywhere in the repository."""
     assert long_lines(document.read_text("utf-8")) == []
 
 
-def test_the_index_leads_to_every_page() -> None:
+def test_index_links_every_page() -> None:
     assert not_in_the_index(INDEX.read_text("utf-8")) == []
 
 
-def test_a_broken_link_a_long_line_and_a_forgotten_page_are_caught() -> None:
+def test_broken_link_long_line_and_forgotten_page_are_found() -> None:
     """The check finds a missing file, and a missing heading in another and the same document, but skips code blocks."""
     text = "# One\n[a](attic.md) [b](limits.md#attic) [c](#two) [d](#one)\n```\n[e](attic.md)\n```\n"
     assert list(broken_links(text, INDEX)) == ["attic.md", "limits.md#attic", "#two"]

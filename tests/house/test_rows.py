@@ -29,8 +29,8 @@ QUERIES = {
 
 
 def contract() -> dict[str, list[str]]:
-    found = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
-    return next(each for each in found if each["name"] == CONTRACT)
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
+    return next(candidate for candidate in contracts if candidate["name"] == CONTRACT)
 
 
 IN_THE_CONSOLE = re.compile(
@@ -42,12 +42,15 @@ IN_THE_CONSOLE = re.compile(
 
 def rooms() -> tuple[str, ...]:
     """Return the modules outside the console that may use rows: those of the contract."""
-    known = contract()
-    return (*known["protected_modules"], *(room for room in known["allowed_importers"] if room != CONSOLE))
+    contract_values = contract()
+    return (
+        *contract_values["protected_modules"],
+        *(room for room in contract_values["allowed_importers"] if room != CONSOLE),
+    )
 
 
-def is_within(module: str, places: tuple[str, ...]) -> bool:
-    return any(module == place or module.startswith(f"{place}.") for place in places)
+def is_within(module: str, packages: tuple[str, ...]) -> bool:
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
 
 
 def modules() -> Iterator[tuple[str, Path]]:
@@ -71,13 +74,13 @@ def row_words(source: str) -> set[str]:
     return found
 
 
-def test_nobody_asks_rows_outside_their_rooms() -> None:
+def test_rows_are_used_only_in_their_rooms() -> None:
     """Pages, APIs and commands read through queries and write through actions."""
     outside = (
         (name, file) for name, file in modules() if not is_within(name, rooms()) and not IN_THE_CONSOLE.fullmatch(name)
     )
-    found = {name: words for name, file in outside if (words := row_words(file.read_text("utf-8")))}
-    assert found == {}
+    violations = {name: words for name, file in outside if (words := row_words(file.read_text("utf-8")))}
+    assert violations == {}
 
 
 @pytest.mark.parametrize(
@@ -92,12 +95,12 @@ def test_nobody_asks_rows_outside_their_rooms() -> None:
         ("row.refresh_from_db()", "refresh_from_db"),
     ],
 )
-def test_a_planted_query_is_caught(source: str, word: str) -> None:
+def test_planted_query_is_found(source: str, word: str) -> None:
     """The check finds the name, however rows are reached."""
     assert word in row_words(source)
 
 
-def test_what_only_looks_like_a_query_is_no_violation() -> None:
+def test_code_that_only_resembles_a_query_is_no_violation() -> None:
     """A type annotation, a row's fields, a form's choices, and `all` with an argument are allowed."""
     source = (
         "if TYPE_CHECKING:\n    from routing_admin.models import TaskRoute\n"
@@ -107,7 +110,7 @@ def test_what_only_looks_like_a_query_is_no_violation() -> None:
     assert row_words(source) == set()
 
 
-def test_a_room_is_a_place_that_exists() -> None:
+def test_every_listed_room_exists() -> None:
     """A module that no longer exists must be removed from the list."""
-    known = {name for name, _ in modules()}
-    assert {room for room in rooms() if room not in known and not room.endswith(".migrations")} == set()
+    names = {name for name, _ in modules()}
+    assert {room for room in rooms() if room not in names and not room.endswith(".migrations")} == set()

@@ -14,10 +14,12 @@ EXAMPLE = "tests/house/slow_example.py"
 
 
 @pytest.mark.parametrize(("switch", "outcome"), [((), "1 skipped"), (("--slow",), "1 passed")])
-def test_what_is_marked_slow_runs_with_the_switch_alone(switch: tuple[str, ...], outcome: str) -> None:
+def test_slow_test_runs_only_with_the_switch(switch: tuple[str, ...], outcome: str) -> None:
     """The marker of pyproject.toml works, and a run without the switch reports the test as skipped."""
     environment = {name: value for name, value in os.environ.items() if name != "HYPOTHESIS_PROFILE"}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *switch, EXAMPLE]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stdout
-    assert outcome in done.stdout
+    result = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert result.returncode == 0, result.stdout
+    assert outcome in result.stdout

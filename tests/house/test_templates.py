@@ -74,16 +74,18 @@ class Reader:
                 self.check_indent(kind, text)
             if take := getattr(self, f"take_{kind}", None):
                 take(text)
-        return self.complaints + [f"line {self.number}: {each.name} is never closed" for each in self.enclosures[1:]]
+        return self.complaints + [
+            f"line {self.number}: {enclosure.name} is never closed" for enclosure in self.enclosures[1:]
+        ]
 
     def check_indent(self, kind: str, text: str) -> None:
         """Check a line's first token: it aligns with what it ends or continues, or is indented in what encloses it."""
         last, self.is_first = self.enclosures[-1], False
         ends = {("control", f"end{last.name}"), ("closing", last.name), ("quote", last.name)}
         is_end = (kind, text) in ends or (kind == "control" and text in BRANCHES)
-        wanted = last.indent if is_end else last.inside
-        if self.indent != wanted:
-            self.complain(f"indented by {self.indent} columns, not {wanted}")
+        expected = last.indent if is_end else last.inside
+        if self.indent != expected:
+            self.complain(f"indented by {self.indent} columns, not {expected}")
 
     def take_control(self, name: str) -> None:
         if name in CONTROL:
@@ -115,7 +117,7 @@ class Reader:
     def take_quote(self, text: str) -> None:
         if self.enclosures[-1] == Enclosure("quote", text, self.enclosures[-1].indent):
             self.enclosures.pop()
-        elif next(each.kind for each in reversed(self.enclosures) if each.kind != "control") == "tag":
+        elif next(enclosure.kind for enclosure in reversed(self.enclosures) if enclosure.kind != "control") == "tag":
             self.enclosures.append(Enclosure("quote", text, self.indent))
 
     def take_closing(self, name: str) -> None:
@@ -140,7 +142,7 @@ def complaints(source: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_template_is_read_line_by_line(path: Path) -> None:
+def test_template_is_readable_line_by_line(path: Path) -> None:
     """At most 120 columns, at most one block-level element per line, indentation that follows the nesting."""
     assert complaints(path.read_text(encoding="utf-8")) == []
 
@@ -162,8 +164,7 @@ def test_a_template_is_read_line_by_line(path: Path) -> None:
         ("<div>", "line 1: div is never closed"),
     ],
 )
-def test_what_cannot_be_read_is_found(source: str, complaint: str) -> None:
-    """The check finds each kind of violation."""
+def test_each_kind_of_violation_is_found(source: str, complaint: str) -> None:
     assert complaint in complaints(source)
 
 
@@ -178,7 +179,7 @@ def test_what_cannot_be_read_is_found(source: str, complaint: str) -> None:
         "{% for a in b %}\n  <br>\n{% empty %}\n  <hr>\n{% endfor %}",
     ],
 )
-def test_what_can_be_read_passes(source: str) -> None:
+def test_readable_template_passes(source: str) -> None:
     """Inline elements share a line, attributes can have lines of their own, and verbatim text is left alone."""
     assert complaints(source) == []
 
@@ -193,7 +194,7 @@ SHOWN_AS_WRITTEN = re.compile(
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_line_break_is_added_to_what_is_shown_as_it_is_written(path: Path) -> None:
+def test_no_line_break_is_added_to_text_with_preserved_white_space(path: Path) -> None:
     """Text whose white space is kept on the page must begin directly after its tag."""
     assert SHOWN_AS_WRITTEN.search(path.read_text(encoding="utf-8")) is None
 
@@ -206,10 +207,10 @@ def test_no_line_break_is_added_to_what_is_shown_as_it_is_written(path: Path) ->
         '<ol class="crumbs">\n  <li>a</li>\n  <li>\n    b\n  </li>\n</ol>',
     ],
 )
-def test_a_line_break_in_what_is_shown_as_it_is_written_is_found(source: str) -> None:
+def test_added_line_break_in_text_with_preserved_white_space_is_found(source: str) -> None:
     assert SHOWN_AS_WRITTEN.search(source) is not None
 
 
-def test_every_template_is_looked_at() -> None:
-    """The templates are found, so that the checks above do not pass on nothing."""
+def test_templates_are_found() -> None:
+    """Otherwise the checks above would pass on nothing."""
     assert len(TEMPLATES) > 100

@@ -74,10 +74,10 @@ def imports_nothing(sources: Sources) -> list[str]:
             if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("tests."):
                 continue
             module = (node.module or "").removeprefix("tests.").replace(".", "/")
-            giver = sources.get(f"{module}.py")
+            definition = sources.get(f"{module}.py")
             names = [alias.name for alias in node.names]
-            if giver is not None:
-                found += [f"{path}:{node.lineno} {name}" for name in names if name not in names_in(giver)]
+            if definition is not None:
+                found += [f"{path}:{node.lineno} {name}" for name in names if name not in names_in(definition)]
     return found
 
 
@@ -110,7 +110,7 @@ def is_sleep(node: ast.AST) -> bool:
 def has_deadline(node: ast.AST) -> bool:
     """Return whether it is a `while` loop that reads a clock: it polls a condition with a deadline."""
     return isinstance(node, ast.While) and any(
-        isinstance(each, ast.Attribute) and each.attr in CLOCKS for each in ast.walk(node)
+        isinstance(part, ast.Attribute) and part.attr in CLOCKS for part in ast.walk(node)
     )
 
 
@@ -126,7 +126,9 @@ def private_names(tree: ast.AST) -> Iterator[str]:
             yield from (alias.name for alias in node.names if is_private(alias.name))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("getattr", "setattr"):
             yield from (
-                ast.unparse(each) for each in node.args if isinstance(each, ast.Constant) and is_private(each.value)
+                ast.unparse(argument)
+                for argument in node.args
+                if isinstance(argument, ast.Constant) and is_private(argument.value)
             )
         if not isinstance(node, ast.Attribute) or not is_private(node.attr):
             continue
@@ -150,23 +152,23 @@ def test_no_test_sleeps() -> None:
     assert waits_for_time(sources_of_tests()) == []
 
 
-def test_tests_take_from_one_another_what_is_there() -> None:
+def test_names_imported_from_other_tests_exist() -> None:
     """A benchmark that rarely runs would otherwise break unnoticed."""
     assert imports_nothing(sources_of_tests()) == []
 
 
-def test_a_planted_import_of_nothing_is_found() -> None:
+def test_planted_import_of_a_missing_name_is_found() -> None:
     """The check finds an import inside a function, which would otherwise fail only when it runs."""
     planted = {"a.py": "def f():\n    from tests.b import there, gone\n", "b.py": "there = 1\n"}
     assert imports_nothing(planted) == ["a.py:2 gone"]
 
 
-def test_no_test_pokes_a_private_attribute() -> None:
+def test_no_test_uses_a_private_attribute() -> None:
     """A test uses public names only; what it needs beyond them, the class must expose."""
     assert private_attributes(sources_of_tests()) == []
 
 
-def test_a_folder_of_tests_is_called_as_the_room_it_tests() -> None:
+def test_folder_of_tests_has_the_name_of_its_subject() -> None:
     """A package's tests are found under its name."""
     assert misnamed_folders({path.parts[0] for path in map(Path, sources_of_tests()) if len(path.parts) > 1}) == []
     assert misnamed_folders(["routing"]) == ["routing"]
@@ -176,7 +178,7 @@ def test_a_folder_of_tests_is_called_as_the_room_it_tests() -> None:
     "source",
     ["import time\ntime.sleep(0.1)", "while True:\n    await asyncio.sleep(1)", "page.wait_for_timeout(100)"],
 )
-def test_a_planted_sleep_is_found(source: str) -> None:
+def test_planted_sleep_is_found(source: str) -> None:
     """The check finds a single wait, an endless loop, and a wait in the browser."""
     assert waits_for_time({"views/test_planted.py": source}) != []
 
@@ -189,32 +191,31 @@ def test_a_planted_sleep_is_found(source: str) -> None:
         "clock.sleep(600)",
     ],
 )
-def test_a_polled_condition_a_turn_and_a_clock_of_ones_own_are_no_sleep(source: str) -> None:
-    """A loop with a deadline, `sleep(0)` and a fake clock are allowed."""
+def test_polling_sleep_zero_and_fake_clock_are_allowed(source: str) -> None:
+    """The polling loop has a deadline."""
     assert waits_for_time({"views/test_planted.py": source}) == []
 
 
 @pytest.mark.parametrize(
     "source", ["store._healthy", "from artifacts.storage.files import _identity", "a.b._c.d = 1", 'getattr(a, "_b")']
 )
-def test_a_planted_look_inside_is_found(source: str) -> None:
+def test_planted_private_name_is_found(source: str) -> None:
     """The check finds reading, importing, writing and `getattr`."""
     assert private_attributes({"views/test_planted.py": source}) != []
 
 
 @pytest.mark.parametrize("source", ["self._said()", "Row._meta.db_table", "x.__class__"])
-def test_ones_own_names_and_public_conventions_are_nobodys_business(source: str) -> None:
+def test_own_private_names_and_public_conventions_are_allowed(source: str) -> None:
     """Private names of `self`, Django's `_meta` and special names are allowed."""
     assert private_attributes({"views/test_planted.py": source}) == []
 
 
-def test_every_file_asked_of_postgresql_exists() -> None:
+def test_every_file_listed_for_postgresql_exists() -> None:
     """With one renamed file in the list, pytest runs none of them."""
     assert [path for path in list_files() if not (ROOT / path).is_file()] == []
 
 
-def test_every_exception_is_still_one() -> None:
-    """An exception that is no longer needed must be removed."""
+def test_every_exception_is_still_needed() -> None:
     sources = sources_of_tests()
     assert [path for path in PACED if "sleep(" not in sources[path]] == []
     assert [name for name in WITHOUT_A_ROOM if not (TESTS / name).is_dir()] == []
