@@ -27,8 +27,8 @@ const cases = {
     const answer = await openai.responses.create({ model, input: double, tools, store: false });
     const call = answer.output.find((item) => item.type === "function_call");
     const result = { type: "function_call_output", call_id: call.call_id, output: "42" };
-    const told = await openai.responses.create({ model, input: [...double, ...answer.output, result], tools });
-    return { name: call.name, arguments: JSON.parse(call.arguments), text: told.output_text };
+    const final = await openai.responses.create({ model, input: [...double, ...answer.output, result], tools });
+    return { name: call.name, arguments: JSON.parse(call.arguments), text: final.output_text };
   },
   async "responses error"() {
     try {
@@ -49,13 +49,13 @@ const cases = {
     return { text, whole: answer.content[0].text, tokens: answer.usage.output_tokens };
   },
   async "messages tool"() {
-    const asked = { model, max_tokens: 50, tools: [{ name: "double", input_schema: schema }] };
-    const answer = await anthropic.messages.create({ ...asked, messages: double });
+    const options = { model, max_tokens: 50, tools: [{ name: "double", input_schema: schema }] };
+    const answer = await anthropic.messages.create({ ...options, messages: double });
     const call = answer.content.find((block) => block.type === "tool_use");
     const result = [{ type: "tool_result", tool_use_id: call.id, content: "42" }];
     const turns = [...double, { role: "assistant", content: answer.content }, { role: "user", content: result }];
-    const told = await anthropic.messages.create({ ...asked, messages: turns });
-    return { name: call.name, arguments: call.input, text: told.content[0].text };
+    const final = await anthropic.messages.create({ ...options, messages: turns });
+    return { name: call.name, arguments: call.input, text: final.content[0].text };
   },
   async "messages error"() {
     try {
