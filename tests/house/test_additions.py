@@ -24,8 +24,8 @@ from routing_admin.core.files.endpoints import CALLS
 from routing_admin.core.files.seed_export import SPOKEN
 from routing_admin.request_log.operations import OPERATION_NAMES
 from tests.artifacts.samples import SAMPLES
+from tests.lab.operations import OPERATIONS as PLAYED
 from tests.lab.operations import PATHS
-from tests.lab.operations import SPOKEN as PLAYED
 from tests.lab.received_requests import READERS
 from tests.lab.server import BASES
 from tests.lab.shapes import VENDORS

@@ -37,53 +37,53 @@ SCHEMA_IN_WORDS = re.compile(r"schema\b[^{]*(?=\{)", re.I)
 """The text before a schema, for protocols without a field for one."""
 
 
-def reply_of(heard: ReceivedRequest) -> ReplyText | None:
+def reply_of(request: ReceivedRequest) -> ReplyText | None:
     """Return a call of the matching tool, or JSON if requested; None if the answer is plain text."""
-    tools = _tools_of(heard)
+    tools = _tools_of(request)
     if tools:
-        first, *more = ((tool, example(heard.parameters.get(tool, {}), heard.question)) for tool in tools)
-        return ReplyText("", tool=first, finish="tool_calls", call=len(heard.calls) + 1, more=tuple(more))
-    schema = _schema_of(heard)
+        first, *more = ((tool, example(request.parameters.get(tool, {}), request.question)) for tool in tools)
+        return ReplyText("", tool=first, finish="tool_calls", call=len(request.calls) + 1, more=tuple(more))
+    schema = _schema_of(request)
     if schema is not None:
-        return ReplyText(text=json.dumps(example(schema, heard.question), ensure_ascii=False))
+        return ReplyText(text=json.dumps(example(schema, request.question), ensure_ascii=False))
     return None
 
 
-def wants_thought(heard: ReceivedRequest) -> bool:
-    return not THINKING.isdisjoint(heard.names)
+def wants_thought(request: ReceivedRequest) -> bool:
+    return not THINKING.isdisjoint(request.names)
 
 
-def _tools_of(heard: ReceivedRequest) -> list[str]:
+def _tools_of(request: ReceivedRequest) -> list[str]:
     """Return the required tool, else those the question mentions or the first uncalled one, until one has answered.
 
     Return several if the question asks for them at once, none if it asks for a text answer.
     """
-    if heard.tool_choice in heard.tools:
-        return [str(heard.tool_choice)]
-    if not heard.tools or heard.tool_choice in NO_TOOLS:
+    if request.tool_choice in request.tools:
+        return [str(request.tool_choice)]
+    if not request.tools or request.tool_choice in NO_TOOLS:
         return []
-    called = {name for name, _ in heard.calls}
-    fresh = [tool for tool in heard.tools if tool not in called]
-    mentioned = [tool for tool in fresh if re.search(rf"\b{re.escape(tool)}\b", heard.question)]
+    called = {name for name, _ in request.calls}
+    uncalled = [tool for tool in request.tools if tool not in called]
+    mentioned = [tool for tool in uncalled if re.search(rf"\b{re.escape(tool)}\b", request.question)]
     if mentioned:
-        return mentioned if AT_ONCE in heard.question else mentioned[:1]
-    if heard.tool_choice in FORCED:
-        return (fresh or heard.tools)[:1]
-    asked_for_words = any(role == "user" and IN_WORDS in text for role, text in heard.turns)
-    return [] if heard.results_last or asked_for_words else (fresh or heard.tools)[:1]
+        return mentioned if AT_ONCE in request.question else mentioned[:1]
+    if request.tool_choice in FORCED:
+        return (uncalled or request.tools)[:1]
+    asked_for_words = any(role == "user" and IN_WORDS in text for role, text in request.turns)
+    return [] if request.results_last or asked_for_words else (uncalled or request.tools)[:1]
 
 
-def _schema_of(heard: ReceivedRequest) -> Schema | None:
+def _schema_of(request: ReceivedRequest) -> Schema | None:
     """Return the schema of the request, the one in its text, or an object with the names that the question quotes."""
-    if heard.schema:
-        return heard.schema
-    system = "\n".join(text for role, text in heard.turns if role == "system")
-    if written := SCHEMA_IN_WORDS.search(system):
-        schema: Schema = json.JSONDecoder().raw_decode(system, written.end())[0]
+    if request.schema:
+        return request.schema
+    system = "\n".join(text for role, text in request.turns if role == "system")
+    if lead := SCHEMA_IN_WORDS.search(system):
+        schema: Schema = json.JSONDecoder().raw_decode(system, lead.end())[0]
         return schema
-    if not heard.json and "JSON" not in system:
+    if not request.json and "JSON" not in system:
         return None
-    names = ["".join(found) for found in QUOTED.findall(heard.question)] or ["answer"]
+    names = ["".join(groups) for groups in QUOTED.findall(request.question)] or ["answer"]
     return {"type": "object", "required": names, "properties": {name: {"type": "string"} for name in names}}
 
 
@@ -96,10 +96,10 @@ def example(schema: Schema, question: str, root: Schema | None = None) -> Any:
         return schema["const"] if "const" in schema else schema["enum"][0]
     for several in ("anyOf", "oneOf", "allOf"):
         if several in schema:
-            chosen = next((each for each in schema[several] if each.get("type") != "null"), {"type": "null"})
+            chosen = next((option for option in schema[several] if option.get("type") != "null"), {"type": "null"})
             return example(chosen, question, root)
-    kinds = schema.get("type", "object" if "properties" in schema else "string")
-    kind = kinds if isinstance(kinds, str) else next((each for each in kinds if each != "null"), "null")
+    allowed = schema.get("type", "object" if "properties" in schema else "string")
+    kind = allowed if isinstance(allowed, str) else next((option for option in allowed if option != "null"), "null")
     if kind == "object":
         properties = schema.get("properties", {})
         return {name: example(properties.get(name, {}), question, root) for name in schema.get("required", ())}
@@ -109,10 +109,10 @@ def example(schema: Schema, question: str, root: Schema | None = None) -> Any:
 
 
 def _definition(reference: str, root: Schema) -> Schema:
-    found: Any = root
+    part: Any = root
     for step in reference.removeprefix("#/").split("/"):
-        found = found[step]
-    return dict(found)
+        part = part[step]
+    return dict(part)
 
 
 def _plain_value(kind: str, schema: Schema, question: str) -> Any:

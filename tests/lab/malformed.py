@@ -17,7 +17,7 @@ BROKEN: dict[str, tuple[str, bytes]] = {
     "head_status_99": ("a status of two digits", b"HTTP/1.1 99 Odd\r\ncontent-length: 2\r\n\r\n{}"),
     "head_status_1000": ("a status of four digits", b"HTTP/1.1 1000 Odd\r\ncontent-length: 2\r\n\r\n{}"),
     "head_status_word": ("a word for a status", b"HTTP/1.1 fine OK\r\ncontent-length: 2\r\n\r\n{}"),
-    "head_version": ("a version nobody speaks", b"HTTP/9.9 200 OK\r\ncontent-length: 2\r\n\r\n{}"),
+    "head_version": ("an unknown version", b"HTTP/9.9 200 OK\r\ncontent-length: 2\r\n\r\n{}"),
     "head_no_colon": ("a header without a colon", SIZED + b"content-length 2\r\n\r\n{}"),
     "head_nul": ("a header with a NUL in it", SIZED + b"x-odd: a\x00b\r\ncontent-length: 2\r\n\r\n{}"),
     "head_many": ("a thousand headers", LINE + b"".join(b"x-%d: 1\r\n" % at for at in range(1000)) + b"\r\n"),
@@ -25,7 +25,7 @@ BROKEN: dict[str, tuple[str, bytes]] = {
     "length_word": ("a word for a length", SIZED + b"content-length: two\r\n\r\n{}"),
     "length_negative": ("a length below zero", SIZED + b"content-length: -1\r\n\r\n{}"),
     "length_huge": ("a length of thirty digits", SIZED + b"content-length: " + b"9" * 30 + b"\r\n\r\n{}"),
-    "length_empty": ("a length that is not said", SIZED + b"content-length:\r\n\r\n{}"),
+    "length_empty": ("a length without a value", SIZED + b"content-length:\r\n\r\n{}"),
     "length_and_chunks": (
         "a length and chunks at once",
         SIZED + b"content-length: 2\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
@@ -57,7 +57,7 @@ def _head(name: str, meaning: str, data: bytes, fault: Fault, row: str) -> None:
 def _chunk(name: str, meaning: str, data: bytes) -> None:
     @scenario(name, meaning, Fault.BAD_HTTP, row="72")
     async def _(scene: ScriptedExchange) -> None:
-        await scene.line.start(200, SSE if scene.heard.stream else "application/json")
+        await scene.line.start(200, SSE if scene.request.stream else "application/json")
         await scene.line.wait(scene.number("after", 0.05))
         await scene.line.send(data)
         await scene.line.hold()

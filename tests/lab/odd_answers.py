@@ -25,11 +25,11 @@ async def half_emojis(scene: ScriptedExchange) -> None:
     await _play(scene, HALVES)
 
 
-async def _play(scene: ScriptedExchange, said: Recording) -> None:
+async def _play(scene: ScriptedExchange, recording: Recording) -> None:
     """Send the recording with every surrogate escaped, as JSON allows it."""
-    if scene.heard.stream:
+    if scene.request.stream:
         await scene.stream(
-            [*(b"data: %b\n\n" % json.dumps(each).encode() for each in said.events), b"data: [DONE]\n\n"]
+            [*(b"data: %b\n\n" % json.dumps(event).encode() for event in recording.events), b"data: [DONE]\n\n"]
         )
     else:
-        await scene.line.reply(200, json.dumps(said.whole).encode(), JSON)
+        await scene.line.reply(200, json.dumps(recording.whole).encode(), JSON)

@@ -45,30 +45,32 @@ def operation_at(path: str) -> str:
 
 def read_operation(operation: str, body: bytes) -> ReceivedRequest:
     """Read the request. Each field of a form becomes a list, its files become media."""
-    heard = ReceivedRequest("openai", operation=operation)
+    request = ReceivedRequest("openai", operation=operation)
     try:
-        heard.data = _form(body, heard) if body[:2] == b"--" else json.loads(body)
+        request.data = _form(body, request) if body[:2] == b"--" else json.loads(body)
     except (ValueError, AttributeError, TypeError):
-        heard.problem = "the body is neither a form nor JSON"
-        return heard
-    heard.names = frozenset(heard.data)
-    heard.model = str(_first(heard.data.get("model", "")))
-    heard.stream = str(_first(heard.data.get("stream"))).lower() == "true" or heard.data.get("stream_format") == "sse"
-    need = NEEDED.get(operation)
-    words = _first(heard.data.get(need or "prompt", ""))
-    heard.turns = [("user", words if isinstance(words, str) else json.dumps(words))]
-    if need and need not in heard.data:
-        heard.problem = f"{need} is required"
-    elif operation in ("transcriptions", "edits") and not heard.media:
-        heard.problem = "a file is required"
-    return heard
+        request.problem = "the body is neither a form nor JSON"
+        return request
+    request.names = frozenset(request.data)
+    request.model = str(_first(request.data.get("model", "")))
+    request.stream = (
+        str(_first(request.data.get("stream"))).lower() == "true" or request.data.get("stream_format") == "sse"
+    )
+    required = NEEDED.get(operation)
+    text = _first(request.data.get(required or "prompt", ""))
+    request.turns = [("user", text if isinstance(text, str) else json.dumps(text))]
+    if required and required not in request.data:
+        request.problem = f"{required} is required"
+    elif operation in ("transcriptions", "edits") and not request.media:
+        request.problem = "a file is required"
+    return request
 
 
 def _first(value: Any) -> Any:
     return value[0] if isinstance(value, list) and value else value
 
 
-def _form(body: bytes, heard: ReceivedRequest) -> dict[str, Any]:
+def _form(body: bytes, request: ReceivedRequest) -> dict[str, Any]:
     boundary = body[2 : body.index(b"\r\n")]
     head = b"Content-Type: multipart/form-data; boundary=" + boundary + b"\r\n\r\n"
     fields: dict[str, Any] = {}
@@ -77,7 +79,7 @@ def _form(body: bytes, heard: ReceivedRequest) -> dict[str, Any]:
         data = part.get_payload(decode=True)
         filename = part.get_filename()
         if filename is not None:
-            heard.media.append(Media(name, part.get_content_type(), data))
+            request.media.append(Media(name, part.get_content_type(), data))
         fields.setdefault(name, []).append(data.decode() if filename is None else filename)
     return fields
 
@@ -91,7 +93,7 @@ def vector(text: str) -> list[float]:
 class _Operation(OpenAI):
     """The answer to an operation; its errors are those of all OpenAI endpoints."""
 
-    heard: ReceivedRequest
+    request: ReceivedRequest
     kind = "application/json"
 
     def bad_events(self) -> list[bytes]:
@@ -101,17 +103,20 @@ class _Operation(OpenAI):
 class Completions(_Operation):
     """Return `n` choices for each prompt; a stream has its usage only if requested."""
 
-    def plain(self, said: ReplyText, model: str) -> Any:
-        choices = [self._choice(at, said.text, said.finish) for at in range(self._count)]
-        return {**self._envelope(model, "text_completion"), "choices": choices, "usage": self._usage(said)}
+    def plain(self, reply: ReplyText, model: str) -> Any:
+        choices = [self._choice(index, reply.text, reply.finish) for index in range(self._count)]
+        return {**self._envelope(model, "text_completion"), "choices": choices, "usage": self._usage(reply)}
 
-    def frames(self, said: ReplyText, model: str) -> Frames:
-        places = range(self._count)
-        counted = (self.heard.data.get("stream_options") or {}).get("include_usage")
-        usage = {**self._envelope(model, "text_completion"), "choices": [], "usage": self._usage(said)}
+    def frames(self, reply: ReplyText, model: str) -> Frames:
+        indexes = range(self._count)
+        includes_usage = (self.request.data.get("stream_options") or {}).get("include_usage")
+        usage = {**self._envelope(model, "text_completion"), "choices": [], "usage": self._usage(reply)}
         return Frames(
-            content=[self._piece(model, at, piece) for piece in pieces(said.text) for at in places],
-            finish=[*(self._piece(model, at, "", said.finish) for at in places), *([sse(usage)] if counted else [])],
+            content=[self._piece(model, index, piece) for piece in pieces(reply.text) for index in indexes],
+            finish=[
+                *(self._piece(model, index, "", reply.finish) for index in indexes),
+                *([sse(usage)] if includes_usage else []),
+            ],
             done=[b"data: [DONE]\n\n"],
         )
 
@@ -120,22 +125,22 @@ class Completions(_Operation):
 
     @property
     def _count(self) -> int:
-        prompt = self.heard.data["prompt"]
-        return int(self.heard.data.get("n", 1)) * (len(prompt) if isinstance(prompt, list) else 1)
+        prompt = self.request.data["prompt"]
+        return int(self.request.data.get("n", 1)) * (len(prompt) if isinstance(prompt, list) else 1)
 
-    def _choice(self, at: int, text: str, finish: str | None) -> dict[str, Any]:
-        return {"index": at, "text": text, "logprobs": None, "finish_reason": finish}
+    def _choice(self, index: int, text: str, finish: str | None) -> dict[str, Any]:
+        return {"index": index, "text": text, "logprobs": None, "finish_reason": finish}
 
-    def _piece(self, model: str, at: int, text: str, finish: str | None = None) -> bytes:
-        return sse({**self._envelope(model, "text_completion"), "choices": [self._choice(at, text, finish)]})
+    def _piece(self, model: str, index: int, text: str, finish: str | None = None) -> bytes:
+        return sse({**self._envelope(model, "text_completion"), "choices": [self._choice(index, text, finish)]})
 
 
 class Moderations(_Operation):
     """Flags the word `harm` as harassment, and nothing else."""
 
-    def plain(self, said: ReplyText, model: str) -> Any:
-        asked = self.heard.data["input"]
-        results = [self._result("harm" in str(each)) for each in (asked if isinstance(asked, list) else [asked])]
+    def plain(self, reply: ReplyText, model: str) -> Any:
+        inputs = self.request.data["input"]
+        results = [self._result("harm" in str(text)) for text in (inputs if isinstance(inputs, list) else [inputs])]
         return {"id": "modr-lab1", "model": model, "results": results}
 
     def empty(self, model: str) -> Any:
@@ -143,32 +148,35 @@ class Moderations(_Operation):
 
     def _result(self, flagged: bool) -> dict[str, Any]:
         names = [field.alias or name for name, field in Categories.model_fields.items()]
-        found = {name: flagged and name == "harassment" for name in names}
-        scores = {name: 0.9 if is_found else 0.1 for name, is_found in found.items()}
+        categories = {name: flagged and name == "harassment" for name in names}
+        scores = {name: 0.9 if is_found else 0.1 for name, is_found in categories.items()}
         types = {name: ["text"] for name in names}
         applied = {"category_scores": scores, "category_applied_input_types": types}
-        return {"flagged": flagged, "categories": found, **applied}
+        return {"flagged": flagged, "categories": categories, **applied}
 
 
 class Embeddings(_Operation):
-    def plain(self, said: ReplyText, model: str) -> Any:
-        asked = self.heard.data["input"]
-        texts = asked if isinstance(asked, list) else [asked]
-        rows = [self._row(at, vector(str(text))) for at, text in enumerate(texts)]
+    def plain(self, reply: ReplyText, model: str) -> Any:
+        inputs = self.request.data["input"]
+        texts = inputs if isinstance(inputs, list) else [inputs]
+        rows = [self._row(index, vector(str(text))) for index, text in enumerate(texts)]
         return {"object": "list", "data": rows, "model": model, "usage": {"prompt_tokens": 9, "total_tokens": 9}}
 
     def empty(self, model: str) -> Any:
         return {"object": "list", "data": [], "model": model}
 
-    def _row(self, at: int, numbers: list[float]) -> dict[str, Any]:
+    def _row(self, index: int, numbers: list[float]) -> dict[str, Any]:
         packed = base64.b64encode(struct.pack(f"<{len(numbers)}f", *numbers)).decode()
-        as_text = self.heard.data.get("encoding_format") == "base64"
-        return {"object": "embedding", "index": at, "embedding": packed if as_text else numbers}
+        as_text = self.request.data.get("encoding_format") == "base64"
+        return {"object": "embedding", "index": index, "embedding": packed if as_text else numbers}
 
 
 class Rerank(_Operation):
-    def plain(self, said: ReplyText, model: str) -> Any:
-        ranks = [{"index": at, "relevance_score": 1 / (at + 1)} for at, _ in enumerate(self.heard.data["documents"])]
+    def plain(self, reply: ReplyText, model: str) -> Any:
+        ranks = [
+            {"index": index, "relevance_score": 1 / (index + 1)}
+            for index, _ in enumerate(self.request.data["documents"])
+        ]
         return {"id": "rerank-lab1", "model": model, "results": ranks, "usage": {"total_tokens": 21}}
 
     def empty(self, model: str) -> Any:
@@ -181,21 +189,21 @@ class Transcriptions(_Operation):
 
     @property
     def kind(self) -> str:  # type: ignore[override]
-        return "text/plain; charset=utf-8" if self._wanted in ("text", "srt", "vtt") else "application/json"
+        return "text/plain; charset=utf-8" if self._format in ("text", "srt", "vtt") else "application/json"
 
     @property
-    def _wanted(self) -> str:
-        return str(_first(self.heard.data.get("response_format", "json")))
+    def _format(self) -> str:
+        return str(_first(self.request.data.get("response_format", "json")))
 
-    def plain(self, said: ReplyText, model: str) -> Any:
+    def plain(self, reply: ReplyText, model: str) -> Any:
         if self.kind.startswith("text/"):
-            return f"{said.text}\n".encode()
-        return {"text": said.text, "usage": self.counted}
+            return f"{reply.text}\n".encode()
+        return {"text": reply.text, "usage": self.counted}
 
-    def frames(self, said: ReplyText, model: str) -> Frames:
-        done = {"type": "transcript.text.done", "text": said.text, "usage": self.counted}
+    def frames(self, reply: ReplyText, model: str) -> Frames:
+        done = {"type": "transcript.text.done", "text": reply.text, "usage": self.counted}
         return Frames(
-            content=[_event({"type": "transcript.text.delta", "delta": piece}) for piece in pieces(said.text)],
+            content=[_event({"type": "transcript.text.delta", "delta": piece}) for piece in pieces(reply.text)],
             finish=[_event(done)],
         )
 
@@ -203,10 +211,10 @@ class Transcriptions(_Operation):
 class Speech(_Operation):
     kind = "audio/mpeg"
 
-    def plain(self, said: ReplyText, model: str) -> Any:
+    def plain(self, reply: ReplyText, model: str) -> Any:
         return SOUND
 
-    def frames(self, said: ReplyText, model: str) -> Frames:
+    def frames(self, reply: ReplyText, model: str) -> Frames:
         parts = [base64.b64encode(SOUND[at : at + 100]).decode() for at in range(0, len(SOUND), 100)]
         usage = {"input_tokens": 6, "output_tokens": 30, "total_tokens": 36}
         return Frames(
@@ -220,21 +228,21 @@ class Images(_Operation):
     counted = {"input_tokens": 4, "output_tokens": 40, "total_tokens": 44}
     counted |= {"input_tokens_details": {"text_tokens": 3, "image_tokens": 1}}  # type: ignore[dict-item]
 
-    def plain(self, said: ReplyText, model: str) -> Any:
+    def plain(self, reply: ReplyText, model: str) -> Any:
         picture = base64.b64encode(PICTURE).decode()
-        by_url = _first(self.heard.data.get("response_format")) == "url"
+        by_url = _first(self.request.data.get("response_format")) == "url"
         image = {"url": "https://images.example/1.png?signature=s"} if by_url else {"b64_json": picture}
-        count = int(_first(self.heard.data.get("n", 1)))
+        count = int(_first(self.request.data.get("n", 1)))
         return {"created": 1_790_000_000, "data": [image] * count, "output_format": "png", "usage": self.counted}
 
     def empty(self, model: str) -> Any:
         return {"created": 1_790_000_000, "data": []}
 
-    def frames(self, said: ReplyText, model: str) -> Frames:
+    def frames(self, reply: ReplyText, model: str) -> Frames:
         picture = base64.b64encode(PICTURE).decode()
         partial = {"type": f"{self.prefix}.partial_image", "b64_json": picture, "partial_image_index": 0}
         done = {"type": f"{self.prefix}.completed", "b64_json": picture, "output_format": "png", "usage": self.counted}
-        count = int(_first(self.heard.data.get("n", 1)))
+        count = int(_first(self.request.data.get("n", 1)))
         return Frames(content=[_event(partial)], finish=[_event(done)] * count)
 
 
@@ -246,7 +254,7 @@ def _event(value: dict[str, Any]) -> bytes:
     return sse(value, value["type"])
 
 
-SPOKEN: dict[str, Callable[[ReceivedRequest], _Operation]] = {
+OPERATIONS: dict[str, Callable[[ReceivedRequest], _Operation]] = {
     "completions": Completions,
     "moderations": Moderations,
     "embeddings": Embeddings,

@@ -65,14 +65,14 @@ def _read_grey(rows: Sequence[bytes]) -> str:
 def _letters(grid: Sequence[Sequence[bool]]) -> str:
     """Split the dots at blank columns and return the letters; narrow ones are centred in five columns."""
     names = {_trim(_dots(rows)): name for name, rows in LETTERS.items()}
-    found, letter = [], list[tuple[bool, ...]]()
+    letters, letter = [], list[tuple[bool, ...]]()
     for column in [*zip(*grid, strict=True), (False,) * 7]:
         if any(column):
             letter.append(tuple(column))
         elif letter:
-            found.append(names[tuple(letter)])
+            letters.append(names[tuple(letter)])
             letter = []
-    return "".join(found)
+    return "".join(letters)
 
 
 def _dots(rows: Sequence[int]) -> list[tuple[bool, ...]]:
@@ -86,13 +86,13 @@ def _trim(columns: Sequence[tuple[bool, ...]]) -> tuple[tuple[bool, ...], ...]:
 def _hear(data: bytes) -> str:
     """Return the digits in the order in which their recordings start."""
     with wave.open(io.BytesIO(data)) as sound:
-        heard = sound.readframes(sound.getnframes())[1::2]  # the upper byte of each sample
+        samples = sound.readframes(sound.getnframes())[1::2]  # the upper byte of each sample
     with wave.open(str(Path(probes.__path__[0]) / "digits.wav")) as recorded:
-        clips = bytes((each - 128) % 256 for each in recorded.readframes(recorded.getnframes()))
-    length, found = len(clips) // 10, []
+        clips = bytes((sample - 128) % 256 for sample in recorded.readframes(recorded.getnframes()))
+    length, positions = len(clips) // 10, []
     for digit in range(10):
-        at = heard.find(clips[digit * length : (digit + 1) * length])
+        at = samples.find(clips[digit * length : (digit + 1) * length])
         while at >= 0:
-            found.append((at, str(digit)))
-            at = heard.find(clips[digit * length : (digit + 1) * length], at + length)
-    return "".join(digit for _, digit in sorted(found))
+            positions.append((at, str(digit)))
+            at = samples.find(clips[digit * length : (digit + 1) * length], at + length)
+    return "".join(digit for _, digit in sorted(positions))

@@ -81,19 +81,19 @@ def read(path: str, body: bytes) -> ReceivedRequest:
         data = data.get("generateContentRequest", data)
     except (ValueError, AttributeError):
         data = None
-    heard = ReceivedRequest(protocol)
+    request = ReceivedRequest(protocol)
     if not isinstance(data, dict):
-        heard.problem = "the body is not a JSON object"
+        request.problem = "the body is not a JSON object"
     else:
-        heard.names, heard.data = frozenset(data), data
+        request.names, request.data = frozenset(data), data
         try:
-            READERS[protocol](data, heard)
+            READERS[protocol](data, request)
         except (KeyError, TypeError, ValueError, AttributeError, AssertionError) as error:
-            heard.problem = f"the request is not of this protocol's shape: {error!r}"
+            request.problem = f"the request is not of this protocol's shape: {error!r}"
     if protocol == "gemini":
-        heard.model = unquote(path.split("?")[0].split("/models/")[-1]).rsplit(":", 1)[0]
-        heard.stream = ":streamGenerateContent" in path
-    return heard
+        request.model = unquote(path.split("?")[0].split("/models/")[-1]).rsplit(":", 1)[0]
+        request.stream = ":streamGenerateContent" in path
+    return request
 
 
 def _data_url(url: str, slot: str) -> Media:
@@ -103,72 +103,72 @@ def _data_url(url: str, slot: str) -> Media:
     return Media(slot, head.removeprefix("data:"), base64.b64decode(data, validate=True))
 
 
-def _openai(data: dict[str, Any], heard: ReceivedRequest) -> None:
-    heard.model, heard.stream = str(data.get("model", "")), bool(data.get("stream"))
-    heard.max_tokens = data.get("max_completion_tokens", data.get("max_tokens"))
-    heard.temperature = data.get("temperature")
+def _openai(data: dict[str, Any], request: ReceivedRequest) -> None:
+    request.model, request.stream = str(data.get("model", "")), bool(data.get("stream"))
+    request.max_tokens = data.get("max_completion_tokens", data.get("max_tokens"))
+    request.temperature = data.get("temperature")
     for tool in data.get("tools") or []:
         offered = tool[tool["type"]]
-        heard.parameters[offered["name"]] = offered.get("parameters") or {}
-    heard.tools = list(heard.parameters)
+        request.parameters[offered["name"]] = offered.get("parameters") or {}
+    request.tools = list(request.parameters)
     choice = data.get("tool_choice")
-    heard.tool_choice = choice["function"]["name"] if isinstance(choice, dict) else choice
+    request.tool_choice = choice["function"]["name"] if isinstance(choice, dict) else choice
     shape = data.get("response_format") or {}
-    heard.schema, heard.json = (shape.get("json_schema") or {}).get("schema"), shape.get("type") == "json_object"
+    request.schema, request.json = (shape.get("json_schema") or {}).get("schema"), shape.get("type") == "json_object"
     for message in data.get("messages") or []:
-        text = _openai_content(message.get("content"), heard)
-        heard.turns.append((message["role"], text))
+        text = _openai_content(message.get("content"), request)
+        request.turns.append((message["role"], text))
         for call in message.get("tool_calls") or []:
-            heard.calls.append((call["function"]["name"], json.loads(call["function"]["arguments"])))
+            request.calls.append((call["function"]["name"], json.loads(call["function"]["arguments"])))
         if message["role"] == "tool":
-            heard.results.append((message["tool_call_id"], text))
-        heard.results_last = message["role"] == "tool"
+            request.results.append((message["tool_call_id"], text))
+        request.results_last = message["role"] == "tool"
 
 
-def _openai_content(content: Any, heard: ReceivedRequest) -> str:
+def _openai_content(content: Any, request: ReceivedRequest) -> str:
     if not isinstance(content, list):
         return content or ""
     for part in content:
         kind = part["type"]
         value = part.get(kind)
         if kind in {"image_url", "video_url", "audio_url"}:
-            heard.media.append(_data_url(value if isinstance(value, str) else value["url"], kind))
+            request.media.append(_data_url(value if isinstance(value, str) else value["url"], kind))
         elif kind == "input_audio":
             bare = value if isinstance(value, str) else value["data"]
             mime = "" if isinstance(value, str) else f"audio/{value['format']}"
-            heard.media.append(Media(kind, mime, base64.b64decode(bare, validate=True)))
+            request.media.append(Media(kind, mime, base64.b64decode(bare, validate=True)))
         elif kind == "file":
-            heard.media.append(_data_url(value["file_data"], kind))
+            request.media.append(_data_url(value["file_data"], kind))
         elif kind == "document_url":
-            heard.media.append(_data_url(value, kind))
+            request.media.append(_data_url(value, kind))
     return "\n".join(part["text"] for part in content if part["type"] == "text")
 
 
-def _responses(data: dict[str, Any], heard: ReceivedRequest) -> None:
-    heard.model, heard.stream = str(data["model"]), bool(data.get("stream"))
-    heard.max_tokens, heard.temperature = data.get("max_output_tokens"), data.get("temperature")
-    heard.parameters = {
+def _responses(data: dict[str, Any], request: ReceivedRequest) -> None:
+    request.model, request.stream = str(data["model"]), bool(data.get("stream"))
+    request.max_tokens, request.temperature = data.get("max_output_tokens"), data.get("temperature")
+    request.parameters = {
         tool.get("name", tool["type"]): tool.get("parameters") or {} for tool in data.get("tools") or []
     }
-    heard.tools = list(heard.parameters)
+    request.tools = list(request.parameters)
     choice = data.get("tool_choice")
-    heard.tool_choice = choice["name"] if isinstance(choice, dict) else choice
+    request.tool_choice = choice["name"] if isinstance(choice, dict) else choice
     shape = (data.get("text") or {}).get("format") or {}
-    heard.schema, heard.json = shape.get("schema"), shape.get("type") == "json_object"
+    request.schema, request.json = shape.get("schema"), shape.get("type") == "json_object"
     if data.get("instructions"):
-        heard.turns.append(("system", data["instructions"]))
+        request.turns.append(("system", data["instructions"]))
     for item in data["input"]:
         kind = item["type"]
-        heard.results_last = kind.endswith("_output")
+        request.results_last = kind.endswith("_output")
         if kind == "message":
-            heard.turns.append((item["role"], _response_content(item["content"], heard)))
-        elif heard.results_last:
-            heard.results.append((item["call_id"], _response_content(item["output"], heard)))
-            heard.turns.append(("tool", heard.results[-1][1]))
+            request.turns.append((item["role"], _response_content(item["content"], request)))
+        elif request.results_last:
+            request.results.append((item["call_id"], _response_content(item["output"], request)))
+            request.turns.append(("tool", request.results[-1][1]))
         elif kind == "function_call":
-            heard.calls.append((item["name"], json.loads(item["arguments"])))
+            request.calls.append((item["name"], json.loads(item["arguments"])))
         elif kind == "custom_tool_call":
-            heard.calls.append((item["name"], {"input": item["input"]}))
+            request.calls.append((item["name"], {"input": item["input"]}))
         elif kind == "reasoning":
             assert item["encrypted_content"], "thoughts that only their maker can read"
             assert isinstance(item["summary"], list), "a list, though it may be empty"
@@ -176,85 +176,85 @@ def _responses(data: dict[str, Any], heard: ReceivedRequest) -> None:
             raise ValueError(f"an item of type {kind}")
 
 
-def _response_content(content: Any, heard: ReceivedRequest) -> str:
+def _response_content(content: Any, request: ReceivedRequest) -> str:
     if isinstance(content, str):
         return content
     for part in content:
         if part["type"] == "input_image":
-            heard.media.append(_data_url(part["image_url"], "input_image"))
+            request.media.append(_data_url(part["image_url"], "input_image"))
         elif part["type"] == "input_file":
-            heard.media.append(_data_url(part.get("file_data") or part["file_url"], "input_file"))
+            request.media.append(_data_url(part.get("file_data") or part["file_url"], "input_file"))
         elif part["type"] != "input_text":
             raise ValueError(f"a part of type {part['type']}")
     return "\n".join(part["text"] for part in content if part["type"] == "input_text")
 
 
-def _anthropic(data: dict[str, Any], heard: ReceivedRequest) -> None:
-    heard.model, heard.stream = str(data.get("model", "")), bool(data.get("stream"))
-    heard.max_tokens, heard.temperature = data.get("max_tokens"), data.get("temperature")
-    heard.parameters = {tool["name"]: tool.get("input_schema") or {} for tool in data.get("tools") or []}
-    heard.tools = list(heard.parameters)
+def _anthropic(data: dict[str, Any], request: ReceivedRequest) -> None:
+    request.model, request.stream = str(data.get("model", "")), bool(data.get("stream"))
+    request.max_tokens, request.temperature = data.get("max_tokens"), data.get("temperature")
+    request.parameters = {tool["name"]: tool.get("input_schema") or {} for tool in data.get("tools") or []}
+    request.tools = list(request.parameters)
     choice = data.get("tool_choice") or {}
-    heard.tool_choice = choice.get("name") or choice.get("type")
-    heard.schema = ((data.get("output_config") or {}).get("format") or {}).get("schema")
+    request.tool_choice = choice.get("name") or choice.get("type")
+    request.schema = ((data.get("output_config") or {}).get("format") or {}).get("schema")
     system = data.get("system")
     if system:
-        heard.turns.append(("system", system if isinstance(system, str) else _blocks(system, heard)))
+        request.turns.append(("system", system if isinstance(system, str) else _blocks(system, request)))
     for message in data.get("messages") or []:
         content = message["content"]
         blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
-        heard.results_last = any(block["type"] == "tool_result" for block in blocks)
-        heard.turns.append((message["role"], _blocks(blocks, heard)))
+        request.results_last = any(block["type"] == "tool_result" for block in blocks)
+        request.turns.append((message["role"], _blocks(blocks, request)))
 
 
-def _blocks(blocks: list[dict[str, Any]], heard: ReceivedRequest) -> str:
+def _blocks(blocks: list[dict[str, Any]], request: ReceivedRequest) -> str:
     for block in blocks:
         if block["type"] in {"image", "document"}:
             source = block["source"]
             data = base64.b64decode(source["data"], validate=True) if source["type"] == "base64" else b""
-            heard.media.append(Media(block["type"], source.get("media_type", ""), data, source.get("url", "")))
+            request.media.append(Media(block["type"], source.get("media_type", ""), data, source.get("url", "")))
         elif block["type"] == "tool_use":
-            heard.calls.append((block["name"], block["input"]))
+            request.calls.append((block["name"], block["input"]))
         elif block["type"] == "tool_result":
             inner = block.get("content") or ""
-            text = inner if isinstance(inner, str) else _blocks(inner, heard)
-            heard.results.append((block["tool_use_id"], text))
+            text = inner if isinstance(inner, str) else _blocks(inner, request)
+            request.results.append((block["tool_use_id"], text))
     return "\n".join(block["text"] for block in blocks if block["type"] == "text")
 
 
-def _gemini(data: dict[str, Any], heard: ReceivedRequest) -> None:
+def _gemini(data: dict[str, Any], request: ReceivedRequest) -> None:
     options = data.get("generationConfig") or {}
-    heard.names |= frozenset(options)
-    heard.max_tokens, heard.temperature = options.get("maxOutputTokens"), options.get("temperature")
-    heard.schema = options.get("responseJsonSchema") or options.get("responseSchema")
-    heard.json = options.get("responseMimeType") == "application/json"
+    request.names |= frozenset(options)
+    request.max_tokens, request.temperature = options.get("maxOutputTokens"), options.get("temperature")
+    request.schema = options.get("responseJsonSchema") or options.get("responseSchema")
+    request.json = options.get("responseMimeType") == "application/json"
     for tool in data.get("tools") or []:
         for declared in tool.get("functionDeclarations") or []:
-            heard.parameters[declared["name"]] = declared.get("parametersJsonSchema") or {}
-    heard.tools = list(heard.parameters)
+            request.parameters[declared["name"]] = declared.get("parametersJsonSchema") or {}
+    request.tools = list(request.parameters)
     calling = (data.get("toolConfig") or {}).get("functionCallingConfig") or {}
-    heard.tool_choice = (calling.get("allowedFunctionNames") or [None])[0] or calling.get("mode")
+    request.tool_choice = (calling.get("allowedFunctionNames") or [None])[0] or calling.get("mode")
     system = data.get("systemInstruction")
     if system:
-        heard.turns.append(("system", _gemini_parts(system["parts"], heard)))
+        request.turns.append(("system", _gemini_parts(system["parts"], request)))
     for content in data.get("contents") or []:
         role = "assistant" if content.get("role") == "model" else "user"
-        heard.results_last = any("functionResponse" in part for part in content["parts"])
-        heard.turns.append((role, _gemini_parts(content["parts"], heard)))
+        request.results_last = any("functionResponse" in part for part in content["parts"])
+        request.turns.append((role, _gemini_parts(content["parts"], request)))
 
 
-def _gemini_parts(parts: list[dict[str, Any]], heard: ReceivedRequest) -> str:
+def _gemini_parts(parts: list[dict[str, Any]], request: ReceivedRequest) -> str:
     for part in parts:
         if inline := part.get("inlineData"):
             data = base64.urlsafe_b64decode(inline["data"].replace("+", "-").replace("/", "_"))
-            heard.media.append(Media("inlineData", _mime(inline), data))
+            request.media.append(Media("inlineData", _mime(inline), data))
         elif linked := part.get("fileData"):
-            heard.media.append(Media("fileData", _mime(linked), url=linked["fileUri"]))
+            request.media.append(Media("fileData", _mime(linked), url=linked["fileUri"]))
         elif call := part.get("functionCall"):
-            heard.calls.append((call["name"], call.get("args") or {}))
+            request.calls.append((call["name"], call.get("args") or {}))
         elif answer := part.get("functionResponse"):
-            heard.results.append((answer["name"], json.dumps(answer["response"], ensure_ascii=False)))
-            _gemini_parts(answer.get("parts") or [], heard)
+            request.results.append((answer["name"], json.dumps(answer["response"], ensure_ascii=False)))
+            _gemini_parts(answer.get("parts") or [], request)
     return "\n".join(part["text"] for part in parts if "text" in part)
 
 

@@ -25,14 +25,14 @@ def openai_answer(
 ) -> Recording:
     """Return a completion and its chunks; `choice` is merged into the last choice, `more` into the response."""
     head: Json = {"id": "chatcmpl-lab2", "created": 1_790_000_000, "model": "lab-model"}
-    usage, beside = more.pop("usage", None), more
+    usage, fields = more.pop("usage", None), more
     ending = {"finish_reason": finish, **(choice or {})}
     whole = {"index": 0, "message": {"role": "assistant", "content": None, **message}, "logprobs": None, **ending}
-    chunk = {**head, "object": "chat.completion.chunk", **beside}
+    chunk = {**head, "object": "chat.completion.chunk", **fields}
     return Recording(
-        {**head, "object": "chat.completion", "choices": [whole], "usage": usage, **beside},
+        {**head, "object": "chat.completion", "choices": [whole], "usage": usage, **fields},
         [
-            *({**chunk, "choices": [{"index": 0, "delta": each, "finish_reason": None}]} for each in deltas),
+            *({**chunk, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas),
             {**chunk, "choices": [{"index": 0, "delta": {}, **ending}]},
             {**chunk, "choices": [], "usage": usage},
         ],
@@ -61,8 +61,8 @@ def gemini_answer(parts: list[Json], *, usage: Json, reason: str = "STOP", **can
     """Return a response, and a chunk per part; the candidate's other fields are in the last chunk."""
     head: Json = {"modelVersion": "lab-model", "responseId": "lab2"}
 
-    def response(some: list[Json], **more: Any) -> Json:
-        return {"candidates": [{"content": {"role": "model", "parts": some}, "index": 0, **more}]}
+    def response(contents: list[Json], **more: Any) -> Json:
+        return {"candidates": [{"content": {"role": "model", "parts": contents}, "index": 0, **more}]}
 
     last = {"finishReason": reason, **candidate}
     return Recording(
@@ -297,7 +297,7 @@ HALVES = {
             ({"type": "text", "text": "So \ud83d\ude00 \ud83d"}, text_deltas("So \ud83d", "\ude00 \ud83d")),
             (
                 {"type": "tool_use", "id": "call\ud83d", "name": "f\udcff", "input": HALF_INPUT},
-                [{"type": "input_json_delta", "partial_json": each} for each in ('{"x": "\ud83d', HALF_END)],
+                [{"type": "input_json_delta", "partial_json": piece} for piece in ('{"x": "\ud83d', HALF_END)],
             ),
         ],
         end={"stop_reason": "tool_use"},

@@ -29,7 +29,7 @@ def message(*content: Json) -> Json:
     return {"type": "message", "id": "msg_lab2", "role": "assistant", "status": "completed", "content": list(content)}
 
 
-def words(text: str, *annotations: Json) -> Json:
+def output_text(text: str, *annotations: Json) -> Json:
     return {"type": "output_text", "text": text, "annotations": list(annotations), "logprobs": []}
 
 
@@ -49,7 +49,9 @@ COUNTED = {
     "output_tokens_details": {"reasoning_tokens": 7},
     "total_tokens": 170,
 }
-COUNTS = response([message(words("Counted."))], [say("Coun"), say("ted.")], usage=COUNTED, service_tier="priority")
+COUNTS = response(
+    [message(output_text("Counted."))], [say("Coun"), say("ted.")], usage=COUNTED, service_tier="priority"
+)
 
 THOUGHT = {"type": "reasoning", "id": "rs_lab2", "summary": [{"type": "summary_text", "text": "hm\ude00"}]}
 CALL = {"type": "function_call", "id": "fc_lab2", "call_id": "call\ud83d", "name": "f\udcff"}
@@ -65,22 +67,22 @@ RESPONSE_RECORDINGS: dict[str, Recording] = {
         cut="content_filter",
     ),
     "halves": response(
-        [THOUGHT, message(words("So \ud83d\ude00 \ud83d")), {**CALL, "arguments": "".join(ARGUMENTS)}],
+        [THOUGHT, message(output_text("So \ud83d\ude00 \ud83d")), {**CALL, "arguments": "".join(ARGUMENTS)}],
         [
             {"type": "response.reasoning_summary_text.delta", "output_index": 0, "delta": "hm\ude00"},
             say("So \ud83d"),
             say("\ude00 \ud83d"),
             {"type": "response.output_item.added", "output_index": 2, "item": {**CALL, "arguments": ""}},
             *(
-                {"type": "response.function_call_arguments.delta", "output_index": 2, "delta": each}
-                for each in ARGUMENTS
+                {"type": "response.function_call_arguments.delta", "output_index": 2, "delta": piece}
+                for piece in ARGUMENTS
             ),
         ],
     ),
     "image": response([image(PICTURE)], []),
     "large_image": response([image(PHOTO)], []),
     "cited": response(
-        [message(words("So: Wien, schön.", CITATION))],
+        [message(output_text("So: Wien, schön.", CITATION))],
         [
             say("So: Wien, schön."),
             {"type": "response.output_text.annotation.added", "output_index": 0, "annotation": CITATION},

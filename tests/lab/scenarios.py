@@ -12,7 +12,7 @@ from typing import Any
 
 from capabilities.core.wire import Fault
 from tests.lab.capable_model import reply_of, wants_thought
-from tests.lab.operations import SPOKEN
+from tests.lab.operations import OPERATIONS
 from tests.lab.received_requests import ReceivedRequest
 from tests.lab.recordings import RECORDINGS
 from tests.lab.response_recordings import RESPONSE_RECORDINGS
@@ -44,13 +44,13 @@ class ScriptedExchange:
     """The context of a scenario: the connection, the request, the vendor's format and the step's parameters."""
 
     line: Line
-    heard: ReceivedRequest
+    request: ReceivedRequest
     params: dict[str, str]
 
     @property
     def vendor(self) -> Vendor:
-        spoken = SPOKEN.get(self.heard.operation)
-        return spoken(self.heard) if spoken else VENDORS[self.heard.protocol]
+        operation = OPERATIONS.get(self.request.operation)
+        return operation(self.request) if operation else VENDORS[self.request.protocol]
 
     @property
     def kind(self) -> str:
@@ -59,23 +59,23 @@ class ScriptedExchange:
     def number(self, name: str, default: float) -> float:
         return float(self.params.get(name, default))
 
-    def said(self, **changes: Any) -> ReplyText:
+    def reply_text(self, **changes: Any) -> ReplyText:
         """Return the model's answer: the step's `text`, or an echo of the question and its files."""
-        files = "".join(f" [{media.mime_type or media.url}, {len(media.data)} bytes]" for media in self.heard.media)
-        return ReplyText(**{"text": self.params.get("text") or f"You said: {self.heard.question}{files}", **changes})
+        files = "".join(f" [{media.mime_type or media.url}, {len(media.data)} bytes]" for media in self.request.media)
+        return ReplyText(**{"text": self.params.get("text") or f"You said: {self.request.question}{files}", **changes})
 
-    def frames(self, said: ReplyText | None = None) -> Frames:
-        return self.vendor.frames(said or self.said(), self.heard.model)
+    def frames(self, reply: ReplyText | None = None) -> Frames:
+        return self.vendor.frames(reply or self.reply_text(), self.request.model)
 
-    def body(self, said: ReplyText | None = None) -> bytes:
-        return dump(self.vendor.plain(said or self.said(), self.heard.model))
+    def body(self, reply: ReplyText | None = None) -> bytes:
+        return dump(self.vendor.plain(reply or self.reply_text(), self.request.model))
 
-    async def speak(self, said: ReplyText) -> None:
+    async def speak(self, reply: ReplyText) -> None:
         """Answer in the form requested."""
-        if self.heard.stream:
-            await self.stream(self.frames(said).all())
+        if self.request.stream:
+            await self.stream(self.frames(reply).all())
         else:
-            await self.line.reply(200, self.body(said), self.kind)
+            await self.line.reply(200, self.body(reply), self.kind)
 
     async def stream(self, frames: list[bytes], *, end: bool = True) -> None:
         """Send frames one by one; `end` closes the body properly."""
@@ -136,10 +136,12 @@ def dump(value: Any) -> bytes:
 
 @scenario("ok", "answers: `text`, else what it heard")
 async def ok(scene: ScriptedExchange) -> None:
-    if scene.heard.tools and scene.heard.tool_choice in {"required", "any", "ANY", *scene.heard.tools}:
-        await scene.speak(scene.said(text="", tool=(scene.heard.tools[0], {"city": "Zürich"}), finish="tool_calls"))
+    if scene.request.tools and scene.request.tool_choice in {"required", "any", "ANY", *scene.request.tools}:
+        await scene.speak(
+            scene.reply_text(text="", tool=(scene.request.tools[0], {"city": "Zürich"}), finish="tool_calls")
+        )
         return
-    await scene.speak(scene.said())
+    await scene.speak(scene.reply_text())
 
 
 @scenario("unstreamed", "answers whole, also where a stream was asked for")
@@ -149,13 +151,13 @@ async def unstreamed(scene: ScriptedExchange) -> None:
 
 @scenario("capable", "calls the tool that fits, by its schema, or answers JSON by schema; else what it heard")
 async def capable(scene: ScriptedExchange) -> None:
-    reply = reply_of(scene.heard) or scene.said()
-    await scene.speak(replace(reply, reasoning=THOUGHT) if wants_thought(scene.heard) else reply)
+    reply = reply_of(scene.request) or scene.reply_text()
+    await scene.speak(replace(reply, reasoning=THOUGHT) if wants_thought(scene.request) else reply)
 
 
 @scenario("tool_reader", "calls the tools that a user names, one after the other, then says what the last one gave")
 async def tool_reader(scene: ScriptedExchange) -> None:
-    await scene.speak(next_reply(scene.heard) or scene.said())
+    await scene.speak(next_reply(scene.request) or scene.reply_text())
 
 
 @scenario("tool_call", "calls the tool `tool` (default get_weather) without a word")
@@ -166,19 +168,19 @@ async def tool_call(scene: ScriptedExchange) -> None:
 
 @scenario("strict", "answers as the host `host` does, and refuses what that refuses")
 async def strict(scene: ScriptedExchange) -> None:
-    host = known_host(scene.params.get("host", "lab"), scene.heard.protocol)
+    host = known_host(scene.params.get("host", "lab"), scene.request.protocol)
     try:
-        body = host.answer(scene.heard.data, stream=scene.heard.stream)
+        body = host.answer(scene.request.data, stream=scene.request.stream)
     except RefusedError as refused:
         kind, code = "invalid_request_error", "unsupported_parameter" if refused.param else None
         await scene.fail(400, scene.vendor.error(400, kind, str(refused), code, refused.param))
         return
-    await scene.line.reply(200, body, SSE if scene.heard.stream else JSON)
+    await scene.line.reply(200, body, SSE if scene.request.stream else JSON)
 
 
 @scenario("reasoning", "reasons, then answers")
 async def reasoning(scene: ScriptedExchange) -> None:
-    await scene.speak(scene.said(reasoning=THOUGHT))
+    await scene.speak(scene.reply_text(reasoning=THOUGHT))
 
 
 @scenario("reasoning_only", "reasons and says nothing else: an answer all the same", row="14")
@@ -198,14 +200,14 @@ async def filtered(scene: ScriptedExchange) -> None:
 
 @scenario("stops", "says `text`, or nothing where it is empty, and stops with the vendor's `reason`", row="14")
 async def stops(scene: ScriptedExchange) -> None:
-    said = ReplyText(text=scene.params.get("text", "So far."), finish="length")
-    own, reason = (
+    reply = ReplyText(text=scene.params.get("text", "So far."), finish="length")
+    usual, reason = (
         f'"{word}"'.encode() for word in (scene.vendor.finishes["length"], scene.params.get("reason", "new"))
     )
-    if scene.heard.stream:
-        await scene.stream([frame.replace(own, reason) for frame in scene.frames(said).all()])
+    if scene.request.stream:
+        await scene.stream([frame.replace(usual, reason) for frame in scene.frames(reply).all()])
     else:
-        await scene.line.reply(200, scene.body(said).replace(own, reason), JSON)
+        await scene.line.reply(200, scene.body(reply).replace(usual, reason), JSON)
 
 
 @scenario(
@@ -214,9 +216,9 @@ async def stops(scene: ScriptedExchange) -> None:
     row="14",
 )
 async def recorded(scene: ScriptedExchange) -> None:
-    name, protocol = scene.params.get("name", "counts"), scene.heard.protocol
+    name, protocol = scene.params.get("name", "counts"), scene.request.protocol
     recording = RESPONSE_RECORDINGS[name] if protocol == "openai-responses" else RECORDINGS[name][protocol]
-    if scene.heard.stream:
+    if scene.request.stream:
         await scene.stream([sse(event, event.get("type", "")) for event in recording.events])
     else:
         await scene.line.reply(200, dump(recording.whole), JSON)
@@ -230,7 +232,7 @@ async def delay(scene: ScriptedExchange) -> None:
 
 @scenario("bytes", "answers, one byte a packet")
 async def single_bytes(scene: ScriptedExchange) -> None:
-    if not scene.heard.stream:
+    if not scene.request.stream:
         await scene.line.reply(200, scene.body(), JSON, slow=0.0)
         return
     await scene.line.start(200, SSE)
@@ -241,7 +243,7 @@ async def single_bytes(scene: ScriptedExchange) -> None:
 
 @scenario("crlf", "streams with CR LF line ends")
 async def crlf(scene: ScriptedExchange) -> None:
-    if not scene.heard.stream:
+    if not scene.request.stream:
         return await ok(scene)
     return await scene.stream([frame.replace(b"\n", b"\r\n") for frame in scene.frames().all()])
 
@@ -268,7 +270,7 @@ async def close_before_headers(scene: ScriptedExchange) -> None:
     "reset_mid_body", "resets the connection within the body", Fault.TRUNCATED_BODY, Fault.STREAM_BROKEN, row="9, 44"
 )
 async def reset_mid_body(scene: ScriptedExchange) -> None:
-    if scene.heard.stream:
+    if scene.request.stream:
         await scene.stream(_up_to_content(scene), end=False)
     else:
         await _half(scene)
@@ -280,7 +282,7 @@ async def reset_mid_body(scene: ScriptedExchange) -> None:
     "truncated_body", "closes the connection within the body", Fault.TRUNCATED_BODY, Fault.STREAM_BROKEN, row="9, 44"
 )
 async def truncated_body(scene: ScriptedExchange) -> None:
-    if scene.heard.stream:
+    if scene.request.stream:
         await scene.stream(_up_to_content(scene), end=False)
     else:
         await _half(scene)
@@ -300,9 +302,9 @@ def _up_to_content(scene: ScriptedExchange) -> list[bytes]:
 
 @scenario("drip", "sends the body a byte every `seconds` (0.05)", Fault.SLOW_BODY, Fault.TTFT_TIMEOUT, row="37")
 async def drip(scene: ScriptedExchange) -> None:
-    body = b"".join(scene.frames().all()) if scene.heard.stream else scene.body()
+    body = b"".join(scene.frames().all()) if scene.request.stream else scene.body()
     body = body + b" " * int(scene.number("bytes", 100_000))
-    await scene.line.start(200, SSE if scene.heard.stream else JSON)
+    await scene.line.start(200, SSE if scene.request.stream else JSON)
     for byte in body:
         await scene.line.chunk(bytes([byte]))
         if await scene.line.wait(scene.number("seconds", 0.05)):
@@ -342,7 +344,7 @@ async def truncated_json(scene: ScriptedExchange) -> None:
 
 @scenario("empty_choices", "no candidate in the answer", Fault.EMPTY_CHOICES, row="13", needs=("openai", "gemini"))
 async def empty_choices(scene: ScriptedExchange) -> None:
-    await scene.line.reply(200, dump(scene.vendor.empty(scene.heard.model)), JSON)
+    await scene.line.reply(200, dump(scene.vendor.empty(scene.request.model)), JSON)
 
 
 @scenario("empty_content", "an answer that says nothing", Fault.EMPTY_CONTENT, row="14")
@@ -360,8 +362,8 @@ async def empty_content(scene: ScriptedExchange) -> None:
 async def failed_generation(scene: ScriptedExchange) -> None:
     reason = scene.params.get("reason", "MALFORMED_RESPONSE")
     candidate = {"index": 0, "finishReason": reason}
-    body = {"candidates": [candidate], "usageMetadata": {"promptTokenCount": 4}, "modelVersion": scene.heard.model}
-    if scene.heard.stream:
+    body = {"candidates": [candidate], "usageMetadata": {"promptTokenCount": 4}, "modelVersion": scene.request.model}
+    if scene.request.stream:
         await scene.stream([sse(body)])
     else:
         await scene.line.reply(200, dump(body), JSON)
@@ -377,8 +379,8 @@ async def error_in_200(scene: ScriptedExchange) -> None:
 @scenario("huge_body", "`bytes` (64 MiB) of an answer", Fault.TOO_LARGE, row="38")
 async def huge_body(scene: ScriptedExchange) -> None:
     block = b" " * 1024 * 1024
-    await scene.line.start(200, SSE if scene.heard.stream else JSON)
-    await scene.line.chunk(b"data: " if scene.heard.stream else b'{"choices": [')
+    await scene.line.start(200, SSE if scene.request.stream else JSON)
+    await scene.line.chunk(b"data: " if scene.request.stream else b'{"choices": [')
     for _ in range(int(scene.number("bytes", 64 * 1024 * 1024)) // len(block)):
         if scene.line.gone:
             return
@@ -390,17 +392,19 @@ async def huge_body(scene: ScriptedExchange) -> None:
 async def gzip_bomb(scene: ScriptedExchange) -> None:
     # 31 makes zlib write a gzip header.
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
-    packed = packer.compress(b"data: " if scene.heard.stream else b'{"choices": ["')
+    packed = packer.compress(b"data: " if scene.request.stream else b'{"choices": ["')
     for _ in range(int(scene.number("bytes", 64 * 1024 * 1024)) // 65536):
         packed += packer.compress(b"a" * 65536)
-    kind = SSE if scene.heard.stream else JSON
+    kind = SSE if scene.request.stream else JSON
     await scene.line.reply(200, packed + packer.flush(), kind, {"content-encoding": "gzip"})
 
 
 @scenario("gzip", "a whole answer, packed as callers allow it")
 async def gzipped(scene: ScriptedExchange) -> None:
-    body = b"".join(scene.frames().all()) if scene.heard.stream else scene.body()
-    await scene.line.reply(200, gzip.compress(body), SSE if scene.heard.stream else JSON, {"content-encoding": "gzip"})
+    body = b"".join(scene.frames().all()) if scene.request.stream else scene.body()
+    await scene.line.reply(
+        200, gzip.compress(body), SSE if scene.request.stream else JSON, {"content-encoding": "gzip"}
+    )
 
 
 @scenario("redirect", "redirects with `status` (302) to `location`", Fault.REDIRECT, row="41")
@@ -510,9 +514,9 @@ QUOTA = "You exceeded your current quota, please check your plan and billing det
 
 
 def _quota(scene: ScriptedExchange) -> Any:
-    if scene.heard.protocol.startswith("openai"):
+    if scene.request.protocol.startswith("openai"):
         return scene.vendor.error(429, "insufficient_quota", QUOTA, code="insufficient_quota")
-    if scene.heard.protocol == "anthropic":
+    if scene.request.protocol == "anthropic":
         return scene.vendor.error(400, "invalid_request_error", "Your credit balance is too low to access the API.")
     body = scene.vendor.error(429, "", QUOTA)
     violation = {"quotaMetric": "requests", "quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier"}
@@ -535,13 +539,13 @@ def _gemini_key(scene: ScriptedExchange) -> Any:
 
 
 def _context(scene: ScriptedExchange) -> Any:
-    words = {
+    messages = {
         "openai": "This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens.",
         "anthropic": "prompt is too long: 210000 tokens > 200000 maximum",
         "gemini": "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
     }
-    said = words[scene.heard.protocol.removesuffix("-responses")]
-    return scene.vendor.error(400, "invalid_request_error", said, code="context_length_exceeded", param="messages")
+    message = messages[scene.request.protocol.removesuffix("-responses")]
+    return scene.vendor.error(400, "invalid_request_error", message, code="context_length_exceeded", param="messages")
 
 
 @scenario(
@@ -552,24 +556,24 @@ def _context(scene: ScriptedExchange) -> Any:
 )
 async def parameter(scene: ScriptedExchange) -> None:
     named = scene.params.get("param")
-    there = [name for name in named.split("+") if name in scene.heard.names] if named else ["temperature"]
-    refused = there[0] if there else None
+    present = [name for name in named.split("+") if name in scene.request.names] if named else ["temperature"]
+    refused = present[0] if present else None
     await (ok(scene) if refused is None else scene.fail(400, _refusal_of(scene, refused)))
 
 
 def _refusal_of(scene: ScriptedExchange, param: str) -> Any:
-    words = {
+    messages = {
         "openai": f"Unsupported parameter: '{param}' is not supported with this model.",
         "anthropic": f"{param}: Extra inputs are not permitted",
         "gemini": f"Invalid JSON payload received. Unknown name \"{param}\" at 'generation_config': Cannot find field.",
     }
-    said = words[scene.heard.protocol.removesuffix("-responses")]
-    return scene.vendor.error(400, "invalid_request_error", said, code="unsupported_parameter", param=param)
+    message = messages[scene.request.protocol.removesuffix("-responses")]
+    return scene.vendor.error(400, "invalid_request_error", message, code="unsupported_parameter", param=param)
 
 
 def _policy(scene: ScriptedExchange) -> Any:
-    said = "The response was blocked by our content policy (content_filter)."
-    return scene.vendor.error(400, "invalid_request_error", said, code="content_filter")
+    message = "The response was blocked by our content policy (content_filter)."
+    return scene.vendor.error(400, "invalid_request_error", message, code="content_filter")
 
 
 def _capability(scene: ScriptedExchange) -> Any:
@@ -591,7 +595,7 @@ def _stream(name: str, meaning: str, fault: Fault | None, row: str) -> Callable[
     def enter(act: Play) -> Play:
         @scenario(name, meaning, None, fault, row=row)
         async def _(scene: ScriptedExchange) -> None:
-            await (act if scene.heard.stream else ok)(scene)
+            await (act if scene.request.stream else ok)(scene)
 
         return act
 
@@ -732,7 +736,7 @@ async def endless(scene: ScriptedExchange) -> None:
     frames = scene.frames()
     await scene.stream(frames.head, end=False)
     # These protocols announce a block before its first delta.
-    opening = frames.content[: {"anthropic": 1, "openai-responses": 2}.get(scene.heard.protocol, 0)]
+    opening = frames.content[: {"anthropic": 1, "openai-responses": 2}.get(scene.request.protocol, 0)]
     more = frames.content[len(opening)]
     for frame in opening:
         await scene.line.chunk(frame)
@@ -741,9 +745,9 @@ async def endless(scene: ScriptedExchange) -> None:
         await scene.line.wait(scene.number("seconds", 0.05))
 
 
-async def perform(step: Step, line: Line, heard: ReceivedRequest) -> None:
+async def perform(step: Step, line: Line, request: ReceivedRequest) -> None:
     """Play one step on a connection until it ends or the caller disconnects."""
     try:
-        await SCENARIOS[step.name].act(ScriptedExchange(line, heard, step.params))
+        await SCENARIOS[step.name].act(ScriptedExchange(line, request, step.params))
     except (ConnectionError, asyncio.IncompleteReadError):
         line.gone_away()

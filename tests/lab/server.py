@@ -221,16 +221,16 @@ class Lab:
             await self._models(line)
             return
         operation = operation_at(path)
-        heard = read_operation(operation, body) if operation else read(path, body)
+        parsed = read_operation(operation, body) if operation else read(path, body)
         name = path.strip("/").split("/")[0]
         key = key_in(headers)
-        step = step_of(self.model(heard)) if self.model else self._next(name, heard.model, key)
+        step = step_of(self.model(parsed)) if self.model else self._next(name, parsed.model, key)
         # The vendor would reject the request, so it gets a 400 with the reason.
-        if step.name == "ok" and heard.problem:
-            step = Step("http_400", {"message": heard.problem})
+        if step.name == "ok" and parsed.problem:
+            step = Step("http_400", {"message": parsed.problem})
         counted = counted_call(path)
         received = Received(
-            name, protocol_at(counted or path), path, headers, body, heard, step.name, arrived_at=time.monotonic()
+            name, protocol_at(counted or path), path, headers, body, parsed, step.name, arrived_at=time.monotonic()
         )
         received.connection = line.writer.get_extra_info("peername")[1]
         line.on_start = lambda: self._start(received)
@@ -240,7 +240,7 @@ class Lab:
             if counted_call(path) and step.name == "ok":
                 await line.reply(200, _count(received.protocol, body), "application/json")
             else:
-                await perform(step, line, heard)
+                await perform(step, line, parsed)
         finally:
             received.closed_at, received.sent, received.ended_at = line.watched.closed_at, line.sent, time.monotonic()
             self._tell(received)

@@ -27,7 +27,7 @@ class ReplyText:
     def calls(self) -> list[tuple[int, str, dict[str, Any]]]:
         """Return (number in the conversation, name, arguments) of every call."""
         tools = [self.tool, *self.more] if self.tool else []
-        return [(self.call + at, *tool) for at, tool in enumerate(tools)]
+        return [(self.call + offset, *tool) for offset, tool in enumerate(tools)]
 
 
 @dataclass
@@ -65,29 +65,29 @@ class OpenAI:
 
     finishes = {"stop": "stop", "length": "length", "content_filter": "content_filter", "tool_calls": "tool_calls"}
 
-    def plain(self, said: ReplyText, model: str) -> dict[str, Any]:
-        message: dict[str, Any] = {"role": "assistant", "content": said.text or None, "refusal": None}
-        if said.reasoning:
-            message["reasoning_content"] = said.reasoning
-        if said.tool:
-            message["tool_calls"] = [self._call(*each) for each in said.calls]
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": said.finish}
-        return {**self._envelope(model, "chat.completion"), "choices": [choice], "usage": self._usage(said)}
+    def plain(self, reply: ReplyText, model: str) -> dict[str, Any]:
+        message: dict[str, Any] = {"role": "assistant", "content": reply.text or None, "refusal": None}
+        if reply.reasoning:
+            message["reasoning_content"] = reply.reasoning
+        if reply.tool:
+            message["tool_calls"] = [self._call(*call) for call in reply.calls]
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": reply.finish}
+        return {**self._envelope(model, "chat.completion"), "choices": [choice], "usage": self._usage(reply)}
 
-    def frames(self, said: ReplyText, model: str) -> Frames:
-        deltas: list[dict[str, Any]] = [{"reasoning_content": piece} for piece in pieces(said.reasoning)]
-        deltas += [{"content": piece} for piece in pieces(said.text)]
-        for at, each in enumerate(said.calls):
-            call = self._call(*each)
+    def frames(self, reply: ReplyText, model: str) -> Frames:
+        deltas: list[dict[str, Any]] = [{"reasoning_content": piece} for piece in pieces(reply.reasoning)]
+        deltas += [{"content": piece} for piece in pieces(reply.text)]
+        for index, tool in enumerate(reply.calls):
+            call = self._call(*tool)
             arguments = call["function"]["arguments"]
-            first = {**call, "index": at, "function": {**call["function"], "arguments": ""}}
+            first = {**call, "index": index, "function": {**call["function"], "arguments": ""}}
             deltas.append({"tool_calls": [first]})
-            deltas += [{"tool_calls": [{"index": at, "function": {"arguments": p}}]} for p in pieces(arguments)]
-        usage = {**self._envelope(model, "chat.completion.chunk"), "choices": [], "usage": self._usage(said)}
+            deltas += [{"tool_calls": [{"index": index, "function": {"arguments": p}}]} for p in pieces(arguments)]
+        usage = {**self._envelope(model, "chat.completion.chunk"), "choices": [], "usage": self._usage(reply)}
         return Frames(
             head=[self._chunk(model, {"role": "assistant", "content": ""})],
             content=[self._chunk(model, delta) for delta in deltas],
-            finish=[self._chunk(model, {}, said.finish), sse(usage)],
+            finish=[self._chunk(model, {}, reply.finish), sse(usage)],
             done=[b"data: [DONE]\n\n"],
         )
 
@@ -115,13 +115,13 @@ class OpenAI:
         function = {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False)}
         return {"id": f"call_lab{number}", "type": "function", "function": function}
 
-    def _usage(self, said: ReplyText) -> dict[str, Any]:
+    def _usage(self, reply: ReplyText) -> dict[str, Any]:
         return {
-            "prompt_tokens": said.prompt_tokens,
-            "completion_tokens": said.completion_tokens,
-            "total_tokens": said.prompt_tokens + said.completion_tokens,
+            "prompt_tokens": reply.prompt_tokens,
+            "completion_tokens": reply.completion_tokens,
+            "total_tokens": reply.prompt_tokens + reply.completion_tokens,
             "prompt_tokens_details": {"cached_tokens": 3},
-            "completion_tokens_details": {"reasoning_tokens": 2 if said.reasoning else 0},
+            "completion_tokens_details": {"reasoning_tokens": 2 if reply.reasoning else 0},
         }
 
 
@@ -135,18 +135,18 @@ class OpenAIResponses:
         "tool_calls": "completed",
     }
 
-    def plain(self, said: ReplyText, model: str) -> dict[str, Any]:
-        reason = self.finishes[said.finish]
+    def plain(self, reply: ReplyText, model: str) -> dict[str, Any]:
+        reason = self.finishes[reply.finish]
         cut = reason != "completed"
         ended = {"status": "incomplete" if cut else reason, "incomplete_details": {"reason": reason} if cut else None}
-        return {**self._envelope(model), **ended, "output": self._items(said), "usage": self._usage(said)}
+        return {**self._envelope(model), **ended, "output": self._items(reply), "usage": self._usage(reply)}
 
-    def frames(self, said: ReplyText, model: str) -> Frames:
+    def frames(self, reply: ReplyText, model: str) -> Frames:
         begun = {"response": {**self._envelope(model), "status": "in_progress", "output": [], "usage": None}}
         frames = Frames(head=[self._event("created", begun), self._event("in_progress", begun)])
-        for place, item in enumerate(self._items(said)):
-            self._item(frames.content, place, item)
-        whole = self.plain(said, model)
+        for index, item in enumerate(self._items(reply)):
+            self._item(frames.content, index, item)
+        whole = self.plain(reply, model)
         frames.finish = [self._event(whole["status"], {"response": whole})]
         return frames
 
@@ -154,8 +154,8 @@ class OpenAIResponses:
         return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
     def error_event(self, status: int, kind: str, message: str, code: Any = None) -> bytes:
-        said = {"code": code if code is not None else status, "message": message, "param": None}
-        return sse({"type": "error", "sequence_number": 3, **said}, "error")
+        details = {"code": code if code is not None else status, "message": message, "param": None}
+        return sse({"type": "error", "sequence_number": 3, **details}, "error")
 
     def empty(self, model: str) -> dict[str, Any]:
         return {**self._envelope(model), "status": "completed", "output": [], "usage": None}
@@ -168,50 +168,50 @@ class OpenAIResponses:
         head = {"id": "resp_lab1", "object": "response", "created_at": 1_790_000_000, "model": model}
         return {**head, "error": None, "incomplete_details": None, "store": False}
 
-    def _usage(self, said: ReplyText) -> dict[str, Any]:
+    def _usage(self, reply: ReplyText) -> dict[str, Any]:
         return {
-            "input_tokens": said.prompt_tokens,
+            "input_tokens": reply.prompt_tokens,
             "input_tokens_details": {"cached_tokens": 3, "cache_write_tokens": 0},
-            "output_tokens": said.completion_tokens,
-            "output_tokens_details": {"reasoning_tokens": 2 if said.reasoning else 0},
-            "total_tokens": said.prompt_tokens + said.completion_tokens,
+            "output_tokens": reply.completion_tokens,
+            "output_tokens_details": {"reasoning_tokens": 2 if reply.reasoning else 0},
+            "total_tokens": reply.prompt_tokens + reply.completion_tokens,
         }
 
-    def _items(self, said: ReplyText) -> list[dict[str, Any]]:
+    def _items(self, reply: ReplyText) -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = []
-        if said.reasoning:
-            summary = [{"type": "summary_text", "text": said.reasoning}]
+        if reply.reasoning:
+            summary = [{"type": "summary_text", "text": reply.reasoning}]
             items.append({"type": "reasoning", "id": "rs_lab1", "summary": summary, "encrypted_content": "c2VjcmV0"})
-        if said.text:
-            content = [{"type": "output_text", "text": said.text, "annotations": [], "logprobs": []}]
+        if reply.text:
+            content = [{"type": "output_text", "text": reply.text, "annotations": [], "logprobs": []}]
             head = {"type": "message", "id": "msg_lab1", "role": "assistant", "status": "completed"}
             items.append({**head, "content": content})
-        for number, name, arguments in said.calls:
+        for number, name, arguments in reply.calls:
             written = json.dumps(arguments, ensure_ascii=False)
             head = {"type": "function_call", "id": f"fc_lab{number}", "call_id": f"call_lab{number}"}
             items.append({**head, "status": "completed", "name": name, "arguments": written})
         return items
 
-    def _item(self, out: list[bytes], place: int, item: dict[str, Any]) -> None:
-        at = {"item_id": item["id"], "output_index": place}
+    def _item(self, out: list[bytes], index: int, item: dict[str, Any]) -> None:
+        position = {"item_id": item["id"], "output_index": index}
         blank = {"message": {"content": []}, "reasoning": {"summary": []}, "function_call": {"arguments": ""}}
         begun = {**item, **blank[item["type"]], "status": "in_progress"}
-        out.append(self._event("output_item.added", {"output_index": place, "item": begun}))
+        out.append(self._event("output_item.added", {"output_index": index, "item": begun}))
         if item["type"] == "message":
-            words = item["content"][0]["text"]
-            part = {**at, "content_index": 0}
+            text = item["content"][0]["text"]
+            part = {**position, "content_index": 0}
             out.append(self._event("content_part.added", {**part, "part": {"type": "output_text", "text": ""}}))
-            out += [self._event("output_text.delta", {**part, "delta": p, "logprobs": []}) for p in pieces(words)]
-            out.append(self._event("output_text.done", {**part, "text": words}))
+            out += [self._event("output_text.delta", {**part, "delta": p, "logprobs": []}) for p in pieces(text)]
+            out.append(self._event("output_text.done", {**part, "text": text}))
         elif item["type"] == "reasoning":
-            words, part = item["summary"][0]["text"], {**at, "summary_index": 0}
+            text, part = item["summary"][0]["text"], {**position, "summary_index": 0}
             out.append(self._event("reasoning_summary_part.added", {**part, "part": {"type": "summary_text"}}))
-            out += [self._event("reasoning_summary_text.delta", {**part, "delta": p}) for p in pieces(words)]
+            out += [self._event("reasoning_summary_text.delta", {**part, "delta": p}) for p in pieces(text)]
         else:
             name, written = "function_call_arguments", item["arguments"]
-            out += [self._event(f"{name}.delta", {**at, "delta": piece}) for piece in pieces(written)]
-            out.append(self._event(f"{name}.done", {**at, "arguments": written}))
-        out.append(self._event("output_item.done", {"output_index": place, "item": item}))
+            out += [self._event(f"{name}.delta", {**position, "delta": piece}) for piece in pieces(written)]
+            out.append(self._event(f"{name}.done", {**position, "arguments": written}))
+        out.append(self._event("output_item.done", {"output_index": index, "item": item}))
 
     def _event(self, name: str, fields: dict[str, Any]) -> bytes:
         return sse({"type": f"response.{name}", "sequence_number": 1, **fields}, f"response.{name}")
@@ -222,22 +222,22 @@ class Anthropic:
 
     finishes = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal", "tool_calls": "tool_use"}
 
-    def plain(self, said: ReplyText, model: str) -> dict[str, Any]:
+    def plain(self, reply: ReplyText, model: str) -> dict[str, Any]:
         return {
             **self._envelope(model),
-            "content": self._blocks(said),
-            "stop_reason": self.finishes[said.finish],
-            "usage": {**self._input(said), "output_tokens": said.completion_tokens},
+            "content": self._blocks(reply),
+            "stop_reason": self.finishes[reply.finish],
+            "usage": {**self._input(reply), "output_tokens": reply.completion_tokens},
         }
 
-    def frames(self, said: ReplyText, model: str) -> Frames:
-        usage = {**self._input(said), "output_tokens": 1}
+    def frames(self, reply: ReplyText, model: str) -> Frames:
+        usage = {**self._input(reply), "output_tokens": 1}
         start = {"type": "message_start", "message": {**self._envelope(model), "content": [], "usage": usage}}
         frames = Frames(head=[sse(start, "message_start"), sse({"type": "ping"}, "ping")])
-        for index, block in enumerate(self._blocks(said)):
+        for index, block in enumerate(self._blocks(reply)):
             self._block(frames.content, index, block)
-        stop = {"stop_reason": self.finishes[said.finish], "stop_sequence": None}
-        end = {"type": "message_delta", "delta": stop, "usage": {"output_tokens": said.completion_tokens}}
+        stop = {"stop_reason": self.finishes[reply.finish], "stop_sequence": None}
+        end = {"type": "message_delta", "delta": stop, "usage": {"output_tokens": reply.completion_tokens}}
         frames.finish = [sse(end, "message_delta")]
         frames.done = [sse({"type": "message_stop"}, "message_stop")]
         return frames
@@ -269,17 +269,17 @@ class Anthropic:
             "stop_sequence": None,
         }
 
-    def _input(self, said: ReplyText) -> dict[str, Any]:
+    def _input(self, reply: ReplyText) -> dict[str, Any]:
         cached = {"cache_creation_input_tokens": 0, "cache_read_input_tokens": 3}
-        return {"input_tokens": said.prompt_tokens - 3, **cached}
+        return {"input_tokens": reply.prompt_tokens - 3, **cached}
 
-    def _blocks(self, said: ReplyText) -> list[dict[str, Any]]:
+    def _blocks(self, reply: ReplyText) -> list[dict[str, Any]]:
         blocks: list[dict[str, Any]] = []
-        if said.reasoning:
-            blocks.append({"type": "thinking", "thinking": said.reasoning, "signature": "c2lnbmVk"})
-        if said.text:
-            blocks.append({"type": "text", "text": said.text})
-        for number, name, arguments in said.calls:
+        if reply.reasoning:
+            blocks.append({"type": "thinking", "thinking": reply.reasoning, "signature": "c2lnbmVk"})
+        if reply.text:
+            blocks.append({"type": "text", "text": reply.text})
+        for number, name, arguments in reply.calls:
             blocks.append({"type": "tool_use", "id": f"toolu_lab{number}", "name": name, "input": arguments})
         return blocks
 
@@ -305,7 +305,7 @@ class Gemini:
     """The format of generateContent."""
 
     finishes = {"stop": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY", "tool_calls": "STOP"}
-    words = {
+    statuses = {
         400: "INVALID_ARGUMENT",
         401: "UNAUTHENTICATED",
         403: "PERMISSION_DENIED",
@@ -316,20 +316,20 @@ class Gemini:
         504: "DEADLINE_EXCEEDED",
     }
 
-    def plain(self, said: ReplyText, model: str) -> dict[str, Any]:
-        return self._chunk(said, model, self._parts(said), self.finishes[said.finish])
+    def plain(self, reply: ReplyText, model: str) -> dict[str, Any]:
+        return self._chunk(reply, model, self._parts(reply), self.finishes[reply.finish])
 
-    def frames(self, said: ReplyText, model: str) -> Frames:
-        parts = [{"text": piece, "thought": True} for piece in pieces(said.reasoning)]
-        parts += [{"text": piece} for piece in pieces(said.text)]
-        parts += [part for part in self._parts(said) if "functionCall" in part]
+    def frames(self, reply: ReplyText, model: str) -> Frames:
+        parts = [{"text": piece, "thought": True} for piece in pieces(reply.reasoning)]
+        parts += [{"text": piece} for piece in pieces(reply.text)]
+        parts += [part for part in self._parts(reply) if "functionCall" in part]
         return Frames(
-            content=[sse(self._chunk(said, model, [part])) for part in parts],
-            finish=[sse(self._chunk(said, model, [{"text": ""}], self.finishes[said.finish]))],
+            content=[sse(self._chunk(reply, model, [part])) for part in parts],
+            finish=[sse(self._chunk(reply, model, [{"text": ""}], self.finishes[reply.finish]))],
         )
 
     def error(self, status: int, kind: str, message: str, code: Any = None, param: str | None = None) -> Any:
-        return {"error": {"code": status, "message": message, "status": self.words.get(status, "UNKNOWN")}}
+        return {"error": {"code": status, "message": message, "status": self.statuses.get(status, "UNKNOWN")}}
 
     def error_event(self, status: int, kind: str, message: str, code: Any = None) -> bytes:
         return sse(self.error(status, kind, message))
@@ -340,27 +340,27 @@ class Gemini:
     def bad_events(self) -> list[bytes]:
         return [b'data: {"candidates": [\n\n', b"data: nonsense\n\n", b"data: [3]\n\n"]
 
-    def _parts(self, said: ReplyText) -> list[dict[str, Any]]:
+    def _parts(self, reply: ReplyText) -> list[dict[str, Any]]:
         parts: list[dict[str, Any]] = []
-        if said.reasoning:
-            parts.append({"text": said.reasoning, "thought": True})
-        if said.text:
-            parts.append({"text": said.text})
-        for number, name, arguments in said.calls:
+        if reply.reasoning:
+            parts.append({"text": reply.reasoning, "thought": True})
+        if reply.text:
+            parts.append({"text": reply.text})
+        for number, name, arguments in reply.calls:
             signed = {} if parts and "functionCall" in parts[-1] else {"thoughtSignature": "c2lnbmVk"}
             parts.append({"functionCall": {"id": f"lab{number}", "name": name, "args": arguments}, **signed})
         return parts
 
     def _chunk(
-        self, said: ReplyText, model: str, parts: list[dict[str, Any]], finish: str | None = None
+        self, reply: ReplyText, model: str, parts: list[dict[str, Any]], finish: str | None = None
     ) -> dict[str, Any]:
         candidate: dict[str, Any] = {"content": {"role": "model", "parts": parts}, "index": 0}
-        usage = {"promptTokenCount": said.prompt_tokens, "totalTokenCount": said.prompt_tokens}
+        usage = {"promptTokenCount": reply.prompt_tokens, "totalTokenCount": reply.prompt_tokens}
         if finish:
             candidate["finishReason"] = finish
             usage |= {
-                "candidatesTokenCount": said.completion_tokens,
-                "totalTokenCount": said.prompt_tokens + said.completion_tokens,
+                "candidatesTokenCount": reply.completion_tokens,
+                "totalTokenCount": reply.prompt_tokens + reply.completion_tokens,
                 "cachedContentTokenCount": 3,
             }
         return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": model, "responseId": "lab1"}

@@ -51,7 +51,7 @@ class StrictHost:
     rules: tuple[Callable[[StrictHost, Body], None], ...] = ()
     thinks_in: str = ""
     proofs: dict[str, str] = field(default_factory=dict)
-    given: int = 0
+    calls_made: int = 0
 
     def answer(self, body: Body, *, stream: bool) -> bytes:
         for rule in (*COMMON[self.protocol], *self.rules):
@@ -60,12 +60,12 @@ class StrictHost:
 
     def next_call(self) -> str:
         """Return a new call id, unique among all hosts."""
-        self.given += 1
-        return f"{self.name}_call-{self.given}"
+        self.calls_made += 1
+        return f"{self.name}_call-{self.calls_made}"
 
     def prove(self, call_id: str) -> str:
         """Return a signature for the reasoning before that call."""
-        self.proofs[call_id] = f"{self.name.encode().hex()}{self.given:04}"
+        self.proofs[call_id] = f"{self.name.encode().hex()}{self.calls_made:04}"
         return self.proofs[call_id]
 
 
@@ -88,8 +88,8 @@ def answers_every_call(host: StrictHost, body: Body) -> None:
 def knows_its_fields_alone(host: StrictHost, body: Body) -> None:
     """Mistral and Groq reject unknown fields of a message."""
     for message in body["messages"]:
-        more = set(message) - OPENAI_MESSAGE
-        demand(not more, f"property {sorted(more)} is unsupported")
+        unknown = set(message) - OPENAI_MESSAGE
+        demand(not unknown, f"property {sorted(unknown)} is unsupported")
 
 
 def takes_short_call_ids(host: StrictHost, body: Body) -> None:
@@ -140,8 +140,8 @@ def wants_its_details(host: StrictHost, body: Body) -> None:
             demand(detail.get("signature") in host.proofs.values(), "Invalid signature in reasoning_details")
         for call in message.get("tool_calls") or ():
             if call["id"] in host.proofs:
-                found = [detail.get("signature") for detail in message.get("reasoning_details") or ()]
-                demand(found == [host.proofs[call["id"]]], "reasoning_details were left out")
+                signatures = [detail.get("signature") for detail in message.get("reasoning_details") or ()]
+                demand(signatures == [host.proofs[call["id"]]], "reasoning_details were left out")
 
 
 def speak_openai(host: StrictHost, body: Body, stream: bool) -> bytes:
@@ -155,7 +155,7 @@ def speak_openai(host: StrictHost, body: Body, stream: bool) -> bytes:
         if wants_google_proofs in host.rules:
             call["extra_content"] = {"google": {"thought_signature": host.prove(call_id)}}
         if host.thinks_in:
-            message[host.thinks_in] = f"{THOUGHT} {host.given}"
+            message[host.thinks_in] = f"{THOUGHT} {host.calls_made}"
             host.proofs[call_id] = message[host.thinks_in]
         if wants_its_details in host.rules:
             proof, dialect = host.prove(call_id), "anthropic-claude-v1"
@@ -163,8 +163,8 @@ def speak_openai(host: StrictHost, body: Body, stream: bool) -> bytes:
             message["reasoning_details"] = [detail]
     if not stream:
         return dump({"id": "x", "model": "m", "choices": [{"index": 0, "message": message, "finish_reason": reason}]})
-    for place, each in enumerate(message.get("tool_calls") or ()):
-        each["index"] = place
+    for place, call in enumerate(message.get("tool_calls") or ()):
+        call["index"] = place
     deltas = [{key: value} for key, value in message.items() if value is not None]
     chunks = [sse({"id": "x", "model": "m", "choices": [{"index": 0, "delta": delta}]}) for delta in deltas]
     last = sse({"id": "x", "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
@@ -202,12 +202,12 @@ def speak_responses(host: StrictHost, body: Body, stream: bool) -> bytes:
     if sum(item["type"] == "function_call" for item in body["input"]) < ROUNDS:
         call_id = host.next_call()
         summary = [{"type": "summary_text", "text": THOUGHT}]
-        thought = {"type": "reasoning", "id": f"rs_{host.given}", "summary": summary}
+        thought = {"type": "reasoning", "id": f"rs_{host.calls_made}", "summary": summary}
         items = [
             {**thought, "encrypted_content": host.prove(call_id)},
             {
                 "type": "function_call",
-                "id": f"fc_{host.given}",
+                "id": f"fc_{host.calls_made}",
                 "call_id": call_id,
                 "name": TOOL,
                 "arguments": '{"at": 1}',
@@ -232,15 +232,15 @@ def alternates(host: StrictHost, body: Body) -> None:
     """Roles must alternate, max_tokens is required, and results must directly follow their calls."""
     demand(body.get("max_tokens"), "max_tokens: Field required")
     speakers = [message["role"] for message in body["messages"]]
-    wanted = ["user", "assistant"] * len(speakers)
-    demand(speakers == wanted[: len(speakers)], "messages: roles must alternate")
+    expected = ["user", "assistant"] * len(speakers)
+    demand(speakers == expected[: len(speakers)], "messages: roles must alternate")
     waiting: list[str] = []
     for message in body["messages"]:
         blocks = message["content"] if isinstance(message["content"], list) else []
-        found = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
-        demand(found == waiting, f"tool_use ids {waiting} were found without tool_result blocks after them")
+        results = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
+        demand(results == waiting, f"tool_use ids {waiting} were found without tool_result blocks after them")
         waiting = [block["id"] for block in blocks if block["type"] == "tool_use"]
-        demand(all(re.fullmatch("[a-zA-Z0-9_-]+", each) for each in waiting), "tool_use.id: String should match")
+        demand(all(re.fullmatch("[a-zA-Z0-9_-]+", call_id) for call_id in waiting), "tool_use.id: String should match")
 
 
 def wants_signed_thoughts(host: StrictHost, body: Body) -> None:
@@ -256,11 +256,11 @@ def wants_signed_thoughts(host: StrictHost, body: Body) -> None:
 
 
 def speak_anthropic(host: StrictHost, body: Body, stream: bool) -> bytes:
-    said = [
+    history = [
         block for message in body["messages"] if isinstance(message["content"], list) for block in message["content"]
     ]
     reason, blocks = "end_turn", [Body(type="text", text="done")]
-    if sum(block["type"] == "tool_use" for block in said) < ROUNDS:
+    if sum(block["type"] == "tool_use" for block in history) < ROUNDS:
         reason, call_id = "tool_use", host.next_call()
         blocks = [
             {"type": "thinking", "thinking": THOUGHT, "signature": host.prove(call_id)},
@@ -299,8 +299,8 @@ def takes_turns(host: StrictHost, body: Body) -> None:
     """The next turn must have as many function responses as there were function calls."""
     waiting = 0
     for content in body["contents"]:
-        found = sum("functionResponse" in part for part in content["parts"])
-        demand(found == waiting, "the number of function response parts is not that of the function call parts")
+        responses = sum("functionResponse" in part for part in content["parts"])
+        demand(responses == waiting, "the number of function response parts is not that of the function call parts")
         waiting = sum("functionCall" in part for part in content["parts"])
 
 
@@ -324,8 +324,8 @@ def speak_gemini(host: StrictHost, body: Body, stream: bool) -> bytes:
         parts = [{"text": THOUGHT, "thought": True}, call]
     usage = {"promptTokenCount": 1, "totalTokenCount": 2}
 
-    def chunk(said: list[Body], **more: str) -> Body:
-        candidate = {"index": 0, "content": {"role": "model", "parts": said}, **more}
+    def chunk(contents: list[Body], **more: str) -> Body:
+        candidate = {"index": 0, "content": {"role": "model", "parts": contents}, **more}
         return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "m", "responseId": "x"}
 
     if not stream:

@@ -15,37 +15,42 @@ NAME_OF_TOOL = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
 REFERENCE = re.compile(r"artifact:[\w-]+")
 
 
-def next_reply(heard: ReceivedRequest) -> ReplyText | None:
+def next_reply(request: ReceivedRequest) -> ReplyText | None:
     """Return a call of the next tool the user named, or else the last result; None if no tool was named."""
-    files = "".join(f" [{media.mime_type}, {len(media.data)} bytes]" for media in heard.media)
-    if heard.tool_choice in heard.parameters:
-        forced = str(heard.tool_choice)
-        typed = dict.fromkeys(heard.parameters[forced]["required"], f"The file says: {heard.question}{files}")
-        return ReplyText("", tool=(forced, typed), finish="tool_calls")
-    wanted = _named_tools(heard)
-    called = [name for name, _ in heard.calls]
-    for tool in wanted:
+    files = "".join(f" [{media.mime_type}, {len(media.data)} bytes]" for media in request.media)
+    if request.tool_choice in request.parameters:
+        required = str(request.tool_choice)
+        typed = dict.fromkeys(request.parameters[required]["required"], f"The file says: {request.question}{files}")
+        return ReplyText("", tool=(required, typed), finish="tool_calls")
+    named = _named_tools(request)
+    called = [name for name, _ in request.calls]
+    for tool in named:
         if tool not in called:
-            return ReplyText("", tool=(tool, _arguments(heard, tool)), finish="tool_calls", call=len(called) + 1)
-    if not wanted or not heard.results:
+            return ReplyText("", tool=(tool, _arguments(request, tool)), finish="tool_calls", call=len(called) + 1)
+    if not named or not request.results:
         return None
-    return ReplyText(f"The tool said: {heard.results[-1][1]}{files}")
+    return ReplyText(f"The tool said: {request.results[-1][1]}{files}")
 
 
-def _named_tools(heard: ReceivedRequest) -> list[str]:
+def _named_tools(request: ReceivedRequest) -> list[str]:
     """Return the tools named in the user's text, in order; some clients add a prefix to the names."""
-    words = (word for role, text in heard.turns if role == "user" for word in NAME_OF_TOOL.findall(text))
-    offered = (next((each for each in heard.tools if each == word or each.endswith(f"_{word}")), "") for word in words)
+    words = (word for role, text in request.turns if role == "user" for word in NAME_OF_TOOL.findall(text))
+    offered = (
+        next((tool for tool in request.tools if tool == word or tool.endswith(f"_{word}")), "") for word in words
+    )
     return [tool for tool in dict.fromkeys(offered) if tool]
 
 
-def _arguments(heard: ReceivedRequest, tool: str) -> dict[str, object]:
+def _arguments(request: ReceivedRequest, tool: str) -> dict[str, object]:
     """Fill the schema with null where allowed; a reference is the first one in the last result."""
-    schema = heard.parameters[tool]
-    properties = {name: {"const": None} if _is_nullable(kind) else kind for name, kind in schema["properties"].items()}
-    arguments = dict(example({**schema, "properties": properties}, heard.question))
-    found = REFERENCE.search(heard.results[-1][1]) if heard.results else None
-    return arguments | ({"ref": found[0]} if found and "ref" in arguments else {})
+    schema = request.parameters[tool]
+    properties = {
+        name: {"const": None} if _is_nullable(subschema) else subschema
+        for name, subschema in schema["properties"].items()
+    }
+    arguments = dict(example({**schema, "properties": properties}, request.question))
+    reference = REFERENCE.search(request.results[-1][1]) if request.results else None
+    return arguments | ({"ref": reference[0]} if reference and "ref" in arguments else {})
 
 
 def _is_nullable(schema: Schema) -> bool:

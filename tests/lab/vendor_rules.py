@@ -21,8 +21,8 @@ IMAGES = {"image/jpeg", "image/png", "image/gif", "image/webp"}
 
 def refusals_of(protocol: str, body: Body) -> Iterator[str]:
     """Yield a message for each reason why the vendor rejects the request."""
-    if found := misfit_of(protocol, body):
-        yield found
+    if misfit_found := misfit_of(protocol, body):
+        yield misfit_found
     yield from RULES[protocol](body)
 
 
@@ -52,22 +52,22 @@ def _responses(body: Body) -> Iterator[str]:
 def _anthropic(body: Body) -> Iterator[str]:
     tools = [tool for tool in body.get("tools", ()) if "input_schema" in tool]
     blocks = [block for message in body["messages"] for block in _blocks(message["content"])]
-    inner = [each for block in blocks if block["type"] == "tool_result" for each in _blocks(block.get("content"))]
+    nested = [part for block in blocks if block["type"] == "tool_result" for part in _blocks(block.get("content"))]
     yield from _names([*tools, *(block for block in blocks if block["type"] == "tool_use")], PLAIN_NAME)
     yield from _ids([*_values(blocks, "tool_use_id"), *_values(_of_type(blocks, "tool_use"), "id")], 64)
-    yield from _too_many("cache_control", [each for each in (*tools, *blocks) if "cache_control" in each], 4)
+    yield from _too_many("cache_control", [item for item in (*tools, *blocks) if "cache_control" in item], 4)
     yield from _tool_schemas(tools, "input_schema", CLAUDE.strict, CLAUDE.tool)
     yield from _schema(body.get("output_config", {}).get("format", {}).get("schema"), CLAUDE.answer)
-    for block in (*_of_type(blocks, "text"), *_of_type(inner, "text"), *_blocks(body.get("system"))):
+    for block in (*_of_type(blocks, "text"), *_of_type(nested, "text"), *_blocks(body.get("system"))):
         if not block["text"].strip():
             yield "messages: text content blocks must contain non-whitespace text"
-    for block in (*_of_type(blocks, "image"), *_of_type(inner, "image")):
+    for block in (*_of_type(blocks, "image"), *_of_type(nested, "image")):
         if block["source"]["type"] == "base64" and block["source"]["media_type"] not in IMAGES:
-            yield f"messages: media_type {block['source']['media_type']!r} is none of an image"
+            yield f"messages: media_type {block['source']['media_type']!r} is no image type"
     yield from (
         "stop_sequences: each stop sequence must contain non-whitespace"
-        for each in body.get("stop_sequences", ())
-        if not each.strip()
+        for sequence in body.get("stop_sequences", ())
+        if not sequence.strip()
     )
     thinking = body.get("thinking", {})
     if thinking.get("type") == "enabled":
@@ -80,7 +80,7 @@ def _anthropic(body: Body) -> Iterator[str]:
 
 
 def _gemini(body: Body) -> Iterator[str]:
-    tools = [each for tool in body.get("tools", ()) for each in tool.get("functionDeclarations", ())]
+    tools = [declaration for tool in body.get("tools", ()) for declaration in tool.get("functionDeclarations", ())]
     calls = [
         part["functionCall"] for content in body["contents"] for part in content["parts"] if "functionCall" in part
     ]
@@ -89,13 +89,13 @@ def _gemini(body: Body) -> Iterator[str]:
     yield from _too_many("stopSequences", config.get("stopSequences"), 5)
     yield from _tool_schemas(tools, "parametersJsonSchema", GEMINI.strict, GEMINI.tool)
     yield from _schema(config.get("responseJsonSchema"), GEMINI.answer)
-    before = "model"
+    previous_role = "model"
     for content in body["contents"]:
         if not content["parts"]:
             yield "contents.parts must not be empty"
-        if content["role"] == before:
+        if content["role"] == previous_role:
             yield "ensure that multiturn requests alternate between user and model"
-        before = content["role"]
+        previous_role = content["role"]
 
 
 RULES: Mapping[str, Callable[[Body], Iterator[str]]] = {
@@ -110,34 +110,34 @@ def _blocks(content: Any) -> list[Body]:
     return content if isinstance(content, list) else []
 
 
-def _of_type(blocks: Iterable[Body], word: str) -> list[Body]:
-    return [block for block in blocks if block["type"] == word]
+def _of_type(blocks: Iterable[Body], kind: str) -> list[Body]:
+    return [block for block in blocks if block["type"] == kind]
 
 
 def _values(items: Iterable[Body], name: str) -> list[str]:
     return [item[name] for item in items if name in item]
 
 
-def _names(named: Iterable[Body], pattern: re.Pattern[str]) -> Iterator[str]:
+def _names(items: Iterable[Body], pattern: re.Pattern[str]) -> Iterator[str]:
     yield from (
-        f"name: {each['name']!r} does not match {pattern.pattern}"
-        for each in named
-        if not pattern.fullmatch(each["name"])
+        f"name: {item['name']!r} does not match {pattern.pattern}"
+        for item in items
+        if not pattern.fullmatch(item["name"])
     )
 
 
-def _ids(found: Iterable[str], most: int) -> Iterator[str]:
-    yield from (f"id {each!r}: string too long, at most {most}" for each in found if not 0 < len(each) <= most)
+def _ids(ids: Iterable[str], limit: int) -> Iterator[str]:
+    yield from (f"id {value!r}: string too long, at most {limit}" for value in ids if not 0 < len(value) <= limit)
 
 
-def _too_many(name: str, found: Any, most: int) -> Iterator[str]:
-    if isinstance(found, list) and len(found) > most:
-        yield f"{name}: array too long, at most {most} items"
+def _too_many(name: str, values: Any, limit: int) -> Iterator[str]:
+    if isinstance(values, list) and len(values) > limit:
+        yield f"{name}: array too long, at most {limit} items"
 
 
-def _tool_schemas(tools: Iterable[Body], key: str, strict: Dialect | None, other: Dialect) -> Iterator[str]:
+def _tool_schemas(tools: Iterable[Body], key: str, strict: Dialect | None, default: Dialect) -> Iterator[str]:
     for tool in tools:
-        yield from _schema(tool.get(key), strict if tool.get("strict") else other)
+        yield from _schema(tool.get(key), strict if tool.get("strict") else default)
 
 
 def _schema(schema: Any, dialect: Dialect | None) -> Iterator[str]:
@@ -148,18 +148,18 @@ def _schema(schema: Any, dialect: Dialect | None) -> Iterator[str]:
         schema.get("type") != "object" or {"anyOf", "oneOf", "allOf", "enum", "not"} & set(schema)
     ):
         yield "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf' at the top level"
-    for each in _schemas_in(schema):
-        if dialect.keywords is not None and (more := set(each) - dialect.keywords):
-            yield f"schema: {min(more)} is not permitted"
-        if dialect.lone_ref and "$ref" in each and set(each) - {"$ref", "$defs", "definitions"}:
+    for part in _schemas_in(schema):
+        if dialect.keywords is not None and (unknown := set(part) - dialect.keywords):
+            yield f"schema: {min(unknown)} is not permitted"
+        if dialect.lone_ref and "$ref" in part and set(part) - {"$ref", "$defs", "definitions"}:
             yield "schema: $ref cannot have keywords beside it"
-        if dialect.formats is not None and each.get("format", "date") not in dialect.formats:
-            yield f"schema: {each['format']!r} is not a valid format"
-        if dialect.least_items is not None and each.get("minItems", 0) not in dialect.least_items:
+        if dialect.formats is not None and part.get("format", "date") not in dialect.formats:
+            yield f"schema: {part['format']!r} is not a valid format"
+        if dialect.least_items is not None and part.get("minItems", 0) not in dialect.least_items:
             yield "schema: minItems other than 0 or 1 is not supported"
-        if dialect.closed and "properties" in each and each.get("additionalProperties") is not False:
+        if dialect.closed and "properties" in part and part.get("additionalProperties") is not False:
             yield "schema: 'additionalProperties' must be explicitly set to false"
-        if dialect.all_required and set(each.get("properties", ())) - set(each.get("required", ())):
+        if dialect.all_required and set(part.get("properties", ())) - set(part.get("required", ())):
             yield "schema: 'required' is required to include every key in properties"
 
 

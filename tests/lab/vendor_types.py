@@ -61,7 +61,7 @@ def misfit(value: Any, kind: Any, at: str = "") -> str:
     if origin in (typing.Required, typing.NotRequired, typing.Annotated):
         return misfit(value, inner[0], at)
     if origin in (typing.Union, types.UnionType):
-        return _best(misfit(value, each, at) for each in inner)
+        return _best(misfit(value, member, at) for member in inner)
     if origin is typing.Literal:
         return "" if value in inner else f"{at}: {value!r} is none of {inner}"
     if is_typeddict(kind):
@@ -69,11 +69,11 @@ def misfit(value: Any, kind: Any, at: str = "") -> str:
     if isinstance(origin, type) and issubclass(origin, dict | Mapping):
         if not isinstance(value, dict):
             return f"{at}: not an object"
-        return next(filter(None, (misfit(each, inner[1], f"{at}.{name}") for name, each in value.items())), "")
+        return next(filter(None, (misfit(item, inner[1], f"{at}.{name}") for name, item in value.items())), "")
     if isinstance(origin, type) and issubclass(origin, Iterable):
         if not isinstance(value, list):
             return f"{at}: not a list"
-        return next(filter(None, (misfit(each, inner[0], f"{at}[{n}]") for n, each in enumerate(value))), "")
+        return next(filter(None, (misfit(item, inner[0], f"{at}[{n}]") for n, item in enumerate(value))), "")
     allowed = PLAIN.get(kind)
     return "" if allowed is None or type(value) in allowed else f"{at}: {value!r} is not of type {kind.__name__}"
 
@@ -85,8 +85,8 @@ def _misfit_of_fields(value: Any, kind: Any, at: str) -> str:
     if unknown := set(value) - set(hints):
         return f"{at}.{min(unknown)}: Extra inputs are not permitted"
     for name, hint in hints.items():
-        if name in value and (found := misfit(value[name], hint, f"{at}.{name}")):
-            return found
+        if name in value and (mismatch := misfit(value[name], hint, f"{at}.{name}")):
+            return mismatch
         if name not in value and typing.get_origin(hint) is typing.Required:
             return f"{at}.{name}: Field required"
     return ""
@@ -97,7 +97,7 @@ def _hints(kind: Any) -> Mapping[str, Any]:
     return typing.get_type_hints(kind, include_extras=True)
 
 
-def _best(found: Iterable[str]) -> str:
+def _best(mismatches: Iterable[str]) -> str:
     """Return nothing if one alternative fits, else the deepest mismatch, which belongs to the intended alternative."""
-    each = list(found)
-    return "" if not all(each) else max(each, key=lambda sentence: sentence.partition(":")[0].count("."))
+    messages = list(mismatches)
+    return "" if not all(messages) else max(messages, key=lambda sentence: sentence.partition(":")[0].count("."))
