@@ -51,14 +51,14 @@ def describing_lab(
             run_sync(process_upstream().close())
 
 
-def add_model(lab: Lab, name: str, protocol: str, reads: list[str]) -> None:
-    at = lab.url(protocol, name)
+def add_model(lab: Lab, name: str, protocol: str, inputs: list[str]) -> None:
+    url = lab.url(protocol, name)
     provider = Provider.objects.create(
-        name=name, endpoint=at, default_model="lab", protocol=protocol, key_source="none"
+        name=name, endpoint=url, default_model="lab", protocol=protocol, key_source="none"
     )
     service = Service.objects.create(service_id=name, name=name, provider=provider, model="lab")
-    for word in reads:
-        service.capabilities.create(side="input", name=word)
+    for capability in inputs:
+        service.capabilities.create(side="input", name=capability)
     snapshot.refresh()
 
 
@@ -68,7 +68,7 @@ def add_route(task_type: str, *providers: str, **more: Any) -> None:
 
 
 def bodies_to(lab: Lab, name: str) -> list[Any]:
-    return [each.json for each in lab.requests if each.name == name]
+    return [received.json for received in lab.requests if received.name == name]
 
 
 def text_of(body: Any) -> str:

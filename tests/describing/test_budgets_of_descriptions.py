@@ -29,13 +29,13 @@ def _keeper(demo: None) -> Iterator[None]:
     keeper().stop()
 
 
-def limit(**most: Any) -> None:
+def limit(**limits: Any) -> None:
     row = Agent.objects.get(agent_id="text-agent")
-    row.limits = dict(most)
+    row.limits = limits
     save_agent(SYSTEM, row)
 
 
-def used() -> int:
+def used_tokens() -> int:
     return find_uses(["agent:text-agent"])["agent:text-agent", Meter.TOKENS_PER_DAY]
 
 
@@ -43,7 +43,7 @@ def ask(key: str) -> Any:
     return post(key, said(LOOK, image(), model="task:blind", language="en", max_tokens=50))
 
 
-def test_both_calls_are_counted(key: str) -> None:
+def test_tokens_of_describer_and_answer_are_both_counted(key: str) -> None:
     """Both the describer's and the answer's tokens count. With a cached description, only the answer's do."""
     limit(tokensPerDay=1_000_000)
     with describing_lab():
@@ -51,12 +51,12 @@ def test_both_calls_are_counted(key: str) -> None:
         (delivery,) = row.attempts.get().deliveries
         call = delivery["description"]["call"]
         own = row.prompt_tokens + row.completion_tokens
-        assert used() == own + call["promptTokens"] + call["completionTokens"]
+        assert used_tokens() == own + call["promptTokens"] + call["completionTokens"]
         ask(key)
-        assert used() == 2 * own + call["promptTokens"] + call["completionTokens"]
+        assert used_tokens() == 2 * own + call["promptTokens"] + call["completionTokens"]
 
 
-def test_a_budget_without_room_for_it_leaves_the_facts(key: str) -> None:
+def test_file_is_not_described_if_the_budget_has_no_room_for_it(key: str) -> None:
     """If tokens suffice for the answer alone, the file is not described, the call is answered, and the log says why."""
     limit(tokensPerDay=5_000)
     with describing_lab() as lab:
@@ -68,7 +68,7 @@ def test_a_budget_without_room_for_it_leaves_the_facts(key: str) -> None:
     assert logged(delivery["description"]["call"]["requestId"]).status == 429
 
 
-def test_what_agents_send_by_the_api_is_described_and_counted(text_agent: AgentProgram) -> None:
+def test_llm_send_describes_files_and_counts_their_tokens(text_agent: AgentProgram) -> None:
     """`/llm/send` describes files and counts their tokens like the chat API."""
     limit(tokensPerDay=1_000_000)
     with describing_lab():
@@ -83,17 +83,17 @@ def test_what_agents_send_by_the_api_is_described_and_counted(text_agent: AgentP
         (delivery,) = row.attempts.get().deliveries
         call = delivery["description"]["call"]
         spent = row.prompt_tokens + row.completion_tokens + call["promptTokens"] + call["completionTokens"]
-        assert used() == spent
+        assert used_tokens() == spent
 
 
-def test_a_person_s_request_is_simulated_with_what_is_known_and_asks_when_sent_for_real(admin: Client) -> None:
+def test_simulation_shows_a_placeholder_until_a_real_call_describes_the_file(admin: Client) -> None:
     """A simulation shows a placeholder and calls no describer. After a real call, simulations show its text."""
     with describing_lab() as lab:
         row = store_bytes(SYSTEM, PNG, filename="dot.png")
-        asked = {"task": "blind", "sim-message": "What is it?", "sim-artifact": row.pk, "sim-language": "en"}
+        form = {"task": "blind", "sim-message": "What is it?", "sim-artifact": row.pk, "sim-language": "en"}
 
-        def walk(act: str) -> Any:
-            return admin.post(reverse("simulate"), {**asked, "act": act}).context["panel"].run_view
+        def walk(action: str) -> Any:
+            return admin.post(reverse("simulate"), {**form, "act": action}).context["panel"].run_view
 
         assert "[Here seer describes the file" in str(walk("simulate").stops[0].payload)
         assert bodies_to(lab, "seer") == []

@@ -24,7 +24,7 @@ def message(ref: str, **more: Any) -> dict[str, Any]:
     return {"message": {"text": "look", "attachments": [attachment]}, "language": "en", **more}
 
 
-def test_nobody_is_asked_unless_that_is_said(text_agent: AgentProgram) -> None:
+def test_file_is_not_described_without_the_describe_parameter(text_agent: AgentProgram) -> None:
     with describing_lab() as lab:
         ref = text_agent.stored("dot.png", PNG)["ref"]
         plain = text_agent.artifact(ref, language="en")
@@ -34,21 +34,21 @@ def test_nobody_is_asked_unless_that_is_said(text_agent: AgentProgram) -> None:
     assert "warnings" not in plain
 
 
-def test_get_artifact_gives_the_words_behind_the_facts(text_agent: AgentProgram) -> None:
+def test_get_artifact_appends_the_description_to_the_facts(text_agent: AgentProgram) -> None:
     """The description is quoted after the facts and requested once; the describer's call is in the log."""
     with describing_lab() as lab:
         ref = text_agent.stored("dot.png", PNG)["ref"]
         facts = text_agent.artifact(ref, language="en")["content"]
         answers = [text_agent.get(f"/artifacts/{ref}", language="en", describe="true") for _ in range(2)]
         assert len(bodies_to(lab, "seer")) == 1
-    contents = [each.json()["content"] for each in answers]
+    contents = [answer.json()["content"] for answer in answers]
     assert contents[0] == contents[1]
     assert contents[0].startswith(f"{facts}\nDescribed by seer, not seen by you:\n```\n> {WORDS}\n```")
-    beside = logged(f"{answers[0].headers['x-request-id']}.d1")
-    assert (beside.surface, beside.agent) == ("describe", "text-agent")
+    call_row = logged(f"{answers[0].headers['x-request-id']}.d1")
+    assert (call_row.surface, call_row.agent) == ("describe", "text-agent")
 
 
-def test_a_message_gives_the_words_behind_the_block(text_agent: AgentProgram) -> None:
+def test_routed_message_contains_the_description(text_agent: AgentProgram) -> None:
     """The description is in `textDescription` and in `processedContent`."""
     with describing_lab():
         ref = text_agent.stored("dot.png", PNG)["ref"]
@@ -57,8 +57,7 @@ def test_a_message_gives_the_words_behind_the_block(text_agent: AgentProgram) ->
     assert f"> {WORDS}" in routed["processedContent"]
 
 
-def test_what_a_service_reads_is_not_described(vision_agent: AgentProgram) -> None:
-    """A file that the service reads is not described."""
+def test_file_that_the_service_reads_is_not_described(vision_agent: AgentProgram) -> None:
     with describing_lab() as lab:
         ref = vision_agent.stored("dot.png", PNG)["ref"]
         assert vision_agent.get(f"/artifacts/{ref}", describe="true").json()["routing"] == "image_url"
@@ -66,8 +65,8 @@ def test_what_a_service_reads_is_not_described(vision_agent: AgentProgram) -> No
         assert bodies_to(lab, "seer") == []
 
 
-def test_a_describer_that_fails_is_told_and_asked_again(text_agent: AgentProgram) -> None:
-    """A failed description is a warning and not cached, since no conversation depends on it."""
+def test_failed_description_is_a_warning_and_is_not_cached(text_agent: AgentProgram) -> None:
+    """No conversation depends on the description, so the next request asks for it again."""
     with describing_lab({"seer": ["http_422", f"say:{WORDS}"]}):
         ref = text_agent.stored("dot.png", PNG)["ref"]
         failed = text_agent.get(f"/artifacts/{ref}", describe="true").json()
@@ -77,8 +76,8 @@ def test_a_describer_that_fails_is_told_and_asked_again(text_agent: AgentProgram
     assert WORDS in again["content"]
 
 
-def test_without_a_route_for_it_nobody_can_be_asked(text_agent: AgentProgram) -> None:
-    """Without a route for it, nothing is described, and the answer has the warning `no_describer`."""
+def test_missing_describe_route_gives_a_warning(text_agent: AgentProgram) -> None:
+    """Nothing is described, and the answer has the warning `no_describer`."""
     ref = text_agent.stored("dot.png", PNG)["ref"]
     assert text_agent.get(f"/artifacts/{ref}", describe="true").json()["warnings"] == ["no_describer"]
 
@@ -91,7 +90,7 @@ def test_a_key_that_may_not_call_models_is_refused(caller: Callable[..., AgentPr
         reader.get(f"/artifacts/{ref}", describe="true"),
         reader.post("/messages/route", message(ref, describe=True)),
     ]
-    assert [(each.status_code, each.json()["scope"]) for each in answers] == [(403, "route")] * 2
+    assert [(answer.status_code, answer.json()["scope"]) for answer in answers] == [(403, "route")] * 2
 
 
 def test_an_agent_that_may_not_use_the_route_gets_the_facts(text_agent: AgentProgram) -> None:

@@ -30,7 +30,7 @@ def sentences(refusal: InvalidError) -> str:
     return " ".join(problem.message for problem in refusal.problems)
 
 
-def test_a_describer_that_sees_nothing_is_refused(demo: None) -> None:
+def test_describer_that_reads_no_media_is_refused(demo: None) -> None:
     """Where a policy describes files, the route for it needs a model that reads images, audio, video or files."""
     set_content_policy(SYSTEM, POLICY)
     with pytest.raises(InvalidError) as refusal:
@@ -39,14 +39,14 @@ def test_a_describer_that_sees_nothing_is_refused(demo: None) -> None:
     save_route_as(SYSTEM, None, RouteSpec("describe", (BLIND, SEER)))
 
 
-def test_a_route_that_chooses_a_describer_that_sees_nothing_is_refused(demo: None) -> None:
+def test_route_with_a_describer_that_reads_no_media_is_refused(demo: None) -> None:
     """The describer is checked in whichever order the two routes are saved."""
     save_route_as(SYSTEM, None, RouteSpec("describe", (BLIND,)))
     with pytest.raises(InvalidError):
         save_route_as(SYSTEM, None, RouteSpec("other", (BLIND,), content={"policy": POLICY}))
 
 
-def test_a_route_of_that_name_is_left_alone_where_nothing_is_described(demo: None) -> None:
+def test_route_named_describe_is_not_checked_without_a_describing_policy(demo: None) -> None:
     """A route named `describe` may serve any purpose as long as no policy describes files."""
     save_route_as(SYSTEM, None, RouteSpec("describe", (BLIND,)))
     save_route(SYSTEM, TaskRoute.objects.get(task_type="describe"))
@@ -60,7 +60,7 @@ def test_a_describer_has_no_describer(demo: None) -> None:
 
 def file_of(*models: str, policy: str = "") -> str:
     """Return a routing file with these models of echo on the route `describe` and this policy on `default`."""
-    fallback = [f"echo/{each}" for each in models[1:]]
+    fallback = [f"echo/{model}" for model in models[1:]]
     routes = {
         "default": {"provider": "echo", **({"content": {"policy": policy}} if policy else {})},
         DESCRIBE_ROUTE: {"provider": "echo", "model": models[0], "fallback": fallback},
@@ -68,11 +68,11 @@ def file_of(*models: str, policy: str = "") -> str:
     return json.dumps({"providers": [], "routing": routes})
 
 
-def test_an_import_that_chooses_a_describer_that_sees_nothing_is_refused(demo: None) -> None:
+def test_import_of_a_describer_that_reads_no_media_is_refused(demo: None) -> None:
     """Importing a describer that reads no files is refused; the preview names the same problem."""
     before = Revision.objects.count()
     text = file_of("echo-text", policy=POLICY)
-    (problem,) = [each for each in preview_import([text]).imported.problems if each.severity == "error"]
+    (problem,) = [item for item in preview_import([text]).imported.problems if item.severity == "error"]
     assert (problem.field, "reads images, audio, video or files" in problem.message) == ("routing.describe", True)
     with pytest.raises(InvalidError) as refusal:
         import_configuration(SYSTEM, [text])
@@ -81,7 +81,7 @@ def test_an_import_that_chooses_a_describer_that_sees_nothing_is_refused(demo: N
     import_configuration(SYSTEM, [file_of("echo-text", "echo-vision", policy=POLICY)])
 
 
-def test_the_installations_policy_and_a_services_are_held_to_it_too(demo: None) -> None:
+def test_policies_of_installation_and_service_are_checked_too(demo: None) -> None:
     """The check of describers also covers the installation's policy, a service's own and the administrators' API."""
     save_route_as(SYSTEM, None, RouteSpec(DESCRIBE_ROUTE, (BLIND,)))
     with pytest.raises(InvalidError):
@@ -105,7 +105,7 @@ def blind_the_describer() -> None:
     set_capabilities(SYSTEM, {Service.objects.get(model="echo-vision"): {("input", "vision"): False}})
 
 
-def test_a_describer_that_sees_no_more_is_a_warning_and_stops_no_other_change(
+def test_describer_that_stops_reading_media_is_only_a_warning(
     demo: None, admin: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A describer that reads no more is a warning on pages, in `check_config` and in `doctor`, which still succeed."""
@@ -115,15 +115,15 @@ def test_a_describer_that_sees_no_more_is_a_warning_and_stops_no_other_change(
         assert "No model of the task route describe reads images" in text_of(admin.get(page))
     call_command("check_config")
     call_command("doctor")
-    said = capsys.readouterr()
-    assert "warning: routing.describe: No model of the route describe reads images" in said.err
-    assert "No errors." in said.out
-    assert "warn routes: No model of the route describe reads images" in said.out
+    output = capsys.readouterr()
+    assert "warning: routing.describe: No model of the route describe reads images" in output.err
+    assert "No errors." in output.out
+    assert "warn routes: No model of the route describe reads images" in output.out
     with pytest.raises(InvalidError):
         save_route_as(SYSTEM, None, RouteSpec("third", (BLIND,), content={"policy": POLICY}))
 
 
-def test_what_a_model_reads_may_be_told_by_the_next_file(demo: None) -> None:
+def test_import_of_a_model_with_unknown_capabilities_only_warns(demo: None) -> None:
     """A routing file may be imported before its models' capabilities are known, so the import only warns."""
-    applied = import_configuration(SYSTEM, [file_of("not-told-yet", policy=POLICY)])
-    assert "warning" in {each.severity for each in applied.preview.imported.problems}
+    applied = import_configuration(SYSTEM, [file_of("not-known-yet", policy=POLICY)])
+    assert "warning" in {problem.severity for problem in applied.preview.imported.problems}

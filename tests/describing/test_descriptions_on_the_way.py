@@ -35,71 +35,75 @@ FAULTS = (
 )
 
 SLOW = ("silent", "drip")
-OTHERS = sorted(name for name, one in SCENARIOS.items() if one.plain and "openai" in one.needs and name not in FAULTS)
+OTHERS = sorted(
+    name for name, scenario in SCENARIOS.items() if scenario.plain and "openai" in scenario.needs and name not in FAULTS
+)
 """All other plain faults of the lab, played in OpenAI's protocol."""
 
 
 def picture(colour: str) -> dict[str, Any]:
     """Return an image that differs from the default one."""
-    made = io.BytesIO()
-    Image.new("RGB", (2, 2), colour).save(made, "PNG")
-    return image("data:image/png;base64," + base64.b64encode(made.getvalue()).decode())
+    data = io.BytesIO()
+    Image.new("RGB", (2, 2), colour).save(data, "PNG")
+    return image("data:image/png;base64," + base64.b64encode(data.getvalue()).decode())
 
 
 def ask(key: str, *content: Any, model: str = "task:blind", **more: Any) -> Any:
     return post(key, said(*(content or (LOOK, image())), model=model, language="en", **more))
 
 
-def words_in(body: Any) -> str:
+def last_text(body: Any) -> str:
     content = body["messages"][-1]["content"]
     return content if isinstance(content, str) else "\n".join(part["text"] for part in content)
 
 
-def test_a_blind_candidate_gets_the_words_marked_and_fenced(key: str) -> None:
+def test_text_candidate_receives_the_marked_description(key: str) -> None:
     """A blind candidate gets facts, a line that names the describer, its text and the reference. The header says so."""
     with describing_lab() as lab:
         answer = ask(key)
-        (asked,), (got,) = bodies_to(lab, "seer"), bodies_to(lab, "blind")
+        (describer_body,), (candidate_body,) = bodies_to(lab, "seer"), bodies_to(lab, "blind")
     assert answer.headers["x-routing-adaptation"] == "image=described:by_model"
-    assert "data:image/png;base64" in text_of(asked)
-    assert LOOK["text"] not in text_of(asked)
-    text = words_in(got)
-    places = [text.index(each) for each in ("[Attachment received]", "Described by seer, not seen by you", WORDS)]
-    assert places == sorted(places)
+    assert "data:image/png;base64" in text_of(describer_body)
+    assert LOOK["text"] not in text_of(describer_body)
+    text = last_text(candidate_body)
+    positions = [
+        text.index(phrase) for phrase in ("[Attachment received]", "Described by seer, not seen by you", WORDS)
+    ]
+    assert positions == sorted(positions)
     assert text.rstrip().rpartition("\n")[2].startswith("Artifact ID: artifact:")
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_every_protocol_describes_and_is_told(key: str, protocol: str, stream: bool) -> None:
+def test_describer_and_candidate_may_use_any_protocol(key: str, protocol: str, stream: bool) -> None:
     """Describer and candidate speak different protocols; each protocol is tried on both sides, plain and streamed."""
     other = PROTOCOLS[(PROTOCOLS.index(protocol) + 1) % len(PROTOCOLS)]
     with describing_lab(seer=protocol, blind=other) as lab:
         answer = ask(key, stream=stream)
         answer.close()
-        (got,) = bodies_to(lab, "blind")
+        (body,) = bodies_to(lab, "blind")
     assert (answer.status_code, answer.headers["x-routing-adaptation"]) == (200, "image=described:by_model")
-    assert WORDS in text_of(got)
+    assert WORDS in text_of(body)
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
 @pytest.mark.parametrize("scenario", FAULTS)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_describer_that_fails_fails_no_call(key: str, protocol: str, scenario: str, stream: bool) -> None:
+def test_failing_describer_does_not_fail_the_call(key: str, protocol: str, scenario: str, stream: bool) -> None:
     """If the describer fails, the candidate gets the facts, the header reports it, and the call is answered."""
     # Waiting for retries in one combination is enough.
     retries = None if protocol == "openai" and not stream else 0
     with describing_lab({"seer": scenario}, seer=protocol, retries=retries) as lab:
         answer = ask(key, stream=stream)
         answer.close()
-        (got,) = bodies_to(lab, "blind")
+        (body,) = bodies_to(lab, "blind")
     assert (answer.status_code, answer.headers["x-routing-adaptation"]) == (200, "image=described:describer_failed")
-    assert "Artifact ID: artifact:" in words_in(got)
-    assert "Described by" not in words_in(got)
+    assert "Artifact ID: artifact:" in last_text(body)
+    assert "Described by" not in last_text(body)
 
 
 @pytest.mark.parametrize("scenario", OTHERS)
-def test_every_other_fault_of_a_describer_fails_no_call(
+def test_other_faults_of_a_describer_do_not_fail_the_call(
     key: str, scenario: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Other faults do not fail the call either, nor does a describer that is silent or too slow."""
@@ -108,12 +112,12 @@ def test_every_other_fault_of_a_describer_fails_no_call(
         monkeypatch.setattr(describing, "MAX_SECONDS", 0.5)
     with describing_lab({"seer": scenario}, retries=0) as lab:
         answer = ask(key)
-        (got,) = bodies_to(lab, "blind")
+        (body,) = bodies_to(lab, "blind")
     assert (answer.status_code, answer.headers["x-routing-adaptation"]) == (200, "image=described:describer_failed")
-    assert "Artifact ID: artifact:" in words_in(got)
+    assert "Artifact ID: artifact:" in last_text(body)
 
 
-def test_a_seeing_candidate_later_in_the_chain_still_gets_the_picture(key: str) -> None:
+def test_later_vision_candidate_receives_the_image(key: str) -> None:
     """A candidate that cannot see gets the description, a later one that can gets the image."""
     with describing_lab({"blind": "http_529"}) as lab:
         answer = ask(key, model="task:both")
@@ -124,8 +128,8 @@ def test_a_seeing_candidate_later_in_the_chain_still_gets_the_picture(key: str) 
     assert "data:image/png;base64" in text_of(native)
 
 
-def test_who_is_not_reached_costs_nothing(key: str) -> None:
-    """If the first candidate sees, nothing is described for the second."""
+def test_nothing_is_described_for_a_candidate_that_is_not_called(key: str) -> None:
+    """If the first candidate reads images, nothing is described for the second."""
     with describing_lab() as lab:
         add_route("seeing", "seer", "blind", content={"policy": POLICY})
         answer = ask(key, model="task:seeing")
@@ -134,28 +138,28 @@ def test_who_is_not_reached_costs_nothing(key: str) -> None:
 
 
 @pytest.mark.parametrize("outcome", [f"say:{WORDS}", "http_500"], ids=["words", "failure"])
-def test_the_next_turn_costs_nothing_and_begins_the_same(key: str, outcome: str) -> None:
+def test_next_turn_reuses_the_outcome_of_the_first_turn(key: str, outcome: str) -> None:
     """A conversation keeps its first outcome, description or failure, even if the describer has recovered meanwhile."""
     turn = [{"role": "user", "content": [LOOK, image()]}]
-    later = [*turn, {"role": "assistant", "content": "I see."}, {"role": "user", "content": "And now?"}]
+    next_turn = [*turn, {"role": "assistant", "content": "I see."}, {"role": "user", "content": "And now?"}]
     body = {"model": "task:blind", "language": "en"}
     with describing_lab({"seer": [*([outcome] * 3), "say:Something else."]}) as lab:
         post(key, {**body, "messages": turn})
-        asked = len(bodies_to(lab, "seer"))
-        post(key, {**body, "messages": later})
+        describer_calls = len(bodies_to(lab, "seer"))
+        post(key, {**body, "messages": next_turn})
         first, second = bodies_to(lab, "blind")
-        assert len(bodies_to(lab, "seer")) == asked
+        assert len(bodies_to(lab, "seer")) == describer_calls
     assert second["messages"][: len(first["messages"])] == first["messages"]
 
 
 FAILED, BY_MODEL = "image=described:describer_failed", "image=described:by_model"
 
 
-def test_another_conversation_asks_anew_after_a_failure_and_its_words_heal_who_was_told_nothing_yet(key: str) -> None:
+def test_another_conversation_asks_again_and_both_use_its_description(key: str) -> None:
     """A failure is kept for its own conversation. Another one asks again, and both use the description it gets."""
-    other = {"type": "text", "text": "Tell me about this."}
+    question = {"type": "text", "text": "Tell me about this."}
     with describing_lab({"seer": ["http_500"] * 3 + [f"say:{WORDS}"]}):
-        outcomes = [ask(key, *content).headers["x-routing-adaptation"] for content in ((), (other, image()), ())]
+        outcomes = [ask(key, *content).headers["x-routing-adaptation"] for content in ((), (question, image()), ())]
     assert outcomes == [FAILED, BY_MODEL, BY_MODEL]
 
 
@@ -183,15 +187,13 @@ def talk(key: str, body: Any) -> tuple[str, dict[str, Any]]:
             line.removeprefix("data: ") for line in call.answer.decode().splitlines() if line.startswith("data: {")
         ]
         deltas = [choice["delta"] for line in lines for choice in json.loads(line)["choices"]]
-        text = "".join(each.get("content") or "" for each in deltas)
+        text = "".join(delta.get("content") or "" for delta in deltas)
     return call.answer_headers["x-routing-adaptation"], {"role": "assistant", "content": text}
 
 
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
-def test_who_continues_after_a_failure_reads_the_same_beginning_whatever_healed_meanwhile(
-    key: str, stream: bool
-) -> None:
+def test_continued_conversation_keeps_the_outcome_it_was_answered_with(key: str, stream: bool) -> None:
     """A conversation with the same beginning asks again after the cooldown and gets the description from then on."""
     turn = [{"role": "user", "content": [LOOK, image()]}]
     follow_up = {"role": "user", "content": "And now?"}
@@ -211,13 +213,13 @@ def test_who_continues_after_a_failure_reads_the_same_beginning_whatever_healed_
         FileDescription.objects.filter(conversation__gt="").update(created_at=timezone.now() - ASK_AGAIN)
         healed, second_answer = talk(key, {**body, "messages": turn})
         assert (failed, again, healed) == (FAILED, FAILED, BY_MODEL)
-        for answer, told in ((first_answer, failed), (second_answer, healed), (first_answer, failed)):
-            later, _ = talk(key, {**body, "messages": [*turn, answer, follow_up]})
-            assert later == told
+        for answer, outcome in ((first_answer, failed), (second_answer, healed), (first_answer, failed)):
+            later_outcome, _ = talk(key, {**body, "messages": [*turn, answer, follow_up]})
+            assert later_outcome == outcome
         assert len(bodies_to(lab, "seer")) == 3
 
 
-def test_a_failure_that_an_earlier_message_tells_holds_for_the_file_sent_again(key: str) -> None:
+def test_failure_in_an_earlier_message_holds_for_the_same_file_sent_again(key: str) -> None:
     """A failure holds for a file sent again, or one message would contradict another."""
     turn = [{"role": "user", "content": [LOOK, image()]}]
     with describing_lab({"seer": ["http_500", f"say:{WORDS}"]}, retries=0):
@@ -228,16 +230,16 @@ def test_a_failure_that_an_earlier_message_tells_holds_for_the_file_sent_again(k
     assert later.headers["x-routing-adaptation"] == f"{FAILED}:2"
 
 
-def test_another_conversation_shares_the_words(key: str) -> None:
+def test_description_is_shared_between_conversations(key: str) -> None:
     """Equal content, describer, prompt and language are described once."""
     with describing_lab() as lab:
         ask(key)
         ask(key, {"type": "text", "text": "Tell me about this."}, image())
         assert len(bodies_to(lab, "seer")) == 1
-        assert all(WORDS in words_in(each) for each in bodies_to(lab, "blind"))
+        assert all(WORDS in last_text(body) for body in bodies_to(lab, "blind"))
 
 
-def test_the_question_goes_along_where_the_policy_says_so(key: str) -> None:
+def test_question_is_sent_to_the_describer_if_the_policy_says_so(key: str) -> None:
     """The question is quoted, and another question about the same image needs another description."""
     with describing_lab(policy=f"{POLICY}+question") as lab:
         ask(key)
@@ -247,21 +249,21 @@ def test_the_question_goes_along_where_the_policy_says_so(key: str) -> None:
     assert "> Which colour?" in text_of(second)
 
 
-def test_several_files_are_described_and_equal_ones_once(key: str) -> None:
+def test_equal_files_share_one_description(key: str) -> None:
     """Each file has its own description, and equal files share one."""
     with describing_lab() as lab:
         answer = ask(key, LOOK, image(), picture("red"), image())
         assert len(bodies_to(lab, "seer")) == 2
-        assert words_in(bodies_to(lab, "blind")[0]).count(WORDS) == 3
+        assert last_text(bodies_to(lab, "blind")[0]).count(WORDS) == 3
     assert answer.headers["x-routing-adaptation"] == "image=described:by_model:3"
 
 
-@pytest.mark.parametrize("gone", ["absent", "disabled"])
-def test_without_its_route_the_rung_is_off(key: str, gone: str) -> None:
+@pytest.mark.parametrize("state", ["absent", "disabled"])
+def test_without_the_describe_route_nothing_is_described(key: str, state: str) -> None:
     """Without its route, nothing is described, and the route `default` is not used instead."""
     with describing_lab() as lab:
         route = TaskRoute.objects.get(task_type="describe")
-        if gone == "absent":
+        if state == "absent":
             delete_route(SYSTEM, route)
         else:
             route.enabled = False
@@ -273,13 +275,13 @@ def test_without_its_route_the_rung_is_off(key: str, gone: str) -> None:
     assert answer.headers["x-routing-adaptation"] == "image=described"
 
 
-def test_the_describer_itself_asks_nobody(key: str) -> None:
+def test_file_sent_to_the_describer_directly_is_not_described(key: str) -> None:
     """A file that the describer cannot read is replaced by its facts when sent to `task:describe` directly."""
-    made = io.BytesIO()
-    with wave.open(made, "wb") as file:
+    buffer = io.BytesIO()
+    with wave.open(buffer, "wb") as file:
         file.setparams((1, 2, 8000, 0, "NONE", ""))
         file.writeframes(bytes(800))
-    data = base64.b64encode(made.getvalue()).decode()
+    data = base64.b64encode(buffer.getvalue()).decode()
     sound = {"type": "input_audio", "input_audio": {"data": data, "format": "wav"}}
     with describing_lab() as lab:
         set_content_policy(SYSTEM, POLICY)
@@ -288,7 +290,7 @@ def test_the_describer_itself_asks_nobody(key: str) -> None:
     assert answer.headers["x-routing-adaptation"] == "audio=described"
 
 
-def test_the_describer_s_call_stands_in_the_log(key: str) -> None:
+def test_call_of_the_describer_is_logged(key: str) -> None:
     """The describer's call is logged as a request of the same agent, linked from the delivery, with its tokens."""
     with describing_lab():
         row = logged(ask(key).headers["x-request-id"])
@@ -296,13 +298,18 @@ def test_the_describer_s_call_stands_in_the_log(key: str) -> None:
     description = delivery["description"]
     assert (description["state"], description["describer"], description["fault"]) == ("by_model", "seer", "")
     call = description["call"]
-    beside = logged(call["requestId"])
-    assert (beside.surface, beside.task_type, beside.agent, beside.key) == ("describe", "describe", row.agent, row.key)
-    assert (beside.prompt_tokens, beside.completion_tokens) == (call["promptTokens"], call["completionTokens"])
+    call_row = logged(call["requestId"])
+    assert (call_row.surface, call_row.task_type, call_row.agent, call_row.key) == (
+        "describe",
+        "describe",
+        row.agent,
+        row.key,
+    )
+    assert (call_row.prompt_tokens, call_row.completion_tokens) == (call["promptTokens"], call["completionTokens"])
     assert 0 <= call["startedMs"] <= call["startedMs"] + call["durationMs"] <= row.duration_ms
 
 
-def test_what_is_kept_holds_no_word_of_the_user(key: str) -> None:
+def test_stored_description_does_not_contain_the_question(key: str) -> None:
     """The stored description has the user's question only as a digest."""
     with describing_lab(policy=f"{POLICY}+question"):
         ask(key)

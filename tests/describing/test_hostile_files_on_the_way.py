@@ -19,11 +19,11 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 def picture_of(name: str) -> dict[str, Any]:
     """Return an image with the words of one hostile file drawn on it."""
-    made, buffer = Image.new("RGB", (320, 120), "white"), io.BytesIO()
-    ImageDraw.Draw(made).text(
+    picture, buffer = Image.new("RGB", (320, 120), "white"), io.BytesIO()
+    ImageDraw.Draw(picture).text(
         (4, 4), f"{name}\n{HOSTILE[name][:200]}".encode("ascii", "replace").decode(), fill="black"
     )
-    made.save(buffer, "PNG")
+    picture.save(buffer, "PNG")
     return image("data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode())
 
 
@@ -35,9 +35,9 @@ def strings(value: Any) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("blind", ["openai", "openai-responses", "anthropic", "gemini"])
-def test_orders_reach_the_answering_model_behind_marks_alone(key: str, blind: str) -> None:
+def test_instructions_in_a_file_reach_the_model_only_as_quotation(key: str, blind: str) -> None:
     """Each hostile text is repeated by the describer word for word; every line of it is quoted, and no file is sent."""
-    with describing_lab({"seer": [f"say:{words}" for words in HOSTILE.values()]}, blind=blind) as lab:
+    with describing_lab({"seer": [f"say:{text}" for text in HOSTILE.values()]}, blind=blind) as lab:
         for name in HOSTILE:
             answer = post(key, said(LOOK, picture_of(name), model="task:blind", language="en"))
             assert answer.headers["x-routing-adaptation"] == "image=described:by_model", name

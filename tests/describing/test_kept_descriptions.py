@@ -31,14 +31,13 @@ WORDS = DescriptionOutcome(describer="seer", words="A cat.", fault="", prompt_to
 FAILURE = DescriptionOutcome(describer="seer", fault="http_500")
 
 
-def test_words_are_everybody_s() -> None:
+def test_description_is_shared_with_other_conversations() -> None:
     """A description paid for by one conversation is used by all."""
     assert keep_description(KEY, "mine", WORDS) == WORDS
     assert find_description(KEY, "yours") == WORDS
 
 
-def test_a_failure_is_its_conversation_s() -> None:
-    """A failed description is not shared with another conversation."""
+def test_failure_is_kept_for_its_own_conversation_only() -> None:
     assert keep_description(KEY, "mine", FAILURE) == FAILURE
     assert (find_description(KEY, "mine"), find_description(KEY, "yours")) == (FAILURE, None)
 
@@ -54,7 +53,7 @@ def test_every_part_of_the_key_counts(change: dict[str, object]) -> None:
     assert find_description(replace(KEY, **change), "mine") is None
 
 
-def test_what_is_used_stays_and_what_is_not_goes() -> None:
+def test_only_recently_used_descriptions_are_kept() -> None:
     """A description is kept as long as requests are, counted from its last use."""
     now = datetime.now(UTC)
     for name in ("a", "b"):
@@ -66,7 +65,7 @@ def test_what_is_used_stays_and_what_is_not_goes() -> None:
     assert find_description(replace(KEY, describer="b"), "mine") is None
 
 
-def test_what_was_said_of_a_file_goes_with_its_bytes() -> None:
+def test_deleting_an_artifact_deletes_its_description() -> None:
     """A deleted artifact leaves no description behind."""
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png")
     key = replace(KEY, content=row.sha256)
@@ -81,7 +80,7 @@ def age_failures() -> None:
     FileDescription.objects.exclude(fault="").update(created_at=datetime.now(UTC) - ASK_AGAIN)
 
 
-def test_after_a_while_conversations_that_begin_alike_ask_again() -> None:
+def test_failure_is_retried_after_its_cooldown() -> None:
     """A failed description is kept for its cooldown, which a second failure starts again."""
     for _ in range(2):
         keep_description(KEY, "mine", FAILURE)
@@ -91,15 +90,15 @@ def test_after_a_while_conversations_that_begin_alike_ask_again() -> None:
     assert keep_description(KEY, "mine", WORDS) == find_description(KEY, "mine") == WORDS
 
 
-def test_words_are_used_at_once_where_nothing_else_was_told() -> None:
-    """A conversation without an answer yet uses a description found elsewhere, without waiting for the cooldown."""
+def test_unanswered_conversation_uses_another_ones_description_at_once() -> None:
+    """It does not wait for the cooldown of its own failure, unlike one that was answered with the failure."""
     keep_description(KEY, "mine", FAILURE)
     keep_description(KEY, "yours", WORDS)
     assert find_description(KEY, "mine") == WORDS
     assert find_description(KEY, "mine", "answered") == FAILURE
 
 
-class TestWhatWasTold(TestCase):
+class TestConversations(TestCase):
     """Steps of several conversations about one file, in any order."""
 
     databases = {"default", "logs"}
@@ -109,24 +108,24 @@ class TestWhatWasTold(TestCase):
             st.tuples(st.integers(0, 5), st.sampled_from(["words", "failure", "answer", "time passes"])), max_size=30
         )
     )
-    def test_a_conversation_never_hears_otherwise(self, steps: list[tuple[int, str]]) -> None:
+    def test_answered_conversation_always_gets_the_same_outcome(self, steps: list[tuple[int, str]]) -> None:
         """Once answered, a conversation always gets the same outcome, though two others began with the same message."""
-        told: dict[int, DescriptionOutcome] = {}
+        outcomes: dict[int, DescriptionOutcome] = {}
         answered: dict[int, str] = {}
-        for number, step in steps:
-            opening = f"opening {number % 2}"
+        for conversation, step in steps:
+            opening = f"opening {conversation % 2}"
             if step == "time passes":
                 age_failures()
-            elif step == "answer" and number in told and number not in answered:
-                answered[number] = f"answer {number}"
-                if told[number].fault:
-                    settle_description(KEY, opening, told[number], answered[number])
-            elif number not in answered:
+            elif step == "answer" and conversation in outcomes and conversation not in answered:
+                answered[conversation] = f"answer {conversation}"
+                if outcomes[conversation].fault:
+                    settle_description(KEY, opening, outcomes[conversation], answered[conversation])
+            elif conversation not in answered:
                 outcome = WORDS if step == "words" else FAILURE
-                told[number] = deliver(opening, outcome, "")
-            for each, name in answered.items():
+                outcomes[conversation] = deliver(opening, outcome, "")
+            for number, answer in answered.items():
                 # The describer would fail now; an answered conversation must not notice.
-                assert deliver(f"opening {each % 2}", FAILURE, name) == told[each]
+                assert deliver(f"opening {number % 2}", FAILURE, answer) == outcomes[number]
 
 
 def deliver(opening: str, outcome: DescriptionOutcome, answered: str) -> DescriptionOutcome:

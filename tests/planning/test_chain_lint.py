@@ -17,9 +17,9 @@ URL = "https://models.example/v1"
 PROVIDERS = tuple(ProviderSpec(name, URL, f"{name}-model") for name in ("qwen", "openai", "deepseek", "claude"))
 
 
-def reads(provider: str, *words: str, model: str = "") -> ServiceSpec:
-    able = Capabilities(("text", *words), ("text", "tool_calling"))
-    return ServiceSpec(f"{provider}-service", provider, provider, model or f"{provider}-model", URL, able)
+def reads(provider: str, *inputs: str, model: str = "") -> ServiceSpec:
+    capabilities = Capabilities(("text", *inputs), ("text", "tool_calling"))
+    return ServiceSpec(f"{provider}-service", provider, provider, model or f"{provider}-model", URL, capabilities)
 
 
 SERVICES = (reads("qwen", "vision", "video"), reads("openai", "vision", "file"), reads("deepseek"))
@@ -31,14 +31,14 @@ def checked(*names: str, configuration: Configuration = CONFIGURATION, **unusabl
     return lint(configuration, route, {name: (reason, f"{name}: why") for name, reason in unusable.items()})
 
 
-def found(chain: ChainLint) -> list[tuple[Finding, ...]]:
-    return [one.findings for one in chain.candidates]
+def findings(chain: ChainLint) -> list[tuple[Finding, ...]]:
+    return [candidate.findings for candidate in chain.candidates]
 
 
-def test_a_loss_is_told_of_every_candidate_that_has_it() -> None:
+def test_every_candidate_reports_the_capabilities_it_loses() -> None:
     """Each later candidate reports the capabilities that it lacks compared with the candidates before it."""
     chain = checked("qwen", "deepseek", "openai", "deepseek/another")
-    assert [one.loses for one in chain.candidates] == [
+    assert [candidate.loses for candidate in chain.candidates] == [
         (),
         ("vision", "video"),
         ("video",),
@@ -49,10 +49,10 @@ def test_a_loss_is_told_of_every_candidate_that_has_it() -> None:
 def test_the_primary_is_the_first_that_is_not_skipped() -> None:
     """A candidate without a key is never called, so it is not the primary, even at the head of the chain."""
     chain = checked("qwen", "openai", "deepseek", qwen=SkipReason.NO_KEY)
-    assert [Finding.PRIMARY in one for one in found(chain)] == [False, True, False]
+    assert [Finding.PRIMARY in candidate_findings for candidate_findings in findings(chain)] == [False, True, False]
 
 
-def test_a_candidate_that_is_skipped_neither_loses_nor_promises() -> None:
+def test_skipped_candidate_neither_loses_nor_guarantees() -> None:
     """A candidate without a key reports no loss and does not reduce what the chain guarantees."""
     chain = checked("qwen", "claude", "openai", claude=SkipReason.NO_KEY)
     assert chain.candidates[1].findings == (Finding.NO_KEY, Finding.TEXT_ONLY)
@@ -65,8 +65,7 @@ def test_a_candidate_that_is_skipped_neither_loses_nor_promises() -> None:
     ("reason", "finding"),
     [(SkipReason.NO_KEY, Finding.NO_KEY), (SkipReason.ORIGIN_REFUSED, Finding.ORIGIN_REFUSED)],
 )
-def test_why_a_provider_cannot_be_called_is_told(reason: SkipReason, finding: Finding) -> None:
-    """Each reason for skipping a provider has its own finding."""
+def test_reason_for_skipping_a_provider_is_a_finding(reason: SkipReason, finding: Finding) -> None:
     assert finding in checked("qwen", "openai", qwen=reason).candidates[0].findings
 
 
@@ -74,56 +73,57 @@ def test_a_disabled_and_a_missing_provider_are_skipped() -> None:
     """Disabled and missing providers stay in the chain, marked as skipped."""
     configuration = replace(CONFIGURATION, providers=(replace(PROVIDERS[0], enabled=False), *PROVIDERS[1:]))
     chain = checked("qwen", "gone", "openai", configuration=configuration)
-    assert [one.skipped for one in chain.candidates] == [True, True, False]
-    assert found(chain)[:2] == [(Finding.DISABLED,), (Finding.MISSING,)]
+    assert [candidate.skipped for candidate in chain.candidates] == [True, True, False]
+    assert findings(chain)[:2] == [(Finding.DISABLED,), (Finding.MISSING,)]
 
 
 def test_a_repeat_is_unreachable_however_it_is_written() -> None:
     """`provider/default-model` is the same candidate as the bare provider."""
     chain = checked("qwen", "qwen/qwen-model")
-    assert found(chain) == [(Finding.PRIMARY, Finding.LAST), (Finding.UNREACHABLE,)]
+    assert findings(chain) == [(Finding.PRIMARY, Finding.LAST), (Finding.UNREACHABLE,)]
 
 
 def test_only_the_first_other_model_is_called_cross_model() -> None:
     """The finding applies to every later candidate, so only the first one reports it."""
     chain = checked("qwen", "openai", "deepseek")
-    assert [Finding.CROSS_MODEL in one for one in found(chain)] == [False, True, False]
+    assert [Finding.CROSS_MODEL in candidate_findings for candidate_findings in findings(chain)] == [False, True, False]
 
 
 def test_a_model_without_a_service_counts_as_text_only() -> None:
     """A model without a service is assumed to read only text, and its finding says so."""
     chain = checked("claude")
-    assert found(chain) == [(Finding.TEXT_ONLY, Finding.PRIMARY, Finding.LAST)]
+    assert findings(chain) == [(Finding.TEXT_ONLY, Finding.PRIMARY, Finding.LAST)]
     assert chain.guaranteed == Capabilities()
 
 
-def test_a_later_candidate_that_reads_more_is_told() -> None:
-    """A later candidate that reads more than the first is reported: the order may be wrong."""
+def test_later_candidate_that_reads_more_is_reported() -> None:
+    """The order of the chain may be wrong."""
     chain = checked("deepseek", "openai")
     assert chain.candidates[1].gains == ("vision", "file")
-    assert Finding.READS_MORE in found(chain)[1]
+    assert Finding.READS_MORE in findings(chain)[1]
 
 
-def test_a_chain_nobody_can_answer_guarantees_nothing() -> None:
-    """A chain in which every candidate is skipped guarantees nothing."""
+def test_chain_without_callable_candidates_guarantees_nothing() -> None:
     chain = checked("qwen", qwen=SkipReason.NO_KEY)
     assert (chain.callable, chain.guaranteed) == ((), Capabilities((), ()))
 
 
 @given(st.lists(st.sampled_from(["qwen", "openai", "deepseek", "claude"]), min_size=1, max_size=6))
-def test_what_is_guaranteed_every_candidate_called_can_read(names: list[str]) -> None:
+def test_chain_guarantees_what_every_callable_candidate_reads(names: list[str]) -> None:
     """A chain guarantees exactly what all its callable candidates read, and each loses what the ones before it read."""
     chain = checked(*names)
-    able = [set(one.capabilities.input) for one in chain.callable]
-    assert set(chain.guaranteed.input) == set.intersection(*able)
-    before = [set().union(*able[:at]) & set(MEDIA) for at in range(len(able))]
-    assert [set(one.loses) for one in chain.callable] == [there - own for there, own in zip(before, able, strict=True)]
+    inputs = [set(candidate.capabilities.input) for candidate in chain.callable]
+    assert set(chain.guaranteed.input) == set.intersection(*inputs)
+    before = [set().union(*inputs[:index]) & set(MEDIA) for index in range(len(inputs))]
+    assert [set(candidate.loses) for candidate in chain.callable] == [
+        earlier - own_inputs for earlier, own_inputs in zip(before, inputs, strict=True)
+    ]
 
 
-def test_a_candidate_whose_model_service_is_disabled_is_told() -> None:
-    """Lint and the fallback run agree: a candidate with a disabled service is skipped."""
+def test_candidate_with_a_disabled_service_is_skipped() -> None:
+    """Lint and the fallback run agree about it."""
     provider = ProviderSpec("echo", "echo://local", "echo-text", "echo")
     service = ServiceSpec("off", "off", "echo", "echo-text", "echo://local", enabled=False)
     route = RouteSpec("default", (CandidateSpec("echo"),))
-    found = lint(Configuration((provider,), (service,), (route,)), route, {})
-    assert Finding.DISABLED in found.candidates[0].findings
+    report = lint(Configuration((provider,), (service,), (route,)), route, {})
+    assert Finding.DISABLED in report.candidates[0].findings

@@ -49,15 +49,15 @@ HERE = Configuration(
 )
 
 
-def told(after: Configuration, before: Configuration = HERE, **unusable: str) -> list[str]:
-    found = consequences(before, after, {name: (SkipReason.NO_KEY, why) for name, why in unusable.items()})
-    return [one.sentence for one in found]
+def sentences_of(after: Configuration, before: Configuration = HERE, **unusable: str) -> list[str]:
+    changes = consequences(before, after, {name: (SkipReason.NO_KEY, why) for name, why in unusable.items()})
+    return [consequence.sentence for consequence in changes]
 
 
-def test_disabling_a_service_says_who_gets_no_answer_then_who_gets_less() -> None:
+def test_disabling_a_service_lists_stopped_routes_and_agents_before_degraded_ones() -> None:
     """A route with only that model cannot answer, the other loses its reader, and both of its agents reach no model."""
     after = switch_off(HERE, "service", ["qwen-vl"])
-    assert told(after) == [
+    assert sentences_of(after) == [
         "look has no model left that can be called.",
         "The agent eyes no longer reaches any model.",
         "The agent painter no longer reaches any model.",
@@ -65,12 +65,12 @@ def test_disabling_a_service_says_who_gets_no_answer_then_who_gets_less() -> Non
         "No agent is left to read images.",
         "design loses qwen-vl.",
     ]
-    assert [one.gravity for one in consequences(HERE, after)].count(Gravity.STOPS) == 3
+    assert [consequence.gravity for consequence in consequences(HERE, after)].count(Gravity.STOPS) == 3
 
 
-def test_disabling_a_provider_says_the_same_of_all_its_models() -> None:
+def test_disabling_a_provider_lists_the_consequences_of_all_its_models() -> None:
     """A chain whose first model is disabled starts with the next one."""
-    assert told(switch_off(HERE, "provider", ["deepseek"])) == [
+    assert sentences_of(switch_off(HERE, "provider", ["deepseek"])) == [
         "default has no model left that can be called.",
         "The agent writer no longer reaches any model.",
         "design starts with qwen-vl instead of chat.",
@@ -80,70 +80,71 @@ def test_disabling_a_provider_says_the_same_of_all_its_models() -> None:
 def test_a_deleted_service_leaves_its_model_as_text_only() -> None:
     """The provider and model stay callable, so the chain keeps the model and loses only a reader."""
     before = replace(HERE, agents=(), aliases=())
-    assert told(without_items(before, "service", ["qwen-vl"]), before) == [
+    assert sentences_of(without_items(before, "service", ["qwen-vl"]), before) == [
         "design loses its last model that reads images.",
         "look loses its last model that reads images.",
     ]
 
 
-def test_a_candidate_that_reads_less_than_before_is_told_where_others_still_read() -> None:
+def test_candidate_that_reads_less_is_reported_though_others_still_read() -> None:
     """The route as a whole loses nothing; only that candidate does."""
     more = replace(HERE, services=(*HERE.services, service("qwen-plus", "qwen", "vision")), agents=(), aliases=())
     before = replace(more, routes=(route("design", "qwen/qwen-vl", "qwen/qwen-plus"),))
-    assert told(without_items(before, "service", ["qwen-plus"]), before) == [
+    assert sentences_of(without_items(before, "service", ["qwen-plus"]), before) == [
         "In design, qwen/qwen-plus gets images as descriptions."
     ]
 
 
-def test_what_could_not_answer_before_loses_nothing() -> None:
+def test_disabling_a_provider_without_a_key_has_no_consequences() -> None:
     """A provider without a key was already skipped, so disabling it changes nothing."""
     before = replace(HERE, agents=(), aliases=())
-    assert told(switch_off(before, "provider", ["qwen"]), before, qwen="qwen has no key") == []
+    assert sentences_of(switch_off(before, "provider", ["qwen"]), before, qwen="qwen has no key") == []
 
 
-def test_a_route_that_goes_says_where_its_tasks_go_and_an_alias_that_it_leads_nowhere() -> None:
+def test_removed_route_reports_its_new_route_and_dangling_aliases() -> None:
     """An agent of the removed route reads what the default route's first model reads."""
-    assert told(without_items(HERE, "route", ["look"])) == [
+    assert sentences_of(without_items(HERE, "route", ["look"])) == [
         "The alias gpt-4 no longer leads anywhere.",
         "The agent painter no longer reads images.",
         "look is removed; its tasks go to default.",
     ]
-    assert "design is removed, and no route takes its tasks." in told(
+    assert "design is removed, and no route takes its tasks." in sentences_of(
         without_items(HERE, "route", ["default", "design", "look"])
     )
-    assert told(switch_off(HERE, "route", ["design"])) == ["design is disabled; its tasks go to default."]
+    assert sentences_of(switch_off(HERE, "route", ["design"])) == ["design is disabled; its tasks go to default."]
 
 
-def test_an_agent_that_goes_takes_its_keys_and_perhaps_the_last_reader_with_it() -> None:
+def test_deleted_agents_report_their_keys_and_the_lost_capability() -> None:
     """Deleting the last agent that reads images leaves no agent to hand images to."""
     both = ["eyes", "painter"]
-    assert told(without_items(HERE, "agent", both)) == [
+    assert sentences_of(without_items(HERE, "agent", both)) == [
         "No agent is left to read images.",
         "The agent eyes is deleted, and its keys stop working.",
         "The agent painter is deleted, and its keys stop working.",
     ]
 
 
-def test_an_agent_that_is_given_another_model_reads_what_that_reads() -> None:
+def test_agent_with_another_service_reads_what_that_service_reads() -> None:
     """Consequences also cover a change of an agent's service, which an import can make."""
     blind = replace(HERE.agents[0], service_id="chat")
-    assert told(replace(HERE, agents=(blind, *HERE.agents[1:]))) == ["The agent eyes no longer reads images."]
+    assert sentences_of(replace(HERE, agents=(blind, *HERE.agents[1:]))) == ["The agent eyes no longer reads images."]
 
 
-def test_a_language_that_goes_says_which_answers_in_its_place() -> None:
+def test_removed_language_reports_its_replacement() -> None:
     """A built-in language falls back to its built-in directive."""
-    assert told(without_items(HERE, "language", ["pt"])) == ["Requests in pt are answered in en."]
-    assert told(without_items(HERE, "language", ["en"])) == ["The directive for en becomes: Please respond in English."]
+    assert sentences_of(without_items(HERE, "language", ["pt"])) == ["Requests in pt are answered in en."]
+    assert sentences_of(without_items(HERE, "language", ["en"])) == [
+        "The directive for en becomes: Please respond in English."
+    ]
 
 
-def test_nothing_is_said_where_nothing_changes_for_anybody() -> None:
-    """Removing a model that no chain and no agent uses has no consequences."""
+def test_removing_an_unused_model_has_no_consequences() -> None:
     more = replace(HERE, services=(*HERE.services, service("spare", "qwen")))
-    assert told(without_items(more, "service", ["spare"]), more) == []
-    assert told(HERE) == []
+    assert sentences_of(without_items(more, "service", ["spare"]), more) == []
+    assert sentences_of(HERE) == []
 
 
-def test_the_names_that_go_are_told_by_kind() -> None:
+def test_removed_names_are_listed_by_kind() -> None:
     """Removed names are listed in the order of the pages; a kind without removals is omitted."""
     after = without_items(without_items(HERE, "route", ["look", "design"]), "language", ["pt"])
     assert removed_names(HERE, after) == {"route": ("design", "look"), "language": ("pt",)}

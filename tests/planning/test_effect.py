@@ -44,13 +44,13 @@ def test_more_failures_fallbacks_and_waiting_are_worse_and_less_of_them_is_bette
     assert set(trends(good, [*good[2:], FAILED, FELL_BACK]).values()) == {EffectTrend.SAME}
 
 
-def test_few_requests_are_said_to_be_few() -> None:
+def test_few_requests_give_no_verdict() -> None:
     """With too few requests on one side there is no verdict, however much they differ."""
     effect = effect_between([WELL] * 100, [FAILED] * (ENOUGH - 1))
     assert (effect.before, effect.after, effect.lines, effect.worse) == (100, ENOUGH - 1, (), ())
 
 
-def test_where_nobody_was_answered_there_is_no_median() -> None:
+def test_median_duration_is_none_without_answered_requests() -> None:
     """Without an answered request there is no median duration and no trend for it."""
     line = effect_between([WELL] * 30, [FAILED] * 30).lines[-1]
     assert (line.before, line.after, line.trend) == (100, None, EffectTrend.SAME)
@@ -60,15 +60,13 @@ samples = st.lists(st.builds(EffectSample, st.booleans(), st.booleans(), st.floa
 
 
 @given(samples, samples)
-def test_a_verdict_turns_round_with_time_and_nothing_comes_of_no_difference(
-    before: list[EffectSample], after: list[EffectSample]
-) -> None:
+def test_swapping_before_and_after_reverses_the_trends(before: list[EffectSample], after: list[EffectSample]) -> None:
     """Swapping before and after reverses the trend of both shares; equal samples have no trend."""
-    there, back = effect_between(before, after), effect_between(after, before)
-    assert (there.before, there.after) == (len(before), len(after))
+    forward, back = effect_between(before, after), effect_between(after, before)
+    assert (forward.before, forward.after) == (len(before), len(after))
     opposite = {"same": "same", "worse": "better", "better": "worse"}
-    assert [opposite[line.trend] for line in there.lines[:2]] == [line.trend for line in back.lines[:2]]
-    assert {line.trend for line in effect_between(before, before).lines} <= {EffectTrend.SAME}
+    assert [opposite[entry.trend] for entry in forward.lines[:2]] == [entry.trend for entry in back.lines[:2]]
+    assert {entry.trend for entry in effect_between(before, before).lines} <= {EffectTrend.SAME}
 
 
 URL = "https://models.example/v1"
@@ -82,24 +80,24 @@ HERE = Configuration(
 )
 
 
-def touched(kind: str, name: str, field: str = "", *configurations: Configuration) -> set[str]:
+def affected_routes(kind: str, name: str, field: str = "", *configurations: Configuration) -> set[str]:
     change: dict[str, Any] = {"kind": kind, "name": name, "field": field}
     return set(routes_of_changes([change], *(configurations or (HERE,))))
 
 
-def test_a_change_touches_the_routes_whose_chain_it_is_in() -> None:
+def test_change_affects_the_routes_whose_chain_contains_it() -> None:
     """A route affects itself, a provider all its routes, a service those that use its model, even by default."""
-    assert touched("route", "look", "retries") == {"look"}
-    assert touched("route", "gone") == {"gone"}
-    assert touched("provider", "deepseek", "endpoint") == {"default", "look"}
-    assert touched("service", "eyes", "capabilities.input") == {"look"}
-    assert touched("provider", "qwen", "", Configuration(), HERE) == {"look"}
+    assert affected_routes("route", "look", "retries") == {"look"}
+    assert affected_routes("route", "gone") == {"gone"}
+    assert affected_routes("provider", "deepseek", "endpoint") == {"default", "look"}
+    assert affected_routes("service", "eyes", "capabilities.input") == {"look"}
+    assert affected_routes("provider", "qwen", "", Configuration(), HERE) == {"look"}
 
 
-def test_what_no_request_notices_touches_no_route() -> None:
+def test_display_only_changes_affect_no_route() -> None:
     """Agents, languages, the order of routes and display-only fields affect no route."""
     for kind, name, field in (
         *(("agent", "text-agent", ""), ("language", "pt", ""), ("route", "", "")),
         *(("provider", "qwen", "display_name"), ("service", "eyes", "price.input"), ("service", "none", "")),
     ):
-        assert touched(kind, name, field) == set()
+        assert affected_routes(kind, name, field) == set()

@@ -24,9 +24,9 @@ SEES = Capabilities(("text", "vision"), ("text",))
 
 
 def day_of(endpoint: str, model: str) -> date:
-    found = default_catalogue().retirement_at("host", endpoint, model)
-    assert found is not None
-    return found.day
+    retirement = default_catalogue().retirement_at("host", endpoint, model)
+    assert retirement is not None
+    return retirement.day
 
 
 SONNET = day_of(ANTHROPIC, "claude-sonnet-4-5")
@@ -52,31 +52,28 @@ def installed(*chain: CandidateSpec) -> Configuration:
 BOTH = installed(CandidateSpec("words"), CandidateSpec("claude"), CandidateSpec("gpt"))
 
 
-def test_a_route_loses_its_last_model_that_sees_on_a_day():
+def test_route_loses_its_last_vision_model_at_the_second_end():
     """The first end leaves one model that reads images; the second removes it, and the route loses that capability."""
     first, second = foresee_endings(BOTH, max(SONNET, GPT) - timedelta(days=1))
     assert (first.end.model, first.is_over) == ("claude-sonnet-4-5", True)
-    assert [each.sentence for each in first.consequences] == ["design loses sonnet."]
+    assert [consequence.sentence for consequence in first.consequences] == ["design loses sonnet."]
     assert (second.end.model, second.is_over) == ("gpt-4o", False)
     lost, _ = second.consequences
     assert (lost.gravity, lost.sentence) == (Gravity.DEGRADES, "design loses its last model that reads images.")
 
 
-def test_a_route_of_ended_models_alone_stops():
-    """A route stops when all its models have ended."""
+def test_route_with_only_ended_models_stops():
     (ending,) = foresee_endings(installed(CandidateSpec("claude")), SONNET)
     assert (ending.is_over, ending.consequences[0].gravity) == (True, Gravity.STOPS)
 
 
-@pytest.mark.parametrize(("before", "told"), [(NOTICE, True), (NOTICE + timedelta(days=1), False)])
-def test_an_end_is_told_from_its_notice_on(before: timedelta, told: bool):
-    """An end is reported only from its notice period on."""
+@pytest.mark.parametrize(("before", "reported"), [(NOTICE, True), (NOTICE + timedelta(days=1), False)])
+def test_end_is_reported_from_its_notice_period_on(before: timedelta, reported: bool):
     chain = installed(CandidateSpec("claude"))
-    assert bool(foresee_endings(chain, SONNET - before)) is told
+    assert bool(foresee_endings(chain, SONNET - before)) is reported
 
 
-def test_an_end_that_changes_nothing_for_anybody_is_not_told():
-    """The end of a model that no route and no agent uses is not reported."""
+def test_end_of_an_unused_model_is_not_reported():
     assert foresee_endings(installed(CandidateSpec("words")), SONNET) == ()
 
 
@@ -84,8 +81,7 @@ def test_an_end_that_changes_nothing_for_anybody_is_not_told():
     ("today", "finding"),
     [(SONNET, Finding.ENDED), (SONNET - timedelta(days=1), Finding.ENDS), (SONNET - NOTICE * 2, None)],
 )
-def test_a_chain_is_told_of_its_models_ends(today: date, finding: Finding | None):
-    """Lint reports the end at the candidate whose model ends."""
-    words, claude, _ = lint(BOTH, BOTH.routes[0], today=today).candidates
-    assert words.retirement is None
+def test_lint_reports_the_end_at_its_candidate(today: date, finding: Finding | None):
+    plain, claude, _ = lint(BOTH, BOTH.routes[0], today=today).candidates
+    assert plain.retirement is None
     assert {Finding.ENDED, Finding.ENDS} & set(claude.findings) == ({finding} if finding else set())

@@ -34,7 +34,7 @@ directives = st.sampled_from(sorted(DIRECTIVES.values()))
 
 @pytest.mark.requirement("MMR-P11")
 @pytest.mark.parametrize(
-    ("wanted", "default", "expected"),
+    ("language", "default", "expected"),
     [
         ("zh-CN", "en", "zh"),
         ("zh", None, "zh"),
@@ -47,10 +47,10 @@ directives = st.sampled_from(sorted(DIRECTIVES.values()))
         ("constructor", "zh", "zh"),
     ],
 )
-def test_the_request_s_language_if_supported_else_the_default_s_else_english(wanted, default, expected):
+def test_language_is_the_requests_then_the_default_then_english(language, default, expected):
     """An exact match wins, then the primary subtag, then the default language, then `en`."""
-    assert resolve_language(wanted, default) == expected
-    assert get_language_directive(wanted, default) == DIRECTIVES[expected]
+    assert resolve_language(language, default) == expected
+    assert get_language_directive(language, default) == DIRECTIVES[expected]
 
 
 def test_a_language_can_be_added_with_its_directive():
@@ -70,18 +70,17 @@ def test_the_directive_leads_the_first_system_message_and_nothing_else_changes(t
     before = ChatRequest(turns)
     after = inject_directive(before, directive)
     opening = list(itertools.takewhile(lambda turn: turn.role is not Role.ASSISTANT, turns))
-    at = next((n for n, turn in enumerate(opening) if turn.role is Role.SYSTEM), None)
-    if at is None:
+    index = next((index for index, turn in enumerate(opening) if turn.role is Role.SYSTEM), None)
+    if index is None:
         assert after.messages == (Message(Role.SYSTEM, (TextPart(directive),)), *turns)
         return
-    assert after.messages[:at] + after.messages[at + 1 :] == turns[:at] + turns[at + 1 :]
-    assert after.messages[at].text.startswith(directive)
+    assert after.messages[:index] + after.messages[index + 1 :] == turns[:index] + turns[index + 1 :]
+    assert after.messages[index].text.startswith(directive)
     assert before.messages is turns
 
 
 @given(messages, directives)
-def test_the_directive_is_there_exactly_once_however_often_it_is_injected(turns, directive):
-    """Injecting the directive a second time changes nothing."""
+def test_injecting_the_directive_twice_changes_nothing(turns, directive):
     once = inject_directive(ChatRequest(turns), directive)
     assert inject_directive(once, directive) == once
 

@@ -38,8 +38,8 @@ def router_over(configuration: Configuration, upstream: FakeUpstream) -> LLMRout
     return LLMRouter(configuration, lambda call, chat: upstream(call), run_context=stage.run_context, sleep=stage.sleep)
 
 
-def everyone(configuration: Configuration, words: list) -> dict:
-    return {provider.name: words for provider in configuration.providers}
+def scripts_for_all(configuration: Configuration, outcomes: list) -> dict:
+    return {provider.name: outcomes for provider in configuration.providers}
 
 
 @pytest.mark.requirement("MMR-P5")
@@ -58,7 +58,7 @@ def test_no_or_an_unknown_task_type_takes_the_default_route(configuration, task_
 def test_a_known_task_type_takes_its_route_and_that_route_s_provider(configuration, data):
     """The first candidate called is the route's primary, with the route's own model if it names one."""
     route = data.draw(st.sampled_from(configuration.routes))
-    upstream = FakeUpstream(everyone(configuration, ["hello"]))
+    upstream = FakeUpstream(scripts_for_all(configuration, ["hello"]))
     response = router_over(configuration, upstream).send(LLMRequest("hi", task_type=route.task_type))
     provider = configuration.provider(route.primary.provider)
     assert response.task_type == route.task_type
@@ -72,16 +72,16 @@ def test_the_request_s_parameters_win_over_the_candidate_s_and_the_route_s(confi
     plan = make_plan(configuration, RoutingQuery(task, params=Params(temperature, tokens)))
     route, _ = resolve_route(configuration, task)
     for candidate, spec in zip(plan.candidates, route.candidates, strict=True):
-        for asked, own, general, effective in (
+        for requested, own, general, effective in (
             (temperature, spec.temperature, route.temperature, candidate.temperature),
             (tokens, spec.max_tokens, route.max_tokens, candidate.max_tokens),
         ):
-            assert effective == next((value for value in (asked, own, general) if value is not None), None)
+            assert effective == next((value for value in (requested, own, general) if value is not None), None)
 
 
 @pytest.mark.requirement("MMR-P8")
 @given(configurations(), task_types, st.data())
-def test_after_its_own_retries_each_failing_provider_hands_on_to_the_next(configuration, task, data):
+def test_each_failing_provider_is_retried_before_the_next_is_called(configuration, task, data):
     """After 429 or 5xx, each provider before the answering one is called three times, in chain order."""
     names = [candidate.provider for candidate in make_plan(configuration, RoutingQuery(task)).candidates]
     answering = data.draw(st.integers(0, len(names) - 1))
@@ -110,7 +110,7 @@ def test_when_all_fail_the_error_holds_one_attempt_for_every_candidate(configura
 
 @pytest.mark.requirement("MMR-P10")
 @given(configurations(), task_types, st.data())
-def test_a_refusal_is_raised_at_once_and_nobody_after_it_is_asked(configuration, task, data):
+def test_refusal_is_raised_at_once_and_no_later_candidate_is_called(configuration, task, data):
     """400, 401 and 403 anywhere in the chain are neither retried nor passed to a later candidate."""
     names = [candidate.provider for candidate in make_plan(configuration, RoutingQuery(task)).candidates]
     refuser = data.draw(st.integers(0, len(names) - 1))
@@ -198,10 +198,10 @@ any_failure = st.builds(
 
 
 @given(configurations(), task_types, st.data())
-def test_whatever_fails_attempts_are_a_beginning_of_the_chain_and_tries_are_bounded(configuration, task, data):
+def test_attempts_are_a_prefix_of_the_chain_and_tries_are_bounded(configuration, task, data):
     """Each candidate reached has one attempt, in order, with at most retries + 1 tries and one per adjustment."""
-    words = st.lists(any_failure | st.just("hello") | passing, min_size=1, max_size=4)
-    upstream = FakeUpstream({provider.name: data.draw(words) for provider in configuration.providers})
+    outcomes = st.lists(any_failure | st.just("hello") | passing, min_size=1, max_size=4)
+    upstream = FakeUpstream({provider.name: data.draw(outcomes) for provider in configuration.providers})
     plan = make_plan(configuration, RoutingQuery(task))
     end = Stage().run(plan, upstream)
     names = [candidate.provider for candidate in plan.candidates]
@@ -221,34 +221,33 @@ def test_both_drivers_take_the_same_steps(configuration, task, data):
     from routing_admin.core.fallback.run import FallbackRun
     from routing_admin.core.fallback.scripts import drive_async
 
-    words = st.lists(any_failure | st.just("hello") | passing, min_size=1, max_size=4)
-    script = {provider.name: data.draw(words) for provider in configuration.providers}
+    outcomes = st.lists(any_failure | st.just("hello") | passing, min_size=1, max_size=4)
+    script = {provider.name: data.draw(outcomes) for provider in configuration.providers}
     plan = make_plan(configuration, RoutingQuery(task))
-    one, other, upstream, second = Stage(), Stage(), FakeUpstream(script), FakeUpstream(script)
-    end = one.run(plan, upstream)
-    second.clock = other.clock
+    sync_stage, async_stage, upstream, async_upstream = Stage(), Stage(), FakeUpstream(script), FakeUpstream(script)
+    end = sync_stage.run(plan, upstream)
+    async_upstream.clock = async_stage.clock
 
     async def call(step: Call):
-        return second(step)
+        return async_upstream(step)
 
     async def sleep(seconds: float) -> None:
-        other.sleep(seconds)
+        async_stage.sleep(seconds)
 
     async def run():
         try:
-            return await drive_async(FallbackRun(plan, other.run_context), call, sleep)
+            return await drive_async(FallbackRun(plan, async_stage.run_context), call, sleep)
         except RouterError as error:
             return error
 
-    same = asyncio.run(run())
-    assert upstream.calls == second.calls
-    assert one.waits == other.waits
-    assert repr(end.attempts) == repr(same.attempts)
-    assert type(end) is type(same)
+    async_end = asyncio.run(run())
+    assert upstream.calls == async_upstream.calls
+    assert sync_stage.waits == async_stage.waits
+    assert repr(end.attempts) == repr(async_end.attempts)
+    assert type(end) is type(async_end)
 
 
-def test_a_script_word_means_what_it_says():
-    """A status in the script becomes its failure, a text an answer."""
+def test_script_status_is_a_failure_and_script_text_an_answer():
     assert outcome(503).fault is Fault.HTTP_503
     assert outcome("hi") == Answer("hi")
 

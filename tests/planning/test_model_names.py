@@ -46,15 +46,15 @@ PLAIN = Configuration(PROVIDERS, (SERVICE, OFF), ROUTES, ALIASES)
         ("auto", "default", True, False),
     ],
 )
-def test_a_name_leads_where_the_table_says(name, route, matched, direct):
+def test_name_resolves_as_the_table_says(name, route, matched, direct):
     """A name is a task, alias, service, `provider/model` or `auto`; an unknown task takes the default route."""
-    found = resolve_model(PLAIN, name)
-    assert (found.route.task_type, found.matched, found.direct) == (route, matched, direct)
+    resolved = resolve_model(PLAIN, name)
+    assert (resolved.route.task_type, resolved.matched, resolved.direct) == (route, matched, direct)
     if direct:
-        assert len(found.route.candidates) == 1
+        assert len(resolved.route.candidates) == 1
 
 
-def test_a_provider_and_model_is_split_so_that_the_provider_is_one():
+def test_name_is_split_at_the_first_known_provider():
     """A name is split at the first slash that leaves a known provider before it."""
     assert resolve_model(PLAIN, "silicon/deepseek-ai/DeepSeek-V3").route.primary == CandidateSpec(
         "silicon", "deepseek-ai/DeepSeek-V3"
@@ -62,7 +62,7 @@ def test_a_provider_and_model_is_split_so_that_the_provider_is_one():
     assert resolve_model(PLAIN, "a/b/c").route.primary == CandidateSpec("a/b", "c")
 
 
-@pytest.mark.parametrize("name", ["gpt-99", "off", "closed", "nobody/x", "silicon/", "*", "constructor"])
+@pytest.mark.parametrize("name", ["gpt-99", "off", "closed", "unknown/x", "silicon/", "*", "constructor"])
 def test_an_unknown_name_is_refused_unless_an_alias_catches_all(name):
     """The catch-all alias is tried last, so it never hides a known name."""
     with pytest.raises(UnknownModelError):
@@ -72,7 +72,7 @@ def test_an_unknown_name_is_refused_unless_an_alias_catches_all(name):
     assert resolve_model(catching, "vision-model").direct
 
 
-def test_a_service_asked_for_by_name_speaks_for_itself():
+def test_service_requested_by_name_gives_its_own_capabilities():
     """If two services share a provider and model, the one named gives the capabilities."""
     assert resolve_model(PLAIN, "vision-model").service is SERVICE
     assert resolve_model(PLAIN, "planning-alias").service is SERVICE
@@ -86,7 +86,7 @@ def test_a_task_type_in_the_body_wins_over_the_name():
 
 
 @pytest.mark.parametrize(
-    ("name", "is_one"),
+    ("name", "expected"),
     [
         ("task:planning", True),
         ("planning", True),
@@ -98,12 +98,12 @@ def test_a_task_type_in_the_body_wins_over_the_name():
         ("auto", True),
         ("task:unheard-of", False),
         ("gpt-4o", False),
-        ("nobody/x", False),
+        ("unknown/x", False),
         ("silicon/", False),
         ("*", False),
         ("", False),
     ],
 )
-def test_an_alias_may_lead_to_what_is_there_even_while_it_is_disabled(name, is_one):
+def test_alias_may_point_to_any_existing_target_even_if_disabled(name, expected):
     """An alias can point to a route, service, provider's model or `auto`, but not to an alias or unknown name."""
-    assert is_target(PLAIN, name) is is_one
+    assert is_target(PLAIN, name) is expected

@@ -18,7 +18,7 @@ from tests.fallback.scripted_runs import temperatures, token_limits
 
 @pytest.mark.requirement("MMR-P7")
 @given(st.lists(st.builds(Params, temperatures, token_limits), max_size=4))
-def test_each_parameter_is_the_strongest_level_s_that_names_it(levels):
+def test_each_parameter_is_taken_from_the_highest_level_that_sets_it(levels):
     """The request wins over the candidate, then the route, then the provider; 0 is a value."""
     effective = pick_effective(*levels)
     named = [level.temperature for level in levels if level.temperature is not None]
@@ -26,7 +26,7 @@ def test_each_parameter_is_the_strongest_level_s_that_names_it(levels):
     assert effective == Params(named[0] if named else None, limits[0] if limits else None)
 
 
-def test_temperature_zero_of_a_request_is_not_an_absent_one():
+def test_temperature_zero_of_a_request_is_a_value():
     """A temperature of 0 in the request wins over the route's value."""
     assert pick_effective(Params(0.0), Params(0.8, 100)) == Params(0.0, 100)
 
@@ -69,13 +69,13 @@ OURS = {
 """Our name for a parameter, by every name that a vendor uses in its refusals."""
 
 
-def test_every_name_that_a_vendor_uses_is_written_down() -> None:
+def test_table_contains_every_name_that_vendors_use() -> None:
     """A vendor's name that is new in the product must be added to the table above."""
     assert sorted(OUR_NAMES) == sorted(OURS)
 
 
 @pytest.mark.parametrize("name", [*OURS, "seed"])
-def test_a_refused_parameter_is_left_out_by_whatever_name_its_vendor_gives_it(name):
+def test_refused_parameter_is_dropped_under_every_vendor_name(name):
     """Only the refused parameter is dropped; the payload is as if the request had not named it."""
     bare = drop_params(FULL, {name})
     ours = OURS.get(name)
@@ -86,26 +86,26 @@ def test_a_refused_parameter_is_left_out_by_whatever_name_its_vendor_gives_it(na
 
 
 @pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"])
-def test_a_limit_on_tokens_is_never_left_out(name):
-    """Token limits are never dropped, whatever name a vendor uses for them."""
+def test_token_limit_is_never_dropped(name):
+    """That holds for every name that a vendor uses for it."""
     assert drop_params(FULL, {name}) == FULL
 
 
 @pytest.mark.parametrize(("vendors", "ours"), [("effort", "reasoning_effort"), ("topK", "top_k"), ("seed", "seed")])
-def test_a_refused_extra_is_left_out_by_its_vendor_s_name_too(vendors, ours):
+def test_refused_extra_is_dropped_by_its_vendors_name_too(vendors, ours):
     """Anthropic refuses `effort` where callers send `reasoning_effort`."""
     chat = replace(FULL, extra={ours: 1, "n": 1})
     assert dict(drop_params(chat, {vendors}).extra) == {"n": 1}
 
 
-def test_what_a_protocol_adds_by_itself_can_be_refused_too():
+def test_parameter_added_by_a_protocol_can_be_refused():
     """A host that rejects `stream_options` is called again without them."""
     target = Target("old", "https://old.example/v1", "m")
-    asked = OpenAI().encode(FULL, target, stream=True)
+    first = OpenAI().encode(FULL, target, stream=True)
     again = OpenAI().encode(drop_params(FULL, {"stream_options"}), target, stream=True)
-    assert "stream_options" in asked.payload
+    assert "stream_options" in first.payload
     assert "stream_options" not in again.payload
-    assert again.payload == {name: value for name, value in asked.payload.items() if name != "stream_options"}
+    assert again.payload == {name: value for name, value in first.payload.items() if name != "stream_options"}
 
 
 def test_a_candidate_gets_the_parameters_in_effect_for_it():

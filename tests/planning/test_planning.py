@@ -46,7 +46,7 @@ CONFIGURATION = Configuration(
 )
 
 
-def test_who_cannot_be_called_is_in_the_plan_with_the_reason_and_what_to_do():
+def test_uncallable_providers_stay_in_the_plan_with_the_reason():
     """Missing, disabled, keyless and forbidden providers stay in the chain, each with the reason."""
     unusable = unusable_of(CONFIGURATION, {}, OriginPolicy())
     plan = make_plan(CONFIGURATION, RoutingQuery(), unusable=unusable)
@@ -58,7 +58,7 @@ def test_who_cannot_be_called_is_in_the_plan_with_the_reason_and_what_to_do():
     assert unusable_of(CONFIGURATION, {"keyed": "sk-1"}, OriginPolicy(everything=True)) == {}
 
 
-def test_a_candidate_that_cannot_read_the_request_is_passed_by_where_the_caller_says_so():
+def test_candidate_is_skipped_if_the_caller_says_it_cannot_read_the_request():
     """The caller's reason becomes the attempt's message."""
     plan = make_plan(
         CONFIGURATION, RoutingQuery(), cannot_read=lambda provider, model: "no eyes" if model == "special" else None
@@ -67,14 +67,14 @@ def test_a_candidate_that_cannot_read_the_request_is_passed_by_where_the_caller_
     assert plan.candidates[1].skip is None
 
 
-def test_times_are_the_route_s_over_the_service_s_over_the_provider_s():
+def test_timeouts_of_route_win_over_service_and_provider():
     """Each timeout is resolved on its own: route over service over provider over default."""
     plan = make_plan(CONFIGURATION, RoutingQuery())
     assert plan.candidates[0].timeouts == Timeouts(connect=2, first_content=11, between=7, total=50)
     assert plan.timeouts == Timeouts(first_content=11)
 
 
-def test_a_patient_candidate_has_its_own_total_where_the_route_names_none():
+def test_candidate_keeps_its_longer_total_unless_the_route_sets_one():
     """A service's longer total applies unless the route sets a deadline, which applies to every candidate."""
     slow = ProviderSpec("slow", "https://slow.example/v1", "m", timeouts={"total": 1800})
     quick = ProviderSpec("quick", "https://quick.example/v1", "m")
@@ -92,30 +92,33 @@ def test_a_disabled_route_counts_as_not_configured():
     assert (plan.task_type, plan.matched) == ("default", False)
 
 
-def test_without_a_default_route_the_sentence_says_what_to_add():
-    """Without a default route, the error names the setting to add."""
+def test_error_without_a_default_route_names_the_setting_to_add():
     with pytest.raises(NoRouteError, match=r"routing\.default"):
         make_plan(Configuration(), RoutingQuery("x"))
 
 
 def test_a_route_s_error_policy_is_a_preset_or_a_table():
     """A route's policy is the name of a preset, or a table with optional `preset` and `fallbackOn`."""
-    one = CandidateSpec("open")
-    assert policy_of(RouteSpec("r", (one,), on_error="strict", retries=0)) == Policy(ErrorPreset.STRICT, retries=0)
-    table = policy_of(RouteSpec("r", (one,), on_error={"404": "next", "preset": "resilient", "fallbackOn": ["quota"]}))
+    candidate = CandidateSpec("open")
+    assert policy_of(RouteSpec("r", (candidate,), on_error="strict", retries=0)) == Policy(
+        ErrorPreset.STRICT, retries=0
+    )
+    table = policy_of(
+        RouteSpec("r", (candidate,), on_error={"404": "next", "preset": "resilient", "fallbackOn": ["quota"]})
+    )
     assert table == Policy(ErrorPreset.RESILIENT, {"404": Action.NEXT}, ("quota",))
-    assert policy_of(RouteSpec("r", (one,))) == Policy()
+    assert policy_of(RouteSpec("r", (candidate,))) == Policy()
 
 
-def test_resolve_shows_the_same_chain_without_calling_anyone():
+def test_resolve_shows_the_chain_without_calling_a_provider():
     """The resolved chain shows skipped, repeated and cooling candidates with their reasons."""
     stage = Stage()
     failure = Failure(Fault.HTTP_402)
     stage.run_context.cooldowns.record_failure("keyed", "keyed-m", failure, Policy().verdict(failure))
     plan = make_plan(CONFIGURATION, RoutingQuery("none", "zh-CN"))
-    shown = resolve_plan(plan, stage.run_context.cooldowns)
+    candidates = resolve_plan(plan, stage.run_context.cooldowns)
     assert (plan.task_type, plan.matched, plan.language) == ("default", False, "zh")
-    assert [candidate.outcome for candidate in shown] == [
+    assert [candidate.outcome for candidate in candidates] == [
         *("ready", "skipped_cooling", "skipped_disabled", "ready", "skipped_missing", "skipped_duplicate"),
     ]
-    assert all(candidate.reason for candidate in shown if candidate.outcome != "ready")
+    assert all(candidate.reason for candidate in candidates if candidate.outcome != "ready")

@@ -53,80 +53,85 @@ def request(tries: Mapping[CandidateKey, PastTry], *files: PastFile, number: int
     return PastRequest(f"r{number}", NOW, files, tries)
 
 
-def told(asked: PastRequest, before: WalkChain, after: WalkChain) -> set[str]:
-    return {f"{kind} {word}".strip() for kind, word in look_back([asked], before, after).differences}
+def differences_of(past_request: PastRequest, before: WalkChain, after: WalkChain) -> set[str]:
+    return {f"{kind} {word}".strip() for kind, word in look_back([past_request], before, after).differences}
 
 
-def test_a_picture_that_comes_to_a_model_that_sees_is_kept() -> None:
+def test_image_is_kept_for_a_model_that_reads_images() -> None:
     """A model that reads images keeps the file that the model before it got as a description."""
-    asked = request({BLIND: OK, SEEING: OK}, PICTURE)
-    found = look_back([asked], chain(BLIND, SEEING), chain(SEEING, BLIND))
-    assert set(found.differences) == {
+    past_request = request({BLIND: OK, SEEING: OK}, PICTURE)
+    comparison = look_back([past_request], chain(BLIND, SEEING), chain(SEEING, BLIND))
+    assert set(comparison.differences) == {
         (DifferenceKind.KEEPS_FILE, "image"),
         (DifferenceKind.FIRST_CHANGES, "echo/vision"),
     }
-    assert found.differences[DifferenceKind.KEEPS_FILE, "image"][0].file == 0
-    assert [dict(each) for each in found.files] == [{DeliveryForm.DESCRIBED: 1}, {DeliveryForm.AS_IS: 1}]
+    assert comparison.differences[DifferenceKind.KEEPS_FILE, "image"][0].file == 0
+    assert [dict(forms) for forms in comparison.files] == [{DeliveryForm.DESCRIBED: 1}, {DeliveryForm.AS_IS: 1}]
 
 
-def test_what_failed_then_fails_again_and_the_next_one_answers() -> None:
+def test_past_failure_repeats_and_the_error_policy_applies() -> None:
     """A past failure repeats and is handled by the draft's error policy: fallback or error."""
-    asked = request({SEEING: DOWN, BLIND: OK})
-    assert told(asked, chain(BLIND, SEEING), chain(SEEING, BLIND)) == {
+    past_request = request({SEEING: DOWN, BLIND: OK})
+    assert differences_of(past_request, chain(BLIND, SEEING), chain(SEEING, BLIND)) == {
         "falls_back",
         "first_changes echo/vision",
     }
     strict = Policy(ErrorPreset.SEED, {"5xx": Action.RAISE})
-    assert walk(asked, chain(SEEING, BLIND, policy=strict)).end is WalkEnd.UNANSWERED
-    assert told(asked, chain(SEEING, BLIND), chain(SEEING, BLIND, policy=strict)) == {"fails"}
-    assert told(asked, chain(SEEING, BLIND, policy=strict), chain(BLIND)) == {"answers", "first_changes echo/text"}
+    assert walk(past_request, chain(SEEING, BLIND, policy=strict)).end is WalkEnd.UNANSWERED
+    assert differences_of(past_request, chain(SEEING, BLIND), chain(SEEING, BLIND, policy=strict)) == {"fails"}
+    assert differences_of(past_request, chain(SEEING, BLIND, policy=strict), chain(BLIND)) == {
+        "answers",
+        "first_changes echo/text",
+    }
 
 
-def test_of_a_model_that_was_not_asked_nothing_is_said_but_that() -> None:
+def test_walk_ends_as_unknown_at_a_model_that_was_not_called() -> None:
     """The walk ends at a model that was not called then: its answer is unknown, but the form of the file is known."""
-    asked = request({BLIND: OK}, PICTURE)
-    found = walk(asked, chain(SEEING, BLIND))
-    assert (found.end, found.last, found.forms) == (WalkEnd.UNKNOWN, "echo/vision", (DeliveryForm.AS_IS,))
-    assert told(asked, chain(BLIND), chain(SEEING, BLIND)) == {
+    past_request = request({BLIND: OK}, PICTURE)
+    walked = walk(past_request, chain(SEEING, BLIND))
+    assert (walked.end, walked.last, walked.forms) == (WalkEnd.UNKNOWN, "echo/vision", (DeliveryForm.AS_IS,))
+    assert differences_of(past_request, chain(BLIND), chain(SEEING, BLIND)) == {
         "unknown echo/vision",
         "first_changes echo/vision",
         "keeps_file image",
         "has_reader image",
     }
-    assert told(asked, chain(("qwen", "vl"), BLIND), chain(SEEING)) >= {"unknown echo/vision"}
-    assert "stays" not in told(request({SEEING: DOWN, BLIND: OK}), chain(SEEING, BLIND), chain(("qwen", "vl")))
+    assert differences_of(past_request, chain(("qwen", "vl"), BLIND), chain(SEEING)) >= {"unknown echo/vision"}
+    assert "stays" not in differences_of(
+        request({SEEING: DOWN, BLIND: OK}), chain(SEEING, BLIND), chain(("qwen", "vl"))
+    )
 
 
 @pytest.mark.parametrize("outcome", ["client_cancelled", "aborted", "skipped_disabled", "key_missing"])
-def test_an_attempt_that_says_nothing_of_the_model_leaves_it_unknown(outcome: str) -> None:
+def test_attempt_without_an_outcome_of_the_model_is_unknown(outcome: str) -> None:
     """The result is unknown if the caller disconnected, the run was aborted or the model was skipped."""
     assert walk(request({SEEING: PastTry(outcome)}), chain(SEEING)).end is WalkEnd.UNKNOWN
 
 
-def test_a_model_that_was_cooling_is_passed_by_and_where_all_were_nobody_knows_who_wakes() -> None:
+def test_cooling_model_is_skipped_and_last_resort_is_unknown() -> None:
     """A cooling model is skipped. If all were cooling, the last resort is unknown, since the log does not name it."""
     cooling = PastTry(SkipReason.COOLING.value)
-    found = walk(request({SEEING: cooling, BLIND: OK}), chain(SEEING, BLIND))
-    assert (found.end, found.first, found.place) == (WalkEnd.LATER, "echo/text", 1)
+    walked = walk(request({SEEING: cooling, BLIND: OK}), chain(SEEING, BLIND))
+    assert (walked.end, walked.first, walked.place) == (WalkEnd.LATER, "echo/text", 1)
     assert walk(request({SEEING: cooling}), chain(SEEING)).end is WalkEnd.UNKNOWN
 
 
-def test_a_model_that_may_not_be_told_in_words_is_passed_by() -> None:
+def test_native_only_candidate_is_skipped_if_it_needs_a_description() -> None:
     """With the policy `native_only`, a candidate that needs a description is skipped, so this chain fails."""
     strict = WalkChain((place(BLIND, policy="native_only"),))
-    asked = request({BLIND: OK}, PICTURE)
-    assert walk(asked, strict).end is WalkEnd.UNANSWERED
-    assert told(asked, chain(BLIND, SEEING), strict) == {"fails", "no_reader image"}
+    past_request = request({BLIND: OK}, PICTURE)
+    assert walk(past_request, strict).end is WalkEnd.UNANSWERED
+    assert differences_of(past_request, chain(BLIND, SEEING), strict) == {"fails", "no_reader image"}
 
 
-def test_what_the_configuration_passes_by_is_not_walked_and_keeps_its_place() -> None:
-    """A skipped candidate keeps its position, as the log counts fallbacks by position."""
+def test_skipped_candidate_keeps_its_position() -> None:
+    """The log counts fallbacks by position."""
     walked = walk(request({BLIND: OK}), WalkChain((place(SEEING, is_callable=False), place(BLIND))))
     assert (walked.end, walked.first, walked.place) == (WalkEnd.LATER, "echo/text", 1)
     assert walk(request({}), WalkChain()).end is WalkEnd.UNANSWERED
 
 
-def test_a_candidate_that_left_something_out_is_passed_by_where_the_draft_refuses_that() -> None:
+def test_draft_that_refuses_drops_skips_a_candidate_that_dropped() -> None:
     """A draft that refuses drops skips a candidate that dropped a parameter. One skipped for it then is unknown now."""
     assert walk(request({BLIND: PastTry("ok", drops=True)}), chain(BLIND, refuses_drops=True)).end is WalkEnd.UNANSWERED
     dropped = request({BLIND: PastTry(SkipReason.WOULD_DROP.value)})
@@ -135,12 +140,12 @@ def test_a_candidate_that_left_something_out_is_passed_by_where_the_draft_refuse
 
 
 def delivery(outcome: str, reason: str, **facts: Any) -> dict[str, Any]:
-    said = {"code": "…", "facts": facts}
+    sentence = {"code": "…", "facts": facts}
     where = {"message": 0, "part": 1, "kind": "image", "mimeType": "image/png", "size": 9_000, "filename": None}
-    return {**where, "artifactId": None, "outcome": outcome, "reason": reason, "sentence": said}
+    return {**where, "artifactId": None, "outcome": outcome, "reason": reason, "sentence": sentence}
 
 
-def test_the_log_s_reasons_tell_what_a_file_was() -> None:
+def test_logged_reasons_describe_the_file() -> None:
     """A logged reason (tool result, too wide, unreadable) applies to the file for every other candidate."""
     (file,) = files_in([[delivery("hoisted", "fits")], [delivery("described", "too_wide", actual=9000, limit=8000)]])
     assert (file.role, file.width) == (Role.TOOL, 9000)
@@ -158,9 +163,9 @@ files = st.tuples(
     st.sampled_from(list(Kind)), st.sampled_from(["image/png", "application/pdf"]), st.sampled_from(SIZES)
 )
 pictures = st.lists(files, max_size=3).map(
-    lambda found: tuple(
-        PastFile(message=0, part=at, kind=kind, mime_type=mime, size=size)
-        for at, (kind, mime, size) in enumerate(found)
+    lambda drawn: tuple(
+        PastFile(message=0, part=index, kind=kind, mime_type=mime, size=size)
+        for index, (kind, mime, size) in enumerate(drawn)
     )
 )
 past = st.lists(st.builds(PastRequest, st.uuids().map(str), st.just(NOW), pictures, tries), max_size=6)
@@ -176,41 +181,39 @@ chains = st.builds(
 @given(past, chains)
 def test_a_draft_that_changes_nothing_changes_no_request(requests: list[PastRequest], same: WalkChain) -> None:
     """A draft that changes nothing has no differences, whatever the log holds."""
-    found = look_back(requests, same, same)
-    assert not found.differences
-    assert found.ends[0] == found.ends[1]
+    comparison = look_back(requests, same, same)
+    assert not comparison.differences
+    assert comparison.ends[0] == comparison.ends[1]
 
 
 @given(past, chains, chains)
 def test_counts_add_up_to_the_requests(requests: list[PastRequest], before: WalkChain, after: WalkChain) -> None:
     """Each request has one end and counts once per difference; swapping the two chains reverses every difference."""
-    found, back = look_back(requests, before, after), look_back(requests, after, before)
-    assert [side.total() for side in found.ends] == [len(requests)] * 2
-    assert found.count == len(requests)
-    for pairs in found.differences.values():
-        assert len({each.request.id for each in pairs}) == len(pairs)
+    forward, backward = look_back(requests, before, after), look_back(requests, after, before)
+    assert [side.total() for side in forward.ends] == [len(requests)] * 2
+    assert forward.count == len(requests)
+    for pairs in forward.differences.values():
+        assert len({pair.request.id for pair in pairs}) == len(pairs)
     for more, less in (("keeps_file", "loses_file"), ("has_reader", "no_reader"), ("falls_back", "stays")):
-        gains = {word: len(pairs) for (kind, word), pairs in found.differences.items() if kind == more}
-        assert gains == {word: len(pairs) for (kind, word), pairs in back.differences.items() if kind == less}
+        gains = {word: len(pairs) for (kind, word), pairs in forward.differences.items() if kind == more}
+        assert gains == {word: len(pairs) for (kind, word), pairs in backward.differences.items() if kind == less}
 
 
 @given(past, chains, chains)
-def test_requests_that_walk_together_would_go_the_same_way_alone(
-    requests: list[PastRequest], before: WalkChain, after: WalkChain
-) -> None:
+def test_grouped_requests_end_as_single_ones(requests: list[PastRequest], before: WalkChain, after: WalkChain) -> None:
     """Requests that are grouped for the walk end as they would one by one, whatever the size of their files."""
-    found = look_back(requests, before, after)
-    for chain_walked, ends, forms in zip((before, after), found.ends, found.files, strict=True):
-        alone = [walk(each, chain_walked) for each in requests]
-        assert ends == Counter(each.end for each in alone)
-        assert forms == Counter(form for each in alone for form in each.forms)
+    comparison = look_back(requests, before, after)
+    for chain_walked, ends, forms in zip((before, after), comparison.ends, comparison.files, strict=True):
+        single_walks = [walk(past_request, chain_walked) for past_request in requests]
+        assert ends == Counter(walked.end for walked in single_walks)
+        assert forms == Counter(form for walked in single_walks for form in walked.forms)
 
 
 @given(past, chains)
-def test_nobody_who_was_not_asked_is_said_to_answer(requests: list[PastRequest], after: WalkChain) -> None:
+def test_simulation_answers_only_with_a_candidate_that_answered(requests: list[PastRequest], after: WalkChain) -> None:
     """A candidate answers in the simulation only if it answered that request in the past."""
-    for each in requests:
-        end = walk(each, after)
+    for past_request in requests:
+        end = walk(past_request, after)
         if end.end in (WalkEnd.FIRST, WalkEnd.LATER):
             provider, _, model = end.last.partition("/")
-            assert each.tries[provider, model].outcome == "ok"
+            assert past_request.tries[provider, model].outcome == "ok"

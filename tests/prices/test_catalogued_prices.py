@@ -39,22 +39,22 @@ def test_a_host_that_the_package_does_not_know_has_prices() -> None:
         "",
     ],
 )
-def test_the_price_of_one_host_is_none_elsewhere(endpoint: str) -> None:
+def test_catalogued_price_applies_only_at_its_own_host(endpoint: str) -> None:
     """A relay named like a vendor sets its own prices, and an address in China bills in yuan."""
     assert catalogued_prices(endpoint, "gpt-4o") == ()
     assert catalogued_prices(endpoint, "meta-llama/llama-3.3-70b-instruct-turbo") == ()
 
 
-def test_a_contested_price_is_the_first_lists_unless_two_others_agree() -> None:
+def test_contested_price_is_the_first_lists_unless_two_others_agree() -> None:
     """Two contested models have the prices that docs/prices.md explains."""
     magistral, large = find(MISTRAL, "magistral-medium-latest"), find(MISTRAL, "mistral-large-latest")
     assert (judge_price(magistral), judge_price(large)) == (FactVerdict.CONTESTED, FactVerdict.CONTESTED)
-    assert [(each.source.split()[0], each.tiers[0].rates.input) for each in (magistral, *magistral.others)] == [
+    assert [(price.source.split()[0], price.tiers[0].rates.input) for price in (magistral, *magistral.others)] == [
         ("genai-prices", 2_000_000),
         ("LiteLLM", 1_500_000),
         ("models.dev", 2_000_000),
     ]
-    assert [(each.source.split()[0], each.tiers[0].rates.input) for each in (large, *large.others)] == [
+    assert [(price.source.split()[0], price.tiers[0].rates.input) for price in (large, *large.others)] == [
         ("LiteLLM", 500_000),
         ("genai-prices", 2_000_000),
         ("models.dev", 500_000),
@@ -70,7 +70,7 @@ def test_a_service_tier_has_the_price_of_the_list_that_knows_tiers() -> None:
 def test_a_price_that_changes_with_the_hour_is_contested_by_no_list_without_hours() -> None:
     """DeepSeek doubles its prices from 1 to 4 and from 6 to 10 o'clock (UTC)."""
     prices = [list_price("https://api.deepseek.com", "deepseek-v4-pro", NOW.replace(hour=hour)) for hour in (2, 12)]
-    assert [(each.tiers[0].rates.input, each.others) for each in prices if each] == [(1_320_000, ()), (660_000, ())]
+    assert [(price.tiers[0].rates.input, price.others) for price in prices if price] == [(1_320_000, ()), (660_000, ())]
     assert find("https://mine.openai.azure.com/openai", "deepseek-v4-pro").tiers[0].rates.input == 1_740_000
 
 

@@ -84,14 +84,14 @@ def rows_of(host: str, model: str) -> Iterator[Mapping[str, Any]]:
             yield row
 
 
-def test_the_table_says_what_its_numbers_mean() -> None:
+def test_table_names_its_currency_and_unit() -> None:
     assert DOCUMENT["currency"] == "CNY"
     assert DOCUMENT["unit"] == "1000000 tokens"
     assert DOCUMENT.keys() == {"currency", "unit", "gatheredOn", "rows"}
     assert all(row.keys() == ROW for row in ROWS)
 
 
-def test_every_row_is_of_hosts_that_we_know_and_of_models_in_small_letters() -> None:
+def test_every_row_has_known_hosts_and_lower_case_models() -> None:
     known = {host.name for host in CHINA}
     for row in ROWS:
         assert row["hosts"], row
@@ -99,12 +99,12 @@ def test_every_row_is_of_hosts_that_we_know_and_of_models_in_small_letters() -> 
         assert row["models"] == sorted({model.lower() for model in row["models"]}), row
 
 
-def test_the_rows_stand_in_order_of_host_and_model() -> None:
+def test_rows_are_sorted_by_host_and_model() -> None:
     order = [(row["hosts"], row["models"], row["from"] or "") for row in ROWS]
     assert order == sorted(order)
 
 
-def test_every_tier_has_its_price_and_they_go_up_to_no_end() -> None:
+def test_every_tier_has_a_price_and_the_last_is_unlimited() -> None:
     for row in ROWS:
         *bounds, last = [tier["upTo"] for tier in row["tiers"]]
         assert last is None, row
@@ -116,7 +116,7 @@ def test_every_tier_has_its_price_and_they_go_up_to_no_end() -> None:
             assert all(amount.is_finite() and amount >= 0 for amount in amounts), row
 
 
-def test_every_row_says_where_it_comes_from_and_how_old_it_is() -> None:
+def test_every_row_has_a_source_and_its_dates() -> None:
     gathered = date.fromisoformat(DOCUMENT["gatheredOn"])
     for row in ROWS:
         source = urlsplit(row["source"])
@@ -127,10 +127,10 @@ def test_every_row_says_where_it_comes_from_and_how_old_it_is() -> None:
 
 
 def test_no_model_has_two_prices_on_one_day() -> None:
-    for one, other in combinations(ROWS, 2):
-        if one["from"] == other["from"] and set(one["hosts"]) & set(other["hosts"]):
-            names = [(model, pattern) for model in one["models"] for pattern in other["models"]]
-            assert not any(fnmatchcase(a, b) or fnmatchcase(b, a) for a, b in names), (one, other)
+    for first, second in combinations(ROWS, 2):
+        if first["from"] == second["from"] and set(first["hosts"]) & set(second["hosts"]):
+            names = [(model, pattern) for model in first["models"] for pattern in second["models"]]
+            assert not any(fnmatchcase(a, b) or fnmatchcase(b, a) for a, b in names), (first, second)
 
 
 @pytest.mark.parametrize(("page", "host", "model", "tokens", "published"), PUBLISHED)

@@ -22,7 +22,7 @@ SOUNDS = price(input="2.5", output="10", input_audio="40", output_audio="80")
 
 
 @pytest.mark.parametrize(
-    ("usage", "at", "dollars", "saved"),
+    ("usage", "price_of_model", "dollars", "saved"),
     [
         (Usage(1_000_000, 0), PLAIN, "2.5", "0"),
         (Usage(1000, 100), PLAIN, "0.0035", "0"),
@@ -37,36 +37,36 @@ SOUNDS = price(input="2.5", output="10", input_audio="40", output_audio="80")
         (Usage(10, 0, cached_tokens=99), CACHING, "0.000003", "0.000027"),
     ],
 )
-def test_each_sort_of_token_has_its_own_rate(usage: Usage, at: Price, dollars: str, saved: str):
+def test_each_sort_of_token_has_its_own_rate(usage: Usage, price_of_model: Price, dollars: str, saved: str):
     """The expected costs are computed by hand from the rates per million."""
-    assert cost_of(usage, at) == Cost(int(Decimal(dollars) * NANO), "USD", int(Decimal(saved) * NANO))
+    assert cost_of(usage, price_of_model) == Cost(int(Decimal(dollars) * NANO), "USD", int(Decimal(saved) * NANO))
 
 
-def test_nobody_counted_nothing_is_known():
-    """Without token counts the cost is None, not zero."""
+def test_cost_is_none_without_token_counts():
+    """None, not zero."""
     assert cost_of(Usage(), PLAIN) is None
 
 
-def test_tokens_that_nobody_prices_leave_the_cost_unknown():
+def test_cost_is_none_if_some_tokens_have_no_price():
     """A price of input alone does not price an answer."""
     assert cost_of(Usage(10, 10), price(input="1")) is None
     assert cost_of(Usage(10, 0), price(input="1")) == Cost(10_000, "USD")
 
 
 @pytest.mark.parametrize(("count", "dollars"), [(200_000, "0.6"), (200_001, "1.200006")])
-def test_above_a_tier_all_tokens_cost_its_rate(count: int, dollars: str):
+def test_all_tokens_of_a_long_request_cost_the_higher_tier(count: int, dollars: str):
     """Vendors price all tokens of a long request at the higher rate, not only those above the limit."""
-    low, high = (Rates(rate_of(Decimal(each)), 0) for each in ("3", "6"))
-    found = cost_of(Usage(count, 0), Price("USD", (Tier(0, low), Tier(200_000, high))))
-    assert found == Cost(int(Decimal(dollars) * NANO), "USD")
+    low, high = (Rates(rate_of(Decimal(text)), 0) for text in ("3", "6"))
+    cost = cost_of(Usage(count, 0), Price("USD", (Tier(0, low), Tier(200_000, high))))
+    assert cost == Cost(int(Decimal(dollars) * NANO), "USD")
 
 
 @given(st.integers(0, 10**7), st.integers(0, 10**7), st.integers(0, 10**7))
 def test_a_cost_is_never_more_than_all_tokens_at_the_dearest_rate(reads: int, writes: int, cached: int):
     """Whatever a provider counts, a cost is at most that of all tokens at the highest rate."""
-    found = cost_of(Usage(reads, writes, cached_tokens=cached, cache_write_tokens=cached), CACHING)
-    assert found is not None
-    assert 0 <= found.nanos <= (reads * 6 + writes * 15) * 1000
+    cost = cost_of(Usage(reads, writes, cached_tokens=cached, cache_write_tokens=cached), CACHING)
+    assert cost is not None
+    assert 0 <= cost.nanos <= (reads * 6 + writes * 15) * 1000
 
 
 @pytest.mark.parametrize(
@@ -88,15 +88,15 @@ def test_an_amount_shows_two_digits_at_least(nanos: int, text: str):
 
 
 @given(st.decimals(0, 10_000, places=6))
-def test_a_rate_is_kept_as_it_is_written(amount: Decimal):
-    """Rates keep six decimal places, which is as fine as any vendor's price."""
+def test_rate_keeps_six_decimal_places(amount: Decimal):
+    """That is as fine as any vendor's price."""
     rate = rate_of(amount)
     assert rate is not None
     assert amount_of(rate) == amount
 
 
 @given(st.integers(0, 2**70), st.integers(0, 2**70))
-def test_a_cost_is_never_more_than_a_column_holds_many_times(prompt, completion):
+def test_cost_is_capped_so_that_sums_fit_their_column(prompt, completion):
     """The cost of one call is capped, so that a sum of thousands still fits its column."""
     cost = cost_of(Usage(prompt, completion), price(input="1000000", output="1000000"))
     assert cost is not None

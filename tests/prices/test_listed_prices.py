@@ -48,13 +48,13 @@ def test_every_listed_model_costs_what_the_package_says(ours: Usage, theirs: dic
         prices = info.get_prices(NOW)
         if prices.input_mtok is None or prices.output_mtok is None or not rates_only_ours(info):
             continue
-        said = info.calc_price(ListedUsage(**theirs), provider, genai_request_timestamp=NOW)
+        expected = info.calc_price(ListedUsage(**theirs), provider, genai_request_timestamp=NOW)
         price = convert_price(prices)
         assert price is not None
-        found = cost_of(ours, price)
+        cost = cost_of(ours, price)
         request = Decimal(prices.requests_kcount or 0) / 1000
-        assert found is not None
-        assert abs(Decimal(found.nanos) / NANO - (said.total_price - request)) <= Decimal(1) / NANO, info.id
+        assert cost is not None
+        assert abs(Decimal(cost.nanos) / NANO - (expected.total_price - request)) <= Decimal(1) / NANO, info.id
         compared += 1
     # Most listed models must be compared, or the conversion has lost some.
     assert compared > 1500
@@ -72,9 +72,9 @@ def test_a_model_is_found_by_the_address_of_its_host(endpoint: str, model: str, 
     """A listed price is found by a base URL or a call's URL, and by a name with or without its date."""
     price = listed_price(endpoint, model, NOW)
     assert price is not None
-    found = cost_of(Usage(1000, 100), price)
-    assert found is not None
-    assert (found.nanos, found.currency) == (int(Decimal(dollars) * NANO), "USD")
+    cost = cost_of(Usage(1000, 100), price)
+    assert cost is not None
+    assert (cost.nanos, cost.currency) == (int(Decimal(dollars) * NANO), "USD")
     assert price.source.startswith("genai-prices 0.")
 
 
@@ -86,21 +86,20 @@ def test_another_host_or_model_is_unknown(endpoint: str, model: str):
     assert listed_price(endpoint, model, NOW) is None
 
 
-def test_a_price_is_that_of_its_day():
-    """A price that changed is found by the day of the call."""
-    moved = [
+def test_price_is_that_of_the_day_of_the_call():
+    changed = [
         info
         for _, info in listed_models()
         if str(info.get_prices(datetime(2024, 1, 1, tzinfo=UTC))) != str(info.get_prices(NOW))
     ]
-    assert moved
+    assert changed
 
 
-def test_the_packages_own_example():
-    """The example of the package's documentation, GPT-4o found by the provider's id, costs the same here."""
-    said = calc_price(ListedUsage(input_tokens=1000, output_tokens=100), model_ref="gpt-4o", provider_id="openai")
+def test_example_of_the_packages_documentation_costs_the_same():
+    """The model is GPT-4o, found by the provider's id."""
+    expected = calc_price(ListedUsage(input_tokens=1000, output_tokens=100), model_ref="gpt-4o", provider_id="openai")
     price = listed_price(OPENAI, "gpt-4o", NOW)
     assert price is not None
-    found = cost_of(Usage(1000, 100), price)
-    assert found is not None
-    assert Decimal(found.nanos) / NANO == said.total_price
+    cost = cost_of(Usage(1000, 100), price)
+    assert cost is not None
+    assert Decimal(cost.nanos) / NANO == expected.total_price

@@ -47,7 +47,7 @@ def test_a_request_costs_what_the_administrator_says(priced: None):
     assert (row.cost_nanos, row.saved_nanos, row.currency) == (2_200_000, 600_000, "CNY")
 
 
-def test_else_what_a_list_says_of_that_host(priced: None):
+def test_list_price_counts_without_an_administrators_price(priced: None):
     """Without an administrator's price, a list's counts: 2.5 for input, 1.25 for cached input, 10 for output."""
     write([entry("r", "listed", "gpt-4o")])
     row = RequestLog.objects.get(pk="r")
@@ -73,14 +73,14 @@ def test_a_call_costs_what_the_list_that_counts_says(demo: None, endpoint: str, 
 
 
 @pytest.mark.parametrize(
-    ("provider", "model", "usage"), [("own", "other", COUNTED), ("own", "m", Usage()), ("nobody", "m", COUNTED)]
+    ("provider", "model", "usage"), [("own", "other", COUNTED), ("own", "m", Usage()), ("unknown", "m", COUNTED)]
 )
-def test_what_nobody_prices_or_counts_is_unknown(priced: None, provider: str, model: str, usage: Usage):
-    """An unknown cost is None, not zero."""
+def test_cost_is_none_without_price_or_counts(priced: None, provider: str, model: str, usage: Usage):
+    """None, not zero."""
     write([entry("r", provider, model, usage)])
     row = RequestLog.objects.get(pk="r")
     assert (row.cost_nanos, row.saved_nanos, row.currency) == (None, None, "")
-    assert {each.unpriced for each in UsageSum.objects.all()} == {int(usage.prompt_tokens is not None)}
+    assert {usage_sum.unpriced for usage_sum in UsageSum.objects.all()} == {int(usage.prompt_tokens is not None)}
 
 
 def test_the_embedded_provider_costs_nothing(demo: None):
@@ -88,7 +88,7 @@ def test_the_embedded_provider_costs_nothing(demo: None):
     write([entry("r", "echo", "echo-text")])
     row = RequestLog.objects.get(pk="r")
     assert (row.cost_nanos, row.currency) == (0, "XXX")
-    assert [each.unpriced for each in UsageSum.objects.all()] == [0, 0]
+    assert [usage_sum.unpriced for usage_sum in UsageSum.objects.all()] == [0, 0]
 
 
 def test_an_administrators_price_of_the_embedded_provider_counts(demo: None):
@@ -105,7 +105,7 @@ def test_sums_grow_with_every_batch(priced: None):
     write([entry("a"), entry("b"), entry("c", "listed", "gpt-4o")])
     write([entry("d", at=NOON + timedelta(hours=1))])
     hours = UsageSum.objects.filter(span=UsageSum.HOUR, currency="CNY").order_by("start")
-    assert [(each.requests, each.cost_nanos) for each in hours] == [(2, 4_400_000), (1, 2_200_000)]
+    assert [(usage_sum.requests, usage_sum.cost_nanos) for usage_sum in hours] == [(2, 4_400_000), (1, 2_200_000)]
     day = UsageSum.objects.get(span=UsageSum.DAY, currency="CNY")
     assert (day.requests, day.prompt_tokens, day.completion_tokens, day.cached_tokens) == (3, 3000, 300, 1200)
     assert (day.cost_nanos, day.saved_nanos, day.fallbacks, day.fallback_nanos) == (6_600_000, 1_800_000, 3, 0)
@@ -122,14 +122,14 @@ def failed_entry(*attempts: Attempt, answered: bool = True) -> Entry:
     return entry_of(facts, (*attempts, Attempt("own", "m", "ok")) if answered else attempts)
 
 
-def silent(provider: str, model: str) -> Attempt:
+def billed_attempt(provider: str, model: str) -> Attempt:
     """Return an attempt that was billed but returned no content."""
     return Attempt(provider, model, "empty_content", tries=(Try(0.0, 5.0, "empty_content", 200, usage=WASTE),))
 
 
 def test_an_attempt_has_its_own_cost(priced: None):
     """Each attempt is priced by its own model and currency, whether it answered or was only billed."""
-    write([failed_entry(silent("listed", "gpt-4o"))])
+    write([failed_entry(billed_attempt("listed", "gpt-4o"))])
     first, last = AttemptLog.objects.order_by("position")
     assert (first.prompt_tokens, first.completion_tokens) == (500, 10)
     assert (first.cost_nanos, first.currency) == (1_350_000, "USD")  # 500 tokens at 2.5 and 10 at 10.
@@ -137,16 +137,16 @@ def test_an_attempt_has_its_own_cost(priced: None):
     assert RequestLog.objects.get(pk="r").cost_nanos == 2_200_000
 
 
-def test_what_calls_without_an_answer_cost_is_summed_up_where_they_went(priced: None):
+def test_cost_of_failed_attempts_is_summed_under_their_provider(priced: None):
     """The cost of a failed attempt is added to its provider's model, without counting as another request."""
-    write([failed_entry(silent("listed", "gpt-4o"))])
+    write([failed_entry(billed_attempt("listed", "gpt-4o"))])
     waste = UsageSum.objects.get(span=UsageSum.DAY, provider="listed")
     assert (waste.requests, waste.prompt_tokens, waste.cost_nanos, waste.fallback_nanos) == (0, 500, *[1_350_000] * 2)
     answer = UsageSum.objects.get(span=UsageSum.DAY, provider="own")
     assert (answer.requests, answer.cost_nanos, answer.fallback_nanos) == (1, 2_200_000, 0)
 
 
-def test_a_candidate_that_answers_the_second_time_has_both_calls(priced: None):
+def test_cost_of_an_attempt_includes_its_failed_try(priced: None):
     """The attempt's cost is that of both calls, the request's that of the call that answered."""
     tries = (Try(0.0, 5.0, "empty_content", 200, usage=WASTE), Try(9.0, 5.0, "ok"))
     facts = RequestFacts("r", NOON, "v1", usage=COUNTED)
@@ -156,27 +156,39 @@ def test_a_candidate_that_answers_the_second_time_has_both_calls(priced: None):
     assert (day.requests, day.cost_nanos, day.fallback_nanos, day.prompt_tokens) == (1, 3_280_000, 1_080_000, 1500)
 
 
-def test_a_request_that_nobody_answered_was_paid_for_all_the_same(priced: None):
+def test_unanswered_request_has_the_cost_of_its_attempts_in_the_sums(priced: None):
     """An unanswered request's row has no cost, but its attempts and the sums do. Unpriced ones are counted once."""
-    write([failed_entry(silent("own", "m"), silent("nobody", "m"), silent("nobody", "n"), answered=False)])
+    write(
+        [
+            failed_entry(
+                billed_attempt("own", "m"),
+                billed_attempt("unknown", "m"),
+                billed_attempt("unknown", "n"),
+                answered=False,
+            )
+        ]
+    )
     assert RequestLog.objects.get(pk="r").cost_nanos is None
     days = UsageSum.objects.filter(span=UsageSum.DAY)
-    assert {(each.provider, each.model, each.requests, each.cost_nanos, each.unpriced) for each in days} == {
+    assert {
+        (usage_sum.provider, usage_sum.model, usage_sum.requests, usage_sum.cost_nanos, usage_sum.unpriced)
+        for usage_sum in days
+    } == {
         ("", "", 1, 0, 0),
         ("own", "m", 0, 1_080_000, 0),
-        ("nobody", "(other)", 0, 0, 1),
+        ("unknown", "(other)", 0, 0, 1),
     }
 
 
-def test_what_is_written_twice_is_counted_once(priced: None):
-    """An entry written twice is counted once, since spooled entries may have been written already."""
+def test_entry_written_twice_is_counted_once(priced: None):
+    """Spooled entries may have been written already."""
     rows = rows_of([entry("a"), entry("b")])
     write_missing(rows)
     write_missing(rows)
     assert UsageSum.objects.get(span=UsageSum.DAY).requests == 2
 
 
-def test_rows_that_an_earlier_version_left_on_disk_are_taken(priced: None, tmp_path: Path):
+def test_spooled_rows_of_an_earlier_version_are_written(priced: None, tmp_path: Path):
     """Rows of a version without cost columns are written without a cost."""
     spool = Spool(tmp_path / "spool")
     # Columns that an earlier version did not write.
@@ -188,15 +200,14 @@ def test_rows_that_an_earlier_version_left_on_disk_are_taken(priced: None, tmp_p
 
 
 @override_settings(TIME_ZONE="Asia/Shanghai")
-def test_a_day_is_the_installations():
-    """A day begins at midnight in the installation's time zone."""
+def test_day_begins_at_midnight_in_the_installations_time_zone():
     assert day_of(datetime(2026, 11, 20, 17, tzinfo=UTC)) == datetime(2026, 11, 20, 16, tzinfo=UTC)
 
 
-def test_a_sum_that_is_full_takes_no_request_from_the_log(priced: None):
-    """A full sum stops growing, since a number too large for its column would fail the whole batch."""
+def test_full_sum_does_not_fail_the_batch(priced: None):
+    """It stops growing, since a number too large for its column could not be written."""
     write([entry("a")])
     UsageSum.objects.update(cost_nanos=2**63 - 1, saved_nanos=2**63 - 1)
     write([entry("b")])
     assert RequestLog.objects.count() == 2
-    assert {each.cost_nanos for each in UsageSum.objects.all()} == {2**62 + 2_200_000}
+    assert {usage_sum.cost_nanos for usage_sum in UsageSum.objects.all()} == {2**62 + 2_200_000}

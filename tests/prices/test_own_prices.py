@@ -31,8 +31,8 @@ def test_amounts_per_million_tokens_become_rates():
         ({**GOOD, "cacheRead": 1e9}, "price.cacheRead", "range"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_place(data: Any, field: str, constraint: str):
-    """An invalid price is ignored rather than used in part."""
+def test_invalid_price_is_refused_with_the_place(data: Any, field: str, constraint: str):
+    """It is ignored rather than used in part."""
     (problem,) = check_price(data)
     assert (problem.field, problem.constraint, problem.severity) == (field, constraint, "error")
     assert not isinstance(data, dict) or price_of(data) is None

@@ -22,8 +22,8 @@ from capabilities.core.providers.catalogue.price_verdicts import find_contested,
 
 def stated(source: str, *tiers: tuple[int, dict[str, str]], currency: str = "USD") -> Price:
     """Return a list's price from the threshold of each tier and its amounts as decimal texts."""
-    rates = [(above, {sort: rate_of(Decimal(each)) for sort, each in amounts.items()}) for above, amounts in tiers]
-    return Price(currency, tuple(Tier(above, Rates(**each)) for above, each in rates), source)
+    rates = [(above, {sort: rate_of(Decimal(text)) for sort, text in amounts.items()}) for above, amounts in tiers]
+    return Price(currency, tuple(Tier(above, Rates(**tier_rates)) for above, tier_rates in rates), source)
 
 
 def flat(source: str, **amounts: str) -> Price:
@@ -57,10 +57,10 @@ def test_the_first_list_counts_unless_only_others_are_confirmed(
     prices: list[Price], verdict: str, contested: set[str], counts: str
 ) -> None:
     """A sort of tokens that only one list prices is not a contradiction."""
-    found = weigh_prices(prices)
-    assert found is not None
-    assert (judge_price(found).value, find_contested(found), found.source) == (verdict, contested, counts)
-    assert {found.source, *(other.source for other in found.others)} == {each.source for each in prices}
+    chosen = weigh_prices(prices)
+    assert chosen is not None
+    assert (judge_price(chosen).value, find_contested(chosen), chosen.source) == (verdict, contested, counts)
+    assert {chosen.source, *(other.source for other in chosen.others)} == {price.source for price in prices}
 
 
 def test_tiers_are_compared_by_their_amounts_not_by_where_they_begin() -> None:
@@ -68,15 +68,15 @@ def test_tiers_are_compared_by_their_amounts_not_by_where_they_begin() -> None:
     long = stated("a", (0, {"input": "2"}), (272_000, {"input": "4"}))
     same = stated("b", (0, {"input": "2"}), (200_000, {"input": "4"}))
     other = stated("c", (0, {"input": "2"}), (200_000, {"input": "5"}))
-    verdicts = [weigh_prices([long, each]) for each in (same, flat("d", input="2"), other)]
-    assert [judge_price(each).value for each in verdicts if each] == ["agreed", "agreed", "contested"]
+    verdicts = [weigh_prices([long, price]) for price in (same, flat("d", input="2"), other)]
+    assert [judge_price(price).value for price in verdicts if price] == ["agreed", "agreed", "contested"]
 
 
 def test_amounts_in_two_currencies_never_agree() -> None:
     """Two yuan are not two dollars, and currencies are not converted."""
-    found = weigh_prices([flat("a", input="2"), stated("b", (0, {"input": "2"}), currency="CNY")])
-    assert found is not None
-    assert judge_price(found) is FactVerdict.CONTESTED
+    chosen = weigh_prices([flat("a", input="2"), stated("b", (0, {"input": "2"}), currency="CNY")])
+    assert chosen is not None
+    assert judge_price(chosen) is FactVerdict.CONTESTED
 
 
 def test_no_list_is_no_price_and_the_administrators_is_never_contested() -> None:
@@ -93,14 +93,16 @@ PRICES = st.builds(
 )
 
 
-@given(st.lists(PRICES, min_size=1, max_size=4).flatmap(lambda each: st.tuples(st.just(each), st.permutations(each))))
+@given(
+    st.lists(PRICES, min_size=1, max_size=4).flatmap(lambda prices: st.tuples(st.just(prices), st.permutations(prices)))
+)
 def test_the_verdict_does_not_depend_on_the_order_of_the_lists(pair: tuple[list[object], list[object]]) -> None:
     """The verdict on prices does not depend on the order of lists; only the choice among those that agree does."""
-    found = [weigh_prices([Price("USD", tiers, "list") for tiers in tierses]) for tierses in pair]  # type: ignore[arg-type]
-    assert found[0] is not None
-    assert found[1] is not None
-    assert judge_price(found[0]) is judge_price(found[1])
-    assert find_contested(found[0]) == find_contested(found[1])
+    chosen = [weigh_prices([Price("USD", tiers, "list") for tiers in prices]) for prices in pair]  # type: ignore[arg-type]
+    assert chosen[0] is not None
+    assert chosen[1] is not None
+    assert judge_price(chosen[0]) is judge_price(chosen[1])
+    assert find_contested(chosen[0]) == find_contested(chosen[1])
 
 
 def litellm(name: str, host: str = "openai", **facts: object) -> dict[str, object]:
@@ -110,7 +112,7 @@ def litellm(name: str, host: str = "openai", **facts: object) -> dict[str, objec
 @given(st.decimals("0.001", "600", places=3), st.decimals("0.001", "600", places=3), st.decimals(0, 60, places=3))
 def test_a_price_per_token_is_the_price_of_a_million(reads: Decimal, writes: Decimal, cached: Decimal) -> None:
     """LiteLLM's prices per token equal models.dev's per million, though both are binary floating-point numbers."""
-    one = litellm(
+    per_token = litellm(
         "m",
         input_cost_per_token=float(reads) / 1e6,
         output_cost_per_token=float(writes) / 1e6,
@@ -118,11 +120,11 @@ def test_a_price_per_token_is_the_price_of_a_million(reads: Decimal, writes: Dec
         input_cost_per_token_above_200k_tokens=2 * float(reads) / 1e6,
     )
     cost = {"input": float(reads), "output": float(writes), "cache_read": float(cached)}
-    many = {"openai": {"models": {"m": {"cost": {**cost, "context_over_200k": {"input": 2 * float(reads)}}}}}}
-    assert list(read_litellm_prices(one)) == list(read_models_dev_prices(many))
+    per_million = {"openai": {"models": {"m": {"cost": {**cost, "context_over_200k": {"input": 2 * float(reads)}}}}}}
+    assert list(read_litellm_prices(per_token)) == list(read_models_dev_prices(per_million))
 
 
-def test_what_can_be_no_price_is_none() -> None:
+def test_meaningless_amounts_have_no_price() -> None:
     """Zeros without meaning, negative or excessive amounts and models not billed by tokens have no price."""
     models = {
         **litellm("free", input_cost_per_token=0.0, output_cost_per_token=0),
@@ -161,7 +163,7 @@ def test_prices_are_kept_by_the_host_that_bills_in_dollars() -> None:
     }
 
 
-def test_a_row_of_the_file_is_its_prices_again() -> None:
+def test_encoded_row_decodes_to_its_prices() -> None:
     """Encoding and decoding a row of prices keep its tiers and silent sources."""
     first = (Tier(0, Rates(2_500_000, 10_000_000, None, 1)), Tier(200_000, Rates(5_000_000)))
     second = (Tier(0, Rates(75_000, 300_000)),)

@@ -29,15 +29,15 @@ def test_a_longer_request_costs_its_tier(count: int, yuan: str):
     [
         ("https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "qwen3-max"),
         ("http://127.0.0.1:9/v1", "qwen3-max"),
-        (BEIJING, "nobody-knows"),
+        (BEIJING, "unknown-model"),
     ],
 )
-def test_elsewhere_and_for_others_it_says_nothing(endpoint: str, model: str):
+def test_yuan_price_is_none_at_hosts_outside_china(endpoint: str, model: str):
     """Prices in yuan apply neither to Bailian's address abroad, which bills in dollars, nor to other hosts."""
     assert yuan_price(endpoint, model, NOW) is None
 
 
-def test_a_price_has_source_and_day():
+def test_yuan_price_has_a_source_and_a_date():
     price = yuan_price(BEIJING, "Qwen3-Max", NOW)
     assert price is not None
     assert price.source.startswith("https://")
