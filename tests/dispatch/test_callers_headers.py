@@ -28,32 +28,32 @@ def headers_received(quirks: Mapping[str, Any], caller: Mapping[str, str] = CALL
     """Return the headers that a provider with these quirks receives for the request `my-call`."""
     with Lab({"lab": "ok"}) as lab:
         provider = {"providerName": "lab", "apiKey": "sk-lab", "endpoint": lab.url(), "defaultModel": "lab"}
-        file = {"providers": [{**provider, "quirks": quirks}], "routing": {"told": {"provider": "lab", "retries": 0}}}
+        file = {"providers": [{**provider, "quirks": quirks}], "routing": {"traced": {"provider": "lab", "retries": 0}}}
         import_configuration(SYSTEM, [json.dumps(file)])
         state = snapshot.current()
         chat = ChatRequest((Message(Role.USER, (TextPart("hello"),)),))
-        planned = plan_request(state, state.configuration.route("told"), chat)
+        planned = plan_request(state, state.configuration.route("traced"), chat)
         run_sync(Dispatch(planned, request_id="my-call", caller_headers=caller).answer())
         run_sync(process_upstream().close())
         (received,) = lab.requests
         return received.headers
 
 
-def test_a_provider_is_told_nothing_by_itself(demo: None):
-    """By default neither the request id, the trace nor any other header of the caller is forwarded."""
+def test_no_caller_headers_are_forwarded_by_default(demo: None):
+    """That holds for the request id, the trace and any other header of the caller."""
     sent = headers_received({})
     assert not {"x-request-id", "x-client-request-id", "traceparent", "tracestate", "x-secret"} & {*sent}
 
 
 @pytest.mark.parametrize("name", ["X-Client-Request-Id", "x-ms-client-request-id"])
-def test_an_id_goes_along_under_the_vendors_name(demo: None, name: str):
+def test_request_id_is_forwarded_under_the_vendors_header(demo: None, name: str):
     """The id is the gateway's own, as in response and log, not the one the caller sent."""
     sent = headers_received({"request_id_header": name})
     assert sent[name.lower()] == "my-call"
     assert "traceparent" not in sent
 
 
-def test_a_trace_goes_along_where_the_administrator_says_so(demo: None):
+def test_trace_headers_are_forwarded_if_configured(demo: None):
     """The trace headers are forwarded unchanged."""
     sent = headers_received({"trace_context": True})
     assert (sent["traceparent"], sent["tracestate"]) == (TRACE, "a=1")
@@ -61,8 +61,8 @@ def test_a_trace_goes_along_where_the_administrator_says_so(demo: None):
 
 
 @pytest.mark.parametrize(
-    ("endpoint", "told"), [("https://api.openai.com/v1", True), ("https://api.deepseek.com/v1", False)]
+    ("endpoint", "expected"), [("https://api.openai.com/v1", True), ("https://api.deepseek.com/v1", False)]
 )
-def test_openais_own_host_is_told_the_id(endpoint: str, told: bool):
+def test_openais_own_host_receives_the_request_id(endpoint: str, expected: bool):
     """OpenAI's own host accepts `X-Client-Request-Id`; other hosts do not get the header."""
-    assert ("x-request-id" in passed_headers(quirks_for(endpoint, {}))) is told
+    assert ("x-request-id" in passed_headers(quirks_for(endpoint, {}))) is expected

@@ -32,11 +32,11 @@ pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default
 
 
 def docx() -> bytes:
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w") as file:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as file:
         file.writestr("[Content_Types].xml", "<Types/>")
         file.writestr("word/document.xml", "<w:document/>")
-    return made.getvalue()
+    return buffer.getvalue()
 
 
 SAMPLES = {
@@ -57,10 +57,10 @@ class Script:
     """A transport that returns scripted outcomes and records every payload."""
 
     outcomes: list[Answer | Failure] = field(default_factory=list)
-    given: list[Any] = field(default_factory=list)
+    payloads: list[Any] = field(default_factory=list)
 
     async def call(self, prepared: Prepared, to: ModelEndpoint, timeouts: object, proxy: str) -> Answer | Failure:
-        self.given.append(prepared.request.elide())
+        self.payloads.append(prepared.request.elide())
         return self.outcomes.pop(0) if self.outcomes else Answer("ok")
 
     async def open(self, *_: object) -> Failure:
@@ -73,13 +73,13 @@ def artifact(name: str) -> Artifact:
 
 
 @pytest.mark.parametrize("name", sorted(SAMPLES))
-def test_what_is_previewed_is_what_is_sent(key, name):
+def test_previewed_payload_equals_the_payload_sent(key, name):
     """For every demo service the preview equals the payload sent, with the route's directive and parameters."""
     row = artifact(name)
     TaskRoute.objects.filter(task_type="default").update(temperature=0.3, max_tokens=77)
     snapshot.refresh()
     state = snapshot.current()
-    shown = {each.service_id: each for each in preview(row).deliveries}
+    shown = {delivery.service_id: delivery for delivery in preview(row).deliveries}
     assert set(shown) == {service.id for service in state.configuration.services}
     for service in state.configuration.services:
         route = replace(
@@ -89,34 +89,34 @@ def test_what_is_previewed_is_what_is_sent(key, name):
         transport = Script()
         dispatch = Dispatch(planned, transport)
         run_sync(dispatch.answer())
-        assert transport.given[0] == shown[service.id].payload
-        assert "请使用中文回答。" in str(transport.given[0]["messages"][0])
-        assert (transport.given[0]["temperature"], transport.given[0]["max_tokens"]) == (0.3, 77)
+        assert transport.payloads[0] == shown[service.id].payload
+        assert "请使用中文回答。" in str(transport.payloads[0]["messages"][0])
+        assert (transport.payloads[0]["temperature"], transport.payloads[0]["max_tokens"]) == (0.3, 77)
         assert dispatch.prepared[0].deliveries[0].delivery.outcome is shown[service.id].outcome
 
 
-def test_a_model_that_cannot_read_what_it_was_said_to_gets_the_description_in_the_next_try(key):
+def test_retry_after_a_capability_mismatch_describes_the_image(key):
     """The same candidate is called again with the image described; other candidates would still get the image."""
     state, row = snapshot.current(), artifact("dot.png")
     route = RouteSpec("draft", (CandidateSpec("echo", "echo-vision"),))
     transport = Script([Failure(Fault.CAPABILITY_MISMATCH, "no images", 400, param="vision")])
     done = run_sync(Dispatch(plan_request(state, route, request_for(open_artifact(row))), transport).answer())
-    assert "<" in json.dumps(transport.given[0])
-    assert f"{len(PNG)} bytes" in json.dumps(transport.given[0])
-    assert row.ref in json.dumps(transport.given[1])
+    assert "<" in json.dumps(transport.payloads[0])
+    assert f"{len(PNG)} bytes" in json.dumps(transport.payloads[0])
+    assert row.ref in json.dumps(transport.payloads[1])
     assert done.attempts[0].adaptation == "image=described"
 
 
-def test_a_candidate_that_would_only_get_words_is_skipped_where_the_route_says_native_only(key):
+def test_native_only_route_skips_a_candidate_that_needs_a_description(key):
     """Its attempt says why, nothing is sent to it, and the next candidate that reads the file answers."""
     state, row = snapshot.current(), artifact("dot.png")
     chain = (CandidateSpec("echo", "echo-text"), CandidateSpec("echo", "echo-vision"))
     route = RouteSpec("draft", chain, content={"policy": "native_only"})
     transport = Script()
     done = run_sync(Dispatch(plan_request(state, route, request_for(open_artifact(row))), transport).answer())
-    assert [one.outcome for one in done.attempts] == ["skipped_cannot_read", "ok"]
+    assert [attempt.outcome for attempt in done.attempts] == ["skipped_cannot_read", "ok"]
     assert "vision" in (done.attempts[0].error or "")
-    assert [given["model"] for given in transport.given] == ["echo-vision"]
+    assert [payload["model"] for payload in transport.payloads] == ["echo-vision"]
 
 
 def test_inline_media_becomes_an_artifact_only_where_it_is_described(key):
@@ -141,13 +141,13 @@ def test_every_payload_depends_on_the_request_and_its_candidate_alone(key):
         transport = Script([Failure(Fault.HTTP_529, "overloaded", 529)])
         route = RouteSpec("draft", chain)
         run_sync(Dispatch(plan_request(state, route, chat), transport).answer())
-        for given in transport.given:
-            payloads.setdefault(given["model"], []).append(given)
+        for payload in transport.payloads:
+            payloads.setdefault(payload["model"], []).append(payload)
         renew(process_run_context)
-    assert all(one == other for one, other in payloads.values())
+    assert all(first == second for first, second in payloads.values())
 
 
-def test_bytes_that_are_gone_are_told_of_and_the_request_goes_on(key):
+def test_missing_bytes_are_described_and_the_request_is_answered(key):
     """MCR-E4: the description says that the file cannot be read and keeps its reference."""
     row = artifact("dot.png")
     part = part_of(row)
@@ -170,7 +170,7 @@ def test_the_description_names_the_tool_only_when_the_request_has_it(key):
     assert "send_message" in tooled
 
 
-def test_a_tool_results_picture_reaches_a_seeing_model_with_a_line_that_names_it(key):
+def test_image_of_a_tool_result_reaches_a_vision_model_with_its_name(key):
     """A line `工件内容 (…):` precedes the image, and the log records the delivery."""
     result = {
         "contentType": "image",

@@ -32,10 +32,10 @@ def endpoint_of(name: str) -> ModelEndpoint:
     return model_endpoint(protocol, target, Capabilities(("text",), ("text",)))
 
 
-RECEIVERS = {name: endpoint_of(name) for name in PLACES}
+ENDPOINTS = {name: endpoint_of(name) for name in PLACES}
 
 
-class Talk:
+class Conversation:
     """A client's conversation; with `keeps` it sends back fields it does not know."""
 
     def __init__(self, *, stream: bool, keeps: bool) -> None:
@@ -49,13 +49,15 @@ class Talk:
 
     def ask(self, name: str) -> dict[str, Any]:
         """Return the next message of the preset's model and append it with the results of its tool calls."""
-        to, host = RECEIVERS[name], self.hosts[name]
+        endpoint, host = ENDPOINTS[name], self.hosts[name]
         body = {"model": "m", "messages": self.messages, "tools": [OFFERED], "max_tokens": 50}
         chat = self.memory.complete("ada", parse(json.loads(json.dumps(body)), lambda ref: None).chat)
-        prepared = prepare(chat, to, text_style_for(chat, "en", lambda each: ()), stream=self.stream)
+        prepared = prepare(chat, endpoint, text_style_for(chat, "en", lambda _: ()), stream=self.stream)
         assert not isinstance(prepared, CannotRead)
-        sent = json.loads(b"".join(each for each in split_payload(prepared.request.payload) if isinstance(each, bytes)))
-        message = (self._streamed if self.stream else self._whole)(host, to, sent)
+        sent = json.loads(
+            b"".join(chunk for chunk in split_payload(prepared.request.payload) if isinstance(chunk, bytes))
+        )
+        message = (self._streamed if self.stream else self._whole)(host, endpoint, sent)
         self.messages.append(message if self.keeps else {key: message[key] for key in OWN_FIELDS if key in message})
         for call in message.get("tool_calls") or ():
             # `extra_content` is not a field of OpenAI's API.
@@ -64,24 +66,24 @@ class Talk:
             self.messages.append({"role": "tool", "tool_call_id": call["id"], "content": "seen"})
         return message
 
-    def _whole(self, host: StrictHost, to: ModelEndpoint, sent: dict[str, Any]) -> dict[str, Any]:
-        answer = to.protocol.decode(200, {}, host.answer(sent, stream=False))
+    def _whole(self, host: StrictHost, endpoint: ModelEndpoint, sent: dict[str, Any]) -> dict[str, Any]:
+        answer = endpoint.protocol.decode(200, {}, host.answer(sent, stream=False))
         assert isinstance(answer, Answer), answer
-        self.memory.keep("ada", turn_of(answer), to.origin)
-        message: dict[str, Any] = completion_json(answer, "m", to.origin)["choices"][0]["message"]
+        self.memory.keep("ada", turn_of(answer), endpoint.origin)
+        message: dict[str, Any] = completion_json(answer, "m", endpoint.origin)["choices"][0]["message"]
         return message
 
-    def _streamed(self, host: StrictHost, to: ModelEndpoint, sent: dict[str, Any]) -> dict[str, Any]:
-        decoder, chunks = PROTOCOLS[to.protocol.name].decoder(), Chunks("m", origin=to.origin)
+    def _streamed(self, host: StrictHost, endpoint: ModelEndpoint, sent: dict[str, Any]) -> dict[str, Any]:
+        decoder, chunks = PROTOCOLS[endpoint.protocol.name].decoder(), Chunks("m", origin=endpoint.origin)
         written = b""
         for event in (*decoder.feed(host.answer(sent, stream=True)), *decoder.close()):
             assert isinstance(event, Delta | Finish), event
             written += chunks.write_delta(event) if isinstance(event, Delta) else chunks.write_finish(event)
-        self.memory.keep("ada", chunks.turn, to.origin)
-        return gather(written)
+        self.memory.keep("ada", chunks.turn, endpoint.origin)
+        return assemble_message(written)
 
 
-def gather(written: bytes) -> dict[str, Any]:
+def assemble_message(written: bytes) -> dict[str, Any]:
     """Assemble the message as a client does: join texts, merge tool calls by index, append details."""
     message: dict[str, Any] = {}
     for event in written.split(b"\n\n"):
@@ -106,30 +108,30 @@ def join_calls(calls: list[dict[str, Any]], pieces: list[dict[str, Any]]) -> Non
             calls[piece["index"]]["function"]["arguments"] += piece["function"]["arguments"]
 
 
-each_client = pytest.mark.parametrize("keeps", [True, False], ids=["keeps", "strips"])
-each_way = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+both_clients = pytest.mark.parametrize("keeps", [True, False], ids=["keeps", "strips"])
+whole_and_streamed = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 
 
-@each_client
-@each_way
+@both_clients
+@whole_and_streamed
 @pytest.mark.parametrize("name", list(PLACES))
 def test_three_rounds_of_tools_with_one_host(name: str, *, stream: bool, keeps: bool) -> None:
     """Each host accepts its own tool calls when they are sent back, and ends with "done"."""
-    talk = Talk(stream=stream, keeps=keeps)
+    conversation = Conversation(stream=stream, keeps=keeps)
     for _ in range(ROUNDS):
-        assert talk.ask(name)["tool_calls"]
-    assert talk.ask(name)["content"] == "done"
+        assert conversation.ask(name)["tool_calls"]
+    assert conversation.ask(name)["content"] == "done"
 
 
-@each_client
-@each_way
-def test_a_hop_to_every_other_host_in_the_middle(*, stream: bool, keeps: bool) -> None:
+@both_clients
+@whole_and_streamed
+def test_conversation_may_switch_to_any_other_host(*, stream: bool, keeps: bool) -> None:
     """One round with each of two hosts, one more with the first, and the final answer from the second."""
-    for here, there in permutations(PLACES, 2):
-        talk = Talk(stream=stream, keeps=keeps)
-        for name in (here, there, here):
-            assert talk.ask(name)["tool_calls"], (here, there)
-        assert talk.ask(there)["content"] == "done", (here, there)
+    for first, second in permutations(PLACES, 2):
+        conversation = Conversation(stream=stream, keeps=keeps)
+        for name in (first, second, first):
+            assert conversation.ask(name)["tool_calls"], (first, second)
+        assert conversation.ask(second)["content"] == "done", (first, second)
 
 
 # How a valid history is changed so that the host refuses it.
@@ -144,7 +146,7 @@ BREAKS: Mapping[str, Callable[[dict[str, Any]], Any]] = {
 
 
 @pytest.mark.parametrize("name", list(BREAKS))
-def test_the_hosts_are_as_strict_as_they_say(name: str) -> None:
+def test_strict_hosts_refuse_broken_histories(name: str) -> None:
     """Checks the fake hosts: each rule refuses a history that violates it."""
     host = strict_host(name, "openai")
     history: list[dict[str, Any]] = [{"role": "user", "content": "Look."}]
@@ -168,14 +170,14 @@ def test_claude_s_host_refuses_thoughts_that_are_missing_or_forged() -> None:
     blocks = json.loads(host.answer({"model": "m", "messages": [question], "max_tokens": 9}, stream=False))["content"]
     results = [{"type": "tool_result", "tool_use_id": blocks[1]["id"], "content": "seen"}]
 
-    def go_on(said: list[Any]) -> bytes:
-        turns = [question, {"role": "assistant", "content": said}, {"role": "user", "content": results}]
+    def answer_after(content: list[Any]) -> bytes:
+        turns = [question, {"role": "assistant", "content": content}, {"role": "user", "content": results}]
         return host.answer({"model": "m", "messages": turns, "max_tokens": 9}, stream=False)
 
-    assert go_on(blocks)
+    assert answer_after(blocks)
     for broken in (blocks[1:], [{**blocks[0], "signature": "forged"}, blocks[1]]):
         with pytest.raises(RefusedError):
-            go_on(broken)
+            answer_after(broken)
 
 
 def test_gemini_s_host_refuses_calls_whose_proof_is_missing_or_forged() -> None:
@@ -185,10 +187,10 @@ def test_gemini_s_host_refuses_calls_whose_proof_is_missing_or_forged() -> None:
     call = json.loads(host.answer({"contents": [question]}, stream=False))["candidates"][0]["content"]["parts"][1]
     result = {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {}}}]}
 
-    def go_on(part: dict[str, Any]) -> bytes:
+    def answer_after(part: dict[str, Any]) -> bytes:
         return host.answer({"contents": [question, {"role": "model", "parts": [part]}, result]}, stream=False)
 
-    assert go_on(call)
+    assert answer_after(call)
     for broken in ({"functionCall": call["functionCall"]}, {**call, "thoughtSignature": "forged"}):
         with pytest.raises(RefusedError):
-            go_on(broken)
+            answer_after(broken)

@@ -54,14 +54,14 @@ def test_a_custom_tool_is_a_function_on_gemini() -> None:
 
 
 @pytest.mark.parametrize(("protocol", "names"), [("anthropic", {"apply_patch"}), ("gemini", {"apply_patch"})])
-def test_nothing_of_it_is_said_to_be_left_out(protocol: str, names: set[str]) -> None:
+def test_converted_custom_tool_is_not_listed_as_dropped(protocol: str, names: set[str]) -> None:
     prepared = prepared_for(protocol)
     assert prepared.custom_tools == names
     assert prepared.request.dropped_params == ()
 
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "echo"])
-def test_who_has_custom_tools_gets_it_as_it_is(protocol: str) -> None:
+def test_protocols_with_custom_tools_receive_it_unchanged(protocol: str) -> None:
     assert prepared_for(protocol).custom_tools == frozenset()
 
 
@@ -69,7 +69,7 @@ def test_who_has_custom_tools_gets_it_as_it_is(protocol: str) -> None:
     ("arguments", "text"),
     [(json.dumps({"input": PATCH}), PATCH), ("not json", "not json"), ('{"patch": 1}', '{"patch": 1}')],
 )
-def test_its_call_comes_back_as_free_text(arguments: str, text: str) -> None:
+def test_call_of_a_custom_tool_is_returned_as_free_text(arguments: str, text: str) -> None:
     answer = Answer(tool_calls=(ToolCall("c1", "apply_patch", arguments), ToolCall("c2", "add", "{}")))
     (patch, add) = restore_custom(answer, {"apply_patch"}).tool_calls
     assert (patch.custom, patch.arguments) == (True, text)
@@ -77,29 +77,29 @@ def test_its_call_comes_back_as_free_text(arguments: str, text: str) -> None:
 
 
 def streamed(arguments: str, size: int) -> tuple[str, list[Any]]:
-    pieces = [arguments[at : at + size] for at in range(0, len(arguments), size)]
+    pieces = [arguments[start : start + size] for start in range(0, len(arguments), size)]
     events: list[Any] = [Delta(tool_calls=(ToolCallDelta(0, "c1", "apply_patch"),))]
     events += [Delta(tool_calls=(ToolCallDelta(0, arguments=piece),)) for piece in pieces]
     events += [Delta(tool_calls=(ToolCallDelta(1, "c2", "add", "{}"),)), Finish("tool_calls")]
     calls, out = CustomCalls({"apply_patch"}), []
     for event in events:
         out += calls.restore([event])
-    found = [piece for event in out if isinstance(event, Delta) for piece in event.tool_calls]
-    assert all(piece.custom is (piece.index == 0) for piece in found)
+    restored = [piece for event in out if isinstance(event, Delta) for piece in event.tool_calls]
+    assert all(piece.custom is (piece.index == 0) for piece in restored)
     assert isinstance(out[-1], Finish)
-    return "".join(piece.arguments for piece in found if piece.index == 0), out
+    return "".join(piece.arguments for piece in restored if piece.index == 0), out
 
 
 @given(st.text(), st.booleans(), st.integers(1, 9))
 # In ASCII JSON this is an escaped surrogate pair, here cut at every character.
 @example("😀", True, 1)
-def test_a_streamed_call_is_the_same_text_whatever_the_cuts(text: str, is_ascii: bool, size: int) -> None:
+def test_streamed_call_is_the_same_text_however_it_is_cut(text: str, is_ascii: bool, size: int) -> None:
     arguments = json.dumps({"input": text}, ensure_ascii=is_ascii)
     assert streamed(arguments, size)[0] == text
 
 
 @pytest.mark.parametrize("arguments", ["", '{"patch": "x"}', "*** Begin Patch", '{"input": 3}'])
-def test_arguments_of_another_form_are_the_text_before_the_end(arguments: str) -> None:
+def test_arguments_of_another_form_are_returned_unchanged(arguments: str) -> None:
     assert streamed(arguments, 3)[0] == arguments
 
 
@@ -107,11 +107,11 @@ def test_arguments_of_another_form_are_the_text_before_the_end(arguments: str) -
 @pytest.mark.parametrize(
     ("escapes", "text"), [("a\\ud83d b", "a� b"), ("\\ud83d", "�"), ("\\ude00x", "�x"), ("\\ud83d\\n", "�\n")]
 )
-def test_half_a_character_holds_nothing_up(escapes: str, text: str, size: int) -> None:
+def test_lone_surrogate_does_not_hold_back_the_text(escapes: str, text: str, size: int) -> None:
     assert streamed(f'{{"input": "{escapes}"}}', size)[0] == text
 
 
-def test_the_text_goes_on_while_it_is_written() -> None:
+def test_text_is_streamed_while_it_arrives() -> None:
     """Clients display the patch while it arrives."""
     calls = CustomCalls({"apply_patch"})
     calls.restore([Delta(tool_calls=(ToolCallDelta(0, "c1", "apply_patch"),))])

@@ -28,7 +28,7 @@ EMPTY = Failure(Fault.HTTP_402, "the balance is gone", 402)
 KEY = PoolKey("first", "m1")
 
 
-def empty(name: str) -> None:
+def exhaust(name: str) -> None:
     """Record an exhausted balance for the provider and its key."""
     process_run_context().cooldowns.record_failure(name, "m", EMPTY, Policy().verdict(EMPTY))
     process_run_context().pools.record(name, KEY, EMPTY)
@@ -45,93 +45,93 @@ def set_key(name: str, key: str) -> str:
     return out.getvalue()
 
 
-def resting() -> set[str]:
+def cooling_providers() -> set[str]:
     """Return the providers that are cooling down or whose key is."""
     context = process_run_context()
-    rests = {name for name in ("echo", "openai") if context.pools.look(name, KEY)}
-    return {provider for (provider, _), _ in context.cooldowns.list_cooling()} | rests
+    with_cooling_key = {name for name in ("echo", "openai") if context.pools.look(name, KEY)}
+    return {provider for (provider, _), _ in context.cooldowns.list_cooling()} | with_cooling_key
 
 
 @pytest.fixture
 def context(demo: None) -> Iterator[RunContext]:
     """This process's run context, with two providers cooling down."""
     for name in ("echo", "openai"):
-        empty(name)
+        exhaust(name)
     yield process_run_context()
     renew(process_run_context)
 
 
-@pytest.mark.parametrize(("words", "left"), [((), set()), (("openai",), {"echo"})])
-def test_a_command_ends_cooldowns_and_the_audit_log_names_whose(
-    context: RunContext, words: tuple[str, ...], left: set[str]
+@pytest.mark.parametrize(("providers", "remaining"), [((), set()), (("openai",), {"echo"})])
+def test_command_ends_cooldowns_and_is_audited(
+    context: RunContext, providers: tuple[str, ...], remaining: set[str]
 ) -> None:
     """It covers all providers, or those named, with their candidates and keys."""
     out = StringIO()
-    call_command("try_again", *words, stdout=out)
+    call_command("try_again", *providers, stdout=out)
     assert "openai" in out.getvalue()
-    assert resting() == left
+    assert cooling_providers() == remaining
     event = AuditEvent.objects.get(action="provider.try_again")
     assert "openai" in event.details["providers"]
 
 
-def test_a_name_that_no_provider_has_is_refused_in_a_line(context: RunContext) -> None:
+def test_unknown_provider_is_refused_with_the_known_ones(context: RunContext) -> None:
     """The message lists the providers, and no cooldown ends."""
-    with pytest.raises(CommandError, match=r"There is no provider nobody\. There are: .*openai"):
-        call_command("try_again", "nobody")
-    assert resting() == {"echo", "openai"}
+    with pytest.raises(CommandError, match=r"There is no provider unknown\. There are: .*openai"):
+        call_command("try_again", "unknown")
+    assert cooling_providers() == {"echo", "openai"}
 
 
-def test_another_process_hears_of_it_once(context: RunContext) -> None:
+def test_reset_reaches_another_process_once(context: RunContext) -> None:
     """The audit log carries the reset to other processes; failures found later count again."""
     snapshot.refresh()
-    elsewhere = CooldownResets()
-    elsewhere.look()
+    other_process = CooldownResets()
+    other_process.look()
     call_command("try_again", "openai", stdout=StringIO())
-    empty("openai")
-    elsewhere.look()
-    assert resting() == {"echo"}
-    empty("openai")
-    elsewhere.look()
-    assert resting() == {"echo", "openai"}
+    exhaust("openai")
+    other_process.look()
+    assert cooling_providers() == {"echo"}
+    exhaust("openai")
+    other_process.look()
+    assert cooling_providers() == {"echo", "openai"}
 
 
-def test_a_provider_with_another_key_is_tried_at_once(context: RunContext) -> None:
-    """A new key alone ends the cooldown of its provider; other providers keep theirs."""
+def test_new_key_ends_the_cooldown_of_its_provider(context: RunContext) -> None:
+    """Other providers keep theirs."""
     snapshot.refresh()
-    elsewhere = CooldownResets()
-    elsewhere.look()
+    other_process = CooldownResets()
+    other_process.look()
     set_key("openai", "sk-another-key-0123456789")
-    elsewhere.look()
-    assert resting() == {"echo"}
+    other_process.look()
+    assert cooling_providers() == {"echo"}
 
 
-def test_a_key_is_given_on_standard_input_and_never_told(demo: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_key_is_read_from_standard_input_and_never_printed(demo: None, capsys: pytest.CaptureFixture[str]) -> None:
     """Set a provider's first key without a browser; output and errors never contain the key."""
-    said = set_key("openai", "sk-another-key-0123456789\n")
-    assert "openai is now called with the key …6789" in said
+    output = set_key("openai", "sk-another-key-0123456789\n")
+    assert "openai is now called with the key …6789" in output
     assert snapshot.current().keys["openai"].value == "sk-another-key-0123456789"
-    assert "another" not in said + capsys.readouterr().err
+    assert "another" not in output + capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("name", "key", "sentence"),
-    [("nobody", "sk-1", "There is no provider nobody"), ("openai", " \n", "No key on standard input")],
+    [("unknown", "sk-1", "There is no provider unknown"), ("openai", " \n", "No key on standard input")],
 )
-def test_a_key_that_cannot_be_given_is_refused_in_a_line(demo: None, name: str, key: str, sentence: str) -> None:
+def test_invalid_key_or_provider_is_refused(demo: None, name: str, key: str, sentence: str) -> None:
     with pytest.raises(CommandError, match=sentence):
         set_key(name, key)
 
 
-def test_the_dashboard_says_who_is_left_alone_and_has_it_tried_again(context: RunContext, admin: Client) -> None:
+def test_dashboard_lists_cooldowns_and_ends_them(context: RunContext, admin: Client) -> None:
     """The page shows the remaining seconds and the fault, and one button ends all cooldowns."""
     page = text_of(admin.get(reverse("dashboard")))
     assert re.search(r"openai is cooling down for 6\d\d s after http_402", page)
     answer = admin.post(reverse("providers_try_again"), {"name": ["openai", "echo"]}, follow=True)
     assert "openai" in answer.content.decode()
-    assert resting() == set()
+    assert cooling_providers() == set()
 
 
-def test_a_viewer_sees_it_and_has_no_button(context: RunContext, viewer: Client) -> None:
+def test_viewer_sees_cooldowns_without_a_button(context: RunContext, viewer: Client) -> None:
     """Only administrators may end a cooldown."""
     html = viewer.get(reverse("dashboard")).content.decode()
     assert "is cooling down for" in html

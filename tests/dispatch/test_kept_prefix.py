@@ -23,7 +23,7 @@ def picture(number: int) -> FilePart:
     return FilePart(Kind.IMAGE, "image/png", f"{number}.png", url=f"https://example.org/{number}.png")
 
 
-def talk(turns: int) -> ChatRequest:
+def conversation(turns: int) -> ChatRequest:
     """Return a conversation in which the user sends a picture in each turn."""
     messages: list[Message] = []
     for number in range(turns):
@@ -39,45 +39,47 @@ def payload(model: str, chat: ChatRequest) -> list[Any]:
     return list(done.stops[0].payload["messages"])
 
 
-def test_an_agent_made_at_run_time_changes_no_message(demo: None) -> None:
+def test_agent_created_at_run_time_changes_no_message(demo: None) -> None:
     """Descriptions name configured agents only, so an agent created at run time does not change earlier messages."""
-    before = payload("echo-text", talk(10))
+    before = payload("echo-text", conversation(10))
     agents.put_agent(SYSTEM, "text-agent", "eye-1", service_id="vision-model")
     snapshot.refresh()
-    assert payload("echo-text", talk(10)) == before
+    assert payload("echo-text", conversation(10)) == before
     assert "Agents that can process it: multimodal-agent, vision-agent" in str(before)
 
 
-def test_an_administrators_agent_is_named_in_the_order_of_the_pages(demo: None) -> None:
+def test_configured_agents_are_named_in_the_order_of_the_pages(demo: None) -> None:
     """A permanent agent is named; the list is sorted by id, as on the pages."""
     agents.save_agent(SYSTEM, Agent(agent_id="painter", service=Service.objects.get(service_id="vision-model")))
     snapshot.refresh()
-    assert "Agents that can process it: multimodal-agent, painter, vision-agent" in str(payload("echo-text", talk(1)))
+    assert "Agents that can process it: multimodal-agent, painter, vision-agent" in str(
+        payload("echo-text", conversation(1))
+    )
 
 
 @pytest.mark.parametrize(
-    ("language", "line"),
+    ("language", "sentence"),
     [
         ("zh", "没有已配置的智能体能够处理此类内容。"),
         ("en", "No configured agent can process this type of content."),
     ],
 )
-def test_where_no_configured_agent_can_it_is_said(demo: None, language: str, line: str) -> None:
+def test_message_says_if_no_configured_agent_can_process_the_file(demo: None, language: str, sentence: str) -> None:
     """An agent created at run time does not count."""
     agents.put_agent(SYSTEM, "text-agent", "eye-1", service_id="vision-model")
     Agent.objects.filter(agent_id__in=["vision-agent", "multimodal-agent"]).update(service=None)
     snapshot.refresh()
     route = RouteSpec("now", (CandidateSpec("echo", "echo-text"),))
-    done = simulate(snapshot.current(), route, talk(1), language=language, agent="text-agent")
-    assert line in str(done.stops[0].payload)
+    done = simulate(snapshot.current(), route, conversation(1), language=language, agent="text-agent")
+    assert sentence in str(done.stops[0].payload)
     assert "eye-1" not in str(done.stops[0].payload)
 
 
-def test_an_image_limit_of_eight_changes_half_of_them_at_the_ninth_and_then_none_for_three_turns(demo: None) -> None:
+def test_reached_image_limit_replaces_half_of_the_images_at_once(demo: None) -> None:
     """At the ninth image the four oldest are replaced at once; no earlier message changes in the next three turns."""
     Service.objects.filter(service_id="echo-vision").update(limits={"image": {"maxCount": 8}})
     snapshot.refresh()
-    turns = [payload("echo-vision", talk(count)) for count in range(1, 14)]
+    turns = [payload("echo-vision", conversation(count)) for count in range(1, 14)]
     changed = [
         sum(before != after for before, after in zip(earlier, later, strict=False))
         for earlier, later in itertools.pairwise(turns)

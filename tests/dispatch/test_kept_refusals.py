@@ -18,7 +18,7 @@ from tests.fallback.scripted_runs import Clock
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
-PLACE = ("picky", "gpt-5")
+MODEL_KEY = ("picky", "gpt-5")
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Process:
 
     @property
     def known(self) -> dict[str, str | None]:
-        return dict(self.memory.lasting(*PLACE))
+        return dict(self.memory.lasting(*MODEL_KEY))
 
 
 @pytest.fixture(autouse=True)
@@ -53,46 +53,51 @@ def service() -> Service:
 
 def learn(*params: str) -> Process:
     process = Process().look()
-    for each in params:
-        process.memory.refuse(*PLACE, each)
-    process.memory.refuse(*PLACE, "max_tokens", "max_completion_tokens")
+    for param in params:
+        process.memory.refuse(*MODEL_KEY, param)
+    process.memory.refuse(*MODEL_KEY, "max_tokens", "max_completion_tokens")
     return process.look()
 
 
 LEARNED = {"temperature": None, "top_p": None, "max_tokens": "max_completion_tokens"}
 
 
-def test_a_restart_knows_what_a_model_refuses() -> None:
+def test_refusals_survive_a_restart() -> None:
     """Both refused parameters and the other name of the token limit are stored."""
     learn("temperature", "top_p")
     assert Process().look().known == LEARNED
 
 
-def test_what_is_learned_before_the_first_round_is_kept() -> None:
+def test_refusal_before_the_first_sync_is_stored() -> None:
     process = Process()
-    process.memory.refuse(*PLACE, "seed")
+    process.memory.refuse(*MODEL_KEY, "seed")
     process.look()
     assert Process().look().known == {"seed": None}
 
 
-def test_another_process_knows_it_and_adds_to_it() -> None:
+def test_processes_share_refusals_and_add_to_them() -> None:
     """Neither process overwrites what the other learned."""
-    one, two = Process().look(), Process().look()
-    one.memory.refuse(*PLACE, "temperature")
-    two.memory.refuse(*PLACE, "seed")
-    one.look(), two.look(), one.look()
-    assert one.known == two.known == {"temperature": None, "seed": None}
+    first, second = Process().look(), Process().look()
+    first.memory.refuse(*MODEL_KEY, "temperature")
+    second.memory.refuse(*MODEL_KEY, "seed")
+    first.look(), second.look(), first.look()
+    assert first.known == second.known == {"temperature": None, "seed": None}
 
 
-def test_what_one_process_forgets_the_others_forget() -> None:
-    one = learn("temperature", "top_p")
-    two = Process().look()
-    two.memory.forget(*PLACE, "temperature")
-    two.look(), one.look()
-    assert one.known == two.known == Process().look().known == {k: v for k, v in LEARNED.items() if k != "temperature"}
+def test_forgotten_refusal_is_forgotten_by_all_processes() -> None:
+    first = learn("temperature", "top_p")
+    second = Process().look()
+    second.memory.forget(*MODEL_KEY, "temperature")
+    second.look(), first.look()
+    assert (
+        first.known
+        == second.known
+        == Process().look().known
+        == {k: v for k, v in LEARNED.items() if k != "temperature"}
+    )
 
 
-def move(row: Service) -> None:
+def change_address(row: Service) -> None:
     Provider.objects.filter(pk=row.provider.pk).update(endpoint="https://two.test/v1")
 
 
@@ -109,43 +114,43 @@ def delete(row: Service) -> None:
 
 
 @pytest.mark.parametrize("is_running", [True, False])
-@pytest.mark.parametrize("change", [move, change_protocol, change_model, delete])
-def test_it_is_forgotten_when_model_or_address_changes(
+@pytest.mark.parametrize("change", [change_address, change_protocol, change_model, delete])
+def test_refusals_are_forgotten_when_model_or_address_changes(
     service: Service, change: Callable[[Service], None], is_running: bool
 ) -> None:
     """Running processes and later ones forget it, refused values included, and the rows are deleted."""
     process = learn("temperature")
-    process.memory.refuse(*PLACE, "reasoning_effort", value_only=True)
+    process.memory.refuse(*MODEL_KEY, "reasoning_effort", value_only=True)
     change(service)
     snapshot.refresh()
     if not is_running:
         process = Process()
     process.look()
-    assert process.memory.refusals(*PLACE) == ()
+    assert process.memory.refusals(*MODEL_KEY) == ()
     assert not LearnedRefusal.objects.exists()
 
 
-def test_other_changes_of_the_configuration_forget_nothing(service: Service) -> None:
+def test_other_configuration_changes_forget_no_refusal(service: Service) -> None:
     process = learn("temperature", "top_p")
     Service.objects.filter(pk=service.pk).update(name="renamed")
     snapshot.refresh()
     assert process.look().known == Process().look().known == LEARNED
 
 
-def test_refused_values_and_unconfigured_models_are_known_in_memory_alone() -> None:
+def test_refused_values_and_unconfigured_models_are_kept_in_memory_only() -> None:
     """Another value may be accepted, and callers can invent any number of model names."""
     process = Process().look()
-    process.memory.refuse(*PLACE, "reasoning_effort", value_only=True)
+    process.memory.refuse(*MODEL_KEY, "reasoning_effort", value_only=True)
     process.memory.refuse("picky", "made-up", "seed")
     process.look()
     assert not LearnedRefusal.objects.exists()
     assert process.memory.lasting("picky", "made-up") == {"seed": None}
-    assert len(process.memory.refusals(*PLACE)) == 1
+    assert len(process.memory.refusals(*MODEL_KEY)) == 1
 
 
-def test_what_the_database_does_not_take_is_written_later(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refusal_is_stored_after_a_database_error(monkeypatch: pytest.MonkeyPatch) -> None:
     process = Process().look()
-    process.memory.refuse(*PLACE, "seed")
+    process.memory.refuse(*MODEL_KEY, "seed")
 
     def refuse(*_: object) -> None:
         raise DatabaseError
@@ -157,7 +162,7 @@ def test_what_the_database_does_not_take_is_written_later(monkeypatch: pytest.Mo
     assert process.look().known == Process().look().known == {"seed": None}
 
 
-def test_a_round_without_news_asks_the_database_nothing(django_assert_num_queries: Callable[..., object]) -> None:
+def test_sync_without_changes_makes_no_queries(django_assert_num_queries: Callable[..., object]) -> None:
     process = learn("temperature")
     with django_assert_num_queries(0), django_assert_num_queries(0, using="logs"):  # type: ignore[attr-defined]
         process.kept.look()

@@ -42,10 +42,10 @@ def lab(demo: None) -> Iterator[Lab]:
         run_sync(process_upstream().close())
 
 
-def ask(stage: Stage, words: str, *, stream: bool) -> str:
+def ask(stage: Stage, text: str, *, stream: bool) -> str:
     """Send one request and return the outcome of its only candidate."""
     state = snapshot.current()
-    chat = ChatRequest((Message(Role.USER, (TextPart(words),)),))
+    chat = ChatRequest((Message(Role.USER, (TextPart(text),)),))
     planned = plan_request(state, state.configuration.route("pooled"), chat, stream=stream)
     dispatch = Dispatch(planned.with_affinity("", "agent"), run_context=stage.run_context)
 
@@ -59,7 +59,7 @@ def ask(stage: Stage, words: str, *, stream: bool) -> str:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_dead_key_is_asked_once_in_ten_minutes_and_takes_its_turn_again_once_it_is_alive(lab, stream):
+def test_dead_key_is_tried_every_ten_minutes_and_used_again_once_valid(lab, stream):
     """No request fails in the meantime."""
     stage = Stage()
     for turn in range(2):

@@ -38,9 +38,9 @@ class Plane:
     stage: Stage = field(default_factory=Stage)
 
     def provider(self, name: str, protocol: str = "openai", **quirks: object) -> None:
-        at = self.lab.url(protocol, name)
+        url = self.lab.url(protocol, name)
         Provider.objects.create(
-            name=name, endpoint=at, default_model="lab", protocol=protocol, key_source="none", quirks=quirks
+            name=name, endpoint=url, default_model="lab", protocol=protocol, key_source="none", quirks=quirks
         )
         snapshot.refresh()
 
@@ -56,7 +56,7 @@ class Plane:
     @property
     def limits(self) -> list[dict[str, int]]:
         """The limits that the lab received, by parameter name, in order."""
-        bodies = [{**each.json, **each.json.get("generationConfig", {})} for each in self.lab.requests]
+        bodies = [{**received.json, **received.json.get("generationConfig", {})} for received in self.lab.requests]
         return [{name: body[name] for name in sorted(NAMES & set(body))} for body in bodies]
 
 
@@ -74,22 +74,22 @@ def lab(**script: str) -> pytest.MarkDecorator:
 
 
 @lab(picky=f"parameter:param={NEW}")
-def test_a_provider_that_refuses_the_newer_name_is_asked_under_the_older_and_so_from_then_on(plane: Plane) -> None:
+def test_refused_newer_limit_name_is_replaced_by_the_older(plane: Plane) -> None:
     """The same limit is sent under the other name within the same request, and later requests start with it."""
     plane.provider("picky", max_tokens_field=NEW)
     first, second = plane.ask("picky"), plane.ask("picky")
     assert plane.limits == [{NEW: 7}, {OLD: 7}, {OLD: 7}]
-    assert [each[0].outcome for each in (first, second)] == ["ok", "ok"]
-    assert [each[0].dropped_params for each in (first, second)] == [(), ()]
+    assert [attempts[0].outcome for attempts in (first, second)] == ["ok", "ok"]
+    assert [attempts[0].dropped_params for attempts in (first, second)] == [(), ()]
 
 
 @lab(picky=f"parameter:param={OLD}")
-def test_a_provider_that_refuses_the_older_name_is_asked_under_the_newer_and_so_from_then_on(plane: Plane) -> None:
+def test_refused_older_limit_name_is_replaced_by_the_newer(plane: Plane) -> None:
     """The same in the other direction; the refusal costs one retry, once."""
     plane.provider("picky")
     first, second = plane.ask("picky"), plane.ask("picky")
     assert plane.limits == [{OLD: 7}, {NEW: 7}, {NEW: 7}]
-    assert [each[0].retry_attempts for each in (first, second)] == [1, 0]
+    assert [attempts[0].retry_attempts for attempts in (first, second)] == [1, 0]
 
 
 @lab(picky=f"parameter:param={OLD}")
@@ -99,38 +99,38 @@ def test_a_streamed_request_keeps_its_limit_too(plane: Plane) -> None:
     route = RouteSpec("draft", (CandidateSpec("picky"),))
     planned = plan_request(snapshot.current(), route, HELLO, stream=True)
 
-    async def words() -> str:
-        done = await Dispatch(planned, run_context=plane.stage.run_context).open()
-        return "".join([event.text async for batch in done.answer for event in batch if isinstance(event, Delta)])
+    async def read_text() -> str:
+        result = await Dispatch(planned, run_context=plane.stage.run_context).open()
+        return "".join([event.text async for batch in result.answer for event in batch if isinstance(event, Delta)])
 
-    assert run_sync(words()) == "You said: hello"
+    assert run_sync(read_text()) == "You said: hello"
     assert plane.limits == [{OLD: 7}, {NEW: 7}]
 
 
 @lab(picky=f"parameter:param={NEW}+temperature")
-def test_what_a_model_refused_is_not_asked_again_a_day_later(plane: Plane) -> None:
+def test_refusal_is_remembered_after_a_day(plane: Plane) -> None:
     """The limit keeps its other name, and the refused parameter stays omitted."""
     plane.provider("picky", max_tokens_field=NEW)
-    warm = ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7)
-    plane.ask("picky", warm)
-    refused = len(plane.lab.requests) - 1
+    chat = ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7)
+    plane.ask("picky", chat)
+    count = len(plane.lab.requests) - 1
     plane.stage.clock.now += 24 * HOUR
-    plane.ask("picky", warm)
-    assert ["temperature" in each.json for each in plane.lab.requests[refused:]] == [False, False]
-    assert plane.limits[refused:] == [{OLD: 7}, {OLD: 7}]
+    plane.ask("picky", chat)
+    assert ["temperature" in received.json for received in plane.lab.requests[count:]] == [False, False]
+    assert plane.limits[count:] == [{OLD: 7}, {OLD: 7}]
 
 
 @lab(picky="parameter:param=temperature")
-def test_what_is_left_out_from_memory_is_told_as_dropped_where_the_request_had_it(plane: Plane) -> None:
+def test_parameter_dropped_from_memory_is_listed_if_the_request_had_it(plane: Plane) -> None:
     """Every attempt lists the parameters it omitted, also when an earlier refusal was the reason."""
     plane.provider("picky")
     warm = ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7)
-    told = [plane.ask("picky", chat)[0].dropped_params for chat in (warm, warm, HELLO)]
-    assert told == [("temperature",), ("temperature",), ()]
+    dropped = [plane.ask("picky", chat)[0].dropped_params for chat in (warm, warm, HELLO)]
+    assert dropped == [("temperature",), ("temperature",), ()]
 
 
 @lab(good="ok")
-def test_what_a_protocol_cannot_say_is_named_in_the_attempt(plane: Plane) -> None:
+def test_parameter_without_an_equivalent_is_listed_as_dropped(plane: Plane) -> None:
     """A parameter without an equivalent in the provider's protocol is omitted, and the attempt names it."""
     plane.provider("good")
     attempts = plane.ask("good", ChatRequest(HELLO.messages, inner=("messages[0].audio",)))
@@ -138,7 +138,7 @@ def test_what_a_protocol_cannot_say_is_named_in_the_attempt(plane: Plane) -> Non
 
 
 @lab(picky=f"parameter:param={OLD}+temperature")
-def test_a_refused_limit_and_a_refused_parameter_are_both_answered_in_one_request(plane: Plane) -> None:
+def test_refused_limit_and_refused_parameter_are_corrected_in_one_request(plane: Plane) -> None:
     """Renaming the limit omits nothing, so one parameter may still be omitted after it."""
     plane.provider("picky")
     warm = ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7)
@@ -149,7 +149,7 @@ def test_a_refused_limit_and_a_refused_parameter_are_both_answered_in_one_reques
 
 
 @lab(stern=f"parameter:param={OLD}+{NEW}")
-def test_where_both_names_are_refused_the_failure_stands_and_nobody_is_asked_without_a_limit(plane: Plane) -> None:
+def test_request_fails_rather_than_being_sent_without_a_limit(plane: Plane) -> None:
     """The refusal is returned as the fault table says, and nothing is remembered because neither name works."""
     plane.provider("stern")
     for _ in range(2):
@@ -160,22 +160,22 @@ def test_where_both_names_are_refused_the_failure_stands_and_nobody_is_asked_wit
 
 
 @lab(stern=f"parameter:param={OLD}+{NEW}", good="ok")
-def test_where_both_names_are_refused_the_chain_goes_on_where_the_route_says_so(plane: Plane) -> None:
+def test_next_candidate_is_called_if_both_limit_names_are_refused(plane: Plane) -> None:
     """The next candidate gets the limit under its own name."""
     plane.provider("stern")
     plane.provider("good")
     chain = (CandidateSpec("stern"), CandidateSpec("good"))
     route = RouteSpec("draft", chain, on_error={"unsupported_parameter": "next"})
-    done = run_sync(
+    result = run_sync(
         Dispatch(plan_request(snapshot.current(), route, HELLO), run_context=plane.stage.run_context).answer()
     )
-    assert [each.outcome for each in done.attempts] == ["unsupported_parameter", "ok"]
+    assert [attempt.outcome for attempt in result.attempts] == ["unsupported_parameter", "ok"]
     assert plane.limits == [{OLD: 7}, {NEW: 7}, {OLD: 7}]
 
 
 @pytest.mark.parametrize("protocol", ["anthropic", "gemini"])
 @lab(stern=f"parameter:param={OLD}+maxOutputTokens")
-def test_a_protocol_with_one_name_for_the_limit_never_leaves_it_out(plane: Plane, protocol: str) -> None:
+def test_protocol_with_one_limit_name_never_drops_it(plane: Plane, protocol: str) -> None:
     """`max_tokens` and `maxOutputTokens` have no other name here, so the refusal is final after one try."""
     plane.provider("stern", protocol)
     name = {"anthropic": OLD, "gemini": "maxOutputTokens"}[protocol]
@@ -186,7 +186,7 @@ def test_a_protocol_with_one_name_for_the_limit_never_leaves_it_out(plane: Plane
 
 @pytest.mark.parametrize("protocol", ["openai", "anthropic", "gemini"])
 @lab(up="ok")
-def test_a_limit_among_the_parameters_to_leave_out_is_sent_all_the_same(plane: Plane, protocol: str) -> None:
+def test_drop_params_never_removes_a_limit(plane: Plane, protocol: str) -> None:
     """`drop_params` never removes a limit; where the protocol has two names, listing one selects the other."""
     plane.provider("up", protocol, drop_params=["max_tokens", "maxOutputTokens", "temperature"])
     plane.ask("up", ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7))
@@ -196,7 +196,7 @@ def test_a_limit_among_the_parameters_to_leave_out_is_sent_all_the_same(plane: P
 
 
 @lab(picky=f"parameter:param={OLD}")
-def test_a_limit_in_the_models_own_fields_is_renamed_too(plane: Plane) -> None:
+def test_limit_in_extra_body_is_renamed_too(plane: Plane) -> None:
     """`extraBody` is merged last, and a limit in it is retried under the other name too."""
     plane.provider("picky")
     Service.objects.create(
@@ -208,7 +208,7 @@ def test_a_limit_in_the_models_own_fields_is_renamed_too(plane: Plane) -> None:
 
 
 @lab(picky=f"parameter:param={OLD}+temperature")
-def test_what_is_simulated_names_the_limit_as_it_is_sent(plane: Plane) -> None:
+def test_simulation_uses_the_remembered_limit_name(plane: Plane) -> None:
     """Simulation starts from this process's memory but stores nothing in it."""
     plane.provider("picky")
     warm = ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7)
@@ -216,7 +216,7 @@ def test_what_is_simulated_names_the_limit_as_it_is_sent(plane: Plane) -> None:
     plane.ask("picky", warm)
     route = RouteSpec("draft", (CandidateSpec("picky"), CandidateSpec("picky", "unreached")))
     memory = plane.stage.run_context.memory
-    found = simulate(snapshot.current(), route, warm, {0: ["parameter", "200"]}, memory=memory)
-    assert found.stops[0].payload == plane.lab.requests[-1].json
+    simulation = simulate(snapshot.current(), route, warm, {0: ["parameter", "200"]}, memory=memory)
+    assert simulation.stops[0].payload == plane.lab.requests[-1].json
     simulate(snapshot.current(), route, warm, {1: ["parameter"], 0: ["503"]}, memory=memory)
     assert memory.refusals("picky", "unreached") == ()

@@ -33,9 +33,9 @@ def lab(demo: None) -> Iterator[Lab]:
     """A host of Anthropic's protocol, which has no `seed`, and one of OpenAI's, which has it."""
     with Lab({"claude": "ok", "gpt": "ok"}) as lab:
         for name, protocol in (("claude", "anthropic"), ("gpt", "openai")):
-            at = lab.url(protocol, name)
+            url = lab.url(protocol, name)
             Provider.objects.create(
-                name=name, endpoint=at, default_model="lab", protocol=protocol, key_source="none", quirks={}
+                name=name, endpoint=url, default_model="lab", protocol=protocol, key_source="none", quirks={}
             )
         snapshot.refresh()
         yield lab
@@ -49,24 +49,24 @@ def send(route: RouteSpec, **more: Any) -> Any:
 
 @pytest.mark.django_db(databases=["default", "logs"])
 @pytest.mark.parametrize(("on_drop", "strict"), [(REFUSE, False), ("", True)])
-def test_a_candidate_that_would_leave_something_out_is_passed_by(lab: Lab, on_drop: str, strict: bool):
+def test_candidate_that_would_drop_a_parameter_is_skipped(lab: Lab, on_drop: str, strict: bool):
     """Set by the route's `onDrop` or by the request; the attempt names what would have been dropped."""
-    done = send(RouteSpec("draft", ROUTE.candidates, on_drop=on_drop), refuses_drops=strict)
-    first, second = done.attempts
+    result = send(RouteSpec("draft", ROUTE.candidates, on_drop=on_drop), refuses_drops=strict)
+    first, second = result.attempts
     assert (first.outcome, first.param, second.outcome) == (SkipReason.WOULD_DROP, "seed", "ok")
     assert "seed" in first.error
-    assert [each.json["seed"] for each in lab.requests] == [7]
+    assert [received.json["seed"] for received in lab.requests] == [7]
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
-def test_without_that_word_the_first_candidate_answers_and_says_what_it_left_out(lab: Lab):
+def test_by_default_the_first_candidate_answers_and_lists_what_it_dropped(lab: Lab):
     """Dropping is the default, and the attempt lists what was dropped."""
     (attempt,) = send(RouteSpec("draft", ROUTE.candidates)).attempts
     assert (attempt.outcome, attempt.dropped_params) == ("ok", ("seed",))
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
-def test_when_nobody_takes_it_all_the_request_is_refused_with_the_place(lab: Lab):
+def test_request_is_refused_if_every_candidate_would_drop_something(lab: Lab):
     """The status is 400 with `param`, because a retry would not help."""
     with pytest.raises(RequestNotAcceptedError) as caught:
         send(RouteSpec("draft", (CandidateSpec("claude"),), on_drop=REFUSE))
@@ -75,15 +75,15 @@ def test_when_nobody_takes_it_all_the_request_is_refused_with_the_place(lab: Lab
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
-def test_a_simulation_passes_the_same_candidates_by(lab: Lab):
-    found = simulate(snapshot.current(), ROUTE, SEEDED)
-    assert [stop.outcome for stop in found.stops] == [SkipReason.WOULD_DROP, "ok"]
+def test_simulation_skips_the_same_candidates(lab: Lab):
+    simulation = simulate(snapshot.current(), ROUTE, SEEDED)
+    assert [stop.outcome for stop in simulation.stops] == [SkipReason.WOULD_DROP, "ok"]
     (answering, _) = simulate(snapshot.current(), RouteSpec("draft", ROUTE.candidates), SEEDED).stops
     assert answering.attempt is not None
     assert answering.attempt.dropped_params == ("seed",)
 
 
-def test_what_a_model_refuses_is_not_left_out_for_it():
+def test_refused_parameter_is_not_dropped_for_a_retry():
     """The next candidate is called instead; the refused parameter is not dropped for a retry."""
     upstream = FakeUpstream({"a": [UNSUPPORTED], "b": ["ok"]})
     end = Stage().run(Plan(chain("a", "b"), refuses_drops=True), upstream)
@@ -91,7 +91,7 @@ def test_what_a_model_refuses_is_not_left_out_for_it():
     assert upstream.asked == ["a", "b"]
 
 
-def test_an_outage_beside_it_is_still_an_outage():
+def test_outage_among_skipped_candidates_is_still_an_outage():
     """The error is 400 only if every candidate was skipped because of the request; otherwise it stays 502."""
     alone = Stage().run(Plan(chain("a"), refuses_drops=True), FakeUpstream({"a": [UNSUPPORTED]}))
     assert isinstance(alone, RequestNotAcceptedError)
@@ -102,11 +102,11 @@ def test_an_outage_beside_it_is_still_an_outage():
     assert both.status == 502
 
 
-def test_a_refusal_of_all_candidates_is_told_in_the_readers_language_without_repeating_them() -> None:
+def test_refusal_of_all_candidates_is_translated_without_the_attempts() -> None:
     """The page lists the attempts itself, so the message does not repeat them."""
     refused = RequestNotAcceptedError(
         (Attempt("echo", "m", "skipped_would_drop", error="It would leave out seed."),), "seed"
     )
     with override("zh-hans"):
-        told = render_sentence(refused.message)
-    assert (told.ours[:6], told.quoted) == ("没有候选模型", "")
+        rendered = render_sentence(refused.message)
+    assert (rendered.ours[:6], rendered.quoted) == ("没有候选模型", "")

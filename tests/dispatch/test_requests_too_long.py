@@ -46,16 +46,16 @@ def lab(demo: None) -> Iterator[Lab]:
         run_sync(process_upstream().close())
 
 
-def chat(words: str, **more: Any) -> ChatRequest:
-    return ChatRequest((Message(Role.USER, (TextPart(words),)),), **more)
+def chat(text: str, **more: Any) -> ChatRequest:
+    return ChatRequest((Message(Role.USER, (TextPart(text),)),), **more)
 
 
-def send(route: RouteSpec, asked: ChatRequest) -> Any:
-    planned = plan_request(snapshot.current(), route, asked)
+def send(route: RouteSpec, request: ChatRequest) -> Any:
+    planned = plan_request(snapshot.current(), route, request)
     return run_sync(Dispatch(planned, run_context=Stage().run_context).answer())
 
 
-def test_a_model_that_it_is_well_too_long_for_is_passed_by(lab: Lab):
+def test_model_is_skipped_if_the_request_clearly_exceeds_its_context(lab: Lab):
     """The attempt gives the model's limit and the estimated length; the next candidate is called."""
     first, second = send(ROUTE, chat(LONG)).attempts
     assert (first.outcome, second.outcome, second.provider) == (SkipReason.TOO_LONG, "ok", "large")
@@ -63,13 +63,13 @@ def test_a_model_that_it_is_well_too_long_for_is_passed_by(lab: Lab):
     assert len(lab.requests) == 1
 
 
-def test_an_estimate_near_the_limit_passes_nobody_by(lab: Lab):
+def test_estimate_near_the_limit_skips_no_candidate(lab: Lab):
     """An estimate may be off by half, so only a clear excess counts."""
     (attempt,) = send(ROUTE, chat("many words " * 1000)).attempts
     assert (attempt.outcome, attempt.provider) == ("ok", "small")
 
 
-def test_an_answer_longer_than_a_model_writes_passes_it_by(lab: Lab):
+def test_model_is_skipped_if_the_requested_output_is_too_long(lab: Lab):
     """The requested output length is exact, so there is no margin."""
     first, second = send(ROUTE, chat("hello", max_tokens=501)).attempts
     assert (first.error, second.provider) == ("It writes up to 500 tokens; this request asks for up to 501.", "large")
@@ -77,20 +77,19 @@ def test_an_answer_longer_than_a_model_writes_passes_it_by(lab: Lab):
     assert only.provider == "small"
 
 
-def test_without_that_word_the_model_judges_for_itself(lab: Lab):
-    """By default no candidate is skipped because of an estimate."""
+def test_by_default_no_model_is_skipped_for_its_length(lab: Lab):
     (attempt,) = send(RouteSpec("draft", CHAIN), chat(LONG)).attempts
     assert (attempt.outcome, attempt.provider) == ("ok", "small")
 
 
-def test_a_request_too_long_for_all_is_sent_as_ever(lab: Lab):
+def test_request_too_long_for_all_models_is_sent_anyway(lab: Lab):
     """If every candidate would be skipped, the first one is called."""
     (attempt,) = send(ROUTE, chat(LONG * 4)).attempts
     assert (attempt.outcome, attempt.provider) == ("ok", "small")
 
 
-def test_a_model_whose_limits_nobody_knows_fits_everything(lab: Lab):
-    """A model without known limits is called; if it reports an overflow itself, the next candidate is called."""
+def test_model_without_known_limits_is_called(lab: Lab):
+    """If it reports an overflow itself, the next candidate is called."""
     route = RouteSpec("draft", (CandidateSpec("strict"), CandidateSpec("large")), on_overflow=SKIP)
     first, second = send(route, chat("hello")).attempts
     assert (first.outcome, second.outcome) == ("http_400_context", "ok")
@@ -98,6 +97,6 @@ def test_a_model_whose_limits_nobody_knows_fits_everything(lab: Lab):
         send(RouteSpec("draft", route.candidates), chat("hello"))
 
 
-def test_a_simulation_passes_the_same_models_by(lab: Lab):
-    found = simulate(snapshot.current(), ROUTE, chat(LONG))
-    assert [stop.outcome for stop in found.stops] == [SkipReason.TOO_LONG, "ok"]
+def test_simulation_skips_the_same_models(lab: Lab):
+    simulation = simulate(snapshot.current(), ROUTE, chat(LONG))
+    assert [stop.outcome for stop in simulation.stops] == [SkipReason.TOO_LONG, "ok"]

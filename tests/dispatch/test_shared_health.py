@@ -47,98 +47,98 @@ def process(redis_server: RedisServer) -> Callable[[], Process]:
     prefix = f"test-health-{time.monotonic_ns()}"
 
     def make() -> Process:
-        link, ahead = RedisLink(redis_server.url, prefix), 1000.0 * time.monotonic_ns() % 7919
+        link, offset = RedisLink(redis_server.url, prefix), 1000.0 * time.monotonic_ns() % 7919
         link.beat()
-        made = Process(local_context(lambda: time.monotonic() + ahead, lambda: 0.0), News(link, wake=lambda: None))
+        made = Process(local_context(lambda: time.monotonic() + offset, lambda: 0.0), News(link, wake=lambda: None))
         share_health(made.memory, made.news)
         return made
 
     return make
 
 
-def test_a_candidate_that_rests_for_one_rests_for_all(process):
+def test_cooldown_of_a_candidate_is_shared(process):
     """For the same remaining time and with the same failure, whatever the offset of their clocks."""
-    one, two = process(), process()
-    one.fail()
-    one.share()
-    two.listen_until(lambda: two.memory.cooldowns.look("one", "model"))
-    cooling = two.memory.cooldowns.enter("one", "model")
+    first, second = process(), process()
+    first.fail()
+    first.share()
+    second.listen_until(lambda: second.memory.cooldowns.look("one", "model"))
+    cooling = second.memory.cooldowns.enter("one", "model")
     assert cooling is not None
     assert cooling.failure == LIMITED
     assert 0 < cooling.seconds <= 20
 
 
-def test_what_the_failed_call_was_billed_stays_with_it(process):
+def test_usage_of_the_failed_call_is_not_shared(process):
     """Another process learns why a candidate cools down but not the usage of the failed call, which is billed once."""
-    one, two = process(), process()
-    one.fail(failure=LIMITED.counted(Usage(7, 3)))
-    one.share()
-    two.listen_until(lambda: two.memory.cooldowns.look("one", "model"))
-    cooling = two.memory.cooldowns.enter("one", "model")
+    first, second = process(), process()
+    first.fail(failure=LIMITED.counted(Usage(7, 3)))
+    first.share()
+    second.listen_until(lambda: second.memory.cooldowns.look("one", "model"))
+    cooling = second.memory.cooldowns.enter("one", "model")
     assert cooling is not None
     assert cooling.failure == LIMITED
 
 
-def test_one_that_is_well_again_for_one_is_well_for_all(process):
+def test_recovery_of_a_candidate_is_shared(process):
     """Also for the process that found the failure itself."""
-    one, two = process(), process()
-    one.fail()
-    one.share()
-    two.listen_until(lambda: two.memory.cooldowns.look("one", "model"))
-    two.memory.cooldowns.record_success("one", "model")
-    two.share()
-    one.listen_until(lambda: one.memory.cooldowns.look("one", "model") is None)
+    first, second = process(), process()
+    first.fail()
+    first.share()
+    second.listen_until(lambda: second.memory.cooldowns.look("one", "model"))
+    second.memory.cooldowns.record_success("one", "model")
+    second.share()
+    first.listen_until(lambda: first.memory.cooldowns.look("one", "model") is None)
 
 
-def test_failures_in_a_row_count_together(process):
+def test_failures_in_a_row_are_counted_across_processes(process):
     """Two failures in one process and one in another make three in a row."""
     failure = Failure(Fault.HTTP_500, "no", 500)
-    one, two = process(), process()
+    first, second = process(), process()
     for _ in range(2):
-        one.fail(failure=failure)
-    one.share()
-    assert one.memory.cooldowns.look("one", "model") is None
-    two.listen_until(lambda: two.memory.cooldowns.state_of(("one", "model")))
-    two.fail(failure=failure)
-    assert two.memory.cooldowns.look("one", "model") is not None
+        first.fail(failure=failure)
+    first.share()
+    assert first.memory.cooldowns.look("one", "model") is None
+    second.listen_until(lambda: second.memory.cooldowns.state_of(("one", "model")))
+    second.fail(failure=failure)
+    assert second.memory.cooldowns.look("one", "model") is not None
 
 
-def test_what_this_process_found_since_is_not_overridden(process):
-    """A process's own later success wins over an older failure from another process."""
-    one, two = process(), process()
-    two.fail()
-    two.share()
-    one.fail()
-    one.memory.cooldowns.record_success("one", "model")
-    one.listen_until(lambda: one.news.listen())
-    assert one.memory.cooldowns.look("one", "model") is None
+def test_own_later_success_wins_over_a_shared_failure(process):
+    """The failure was found before the success."""
+    first, second = process(), process()
+    second.fail()
+    second.share()
+    first.fail()
+    first.memory.cooldowns.record_success("one", "model")
+    first.listen_until(lambda: first.news.listen())
+    assert first.memory.cooldowns.look("one", "model") is None
 
 
-def test_a_key_that_rests_for_one_rests_for_all(process):
+def test_cooldown_of_a_key_is_shared(process):
     """The other process chooses the other key."""
-    one, two = process(), process()
-    key = one.memory.pools.choose("one", KEYS, "", frozenset())
-    one.memory.pools.record("one", key, LIMITED)
-    one.share()
-    two.listen_until(lambda: two.memory.pools.look("one", key))
-    other = two.memory.pools.choose("one", KEYS, "", frozenset())
+    first, second = process(), process()
+    key = first.memory.pools.choose("one", KEYS, "", frozenset())
+    first.memory.pools.record("one", key, LIMITED)
+    first.share()
+    second.listen_until(lambda: second.memory.pools.look("one", key))
+    other = second.memory.pools.choose("one", KEYS, "", frozenset())
     assert {key, other} == set(KEYS)
 
 
-def test_a_conversation_has_its_key_in_every_process(process):
+def test_key_of_a_conversation_is_shared(process):
     """The second process uses the shared assignment instead of choosing a key itself."""
-    one, two = process(), process()
-    key = one.memory.pools.choose("one", KEYS, "talk", frozenset())
-    one.share()
-    two.listen_until(lambda: two.memory.pools.mark_of("one", "talk"))
+    first, second = process(), process()
+    key = first.memory.pools.choose("one", KEYS, "talk", frozenset())
+    first.share()
+    second.listen_until(lambda: second.memory.pools.mark_of("one", "talk"))
     for _ in range(4):
-        assert two.memory.pools.choose("one", KEYS, "talk", frozenset()) == key
+        assert second.memory.pools.choose("one", KEYS, "talk", frozenset()) == key
 
 
-def test_one_that_begins_later_knows_what_was_found(process):
+def test_new_process_learns_earlier_findings(process):
     """A worker that replaces another starts with its findings."""
-    one = process()
-    one.fail()
-    one.share()
-    late = process()
-    late.listen_until(lambda: late.memory.cooldowns.look("one", "model"))
+    first = process()
+    first.fail()
+    first.share()
+    second = process()
+    second.listen_until(lambda: second.memory.cooldowns.look("one", "model"))

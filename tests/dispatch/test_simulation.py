@@ -30,7 +30,7 @@ def state(demo: None) -> snapshot.Snapshot:
     return snapshot.current()
 
 
-def test_a_draft_chain_is_walked_by_the_clock_alone(state):
+def test_draft_chain_is_simulated_without_waiting(state):
     """Retries with their backoff, then the next candidate; every candidate has its payload, also one not reached."""
     chain = (
         CandidateSpec("openai", "gpt-4"),
@@ -39,18 +39,18 @@ def test_a_draft_chain_is_walked_by_the_clock_alone(state):
     )
     # Candidate 0 fails at each of its three tries, candidate 1 answers.
     script = {0: ["429", "503", "500"], 1: ["200"]}
-    found = simulate(state, RouteSpec("draft", chain), LOOK, script, assume_usable=True)
-    assert [stop.outcome for stop in found.stops] == ["http_500", "ok", NOT_REACHED]
-    assert len(found.stops[0].waits) == 2
-    assert found.ok
-    assert found.answered_by is not None
-    assert found.answered_by.model == "echo-vision"
-    assert [stop.deliveries[0].delivery.outcome for stop in found.stops] == [
+    simulation = simulate(state, RouteSpec("draft", chain), LOOK, script, assume_usable=True)
+    assert [stop.outcome for stop in simulation.stops] == ["http_500", "ok", NOT_REACHED]
+    assert len(simulation.stops[0].waits) == 2
+    assert simulation.ok
+    assert simulation.answered_by is not None
+    assert simulation.answered_by.model == "echo-vision"
+    assert [stop.deliveries[0].delivery.outcome for stop in simulation.stops] == [
         Outcome.DESCRIBED,
         Outcome.NATIVE,
         Outcome.DESCRIBED,
     ]
-    assert f"<{len(PNG)} bytes>" in repr(found.stops[1].payload)
+    assert f"<{len(PNG)} bytes>" in repr(simulation.stops[1].payload)
 
 
 # Status that a caller gets when the only candidate answers so, stream or not.
@@ -80,46 +80,46 @@ SEEN = {
 
 
 @pytest.mark.parametrize("word", sorted(SCRIPTED))
-def test_every_word_has_an_end_that_the_caller_sees(state, word):
-    """The simulation ends as a real request would: with an answer, or with a status and a code."""
+def test_every_scripted_outcome_ends_as_a_real_request_would(state, word):
+    """It ends with an answer, or with a status and a code."""
     route = RouteSpec("draft", (CandidateSpec("echo", "echo-vision"),))
-    found = simulate(state, route, LOOK, {0: [word]}, stream=True)
-    assert found.ok == (word == "200")
-    assert found.status == SEEN[word]
-    assert found.stops[0].attempt is not None
+    simulation = simulate(state, route, LOOK, {0: [word]}, stream=True)
+    assert simulation.ok == (word == "200")
+    assert simulation.status == SEEN[word]
+    assert simulation.stops[0].attempt is not None
 
 
 class Recorder:
     """A transport that records payloads and calls nothing."""
 
     def __init__(self) -> None:
-        self.given: list[object] = []
+        self.payloads: list[object] = []
 
     async def call(self, prepared, to, timeouts, proxy):
-        self.given.append(prepared.request.elide())
+        self.payloads.append(prepared.request.elide())
         return Answer("recorded")
 
     async def open(self, prepared, to, timeouts, proxy):
         raise AssertionError("not streamed here")
 
 
-def test_what_is_simulated_is_what_is_sent(state):
+def test_simulated_payload_equals_the_payload_sent(state):
     """For every demo service, the simulated payload equals the one sent."""
     for service in state.configuration.services:
         route = RouteSpec("draft", (CandidateSpec(service.provider, service.model),))
-        shown = simulate(state, route, LOOK, assume_usable=True).stops[0].payload
+        payload = simulate(state, route, LOOK, assume_usable=True).stops[0].payload
         transport = Recorder()
         run_sync(Dispatch(plan_request(state, route, LOOK, unusable={}), transport).answer())
-        assert transport.given == [shown]
+        assert transport.payloads == [payload]
 
 
-def test_an_unknown_word_is_refused_before_anything_happens(state):
+def test_unknown_scripted_outcome_is_refused(state):
     route = RouteSpec("draft", (CandidateSpec("echo"),))
     with pytest.raises(KeyError):
         simulate(state, route, LOOK, {0: ["418"]})
 
 
-def test_an_administrator_can_ask_a_provider_whether_it_answers(demo: None):
+def test_provider_check_reports_an_answer_or_a_missing_key(demo: None):
     """The embedded provider answers; one without a key is not called and says so."""
     assert provider_checker().test("echo", "").fault == ""
     assert provider_checker().models("echo").models == ("echo-text", "echo-vision", "echo-503")

@@ -10,7 +10,7 @@ from routing_admin.dispatch.simulation import TYPES, stand_in
 
 
 @pytest.mark.parametrize("kind", list(Kind))
-def test_a_stand_in_is_as_long_as_it_says(kind: Kind) -> None:
+def test_placeholder_has_the_stated_size(kind: Kind) -> None:
     """For every kind, its blocks add up to the stated size."""
     part = stand_in(kind, 200_000)
     assert (part.kind, part.mime_type, part.size) == (kind, TYPES[kind][0], 200_000)
@@ -18,13 +18,13 @@ def test_a_stand_in_is_as_long_as_it_says(kind: Kind) -> None:
     assert sum(map(len, part.content.blob().blocks())) == part.content.blob().size == 200_000
 
 
-def test_only_texts_and_documents_have_words() -> None:
+def test_only_texts_and_documents_have_text() -> None:
     """A document has less text than bytes."""
     lengths = {}
     for kind in Kind:
         content = stand_in(kind, 2_000).content
-        words = content.text() if content else None
-        lengths[kind] = len(words.text) if words else None
+        text = content.text() if content else None
+        lengths[kind] = len(text.text) if text else None
     assert lengths == {
         Kind.TEXT: 2_000,
         Kind.DOCUMENT: 100,
@@ -35,7 +35,7 @@ def test_only_texts_and_documents_have_words() -> None:
     }
 
 
-def test_an_image_is_converted_to_what_is_asked_for() -> None:
+def test_image_placeholder_is_converted_to_an_accepted_type() -> None:
     """An image is converted to the first accepted type within the size limit; audio is not converted."""
     target = ConvertTo(("image/jpeg", "image/png"), max_bytes=5_000)
     content = stand_in(Kind.IMAGE, 9_000).content

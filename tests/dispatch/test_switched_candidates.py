@@ -30,7 +30,7 @@ from routing_admin.gateway.messages.rendering import message_json
 from routing_admin.gateway.responses import parsing as responses_parsing
 from routing_admin.gateway.responses.events import ResponseEvents
 from routing_admin.gateway.responses.rendering import ResponseHead, response_json
-from tests.dispatch.test_conversations_of_presets import gather
+from tests.dispatch.test_conversations_of_presets import assemble_message
 from tests.gateway.sdk_types import check_whole, events_in, message_of
 from tests.lab.strict_hosts import PLACES, ROUNDS, TOOL, StrictHost, strict_host
 from tests.lab.vendor_rules import refusals_of
@@ -71,8 +71,8 @@ class Chat:
 
     def __init__(self) -> None:
         picture = {"type": "image_url", "image_url": {"url": PNG_URL}}
-        self.said: list[Json] = [{"role": "system", "content": "Be short."}]
-        self.said.append({"role": "user", "content": [{"type": "text", "text": QUESTIONS[0]}, picture]})
+        self.history: list[Json] = [{"role": "system", "content": "Be short."}]
+        self.history.append({"role": "user", "content": [{"type": "text", "text": QUESTIONS[0]}, picture]})
 
     def body(self) -> Json:
         tools = [
@@ -81,7 +81,7 @@ class Chat:
         ]
         shape = {"type": "json_schema", "json_schema": {"name": "a", "schema": STRICT_SCHEMA, "strict": True}}
         more = {"stop": ["END", "STOP"], "reasoning_effort": "low", "response_format": shape}
-        return {"model": "m", "messages": self.said, "tools": tools, "max_tokens": 3000, **more}
+        return {"model": "m", "messages": self.history, "tools": tools, "max_tokens": 3000, **more}
 
     def parse(self, body: Json) -> ChatCall:
         return chat_parsing.parse(body, lambda ref: None)
@@ -94,16 +94,16 @@ class Chat:
 
     def take(self, value: Json | bytes) -> str:
         """Append an answer or a stream, with results of its tool calls; return its text, or "" if it called a tool."""
-        message = gather(value) if isinstance(value, bytes) else value["choices"][0]["message"]
+        message = assemble_message(value) if isinstance(value, bytes) else value["choices"][0]["message"]
         calls = message.get("tool_calls") or ()
         for call in calls:
             call.pop("index", None)
-        self.said.append(message)
-        self.said += [{"role": "tool", "tool_call_id": call["id"], "content": "seen"} for call in calls]
+        self.history.append(message)
+        self.history += [{"role": "tool", "tool_call_id": call["id"], "content": "seen"} for call in calls]
         return "" if calls else message["content"]
 
-    def ask(self, words: str) -> None:
-        self.said.append({"role": "user", "content": words})
+    def ask(self, text: str) -> None:
+        self.history.append({"role": "user", "content": text})
 
 
 class Messages:
@@ -112,12 +112,12 @@ class Messages:
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
 
     def __init__(self) -> None:
-        self.said: list[Json] = [{"role": "user", "content": [self.picture, {"type": "text", "text": QUESTIONS[0]}]}]
+        self.history: list[Json] = [{"role": "user", "content": [self.picture, {"type": "text", "text": QUESTIONS[0]}]}]
 
     def body(self) -> Json:
         tools = [{"name": name, "input_schema": schema, "strict": strict} for name, (schema, strict) in TOOLS.items()]
         more = {"thinking": {"type": "enabled", "budget_tokens": 2000}, "stop_sequences": ["END", "STOP"]}
-        return {"model": "m", "messages": self.said, "tools": tools, "max_tokens": 3000, **more}
+        return {"model": "m", "messages": self.history, "tools": tools, "max_tokens": 3000, **more}
 
     def parse(self, body: Json) -> ChatCall:
         return messages_parsing.parse(body, lambda ref: None)
@@ -130,17 +130,17 @@ class Messages:
 
     def take(self, value: Json | bytes) -> str:
         content = message_of(value).to_dict()["content"] if isinstance(value, bytes) else value["content"]
-        self.said.append({"role": "assistant", "content": content})
+        self.history.append({"role": "assistant", "content": content})
         calls = [block["id"] for block in content if block["type"] == "tool_use"]
         if not calls:
             return "".join(block["text"] for block in content if block["type"] == "text")
         seen = [self.picture, {"type": "text", "text": "seen"}]
-        results = [{"type": "tool_result", "tool_use_id": each, "content": seen} for each in calls]
-        self.said.append({"role": "user", "content": results})
+        results = [{"type": "tool_result", "tool_use_id": call_id, "content": seen} for call_id in calls]
+        self.history.append({"role": "user", "content": results})
         return ""
 
-    def ask(self, words: str) -> None:
-        self.said.append({"role": "user", "content": words})
+    def ask(self, text: str) -> None:
+        self.history.append({"role": "user", "content": text})
 
 
 class Responses:
@@ -148,7 +148,7 @@ class Responses:
 
     def __init__(self) -> None:
         content = [{"type": "input_text", "text": QUESTIONS[0]}, {"type": "input_image", "image_url": PNG_URL}]
-        self.said: list[Json] = [{"type": "message", "role": "user", "content": content}]
+        self.history: list[Json] = [{"type": "message", "role": "user", "content": content}]
 
     def body(self) -> Json:
         tools = [
@@ -157,7 +157,7 @@ class Responses:
         ]
         shape = {"format": {"type": "json_schema", "name": "a", "schema": STRICT_SCHEMA, "strict": True}}
         more = {"reasoning": {"effort": "low"}, "include": ["reasoning.encrypted_content"], "store": False}
-        return {"model": "m", "input": self.said, "tools": tools, "max_output_tokens": 3000, "text": shape, **more}
+        return {"model": "m", "input": self.history, "tools": tools, "max_output_tokens": 3000, "text": shape, **more}
 
     def parse(self, body: Json) -> ChatCall:
         return responses_parsing.parse(body, lambda ref: None)
@@ -170,16 +170,16 @@ class Responses:
 
     def take(self, value: Json | bytes) -> str:
         response = events_in(value)[-1][1]["response"] if isinstance(value, bytes) else value
-        self.said += response["output"]
+        self.history += response["output"]
         calls = [item["call_id"] for item in response["output"] if item["type"] == "function_call"]
         if not calls:
             return str(response["output"][-1]["content"][0]["text"])
         seen = [{"type": "input_text", "text": "seen"}, {"type": "input_image", "image_url": PNG_URL}]
-        self.said += [{"type": "function_call_output", "call_id": each, "output": seen} for each in calls]
+        self.history += [{"type": "function_call_output", "call_id": call_id, "output": seen} for call_id in calls]
         return ""
 
-    def ask(self, words: str) -> None:
-        self.said.append({"role": "user", "content": words})
+    def ask(self, text: str) -> None:
+        self.history.append({"role": "user", "content": text})
 
 
 APIS: Mapping[str, Callable[[], Chat | Messages | Responses]] = {
@@ -195,7 +195,7 @@ def endpoint_of(name: str) -> ModelEndpoint:
     return model_endpoint(name, target, Capabilities(("text", "vision", "file"), ("text",)))
 
 
-RECEIVERS = {name: endpoint_of(name) for name in VENDORS}
+ENDPOINTS = {name: endpoint_of(name) for name in VENDORS}
 
 
 class Conversation:
@@ -206,50 +206,54 @@ class Conversation:
 
     def turn(self, name: str) -> str:
         """Return the text of the vendor's answer, or "" if it called a tool; the tool result is appended at once."""
-        to = RECEIVERS[name]
+        endpoint = ENDPOINTS[name]
         call = self.client.parse(json.loads(json.dumps(self.client.body())))
         chat = self.memory.complete("ada", call.chat)
-        prepared = prepare(chat, to, text_style_for(chat, "en", lambda each: ()), stream=self.stream)
+        prepared = prepare(chat, endpoint, text_style_for(chat, "en", lambda _: ()), stream=self.stream)
         assert not isinstance(prepared, CannotRead)
         # Files in the payload are replaced by a single letter in base64.
         body = json.loads(
-            b"".join(each if isinstance(each, bytes) else b"eA==" for each in split_payload(prepared.request.payload))
+            b"".join(
+                chunk if isinstance(chunk, bytes) else b"eA==" for chunk in split_payload(prepared.request.payload)
+            )
         )
         return self.client.take(
-            (self._streamed if self.stream else self._whole)(self.hosts[name], to, call, prepared, body)
+            (self._streamed if self.stream else self._whole)(self.hosts[name], endpoint, call, prepared, body)
         )
 
-    def _whole(self, host: StrictHost, to: ModelEndpoint, call: ChatCall, prepared: Prepared, body: Json) -> Json:
-        answer = to.protocol.decode(200, {}, host.answer(body, stream=False))
+    def _whole(self, host: StrictHost, endpoint: ModelEndpoint, call: ChatCall, prepared: Prepared, body: Json) -> Json:
+        answer = endpoint.protocol.decode(200, {}, host.answer(body, stream=False))
         assert isinstance(answer, Answer), answer
         answer = restore_names(answer, prepared.tool_names)
-        self.memory.keep("ada", turn_of(answer), to.origin)
-        value = self.client.whole(answer, call, to.origin)
+        self.memory.keep("ada", turn_of(answer), endpoint.origin)
+        value = self.client.whole(answer, call, endpoint.origin)
         check_whole(self.api, value)
         return value
 
-    def _streamed(self, host: StrictHost, to: ModelEndpoint, call: ChatCall, prepared: Prepared, body: Json) -> bytes:
-        decoder, events = PROTOCOLS[to.protocol.name].decoder(), self.client.events(call, to.origin)
+    def _streamed(
+        self, host: StrictHost, endpoint: ModelEndpoint, call: ChatCall, prepared: Prepared, body: Json
+    ) -> bytes:
+        decoder, events = PROTOCOLS[endpoint.protocol.name].decoder(), self.client.events(call, endpoint.origin)
         written = b""
         for event in (*decoder.feed(host.answer(body, stream=True)), *decoder.close()):
             event = restore_names_in(event, prepared.tool_names)
             assert isinstance(event, Delta | Finish), event
             written += events.write_delta(event) if isinstance(event, Delta) else events.write_finish(event)
-        self.memory.keep("ada", events.turn, to.origin)
+        self.memory.keep("ada", events.turn, endpoint.origin)
         return written
 
 
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-def test_no_vendor_refuses_a_conversation_that_others_took_part_in(api: str, *, stream: bool) -> None:
+def test_every_vendor_accepts_conversations_with_turns_of_others(api: str, *, stream: bool) -> None:
     """Three rounds of tool calls in turns, the final answer, and another question."""
-    for here, there in permutations(VENDORS, 2):
-        talk = Conversation(api, stream=stream)
-        for name in (here, there, here)[:ROUNDS]:
-            assert talk.turn(name) == "", (here, there)
-        assert talk.turn(there) == "done", (here, there)
-        talk.client.ask(QUESTIONS[1])
-        assert talk.turn(here) == "done", (here, there)
+    for first, second in permutations(VENDORS, 2):
+        conversation = Conversation(api, stream=stream)
+        for name in (first, second, first)[:ROUNDS]:
+            assert conversation.turn(name) == "", (first, second)
+        assert conversation.turn(second) == "done", (first, second)
+        conversation.client.ask(QUESTIONS[1])
+        assert conversation.turn(first) == "done", (first, second)
 
 
 GOOD: Mapping[str, Json] = {
@@ -273,16 +277,16 @@ TOO_MANY_STOPS: Mapping[str, Json] = {
 
 
 @pytest.mark.parametrize("protocol", GOOD)
-def test_the_vendors_are_as_strict_as_they_say(protocol: str) -> None:
+def test_strict_vendors_refuse_invalid_requests(protocol: str) -> None:
     """Checks the strict hosts: each kind of rule refuses a request that violates it."""
-    good, tool = GOOD[protocol], TOOL_OF[protocol]
-    assert not list(refusals_of(protocol, good))
-    assert not list(refusals_of(protocol, {**good, "tools": [tool("look", {"type": "object"})]}))
+    valid, tool = GOOD[protocol], TOOL_OF[protocol]
+    assert not list(refusals_of(protocol, valid))
+    assert not list(refusals_of(protocol, {**valid, "tools": [tool("look", {"type": "object"})]}))
     wrong = WRONG_SCHEMA.get(protocol, {"type": "object", "anyOf": [{}]})
-    for more in (
+    for fields in (
         {"surprise": 1},
         {"tools": [tool("x" * 65, {"type": "object"})]},
         {"tools": [tool("look", wrong)]},
         TOO_MANY_STOPS.get(protocol, {"surprise": None}),
     ):
-        assert list(refusals_of(protocol, {**good, **more})), more
+        assert list(refusals_of(protocol, {**valid, **fields})), fields

@@ -26,7 +26,7 @@ def chat_of(name: str, call_id: str = "call_1") -> ChatRequest:
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
 # All but `add` are too long or have characters that a vendor refuses.
 @pytest.mark.parametrize("name", ["files.read/line", "x" * 90, "7 days", "名前", "add"])
-def test_every_place_of_a_tools_name_is_one_that_the_vendor_takes(protocol: str, name: str) -> None:
+def test_tool_name_is_valid_for_the_vendor_in_every_place(protocol: str, name: str) -> None:
     chat, names = fit_tools(chat_of(name), protocol)
     (tool,) = chat.tools
     assert RULES[protocol].name.fullmatch(tool.name)
@@ -38,27 +38,27 @@ def test_every_place_of_a_tools_name_is_one_that_the_vendor_takes(protocol: str,
     assert name == tool.name or json.dumps(name)[1:-1] not in body.decode()
 
 
-@pytest.mark.parametrize(("protocol", "most"), [("openai", 40), ("openai-responses", 64), ("anthropic", 64)])
-def test_a_long_id_of_a_call_is_short_in_the_call_and_in_its_result(protocol: str, most: int) -> None:
+@pytest.mark.parametrize(("protocol", "limit"), [("openai", 40), ("openai-responses", 64), ("anthropic", 64)])
+def test_long_call_id_is_shortened_alike_in_call_and_result(protocol: str, limit: int) -> None:
     chat, _ = fit_tools(chat_of("add", "toolu_" + "x" * 90), protocol)
     sent = chat.messages[1].tool_calls[0].id
-    assert len(sent) <= most
+    assert len(sent) <= limit
     assert chat.messages[2].tool_call_id == sent
     assert fit_tools(chat_of("add", "toolu_" + "x" * 90), protocol)[0] == chat
 
 
 @given(st.lists(st.text(min_size=1, max_size=100), min_size=1, max_size=8, unique=True))
-def test_different_names_stay_different_and_come_back(names: list[str]) -> None:
+def test_different_names_stay_different_and_are_restored(names: list[str]) -> None:
     chat = ChatRequest((), tools=tuple(Tool(name) for name in names))
     for protocol in RULES:
-        fitted, back = fit_tools(chat, protocol)
+        fitted, original_names = fit_tools(chat, protocol)
         sent = [tool.name for tool in fitted.tools]
         assert len(set(sent)) == len(names)
-        assert [back.get(name, name) for name in sent] == names
-        answer = restore_names(Answer("", tuple(ToolCall("c", name, "{}") for name in sent)), back)
+        assert [original_names.get(name, name) for name in sent] == names
+        answer = restore_names(Answer("", tuple(ToolCall("c", name, "{}") for name in sent)), original_names)
         assert [call.name for call in answer.tool_calls] == names
         pieces = Delta(tool_calls=(ToolCallDelta(0, "c", sent[0]), ToolCallDelta(0, arguments="{}")))
-        event: Any = restore_names_in(pieces, back)
+        event: Any = restore_names_in(pieces, original_names)
         assert [call.name for call in event.tool_calls] == [names[0], None]
 
 
@@ -70,7 +70,7 @@ def test_different_names_stay_different_and_come_back(names: list[str]) -> None:
         "tools: a request can have at most 64 entries",
     ],
 )
-def test_too_many_tools_are_the_candidates_limit(sentence: str) -> None:
+def test_too_many_tools_are_a_capability_mismatch(sentence: str) -> None:
     """The next candidate is called; a retry with the files described would be refused again."""
     body = json.dumps({"error": {"message": sentence, "type": "invalid_request_error", "param": "tools"}}).encode()
     failure = PROTOCOLS["openai"].decode(400, {}, body)

@@ -11,8 +11,8 @@ ORIGIN = "0123456789ab"
 THOUGHT = ReasoningBlock(ThoughtForm.TEXT, "hm", "PROOF")
 
 
-def called(*ids: str, **more: object) -> Answer:
-    return Answer("", tuple(ToolCall(each, "look", "{}", "SIG") for each in ids), "hm", thoughts=(THOUGHT,))
+def answer_with_calls(*ids: str, **more: object) -> Answer:
+    return Answer("", tuple(ToolCall(call_id, "look", "{}", "SIG") for call_id in ids), "hm", thoughts=(THOUGHT,))
 
 
 def history(call_id: str = "c1", **more: object) -> ChatRequest:
@@ -21,35 +21,35 @@ def history(call_id: str = "c1", **more: object) -> ChatRequest:
     return ChatRequest((Message(Role.USER, (TextPart("hi"),)), bare))
 
 
-def test_a_turn_is_completed_by_the_id_of_its_call() -> None:
+def test_turn_is_completed_by_its_call_id() -> None:
     """Text, proof and signature are restored, marked with their origin."""
     memory = ReasoningCache()
-    memory.keep("ada", turn_of(called("c1", "c2")), ORIGIN)
-    back = memory.complete("ada", history("c2")).messages[1]
-    assert (back.reasoning, [each.proof for each in back.thoughts]) == ("hm", ["PROOF"])
-    assert {each.origin for each in back.thoughts} == {ORIGIN} == {back.tool_calls[0].origin}
-    assert back.tool_calls[0].signature == "SIG"
+    memory.keep("ada", turn_of(answer_with_calls("c1", "c2")), ORIGIN)
+    completed = memory.complete("ada", history("c2")).messages[1]
+    assert (completed.reasoning, [thought.proof for thought in completed.thoughts]) == ("hm", ["PROOF"])
+    assert {thought.origin for thought in completed.thoughts} == {ORIGIN} == {completed.tool_calls[0].origin}
+    assert completed.tool_calls[0].signature == "SIG"
 
 
-def test_what_a_caller_kept_stays_as_it_is() -> None:
+def test_reasoning_that_the_caller_sent_is_not_replaced() -> None:
     """The cache fills gaps and replaces nothing."""
     memory = ReasoningCache()
-    memory.keep("ada", turn_of(called("c1")), ORIGIN)
+    memory.keep("ada", turn_of(answer_with_calls("c1")), ORIGIN)
     own = ReasoningBlock(ThoughtForm.TEXT, "mine", "OWN", origin=ORIGIN)
-    back = memory.complete("ada", history(reasoning="mine", thoughts=(own,))).messages[1]
-    assert (back.reasoning, back.thoughts) == ("mine", (own,))
+    completed = memory.complete("ada", history(reasoning="mine", thoughts=(own,))).messages[1]
+    assert (completed.reasoning, completed.thoughts) == ("mine", (own,))
 
 
-def test_another_agent_and_an_unknown_call_get_nothing() -> None:
+def test_other_agents_and_unknown_calls_get_no_reasoning() -> None:
     """A call id gives no access to the reasoning of another agent's model."""
     memory = ReasoningCache()
-    memory.keep("ada", turn_of(called("c1")), ORIGIN)
+    memory.keep("ada", turn_of(answer_with_calls("c1")), ORIGIN)
     for agent, call_id in (("bob", "c1"), ("ada", "c9")):
         chat = history(call_id)
         assert memory.complete(agent, chat) is chat
 
 
-def test_a_streamed_turn_is_kept_from_its_pieces() -> None:
+def test_streamed_turn_is_cached_from_its_deltas() -> None:
     """Reasoning arrives in fragments, then the block with its proof, then the tool call."""
     turn = AnsweredTurn()
     for delta in (
@@ -67,11 +67,11 @@ def test_a_streamed_turn_is_kept_from_its_pieces() -> None:
 
 def _whole_turn() -> ChatRequest:
     memory = ReasoningCache()
-    memory.keep("ada", turn_of(called("c1")), ORIGIN)
+    memory.keep("ada", turn_of(answer_with_calls("c1")), ORIGIN)
     return memory.complete("ada", history())
 
 
-def test_an_answer_without_calls_is_not_kept() -> None:
+def test_answer_without_calls_is_not_cached() -> None:
     """Without a call id the turn could not be found again."""
     memory = ReasoningCache()
     memory.keep("ada", turn_of(Answer("yes", (), "hm", thoughts=(THOUGHT,))), ORIGIN)
@@ -79,11 +79,11 @@ def test_an_answer_without_calls_is_not_kept() -> None:
     assert memory.complete("ada", chat) is chat
 
 
-def test_the_oldest_turns_make_room() -> None:
+def test_oldest_turns_are_evicted() -> None:
     """The limits are on the number of turns and on their total size."""
     by_number, by_size = ReasoningCache(max_turns=2), ReasoningCache(max_characters=25)
     for memory in (by_number, by_size):
         for call_id in ("c1", "c2", "c3"):
-            memory.keep("ada", turn_of(called(call_id)), ORIGIN)
+            memory.keep("ada", turn_of(answer_with_calls(call_id)), ORIGIN)
         assert memory.complete("ada", history("c1")).messages[1].reasoning is None
         assert memory.complete("ada", history("c3")).messages[1].reasoning == "hm"
