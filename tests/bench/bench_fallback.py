@@ -18,7 +18,7 @@ import httpx
 from capabilities.core.providers.origins import OriginPolicy
 from routing_admin.core.fallback.chain import PlannedCandidate
 from routing_admin.upstream import Upstream
-from tests.fallback.network_runs import HELLO, Journey, Target, protocol
+from tests.fallback.network_runs import HELLO, NetworkRun, Target, protocol
 from tests.lab import Lab
 
 CALLS = 300
@@ -50,15 +50,15 @@ async def failover(lab: Lab, upstream: Upstream, scenario: str, *, stream: bool,
     values = []
     for _ in range(calls):
         lab.requests.clear()
-        await Journey(urls, protocol("openai"), stream, upstream=upstream, keep=True).run(*chain)
+        await NetworkRun(urls, protocol("openai"), stream, upstream=upstream, keep=True).run(*chain)
         first, second = lab.requests
         values.append((second.arrived_at - (first.ended_at or 0)) * 1000)
     return Measured(f"failure → next dispatch: {scenario}{', stream' if stream else ''} (ms)", values)
 
 
 async def ours(lab: Lab, upstream: Upstream, calls: int) -> Measured:
-    journey = Journey({"up": lab.url("openai", "up")}, protocol("openai"), upstream=upstream, keep=True)
-    return Measured("a healthy call through the run (ms)", [await _timed(journey.run(*UP)) for _ in range(calls)])
+    network_run = NetworkRun({"up": lab.url("openai", "up")}, protocol("openai"), upstream=upstream, keep=True)
+    return Measured("a healthy call through the run (ms)", [await _timed(network_run.run(*UP)) for _ in range(calls)])
 
 
 UP = (PlannedCandidate(0, "up", "lab-model"),)

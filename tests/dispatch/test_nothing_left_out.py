@@ -88,7 +88,7 @@ def test_refused_parameter_is_not_dropped_for_a_retry():
     upstream = FakeUpstream({"a": [UNSUPPORTED], "b": ["ok"]})
     end = Stage().run(Plan(chain("a", "b"), refuses_drops=True), upstream)
     assert isinstance(end, RunResult)
-    assert upstream.asked == ["a", "b"]
+    assert upstream.called == ["a", "b"]
 
 
 def test_outage_among_skipped_candidates_is_still_an_outage():

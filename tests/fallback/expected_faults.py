@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-LINES = """
-fault                 seed  resilient strict tries 1st   3rd   leaves   status code                      exhausted mark
+ROWS = """
+fault                 seed  resilient strict tries 1st   3rd   cools    status code                      exhausted mark
 dns_error             retry retry     retry  3     30    90    provider 502    upstream_unreachable      502       -
 connect_refused       retry retry     retry  3     30    90    provider 502    upstream_unreachable      502       -
 connect_timeout       retry retry     retry  3     -     30    provider 504    upstream_timeout          504       -
@@ -83,7 +83,7 @@ class ExpectedFault:
     tries: int
     first_cooldown: float | None
     third_cooldown: float | None
-    leaves: str
+    cools: str
     status: int
     code: str
     exhausted: int | None
@@ -109,19 +109,19 @@ def _status(cell: str) -> int:
     return {"own": REFUSED_STATUS, "stream": 502}[cell] if cell in ("own", "stream") else int(cell)
 
 
-def _line(cells: list[str]) -> ExpectedFault:
-    fault, seed, resilient, strict, tries, first, third, leaves, status, code, exhausted, mark = cells
+def _expected_fault(cells: list[str]) -> ExpectedFault:
+    fault, seed, resilient, strict, tries, first, third, cools, status, code, exhausted, alert = cells
     return ExpectedFault(
-        *(fault, seed, resilient, strict, int(tries), _seconds(first), _seconds(third), leaves, _status(status)),
+        *(fault, seed, resilient, strict, int(tries), _seconds(first), _seconds(third), cools, _status(status)),
         code.replace("<status>", str(REFUSED_STATUS)),
         None if exhausted == "-" else int(exhausted),
-        mark == "alert",
+        alert == "alert",
     )
 
 
-EXPECTED = {cells[0]: _line(cells) for cells in map(str.split, LINES.strip().splitlines()[1:])}
+EXPECTED = {cells[0]: _expected_fault(cells) for cells in map(str.split, ROWS.strip().splitlines()[1:])}
 
-KEY_RESTS = {
+KEY_COOLDOWNS = {
     "http_401": 600,
     "http_402": 600,
     "http_403": 600,

@@ -25,11 +25,11 @@ def protocol(name: str) -> WireProtocol:
 
 
 @dataclass
-class Journey:
+class NetworkRun:
     """A run of one request over the network: providers by URL, all of one protocol, streamed or not."""
 
     urls: Mapping[str, str]
-    speaks: WireProtocol
+    wire_protocol: WireProtocol
     stream: bool = False
     chat: ChatRequest = HELLO
     upstream: Upstream = field(default_factory=lambda: Upstream(OriginPolicy(everything=True)))
@@ -40,12 +40,12 @@ class Journey:
     def encode(self, call: Call) -> UpstreamRequest:
         candidate = call.candidate
         target = Target(candidate.provider, self.urls[candidate.provider], candidate.model, "sk-secret-key-1234567890")
-        return self.speaks.encode(self.chat, target, stream=self.stream)
+        return self.wire_protocol.encode(self.chat, target, stream=self.stream)
 
     async def ask(self, call: Call) -> Answer | Stream | Failure:
         if self.stream:
-            return await self.upstream.open(self.encode(call), self.speaks, call.timeouts)
-        return await self.upstream.call(self.encode(call), self.speaks, call.timeouts)
+            return await self.upstream.open(self.encode(call), self.wire_protocol, call.timeouts)
+        return await self.upstream.call(self.encode(call), self.wire_protocol, call.timeouts)
 
     async def run(
         self, *candidates: PlannedCandidate, timeouts: Timeouts = QUICK
@@ -55,10 +55,10 @@ class Journey:
             Plan(candidates, timeouts=timeouts), self.stage.run_context, stream=self.stream
         )
         try:
-            done = await drive_async(run, self.ask, self._sleep)
-            if isinstance(done.answer, Stream):
-                self.events = [event async for batch in done.answer for event in batch]
-            return done
+            result = await drive_async(run, self.ask, self._sleep)
+            if isinstance(result.answer, Stream):
+                self.events = [event async for batch in result.answer for event in batch]
+            return result
         except RouterError as error:
             return error
         finally:

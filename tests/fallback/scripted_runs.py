@@ -77,15 +77,15 @@ class FakeUpstream:
     times: list[float] = field(default_factory=list)
 
     def __call__(self, call: Call) -> Outcome:
-        words = self.script[place_of(call)]
-        asked = sum(1 for one in self.calls if place_of(one) == place_of(call))
+        outcomes = self.script[place_of(call)]
+        count = sum(1 for earlier in self.calls if place_of(earlier) == place_of(call))
         self.calls.append(call)
         self.times.append(self.clock.now)
         self.clock.sleep(self.seconds)
-        return outcome(words[min(asked, len(words) - 1)])
+        return outcome(outcomes[min(count, len(outcomes) - 1)])
 
     @property
-    def asked(self) -> list[str]:
+    def called(self) -> list[str]:
         """Return the providers called, or their keys, in order and with every try."""
         return [place_of(call) for call in self.calls]
 
@@ -124,7 +124,7 @@ def pooled(index: int, provider: str, *keys: str) -> PlannedCandidate:
 
 
 def chain(*providers: str) -> tuple[PlannedCandidate, ...]:
-    return tuple(PlannedCandidate(at, provider, "m") for at, provider in enumerate(providers))
+    return tuple(PlannedCandidate(position, provider, "m") for position, provider in enumerate(providers))
 
 
 NAMES = ("deepseek", "gemini", "qwen", "openai", "zhipu", "moonshot")

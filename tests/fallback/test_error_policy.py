@@ -27,7 +27,7 @@ RAISED = ["400", "401", "403", "404", "413", "415", "422", "4xx"]
 
 @pytest.mark.requirement("MMR-P8", "MMR-P10")
 @pytest.mark.parametrize(("codes", "action"), [(RETRIED, Action.RETRY), (RAISED, Action.RAISE), (["402"], Action.NEXT)])
-def test_statuses_lead_where_the_decision_says(codes, action):
+def test_statuses_are_retried_passed_on_or_raised(codes, action):
     """429 and 5xx are retried, 402 moves on to the next candidate, 400, 401, 403 and other 4xx are raised."""
     for code in codes:
         assert Policy().verdict(Failure(Fault(f"http_{code}"))).action is action
@@ -57,7 +57,7 @@ def test_strict_retries_every_429_and_5xx_and_raises_what_seed_raises():
             assert seed is strict
 
 
-def test_resilient_lets_the_provider_s_own_refusals_go_on_marked_red():
+def test_resilient_passes_the_providers_refusals_on_with_an_alert():
     """Only 401, 403, 404, 413 and 422 move on, each with an alert."""
     for fault in Fault:
         seed, resilient = (Policy(preset).verdict(Failure(fault)) for preset in (SEED, ErrorPreset.RESILIENT))
@@ -75,23 +75,23 @@ def test_payment_and_quota_cool_for_long_and_alert():
 
 
 @given(st.sampled_from(Fault), st.integers(400, 599), st.sampled_from(Action))
-def test_the_most_exact_word_of_a_route_wins(fault, status, action):
+def test_most_specific_word_of_a_route_wins(fault, status, action):
     """A fault's own code wins over its status, and the status over a group."""
     failure = Failure(fault, status=status)
     words = error_classes_of(failure)
-    other = next(one for one in Action if one is not action)
+    other = next(member for member in Action if member is not action)
     policy = Policy(on_error=dict.fromkeys(words[1:], other) | {words[0]: action})
     assert policy.own_action(failure) is action
     assert all(error_class_problem(word) is None for word in words)
 
 
-def test_a_broken_stream_never_goes_on_whatever_a_route_says():
+def test_broken_stream_is_raised_whatever_the_route_says():
     """After the first content or the deadline no other candidate is called."""
     for fault in (Fault.STREAM_STALL, Fault.STREAM_BROKEN, Fault.STREAM_TRUNCATED, Fault.DEADLINE):
         assert Policy(on_error={fault.value: Action.NEXT}).verdict(Failure(fault)).action is Action.RAISE
 
 
-def test_an_unknown_word_is_answered_with_the_known_ones():
+def test_unknown_word_is_refused_with_the_known_groups():
     """The message names the unknown word and the groups that are allowed."""
     assert "nonsense" in error_class_problem("nonsense")
     assert all(group in error_class_problem("nonsense") for group in GROUPS)
@@ -110,14 +110,14 @@ def test_a_caller_never_sees_a_provider_s_401_or_403_as_its_own(fault, status):
 
 def test_an_error_can_be_explained():
     """The explanation has the meaning, the verdict and the words by which a route can override it."""
-    told = explain(Failure(Fault.HTTP_404, status=404))
-    assert told.meaning
-    assert told.verdict.action is Action.RAISE
-    assert told.words[:2] == ("http_404", "404")
+    explanation = explain(Failure(Fault.HTTP_404, status=404))
+    assert explanation.meaning
+    assert explanation.verdict.action is Action.RAISE
+    assert explanation.words[:2] == ("http_404", "404")
 
 
 @pytest.mark.parametrize("fault", [Fault.HTTP_401, Fault.HTTP_404])
-def test_our_own_misconfiguration_cools_only_where_the_route_goes_on_after_it(fault):
+def test_misconfiguration_cools_only_if_the_route_passes_it_on(fault):
     """Raised, the fault starts no cooldown, so the next request gets the same error; passed on, it does."""
     assert Policy().verdict(Failure(fault)).effect is Effect.NONE
     assert Policy(ErrorPreset.RESILIENT).verdict(Failure(fault)).effect is Effect.NOW

@@ -18,53 +18,53 @@ PROVIDERS = ("a", "b", "c", "d")
 STATELESS = sorted(set(Fault) - {Fault.UNSUPPORTED_PARAMETER, Fault.CAPABILITY_MISMATCH, Fault.DEADLINE})
 
 
-class Walks(RuleBasedStateMachine):
+class FallbackMachine(RuleBasedStateMachine):
     """Providers fail and recover, time passes and requests run; attempts and calls always follow the rules."""
 
     @initialize()
     def begin(self) -> None:
         self.stage = Stage()
-        self.state: dict[str, Failure | None] = dict.fromkeys(PROVIDERS)
-        self.told: dict[str, float] = {}
+        self.failures: dict[str, Failure | None] = dict.fromkeys(PROVIDERS)
+        self.waits_until: dict[str, float] = {}
 
     @rule(provider=st.sampled_from(PROVIDERS), fault=st.sampled_from(STATELESS), wait=st.none() | st.floats(0.5, 900))
-    def breaks(self, provider: str, fault: Fault, wait: float | None) -> None:
+    def fail(self, provider: str, fault: Fault, wait: float | None) -> None:
         named = wait if fault in (Fault.HTTP_429, Fault.HTTP_429_WAIT) else None
-        self.state[provider] = Failure(fault, "down", retry_after=named)
+        self.failures[provider] = Failure(fault, "down", retry_after=named)
 
     @rule(provider=st.sampled_from(PROVIDERS))
-    def recovers(self, provider: str) -> None:
-        self.state[provider] = None
+    def recover(self, provider: str) -> None:
+        self.failures[provider] = None
 
     @rule(seconds=st.floats(0, 700))
-    def time_passes(self, seconds: float) -> None:
+    def pass_time(self, seconds: float) -> None:
         self.stage.clock.now += seconds
 
     @rule(provider=st.sampled_from(PROVIDERS))
-    def a_named_wait_is_almost_over(self, provider: str) -> None:
-        left = self.told.get(provider, 0) - self.stage.clock.now
-        self.stage.clock.now += max(0.0, left - 0.01)
+    def almost_finish_a_named_wait(self, provider: str) -> None:
+        remaining = self.waits_until.get(provider, 0) - self.stage.clock.now
+        self.stage.clock.now += max(0.0, remaining - 0.01)
 
     @rule(names=st.lists(st.sampled_from(PROVIDERS), min_size=1, max_size=5), preset=st.sampled_from(ErrorPreset))
-    def walks(self, names: list[str], preset: ErrorPreset) -> None:
+    def run_request(self, names: list[str], preset: ErrorPreset) -> None:
         plan = Plan(chain(*names), policy=Policy(preset))
-        script = {name: [self.state[name] or "hello"] for name in PROVIDERS}
+        script = {name: [self.failures[name] or "hello"] for name in PROVIDERS}
         before = self.stage.clock.now
         upstream = FakeUpstream(script)
         end = self.stage.run(plan, upstream)
-        self.attempts_are_the_chain_s_beginning(names, end)
-        self.the_end_is_what_the_last_attempt_says(names, end, preset)
-        self.nobody_told_to_wait_was_called(upstream)
+        self.attempts_are_a_prefix_of_the_chain(names, end)
+        self.result_matches_the_last_attempt(names, end, preset)
+        self.no_named_wait_was_cut_short(upstream)
         self.learn(end, before)
 
-    def attempts_are_the_chain_s_beginning(self, names: list[str], end: object) -> None:
+    def attempts_are_a_prefix_of_the_chain(self, names: list[str], end: object) -> None:
         assert [attempt.provider for attempt in end.attempts] == names[: len(end.attempts)]  # type: ignore[attr-defined]
         called = [attempt.provider for attempt in end.attempts if attempt.tries]  # type: ignore[attr-defined]
-        assert len(called) == len(set(called)), "a provider and model is asked as one candidate only"
+        assert len(called) == len(set(called)), "a provider and model is called as one candidate only"
 
-    def the_end_is_what_the_last_attempt_says(self, names: list[str], end: object, preset: ErrorPreset) -> None:
+    def result_matches_the_last_attempt(self, names: list[str], end: object, preset: ErrorPreset) -> None:
         if isinstance(end, RunResult):
-            assert self.state[end.candidate.provider] is None
+            assert self.failures[end.candidate.provider] is None
             assert end.attempts[-1].outcome == "ok"
         elif isinstance(end, UpstreamRefused):
             assert Policy(preset).verdict(end.failure).action is Action.RAISE
@@ -73,20 +73,20 @@ class Walks(RuleBasedStateMachine):
             assert len(end.attempts) == len(names)
             assert all(attempt.outcome != "ok" for attempt in end.attempts)
 
-    def nobody_told_to_wait_was_called(self, upstream: FakeUpstream) -> None:
+    def no_named_wait_was_cut_short(self, upstream: FakeUpstream) -> None:
         for call, moment in zip(upstream.calls, upstream.times, strict=True):
-            assert self.told.get(call.candidate.provider, 0) <= moment + 1e-6, "a named wait was cut short"
+            assert self.waits_until.get(call.candidate.provider, 0) <= moment + 1e-6, "a named wait was cut short"
 
     def learn(self, end: object, before: float) -> None:
         for attempt in end.attempts:  # type: ignore[attr-defined]
             if attempt.tries:
-                self.told.pop(attempt.provider, None)
+                self.waits_until.pop(attempt.provider, None)
             if attempt.tries and attempt.retry_after is not None:
-                left = before + (attempt.started_ms + attempt.duration_ms) / 1000
-                self.told[attempt.provider] = left + attempt.retry_after
+                ended = before + (attempt.started_ms + attempt.duration_ms) / 1000
+                self.waits_until[attempt.provider] = ended + attempt.retry_after
 
     @invariant()
-    def only_faults_that_cool_are_reasons_to_leave_somebody_alone(self) -> None:
+    def only_cooling_faults_cause_cooldowns(self) -> None:
         for provider in PROVIDERS:
             cooling = self.stage.run_context.cooldowns.look(provider, "m")
             if cooling is not None:
@@ -95,4 +95,4 @@ class Walks(RuleBasedStateMachine):
                 assert 0 < cooling.seconds <= 3600
 
 
-TestWalks = Walks.TestCase
+TestFallbackMachine = FallbackMachine.TestCase

@@ -22,13 +22,13 @@ def outcomes(end: RunResult | RouterError) -> list[str]:
 
 
 @pytest.mark.requirement("MMR-P8")
-def test_a_rate_limited_provider_is_tried_again_then_the_next_one_answers():
+def test_rate_limited_provider_is_retried_then_the_next_one_answers():
     """A 429 is retried twice by default, then the next candidate is called; the tries count as one attempt."""
     upstream = FakeUpstream({"deepseek": [429], "gemini": ["hello"]})
     end = Stage().run(Plan(chain("deepseek", "gemini")), upstream)
     assert isinstance(end, RunResult)
     assert end.answer.text == "hello"
-    assert upstream.asked == ["deepseek"] * 3 + ["gemini"]
+    assert upstream.called == ["deepseek"] * 3 + ["gemini"]
     assert outcomes(end) == ["http_429", "ok"]
     assert [attempt.retry_attempts for attempt in end.attempts] == [2, 0]
 
@@ -48,11 +48,11 @@ def test_waits_grow_with_the_retry_and_none_follows_the_last_try():
 
 
 @pytest.mark.parametrize("fault", [Fault.READ_TIMEOUT, Fault.BAD_SHAPE, Fault.HTTP_501, Fault.HTTP_529, Fault.REDIRECT])
-def test_what_cannot_succeed_is_not_retried(fault):
+def test_fault_without_retries_is_passed_on_at_once(fault):
     """A fault that the table does not retry moves on without another call or a wait."""
     stage, upstream = Stage(), FakeUpstream({"a": [Failure(fault)], "b": ["ok"]})
     stage.run(Plan(chain("a", "b")), upstream)
-    assert upstream.asked == ["a", "b"]
+    assert upstream.called == ["a", "b"]
     assert stage.waits == []
 
 
@@ -63,7 +63,7 @@ def test_a_short_retry_after_is_waited_out_exactly():
     assert stage.waits == [3]
 
 
-def test_a_long_retry_after_goes_to_the_next_one_now_and_leaves_this_one_alone_until_then():
+def test_long_retry_after_moves_on_and_cools_the_candidate_exactly_that_long():
     """A 429 with a long Retry-After moves on without a wait or retry; the candidate cools for exactly that time."""
     stage = Stage()
     upstream = FakeUpstream(
@@ -79,7 +79,7 @@ def test_a_long_retry_after_goes_to_the_next_one_now_and_leaves_this_one_alone_u
 
 
 @pytest.mark.parametrize("nonsense", [-1.0, 0.0, float("nan"), float("inf")])
-def test_a_nonsensical_retry_after_is_as_if_absent(nonsense):
+def test_invalid_retry_after_is_ignored(nonsense):
     """A negative, zero, NaN or infinite wait is ignored."""
     stage = Stage()
     failed = Failure(Fault.HTTP_429, "", 429, retry_after=nonsense)
@@ -98,11 +98,11 @@ def test_a_refusal_is_raised_at_once_also_in_mid_chain_with_the_attempts_so_far(
     end = Stage().run(Plan(chain("a", "b", "c")), upstream)
     assert isinstance(end, UpstreamRefused)
     assert (end.status, end.code) == (caller, code)
-    assert "c" not in upstream.asked
+    assert "c" not in upstream.called
     assert [attempt.status_code for attempt in end.attempts] == [503, status]
 
 
-def test_a_route_may_let_a_refusal_go_on():
+def test_route_may_pass_a_refusal_on():
     """`on_error`, `fallback_on` and the preset can let a refused request move on."""
     for policy in (Policy(on_error={"404": Action.NEXT}), Policy(fallback_on=("4xx",)), Policy(ErrorPreset.RESILIENT)):
         end = Stage().run(Plan(chain("a", "b"), policy=policy), FakeUpstream({"a": [404], "b": ["ok"]}))
@@ -120,7 +120,7 @@ def test_a_route_may_let_a_refusal_go_on():
     ],
 )
 @pytest.mark.requirement("MMR-P9")
-def test_an_exhausted_chain_tells_one_honest_status(script, status):
+def test_exhausted_chain_has_one_status(script, status):
     """The status is 429 if all candidates were rate limited, 504 if all timed out, else 502, with one attempt each."""
     end = Stage().run(Plan(chain("a", "b")), FakeUpstream(script))
     assert isinstance(end, AggregateRouterError)
@@ -129,7 +129,7 @@ def test_an_exhausted_chain_tells_one_honest_status(script, status):
     assert all(attempt.error for attempt in end.attempts)
 
 
-def test_the_shortest_wait_of_the_chain_is_the_caller_s():
+def test_retry_after_is_the_shortest_wait_of_the_chain():
     """Retry-After is the minimum over the candidates that named one."""
     named = {name: [Failure(Fault.HTTP_429, "", 429, retry_after=wait)] for name, wait in (("a", 90), ("b", 30))}
     end = Stage().run(Plan(chain("a", "b")), FakeUpstream(named))
@@ -137,7 +137,7 @@ def test_the_shortest_wait_of_the_chain_is_the_caller_s():
     assert end.retry_after == 30
 
 
-def test_candidates_that_cannot_be_called_are_attempts_that_say_so():
+def test_uncallable_candidates_are_attempts_with_a_message():
     """Missing, disabled, keyless and unreadable candidates are skipped with a message, and the chain continues."""
     reasons = [
         SkipReason.MISSING,
@@ -152,13 +152,13 @@ def test_candidates_that_cannot_be_called_are_attempts_that_say_so():
     assert all(attempt.error for attempt in end.attempts[:-1])
 
 
-def test_a_repeat_is_skipped_and_says_so():
+def test_repeated_candidate_is_skipped_as_duplicate():
     """The same provider and model are called once; the repeat is an attempt of its own."""
     end = Stage().run(Plan(chain("a", "b", "a")), FakeUpstream({"a": [500], "b": [500]}))
     assert outcomes(end) == ["http_500", "http_500", "skipped_duplicate"]
 
 
-def test_an_unsupported_parameter_is_left_out_once_more_and_from_then_on():
+def test_unsupported_parameter_is_dropped_for_a_retry_and_from_then_on():
     """The refused parameter is dropped for one further try, and remembered for later requests to the model."""
     stage = Stage()
     refused = Failure(Fault.UNSUPPORTED_PARAMETER, "no temperature", 400, param="temperature")
@@ -171,7 +171,7 @@ def test_an_unsupported_parameter_is_left_out_once_more_and_from_then_on():
     assert again.attempts[0].retry_attempts == 1
 
 
-def test_parameters_that_are_refused_one_after_another_are_left_out_in_the_same_attempt():
+def test_parameters_refused_in_sequence_are_dropped_in_one_attempt():
     """Parameters that one refusal names are dropped together; the next request leaves all of them out."""
     refusals = [
         Failure(Fault.UNSUPPORTED_PARAMETER, "no", 400, param="temperature", further_params=("top_p",)),
@@ -184,15 +184,15 @@ def test_parameters_that_are_refused_one_after_another_are_left_out_in_the_same_
     assert [call.without_params for call in upstream.calls] == refused
 
 
-def test_a_host_that_refuses_more_and_more_is_asked_a_dozen_times_at_most():
+def test_refusals_of_ever_new_parameters_are_retried_a_dozen_times():
     names = iter(range(100))
     upstream = FakeUpstream({"a": [Failure(Fault.UNSUPPORTED_PARAMETER, "", 400, param=f"p{n}") for n in names]})
     assert isinstance(Stage().run(Plan(chain("a")), upstream), UpstreamRefused)
     # The first call and a dozen adjusted ones.
-    assert len(upstream.asked) == 13
+    assert len(upstream.called) == 13
 
 
-def test_a_model_that_cannot_read_after_all_gets_the_description_then_the_next_one_is_asked():
+def test_capability_refusal_is_retried_with_a_description_then_passed_on():
     """A capability refusal leads to one try with a description, then to the next candidate, never to an error."""
     refused = Failure(Fault.CAPABILITY_MISMATCH, "no images", 404, param="vision")
     upstream = FakeUpstream({"a": [refused], "b": ["ok"]})
@@ -201,17 +201,17 @@ def test_a_model_that_cannot_read_after_all_gets_the_description_then_the_next_o
     assert [call.without_capabilities for call in upstream.calls] == [frozenset(), {"vision"}, frozenset()]
 
 
-def test_the_total_time_ends_the_walk_with_504_and_no_further_candidate():
+def test_total_time_ends_the_run_with_504():
     """After the deadline no further candidate is called, and attempts cover only the candidates reached."""
     upstream = FakeUpstream({"a": [500], "b": ["late"]}, seconds=6)
     end = Stage().run(Plan(chain("a", "b"), timeouts=Timeouts(total=10)), upstream)
     assert isinstance(end, AggregateRouterError)
     assert (end.status, end.code) == (504, "deadline_exceeded")
     # Each call takes six of the ten seconds, so the second one reaches the deadline.
-    assert upstream.asked == ["a", "a"]
+    assert upstream.called == ["a", "a"]
 
 
-def test_calls_are_given_what_is_left_of_the_time():
+def test_calls_get_the_remaining_time():
     """The total of each call is the request's remaining time, and no other timeout is longer."""
     upstream = FakeUpstream({"a": [Failure(Fault.BAD_SHAPE)], "b": ["ok"]}, seconds=100)
     Stage().run(Plan(chain("a", "b"), timeouts=Timeouts(total=110)), upstream)
@@ -219,7 +219,7 @@ def test_calls_are_given_what_is_left_of_the_time():
     assert upstream.calls[1].timeouts.first_content == 10
 
 
-def test_all_cooling_for_want_of_quota_calls_nobody_and_says_429():
+def test_all_cooling_after_rate_limits_calls_no_provider_and_returns_429():
     """If every candidate is cooling after a 429, nothing is called; the answer is 429 with a Retry-After."""
     stage, plan = Stage(), Plan(chain("a", "b"))
     limited = {name: [Failure(Fault.HTTP_429, "", 429, retry_after=wait)] for name, wait in (("a", 90), ("b", 40))}
@@ -227,11 +227,11 @@ def test_all_cooling_for_want_of_quota_calls_nobody_and_says_429():
     upstream = FakeUpstream(limited)
     end = stage.run(plan, upstream)
     assert isinstance(end, AggregateRouterError)
-    assert (end.status, end.retry_after, upstream.asked) == (429, 40, [])
+    assert (end.status, end.retry_after, upstream.called) == (429, 40, [])
     assert outcomes(end) == ["skipped_cooling", "skipped_cooling"]
 
 
-def test_all_cooling_after_outages_gives_one_last_resort_try_to_who_wakes_first():
+def test_all_cooling_after_outages_tries_the_first_to_recover_once():
     """The candidate whose cooldown ends first is called once, without retries; the others count as cooling."""
     stage, plan = Stage(), Plan(chain("a", "b"))
     down = {"a": [Failure(Fault.CONNECT_REFUSED)], "b": [Failure(Fault.DNS_ERROR)]}
@@ -239,7 +239,7 @@ def test_all_cooling_after_outages_gives_one_last_resort_try_to_who_wakes_first(
     upstream = FakeUpstream({"a": ["back"], "b": ["back"]})
     end = stage.run(plan, upstream)
     assert isinstance(end, RunResult)
-    assert upstream.asked == ["a"]
+    assert upstream.called == ["a"]
 
 
 def test_the_last_resort_try_is_one_try():
@@ -249,10 +249,10 @@ def test_the_last_resort_try_is_one_try():
     stage.run(plan, FakeUpstream(down))
     upstream = FakeUpstream(down)
     end = stage.run(plan, upstream)
-    assert (upstream.asked, outcomes(end)) == (["a"], ["connect_refused", "skipped_cooling"])
+    assert (upstream.called, outcomes(end)) == (["a"], ["connect_refused", "skipped_cooling"])
 
 
-def test_a_provider_that_fails_for_everybody_is_soon_asked_only_once_a_request():
+def test_retry_budget_of_a_failing_provider_runs_out():
     """A hundred unanswered retries use up a provider's retry budget; others keep theirs, and answers refill it."""
     stage = Stage()
     plan = Plan(chain("a", "b"))
@@ -260,44 +260,43 @@ def test_a_provider_that_fails_for_everybody_is_soon_asked_only_once_a_request()
     for _ in range(50):
         upstream = FakeUpstream({"a": [500], "b": ["ok"]})
         stage.run(plan, upstream)
-        assert upstream.asked == ["a", "a", "a", "b"]
+        assert upstream.called == ["a", "a", "a", "b"]
         # Otherwise repeated failures would start a cooldown, and the candidate would be skipped.
         stage.run_context.cooldowns.record_success("a", "m")
     upstream = FakeUpstream({"a": [500], "b": [500]})
     end = stage.run(plan, upstream)
-    assert (upstream.asked, end.attempts[0].retry_attempts) == (["a", "b", "b", "b"], 0)
+    assert (upstream.called, end.attempts[0].retry_attempts) == (["a", "b", "b", "b"], 0)
     for _ in range(5):
         stage.run_context.cooldowns.record_success("a", "m")
         stage.run(plan, FakeUpstream({"a": ["back"]}))
     upstream = FakeUpstream({"a": [500], "b": ["ok"]})
     stage.run(plan, upstream)
-    assert upstream.asked == ["a", "a", "b"]
+    assert upstream.called == ["a", "a", "b"]
 
 
-def test_an_answer_gives_back_what_its_retries_cost():
+def test_answer_refunds_the_budget_of_its_retries():
     """A provider that recovers after a retry keeps its retry budget, however often that happens."""
     stage = Stage()
     for _ in range(120):
         assert isinstance(stage.run(Plan(chain("a")), FakeUpstream({"a": [500, "ok"]})), RunResult)
 
 
-def test_a_parameter_that_was_left_out_is_told_as_dropped():
-    """The attempt lists the dropped parameter."""
+def test_dropped_parameter_is_listed_in_the_attempt():
     refusal = Failure(Fault.UNSUPPORTED_PARAMETER, "no", 400, param="temperature")
     end = Stage().run(Plan(chain("a")), FakeUpstream({"a": [refusal, "ok"]}))
     assert end.attempts[0].dropped_params == ("temperature",)
 
 
-def test_strict_asks_nobody_else_after_400_401_and_403_whatever_else_they_say():
-    """`strict` decides by status: it retries without a parameter for none of them and passes no exhausted quota on."""
+def test_strict_raises_a_400_whatever_its_fault():
+    """`strict` decides by status: it does not retry without a parameter and passes no exhausted quota on."""
     for fault in (Fault.HTTP_429_QUOTA, Fault.CAPABILITY_MISMATCH, Fault.UNSUPPORTED_PARAMETER, Fault.CONTEXT_LENGTH):
         upstream = FakeUpstream({"a": [Failure(fault, "", 400, param="vision")], "b": ["ok"]})
         end = Stage().run(Plan(chain("a", "b"), policy=Policy(ErrorPreset.STRICT)), upstream)
         assert isinstance(end, UpstreamRefused)
-        assert upstream.asked == ["a"]
+        assert upstream.called == ["a"]
 
 
-def test_a_refusal_is_not_given_the_wait_of_another_candidate():
+def test_refusal_has_no_retry_after_of_another_candidate():
     """A 400 after a rate limit has no Retry-After: waiting does not help its caller."""
     limited = Failure(Fault.HTTP_429_WAIT, "later", 429, retry_after=30)
     end = Stage().run(Plan(chain("a", "b")), FakeUpstream({"a": [limited], "b": [400]}))
@@ -310,7 +309,7 @@ def test_strict_retries_every_429_and_5xx():
     for fault, status in ((Fault.HTTP_501, 501), (Fault.HTTP_529, 529), (Fault.HTTP_429_QUOTA, 429)):
         upstream = FakeUpstream({"a": [Failure(fault, "", status)], "b": ["ok"]})
         Stage().run(Plan(chain("a", "b"), policy=Policy(ErrorPreset.STRICT)), upstream)
-        assert upstream.asked == ["a", "a", "a", "b"]
+        assert upstream.called == ["a", "a", "a", "b"]
 
 
 @pytest.mark.requirement("MMR-E4")
@@ -326,7 +325,7 @@ def test_each_switch_of_provider_is_logged(caplog):
     ]
 
 
-def test_a_candidate_that_is_not_asked_is_no_warning(caplog):
+def test_skipped_candidate_is_logged_below_warning(caplog):
     """Skipping a cooling provider is logged below WARNING; only the request's attempts show it."""
     stage, plan = Stage(), Plan(chain("a", "b"))
     slow_down = Failure(Fault.HTTP_429, "slow down", 429, retry_after=60)
@@ -337,7 +336,7 @@ def test_a_candidate_that_is_not_asked_is_no_warning(caplog):
     assert caplog.records == []
 
 
-def test_a_walk_that_is_closed_records_who_was_being_asked():
+def test_closed_run_records_the_attempt_in_progress_as_cancelled():
     """If the caller disconnects, the attempt is recorded as cancelled."""
     stage = Stage()
     run: FallbackRun[object] = FallbackRun(Plan(chain("a")), stage.run_context)
@@ -347,8 +346,8 @@ def test_a_walk_that_is_closed_records_who_was_being_asked():
     assert [attempt.outcome for attempt in run.attempts] == ["client_cancelled"]
 
 
-def test_an_attempt_is_written_as_the_contract_says():
-    """An attempt is written with the API's field names; absent fields are left out."""
+def test_attempt_is_written_with_the_field_names_of_the_api():
+    """Absent fields are left out."""
     end = Stage().run(Plan(chain("a", "b")), FakeUpstream({"a": [Failure(Fault.HTTP_529, "busy", 529)], "b": ["ok"]}))
     assert [attempt.as_json() for attempt in end.attempts] == [
         {
@@ -364,7 +363,7 @@ def test_an_attempt_is_written_as_the_contract_says():
     ]
 
 
-def test_a_stream_that_breaks_later_is_written_down_as_broken_and_counts_against_its_candidate():
+def test_broken_stream_is_recorded_and_counts_against_its_candidate():
     """The attempt gets the result of the stream, and three broken streams in a row start a cooldown."""
     stage, plan = Stage(), Plan(chain("a"))
     for _ in range(3):
@@ -377,7 +376,7 @@ def test_a_stream_that_breaks_later_is_written_down_as_broken_and_counts_against
     assert stage.run_context.cooldowns.look("a", "m") is None
 
 
-def test_an_error_is_written_with_its_attempts_and_says_when_to_come_back():
+def test_error_has_its_attempts_and_retry_headers():
     """The error lists all attempts; the headers give Retry-After in whole seconds and disable the client's retries."""
     end = Stage().run(Plan(chain("a")), FakeUpstream({"a": [Failure(Fault.HTTP_429, "slow", 429, retry_after=29.2)]}))
     assert isinstance(end, AggregateRouterError)
@@ -392,7 +391,7 @@ def test_an_error_is_written_with_its_attempts_and_says_when_to_come_back():
     assert refused.as_json()["error"] == "upstream_auth"
 
 
-def test_a_candidate_s_own_shorter_total_hands_on_to_the_next_one():
+def test_candidate_that_uses_up_its_own_total_is_passed_on():
     """A candidate that uses up its own total counts as a read timeout, and the next one is called."""
     short = PlannedCandidate(0, "a", "m", timeouts=Timeouts(total=10))
     upstream = FakeUpstream({"a": [Failure(Fault.DEADLINE)], "b": ["ok"]}, seconds=10)
@@ -401,8 +400,8 @@ def test_a_candidate_s_own_shorter_total_hands_on_to_the_next_one():
     assert [call.timeouts.total for call in upstream.calls] == [10, 50]
 
 
-@pytest.mark.parametrize("way", ["sync", "async"])
-def test_an_error_of_our_own_ends_the_walk_and_is_written_down(way):
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_own_exception_ends_the_run_and_is_recorded_as_aborted(mode):
     """An exception of our own is raised unchanged, and the attempt is recorded as aborted."""
     run: FallbackRun[Answer] = FallbackRun(Plan(chain("a", "b")), Stage().run_context)
 
@@ -413,5 +412,5 @@ def test_an_error_of_our_own_ends_the_walk_and_is_written_down(way):
         return call(step)
 
     with pytest.raises(UnreadableError):
-        drive(run, call, print) if way == "sync" else asyncio.run(drive_async(run, ask, asyncio.sleep))
+        drive(run, call, print) if mode == "sync" else asyncio.run(drive_async(run, ask, asyncio.sleep))
     assert [attempt.outcome for attempt in run.attempts] == ["aborted"]

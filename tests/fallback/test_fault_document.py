@@ -10,7 +10,7 @@ from routing_admin.core.fallback.document import document
 PATH = Path(__file__).parents[2] / "docs" / "faults.md"
 
 
-def test_the_fault_document_is_what_the_table_says():
+def test_fault_document_matches_the_table():
     """`python -m routing_admin.core.fallback.document > docs/faults.md` updates the document."""
     assert PATH.read_text(encoding="utf-8") == document()
 

@@ -11,7 +11,7 @@ from capabilities.core.wire import Answer, Failure, Fault, Finish
 from routing_admin.core.fallback.chain import PlannedCandidate, RunResult, Timeouts
 from routing_admin.core.fallback.errors import AggregateRouterError, UpstreamRefused
 from tests.fallback.expected_faults import EXPECTED
-from tests.fallback.network_runs import QUICK, Journey, protocol
+from tests.fallback.network_runs import QUICK, NetworkRun, protocol
 from tests.lab import SCENARIOS, Lab
 from tests.lab.shapes import VENDORS
 
@@ -64,9 +64,9 @@ async def test_every_fault_has_one_outcome(lab, name, scenario, stream):
     lab.requests.clear()
     fault = expected_fault(scenario.name, stream)
     urls = {"bad": lab.url(name, "bad"), "good": lab.url(name, "good")}
-    journey = Journey(urls, protocol(name), stream)
+    network_run = NetworkRun(urls, protocol(name), stream)
     timeouts = replace(QUICK, total=1.2) if fault is Fault.DEADLINE else QUICK if fault in TIMED else PATIENT
-    end = await journey.run(
+    end = await network_run.run(
         PlannedCandidate(0, "bad", f"fault:{scenario.name}"),
         PlannedCandidate(1, "good", "lab-model"),
         timeouts=timeouts,
@@ -76,30 +76,30 @@ async def test_every_fault_has_one_outcome(lab, name, scenario, stream):
     if fault is None:
         assert isinstance(end, RunResult)
         assert [attempt.outcome for attempt in end.attempts] == ["ok"]
-        assert isinstance(end.answer, Answer) or isinstance(journey.events[-1], Finish)
+        assert isinstance(end.answer, Answer) or isinstance(network_run.events[-1], Finish)
         return
-    line = EXPECTED[fault.value]
-    if line.in_the_stream or (fault is Fault.DEADLINE and scenario.name != COMMENTS):
+    expected = EXPECTED[fault.value]
+    if expected.in_the_stream or (fault is Fault.DEADLINE and scenario.name != COMMENTS):
         assert isinstance(end, RunResult)
-        broken = journey.events[-1]
+        broken = network_run.events[-1]
         assert isinstance(broken, Failure)
-        assert (broken.fault, lab.played_for("good")) == (fault, []), "after content nobody else is asked"
+        assert (broken.fault, lab.played_for("good")) == (fault, []), "after content no other candidate is called"
         return
     attempt = end.attempts[0]
-    assert (attempt.outcome, len(played)) == (fault.value, line.tries)
-    assert attempt.retry_attempts == line.tries - 1
+    assert (attempt.outcome, len(played)) == (fault.value, expected.tries)
+    assert attempt.retry_attempts == expected.tries - 1
     assert attempt.error
     assert "sk-secret" not in attempt.error
     if fault is Fault.DEADLINE:
         assert isinstance(end, AggregateRouterError)
         assert (end.status, end.code) == (504, "deadline_exceeded")
-    elif line.seed == "raise":
+    elif expected.seed == "raise":
         assert isinstance(end, UpstreamRefused)
-        assert (end.status, end.code) == OWN_STATUS.get(scenario.name, (line.status, line.code))
+        assert (end.status, end.code) == OWN_STATUS.get(scenario.name, (expected.status, expected.code))
         assert lab.played_for("good") == []
     else:
         assert isinstance(end, RunResult)
-        assert [one.outcome for one in end.attempts] == [fault.value, "ok"]
+        assert [attempt.outcome for attempt in end.attempts] == [fault.value, "ok"]
         assert lab.played_for("good") == ["ok"]
 
 
@@ -108,13 +108,13 @@ async def test_every_fault_has_one_outcome(lab, name, scenario, stream):
     "fault",
     [Fault.CONNECT_REFUSED, Fault.CONNECT_TIMEOUT, Fault.DNS_ERROR, Fault.TLS_ERROR, Fault.TLS_CERT_ERROR],
 )
-async def test_a_provider_out_of_reach_has_its_own_class_and_the_next_one_answers(lab, fault, stream):
+async def test_unreachable_provider_has_its_own_fault_and_the_next_one_answers(lab, fault, stream):
     """Refused, silent and unknown addresses, missing TLS and bad certificates are different faults."""
     lab.requests.clear()
     urls = {"bad": lab.broken_url(fault.value), "good": lab.url("openai", "good")}
-    journey = Journey(urls, protocol("openai"), stream)
+    network_run = NetworkRun(urls, protocol("openai"), stream)
     timeouts = replace(QUICK, connect=0.3, first_content=2)
-    end = await journey.run(PlannedCandidate(0, "bad", "m"), PlannedCandidate(1, "good", "m"), timeouts=timeouts)
+    end = await network_run.run(PlannedCandidate(0, "bad", "m"), PlannedCandidate(1, "good", "m"), timeouts=timeouts)
     assert [attempt.outcome for attempt in end.attempts] == [fault.value, "ok"]
     assert end.attempts[0].retry_attempts == EXPECTED[fault.value].tries - 1
     assert lab.played_for("good") == ["ok"]
@@ -123,8 +123,8 @@ async def test_a_provider_out_of_reach_has_its_own_class_and_the_next_one_answer
 def test_the_lab_plays_every_upstream_fault_that_bytes_can_show():
     """The lab covers every fault except those without a response, such as a missing key, which other tests cover."""
     shown = {scenario.plain for scenario in SCENARIOS.values()} | {scenario.stream for scenario in SCENARIOS.values()}
-    elsewhere = {
+    without_bytes = {
         *(Fault.ORIGIN_REFUSED, Fault.KEY_MISSING, Fault.FIRE_DRILL, Fault.CONNECT_REFUSED, Fault.CONNECT_TIMEOUT),
         *(Fault.DNS_ERROR, Fault.TLS_ERROR, Fault.TLS_CERT_ERROR),
     }
-    assert set(Fault) - shown <= elsewhere
+    assert set(Fault) - shown <= without_bytes

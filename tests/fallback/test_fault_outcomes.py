@@ -18,92 +18,94 @@ from tests.fallback.scripted_runs import Clock, FakeUpstream, Stage, chain
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "faults.md"
 STATUS_IN_CODE = re.compile(r"http_(\d{3})")
-LINES = pytest.mark.parametrize("line", EXPECTED.values(), ids=list(EXPECTED))
+EACH_FAULT = pytest.mark.parametrize("expected", EXPECTED.values(), ids=list(EXPECTED))
 
 
-def failure_of(line: ExpectedFault) -> Failure:
+def failure_of(expected: ExpectedFault) -> Failure:
     """Return the fault with the status, long wait or parameter that a provider sends with it."""
-    status = STATUS_IN_CODE.match(line.fault)
+    status = STATUS_IN_CODE.match(expected.fault)
     return Failure(
-        Fault(line.fault),
+        Fault(expected.fault),
         "as scripted",
-        int(status[1]) if status else REFUSED_STATUS if line.fault == "http_4xx" else None,
-        param="temperature" if line.fault == "unsupported_parameter" else None,
-        retry_after=NAMED_WAIT if line.fault == "http_429_wait" else None,
+        int(status[1]) if status else REFUSED_STATUS if expected.fault == "http_4xx" else None,
+        param="temperature" if expected.fault == "unsupported_parameter" else None,
+        retry_after=NAMED_WAIT if expected.fault == "http_429_wait" else None,
     )
 
 
-def upstream_of(line: ExpectedFault) -> FakeUpstream:
+def upstream_of(expected: ExpectedFault) -> FakeUpstream:
     """`a` and `c` always fail, `b` answers. A deadline is reached because the call takes the whole time."""
-    script = {"a": [failure_of(line)], "b": ["hello"], "c": [failure_of(line)]}
-    return FakeUpstream(script, seconds=600 if line.fault == "deadline" else 0.01)
+    script = {"a": [failure_of(expected)], "b": ["hello"], "c": [failure_of(expected)]}
+    return FakeUpstream(script, seconds=600 if expected.fault == "deadline" else 0.01)
 
 
-def test_every_fault_has_its_line() -> None:
+def test_every_fault_has_an_expected_row() -> None:
     """A new fault needs a row in expected_faults.py."""
     assert sorted(EXPECTED) == sorted(fault.value for fault in Fault)
 
 
-@LINES
+@EACH_FAULT
 @pytest.mark.requirement("MMR-P8", "MMR-P10")
-def test_each_preset_does_what_the_line_says(line: ExpectedFault) -> None:
-    verdicts = [Policy(preset).verdict(failure_of(line)) for preset in ErrorPreset]
+def test_each_preset_acts_as_expected(expected: ExpectedFault) -> None:
+    verdicts = [Policy(preset).verdict(failure_of(expected)) for preset in ErrorPreset]
     assert [preset.value for preset in ErrorPreset] == ["seed", "resilient", "strict"]
-    assert [verdict.action.value for verdict in verdicts] == [line.seed, line.resilient, line.strict]
-    assert verdicts[0].alert is line.alert
-    assert verdicts[1].alert is (line.alert or line.resilient != line.seed), "let go on against the default: marked"
+    assert [verdict.action.value for verdict in verdicts] == [expected.seed, expected.resilient, expected.strict]
+    assert verdicts[0].alert is expected.alert
+    assert verdicts[1].alert is (expected.alert or expected.resilient != expected.seed), (
+        "passed on against the default: with an alert"
+    )
 
 
-@LINES
-def test_a_failing_candidate_is_called_that_often_and_then_the_next_one_or_nobody(line: ExpectedFault) -> None:
+@EACH_FAULT
+def test_failing_candidate_is_called_as_often_as_expected(expected: ExpectedFault) -> None:
     """In a chain of two the second answers, unless the fault is raised: then the agent sees its status and code."""
-    upstream = upstream_of(line)
+    upstream = upstream_of(expected)
     end = Stage().run(Plan(chain("a", "b")), upstream)
-    assert upstream.asked == ["a"] * line.tries + ["b"] * (line.seed != "raise")
-    if line.seed == "raise":
-        assert isinstance(end, AggregateRouterError if line.fault == "deadline" else UpstreamRefused)
-        assert (end.status, end.code) == (line.status, line.code)
+    assert upstream.called == ["a"] * expected.tries + ["b"] * (expected.seed != "raise")
+    if expected.seed == "raise":
+        assert isinstance(end, AggregateRouterError if expected.fault == "deadline" else UpstreamRefused)
+        assert (end.status, end.code) == (expected.status, expected.code)
     else:
         assert isinstance(end, RunResult)
         assert end.answer == Answer("hello")
 
 
-@LINES
-def test_a_route_that_raises_it_shows_the_agent_its_status_and_code(line: ExpectedFault) -> None:
+@EACH_FAULT
+def test_raised_fault_has_the_expected_status_and_code(expected: ExpectedFault) -> None:
     """A route can raise any fault at once; the agent sees the status and code of its row."""
-    upstream = upstream_of(line)
-    end = Stage().run(Plan(chain("a", "b"), policy=Policy(on_error={line.fault: Action.RAISE})), upstream)
-    assert "b" not in upstream.asked
-    assert (end.status, end.code) == (line.status, line.code)  # type: ignore[union-attr]
+    upstream = upstream_of(expected)
+    end = Stage().run(Plan(chain("a", "b"), policy=Policy(on_error={expected.fault: Action.RAISE})), upstream)
+    assert "b" not in upstream.called
+    assert (end.status, end.code) == (expected.status, expected.code)  # type: ignore[union-attr]
 
 
-@LINES
+@EACH_FAULT
 @pytest.mark.requirement("MMR-P9")
-def test_a_chain_that_ended_so_everywhere_answers_one_status(line: ExpectedFault) -> None:
+def test_exhausted_chain_has_the_expected_status(expected: ExpectedFault) -> None:
     """The status is 429 if every candidate was rate limited or out of quota, 504 if every one timed out, else 502."""
-    upstream = upstream_of(line)
-    policy = Policy(on_error={line.fault: Action.NEXT})
-    if line.exhausted is None:
+    upstream = upstream_of(expected)
+    policy = Policy(on_error={expected.fault: Action.NEXT})
+    if expected.exhausted is None:
         Stage().run(Plan(chain("a", "b"), policy=policy), upstream)
-        assert upstream.asked == ["a"], "whatever the route says"
+        assert upstream.called == ["a"], "whatever the route says"
     else:
         end = Stage().run(Plan(chain("a", "c"), policy=policy), upstream)
         assert isinstance(end, AggregateRouterError)
-        assert (end.status, end.code) == (line.exhausted, "all_providers_failed")
+        assert (end.status, end.code) == (expected.exhausted, "all_providers_failed")
 
 
-@LINES
-def test_the_candidate_is_left_alone_that_long(line: ExpectedFault) -> None:
+@EACH_FAULT
+def test_cooldowns_last_as_long_as_expected(expected: ExpectedFault) -> None:
     """The cooldown after the first and the third failure in a row is that of the row, for the model or its provider."""
-    cooldowns, failure = LocalCooldowns(Clock(), lambda: 0.0), failure_of(line)
+    cooldowns, failure = LocalCooldowns(Clock(), lambda: 0.0), failure_of(expected)
     seconds: list[float | None] = []
     for _ in range(3):
         cooldowns.record_failure("a", "m", failure, Policy().verdict(failure))
         cooling = cooldowns.look("a", "m")
         seconds.append(cooling.seconds if cooling else None)
-    assert [seconds[0], seconds[2]] == [line.first_cooldown, line.third_cooldown]
-    other = cooldowns.look("a", "other")
-    assert (other is not None) is (line.leaves == "provider")
+    assert [seconds[0], seconds[2]] == [expected.first_cooldown, expected.third_cooldown]
+    other_model = cooldowns.look("a", "other")
+    assert (other_model is not None) is (expected.cools == "provider")
     assert cooldowns.look("b", "m") is None
 
 
@@ -125,17 +127,21 @@ PASSED_ON = frozenset({"http_401", "http_404"})
 """These start no cooldown where they are raised, and the row covers only that."""
 
 
-@LINES
-def test_the_document_says_the_same(line: ExpectedFault) -> None:
-    """docs/faults.md agrees with the expected rows."""
-    _, _, seed, resilient, strict, cooldown, seen, alert = documented()[line.fault]
-    assert (seed, resilient, strict, alert == "yes") == (line.seed, line.resilient, line.strict, line.alert)
-    words = COOLDOWN_WORDS[line.first_cooldown, line.third_cooldown]
-    whole = ", whole provider" if line.leaves == "provider" else ""
-    assert cooldown == ("at once where a route goes on" if line.fault in PASSED_ON else words + whole)
-    if line.in_the_stream:
-        assert seen == f"what came, then an error event `{line.code}` as the last one"
-    elif line.fault == "http_4xx":
+@EACH_FAULT
+def test_document_agrees_with_the_expected_rows(expected: ExpectedFault) -> None:
+    _, _, seed, resilient, strict, cooldown, seen, alert = documented()[expected.fault]
+    assert (seed, resilient, strict, alert == "yes") == (
+        expected.seed,
+        expected.resilient,
+        expected.strict,
+        expected.alert,
+    )
+    duration = COOLDOWN_WORDS[expected.first_cooldown, expected.third_cooldown]
+    scope = ", whole provider" if expected.cools == "provider" else ""
+    assert cooldown == ("at once where a route goes on" if expected.fault in PASSED_ON else duration + scope)
+    if expected.in_the_stream:
+        assert seen == f"what came, then an error event `{expected.code}` as the last one"
+    elif expected.fault == "http_4xx":
         assert seen == "the provider's own status, `upstream_<status>`"
     else:
-        assert seen == f"{line.status} `{line.code}`"
+        assert seen == f"{expected.status} `{expected.code}`"

@@ -16,13 +16,13 @@ DRILL = DrillWindow(number=1, provider="a", actor="Ada", began=1000.0, ends=1060
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_the_next_candidate_is_asked_at_once_and_nothing_is_remembered(stream: bool) -> None:
+def test_drill_moves_on_at_once_and_leaves_no_cooldown(stream: bool) -> None:
     """A drill causes one try, no wait and no cooldown, so the provider is called as before when it ends."""
     stage, upstream = Stage(), FakeUpstream({"a": [DRILL.failure()], "b": ["ok"]})
     for _ in range(5):
         end = stage.run(Plan(chain("a", "b")), upstream, stream=stream)
         assert isinstance(end, RunResult)
-        assert [(each.outcome, each.retry_attempts) for each in end.attempts] == [("fire_drill", 0), ("ok", 0)]
+        assert [(attempt.outcome, attempt.retry_attempts) for attempt in end.attempts] == [("fire_drill", 0), ("ok", 0)]
         assert end.attempts[0].error == "Fire drill by Ada: not called."
         assert not end.attempts[0].alert
     assert stage.waits == []
@@ -30,7 +30,7 @@ def test_the_next_candidate_is_asked_at_once_and_nothing_is_remembered(stream: b
 
 
 @pytest.mark.parametrize("word", ["5xx", "503", "fire_drill"])
-def test_a_routes_own_word_for_an_unavailable_provider_holds_for_a_drill(word: str) -> None:
+def test_policy_for_an_unavailable_provider_applies_to_a_drill(word: str) -> None:
     """A route that raises after a 503 raises during a drill too; one that retries does not retry it."""
     upstream = FakeUpstream({"a": [DRILL.failure()], "b": ["ok"]})
     raised = Stage().run(Plan(chain("a", "b"), policy=Policy(on_error={word: Action.RAISE})), upstream)
@@ -42,15 +42,15 @@ def test_a_routes_own_word_for_an_unavailable_provider_holds_for_a_drill(word: s
     assert (end.attempts[0].retry_attempts, stage.waits) == (0, [])
 
 
-def test_it_lasts_by_the_clock_alone() -> None:
+def test_drill_lasts_from_its_start_to_its_end() -> None:
     """A drill lasts from its start, with some clock skew allowed, to its end; setting the clock back ends it."""
-    assert [DRILL.lasts(at) for at in (995.0, 1000.0, 1059.9, 1060.0)] == [True, True, True, False]
+    assert [DRILL.lasts(time) for time in (995.0, 1000.0, 1059.9, 1060.0)] == [True, True, True, False]
     assert not DRILL.lasts(1000.0 - SKEW_SECONDS - 1)
     assert DRILL.stops("a", 1030.0)
     assert not DRILL.stops("b", 1030.0)
-    assert [DRILL.seconds_left(at) for at in (1000.0, 1059.5, 1060.0)] == [60, 1, 0]
+    assert [DRILL.seconds_left(time) for time in (1000.0, 1059.5, 1060.0)] == [60, 1, 0]
 
 
-def test_its_failure_is_a_fault_of_its_own() -> None:
+def test_failure_of_a_drill_is_a_fault_of_its_own() -> None:
     """The fault is not an HTTP status of the provider, since the provider was not called."""
     assert DRILL.failure() == Failure(Fault.FIRE_DRILL, "Fire drill by Ada: not called.")

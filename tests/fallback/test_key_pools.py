@@ -14,7 +14,7 @@ from routing_admin.core.fallback.chain import Plan, PoolKey
 from routing_admin.core.fallback.cooldown import LocalCooldowns
 from routing_admin.core.fallback.errors import UpstreamRefused
 from routing_admin.core.fallback.key_pools import MAX_CONVERSATIONS, KeyPools
-from tests.fallback.expected_faults import EXPECTED, KEY_RESTS, NAMED_WAIT
+from tests.fallback.expected_faults import EXPECTED, KEY_COOLDOWNS, NAMED_WAIT
 from tests.fallback.scripted_runs import Clock, FakeUpstream, Stage, pooled
 
 KEYS = tuple(PoolKey(name, f"mark of {name}") for name in "abcde")
@@ -34,66 +34,66 @@ def failure_of(fault: Fault) -> Failure:
 
 
 @pytest.mark.parametrize("code", EXPECTED)
-def test_a_key_rests_after_what_is_its_own_and_after_nothing_else(code):
+def test_key_cools_after_its_own_faults_only(code):
     """Only faults of the key itself start its cooldown, for the seconds in expected_faults.py."""
     clock = Clock()
     pools = pools_at(clock)
     pools.record("p", KEYS[0], failure_of(Fault(code)))
     cooling = pools.look("p", KEYS[0])
-    assert (cooling.seconds if cooling else None) == KEY_RESTS.get(code)
+    assert (cooling.seconds if cooling else None) == KEY_COOLDOWNS.get(code)
     assert pools.look("p", KEYS[1]) is None
 
 
-@pytest.mark.parametrize("code", KEY_RESTS)
+@pytest.mark.parametrize("code", KEY_COOLDOWNS)
 @pytest.mark.parametrize("stream", [False, True])
 def test_the_next_key_answers_within_the_same_attempt(code, stream):
     """The failed key and the next one are tries of one attempt, without a wait or a fallback."""
     stage, upstream = Stage(), FakeUpstream({"p/a": [failure_of(Fault(code))], "p/b": ["hello"]})
-    done = stage.run(Plan((pooled(0, "p", "a", "b"),)), upstream, stream=stream)
-    assert upstream.asked == ["p/a", "p/b"]
-    assert (len(done.attempts), done.attempts[0].outcome, done.attempts[0].retry_attempts) == (1, "ok", 1)
-    assert [(one.key, one.outcome) for one in done.attempts[0].tries] == [("a", code), ("b", "ok")]
+    result = stage.run(Plan((pooled(0, "p", "a", "b"),)), upstream, stream=stream)
+    assert upstream.called == ["p/a", "p/b"]
+    assert (len(result.attempts), result.attempts[0].outcome, result.attempts[0].retry_attempts) == (1, "ok", 1)
+    assert [(entry.key, entry.outcome) for entry in result.attempts[0].tries] == [("a", code), ("b", "ok")]
     assert stage.waits == []
 
 
-def test_the_providers_own_faults_ask_the_same_key_again():
+def test_provider_fault_is_retried_with_the_same_key():
     """A 503 does not depend on the key, so the retry uses the same key."""
     stage, upstream = Stage(), FakeUpstream({"p/a": [503, "hello"], "p/b": ["hello"]})
-    done = stage.run(Plan((pooled(0, "p", "a", "b"),)), upstream)
-    assert (upstream.asked, done.attempts[0].outcome) == (["p/a", "p/a"], "ok")
+    result = stage.run(Plan((pooled(0, "p", "a", "b"),)), upstream)
+    assert (upstream.called, result.attempts[0].outcome) == (["p/a", "p/a"], "ok")
 
 
-def test_a_401_of_all_keys_is_what_a_401_is():
+def test_401_of_every_key_is_raised():
     """After a 401 of every key the error is raised at once; the next request tries one key and is refused as well."""
     stage, upstream = Stage(), FakeUpstream({"p/a": [401], "p/b": [401], "p/c": [401], "q": ["hello"]})
     plan = Plan((pooled(0, "p", "a", "b", "c"), pooled(1, "q")))
     error = stage.run(plan, upstream)
     assert isinstance(error, UpstreamRefused)
-    assert (error.status, error.attempts[0].outcome, upstream.asked) == (502, "http_401", ["p/a", "p/b", "p/c"])
+    assert (error.status, error.attempts[0].outcome, upstream.called) == (502, "http_401", ["p/a", "p/b", "p/c"])
     again = stage.run(plan, upstream)
-    assert (again.attempts[0].outcome, len(upstream.asked)) == ("http_401", 4)
+    assert (again.attempts[0].outcome, len(upstream.called)) == ("http_401", 4)
 
 
-def test_a_dead_key_among_limited_ones_loses_no_call():
+def test_dead_key_among_limited_ones_counts_as_a_rate_limit():
     """Of a refused and a rate-limited key, the limit decides: the chain moves on as after a rate limit."""
     stage = Stage()
     upstream = FakeUpstream({"p/a": [LIMITED], "p/b": [401], "q": ["hello"]})
-    done = stage.run(Plan((pooled(0, "p", "a", "b"), pooled(1, "q"))), upstream)
-    assert upstream.asked == ["p/a", "p/b", "q"]
-    assert [attempt.outcome for attempt in done.attempts] == ["http_429_wait", "ok"]
+    result = stage.run(Plan((pooled(0, "p", "a", "b"), pooled(1, "q"))), upstream)
+    assert upstream.called == ["p/a", "p/b", "q"]
+    assert [attempt.outcome for attempt in result.attempts] == ["http_429_wait", "ok"]
 
 
-def test_a_short_wait_of_all_keys_is_sat_out_with_the_one_that_is_ready_first():
+def test_shortest_wait_of_all_keys_is_waited_out():
     """If every key named a wait, the shortest is waited out and that key is called again."""
     # Below the longest wait that a run sits out.
-    second, long = (Failure(Fault.HTTP_429, "slow down", 429, retry_after=seconds) for seconds in (2.0, 4.0))
-    stage, upstream = Stage(), FakeUpstream({"p/a": [second, "hello"], "p/b": [long]}, seconds=0.0)
-    done = stage.run(Plan((pooled(0, "p", "a", "b"),)), upstream)
-    assert (upstream.asked, stage.waits) == (["p/a", "p/b", "p/a"], [2.0])
-    assert done.attempts[0].outcome == "ok"
+    short, long = (Failure(Fault.HTTP_429, "slow down", 429, retry_after=seconds) for seconds in (2.0, 4.0))
+    stage, upstream = Stage(), FakeUpstream({"p/a": [short, "hello"], "p/b": [long]}, seconds=0.0)
+    result = stage.run(Plan((pooled(0, "p", "a", "b"),)), upstream)
+    assert (upstream.called, stage.waits) == (["p/a", "p/b", "p/a"], [2.0])
+    assert result.attempts[0].outcome == "ok"
 
 
-def test_of_five_keys_one_dead_no_call_is_lost_and_the_key_is_found_alive_again():
+def test_dead_key_of_five_loses_no_call_and_is_used_again_once_valid():
     """One call per ten minutes tries a refused key, with the next key to answer it, until the key works again."""
     stage = Stage()
     upstream = FakeUpstream({f"p/{key}": ["hello"] for key in "abde"} | {"p/c": [401, 401, "hello"]})
@@ -103,13 +103,13 @@ def test_of_five_keys_one_dead_no_call_is_lost_and_the_key_is_found_alive_again(
             assert stage.run(plan, upstream).attempts[-1].outcome == "ok"
         stage.clock.now += 600
     assert [call.key.name for call in upstream.calls].count("c") >= 2 + 3
-    before = len(upstream.asked)
+    before = len(upstream.called)
     for _ in range(20):
         stage.run(plan, upstream)
-    assert set(Counter(upstream.asked[before:]).values()) == {4}, "all five take turns, and nobody is flooded"
+    assert set(Counter(upstream.called[before:]).values()) == {4}, "all five take turns"
 
 
-def test_a_claimed_try_is_given_back_when_its_caller_leaves():
+def test_claim_on_a_key_is_released_if_the_call_ends_without_a_result():
     """The claim on a retry of a key is released if the call ends without a result."""
     clock = Clock()
     pools = pools_at(clock)
@@ -125,22 +125,22 @@ conversations = st.lists(st.sampled_from([f"conversation {n}" for n in range(6)]
 
 
 @given(conversations, st.sets(st.sampled_from(KEYS), max_size=4))
-def test_a_conversation_keeps_its_key_and_a_new_one_gets_the_least_used(asked, resting):
+def test_a_conversation_keeps_its_key_and_a_new_one_gets_the_least_used(calls, cooling):
     """A conversation keeps a working key; a new one, or one without such a key, gets the least used key."""
-    pools, used, own = pools_at(Clock()), Counter(), {}
-    for key in resting:
+    pools, use_counts, assigned = pools_at(Clock()), Counter(), {}
+    for key in cooling:
         pools.record("p", key, LIMITED)
-    well = [key for key in KEYS if key not in resting]
-    for conversation in asked:
+    usable = [key for key in KEYS if key not in cooling]
+    for conversation in calls:
         key = pools.choose("p", KEYS, conversation, ())
-        assert key in well
-        if conversation in own:
-            assert key == own[conversation]
+        assert key in usable
+        if conversation in assigned:
+            assert key == assigned[conversation]
         else:
-            assert used[key] == min(used[each] for each in well)
-        used[key] += 1
+            assert use_counts[key] == min(use_counts[usable_key] for usable_key in usable)
+        use_counts[key] += 1
         if conversation:
-            own[conversation] = key
+            assigned[conversation] = key
 
 
 def test_a_conversation_whose_key_was_refused_goes_on_with_another_and_stays_there():
@@ -155,7 +155,7 @@ def test_a_conversation_whose_key_was_refused_goes_on_with_another_and_stays_the
     assert [pools.choose("p", KEYS, "talk", ()) for _ in range(3)] == [second] * 3
 
 
-def test_a_silent_conversation_is_forgotten_after_an_hour_and_no_more_are_known_than_that():
+def test_idle_conversations_are_forgotten_and_their_number_is_bounded():
     """A conversation is forgotten after an hour without calls, and the number of known conversations is bounded."""
     clock = Clock()
     pools = pools_at(clock)
@@ -165,4 +165,4 @@ def test_a_silent_conversation_is_forgotten_after_an_hour_and_no_more_are_known_
     for number in range(MAX_CONVERSATIONS):
         pools.choose("p", KEYS, f"conversation {number}", ())
     least = pools.choose("p", KEYS, "", ())
-    assert pools.choose("p", KEYS, "talk", ()) != least, "forgotten: it takes the least used one again"
+    assert pools.choose("p", KEYS, "talk", ()) != least, "forgotten: it takes the least used key again"

@@ -22,7 +22,7 @@ def refusal_of(param: str) -> Failure:
     return Failure(Fault.UNSUPPORTED_PARAMETER, f"no {param}", 400, param=param)
 
 
-def test_a_refusal_is_known_for_its_model_alone_and_for_good() -> None:
+def test_refusal_is_permanent_and_applies_to_its_model_only() -> None:
     """A refusal applies to that model only, and does not expire."""
     memory = Memory(clock := Clock())
     memory.refuse("a", "m", "temperature")
@@ -32,19 +32,19 @@ def test_a_refusal_is_known_for_its_model_alone_and_for_good() -> None:
     assert memory.lasting("a", "m") == {"temperature": None}
 
 
-def test_a_refused_value_leaves_its_parameter_out_for_an_hour() -> None:
+def test_refused_value_drops_its_parameter_for_an_hour() -> None:
     """Another value may be accepted, so the refusal of a value expires after an hour; a repeat restarts the hour."""
     memory = Memory(clock := Clock())
     for _ in range(2):
         memory.refuse("a", "m", "reasoning_effort", value_only=True)
         clock.sleep(600)
-    assert [each.until for each in memory.refusals("a", "m")] == [clock() + VALUE_SECONDS - 600]
+    assert [refusal.until for refusal in memory.refusals("a", "m")] == [clock() + VALUE_SECONDS - 600]
     assert memory.lasting("a", "m") == {}
     clock.sleep(VALUE_SECONDS)
     assert memory.refusals("a", "m") == ()
 
 
-def test_the_names_that_callers_make_up_do_not_fill_the_memory() -> None:
+def test_memory_is_bounded_in_models_and_parameters() -> None:
     memory = Memory(Clock())
     for number in range(MAX_PER_MODEL + 10):
         memory.refuse("a", "m", f"p{number}")
@@ -54,48 +54,47 @@ def test_the_names_that_callers_make_up_do_not_fill_the_memory() -> None:
     assert memory.refusals("a", "m") == ()
 
 
-def test_what_is_taken_over_replaces_what_was_refused_for_good() -> None:
+def test_taken_over_refusals_replace_the_permanent_ones() -> None:
     """Permanent refusals are replaced; the refusal of a value stays known for its hour."""
     memory = Memory(Clock())
     memory.refuse("a", "m", "temperature")
     memory.refuse("a", "m", "reasoning_effort", value_only=True)
     memory.take_over("a", "m", {OLD: NEW})
-    assert [(each.param, each.sent_as) for each in memory.refusals("a", "m")] == [
+    assert [(refusal.param, refusal.sent_as) for refusal in memory.refusals("a", "m")] == [
         (OLD, NEW),
         ("reasoning_effort", None),
     ]
 
 
-def test_a_name_that_is_used_again_no_longer_counts_as_refused() -> None:
+def test_limit_name_that_is_accepted_again_no_longer_counts_as_refused() -> None:
     """A provider that accepts the old name again within the hour is followed, without alternating between both."""
     memory = Memory(Clock())
     memory.refuse("a", "m", OLD, NEW)
     memory.refuse("a", "m", NEW, OLD)
-    assert [(each.param, each.sent_as) for each in memory.refusals("a", "m")] == [(NEW, OLD)]
+    assert [(refusal.param, refusal.sent_as) for refusal in memory.refusals("a", "m")] == [(NEW, OLD)]
 
 
-def test_what_is_forgotten_is_asked_for_again() -> None:
-    """Clearing one parameter keeps the others."""
+def test_forgetting_one_refusal_keeps_the_others() -> None:
     memory = Memory(Clock())
     memory.refuse("a", "m", "temperature")
     memory.refuse("a", "m", "top_p")
     memory.forget("a", "m", "temperature")
-    assert [each.param for each in memory.refusals("a", "m")] == ["top_p"]
+    assert [refusal.param for refusal in memory.refusals("a", "m")] == ["top_p"]
 
 
-def test_a_copy_on_another_clock_knows_as_much_for_as_long() -> None:
+def test_copy_on_another_clock_keeps_the_remaining_times() -> None:
     """A simulation starts with a copy of the memory and does not change the original."""
     memory = Memory(clock := Clock(5000.0))
     memory.refuse("a", "m", "temperature", value_only=True)
     clock.sleep(600)
     memory.refuse("a", "m", "seed")
     copy = memory.copy(lambda: 0.0)
-    assert [each.until for each in copy.refusals("a", "m")] == [VALUE_SECONDS - 600, None]
+    assert [refusal.until for refusal in copy.refusals("a", "m")] == [VALUE_SECONDS - 600, None]
     copy.refuse("a", "m", "top_p")
-    assert [each.param for each in memory.refusals("a", "m")] == ["temperature", "seed"]
+    assert [refusal.param for refusal in memory.refusals("a", "m")] == ["temperature", "seed"]
 
 
-def test_a_refused_limit_goes_under_its_other_name_and_is_never_left_out() -> None:
+def test_refused_limit_is_renamed_and_never_dropped() -> None:
     """The token limit is renamed once and never dropped; the call carries the accepted name."""
     stage, upstream = Stage(), FakeUpstream({"a": [refusal_of(OLD), "ok", "ok"]})
     for _ in range(2):
@@ -104,7 +103,7 @@ def test_a_refused_limit_goes_under_its_other_name_and_is_never_left_out() -> No
     assert {call.without_params for call in upstream.calls} == {frozenset()}
 
 
-def test_a_provider_that_changes_its_mind_within_the_hour_is_followed() -> None:
+def test_limit_name_follows_a_provider_that_changes_it() -> None:
     """If the remembered name is refused, the other one is tried and remembered instead."""
     stage, upstream = Stage(), FakeUpstream({"a": [refusal_of(OLD), "ok", refusal_of(NEW), "ok", "ok"]})
     for _ in range(3):
@@ -112,7 +111,7 @@ def test_a_provider_that_changes_its_mind_within_the_hour_is_followed() -> None:
     assert [call.limit_name for call in upstream.calls] == [None, NEW, NEW, OLD, OLD]
 
 
-def test_a_limit_that_is_refused_under_every_name_is_remembered_under_none() -> None:
+def test_limit_refused_under_both_names_is_not_remembered() -> None:
     """After both names are refused, the candidate's failure counts, and the next request tries both again."""
     stage, upstream = Stage(), FakeUpstream({"a": [refusal_of(OLD), refusal_of(NEW)]})
     assert isinstance(stage.run(Plan(chain("a")), upstream), UpstreamRefused)
@@ -120,7 +119,7 @@ def test_a_limit_that_is_refused_under_every_name_is_remembered_under_none() -> 
     assert stage.run_context.memory.refusals("a", "m") == ()
 
 
-def test_a_protocol_with_one_name_or_a_strict_route_asks_once() -> None:
+def test_protocol_with_one_limit_name_or_strict_route_is_tried_once() -> None:
     """Nothing is learnt if the protocol has a single name for the limit, or the route is strict."""
     stage = Stage()
     for candidate, preset in (
@@ -129,5 +128,5 @@ def test_a_protocol_with_one_name_or_a_strict_route_asks_once() -> None:
     ):
         upstream = FakeUpstream({"a": [refusal_of(OLD)]})
         assert isinstance(stage.run(Plan((candidate,), policy=Policy(preset)), upstream), UpstreamRefused)
-        assert upstream.asked == ["a"]
+        assert upstream.called == ["a"]
     assert stage.run_context.memory.refusals("a", "m") == ()

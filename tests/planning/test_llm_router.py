@@ -89,7 +89,7 @@ def test_each_failing_provider_is_retried_before_the_next_is_called(configuratio
     upstream = FakeUpstream(script)
     response = router_over(configuration, upstream).send(LLMRequest("hi", task_type=task))
     assert response.content == "hello"
-    assert upstream.asked == [name for name in names[:answering] for _ in range(3)] + [names[answering]]
+    assert upstream.called == [name for name in names[:answering] for _ in range(3)] + [names[answering]]
     assert [attempt.retry_attempts for attempt in response.attempts] == [2] * answering + [0]
 
 
@@ -119,8 +119,8 @@ def test_refusal_is_raised_at_once_and_no_later_candidate_is_called(configuratio
     upstream = FakeUpstream(script)
     with pytest.raises(UpstreamRefused) as caught:
         router_over(configuration, upstream).send(LLMRequest("hi", task_type=task))
-    assert upstream.asked.count(names[refuser]) == 1
-    assert upstream.asked[-1] == names[refuser]
+    assert upstream.called.count(names[refuser]) == 1
+    assert upstream.called[-1] == names[refuser]
     assert len(caught.value.attempts) == refuser + 1
 
 

@@ -43,9 +43,9 @@ ADDRESS_REFUSED = (
 
 def modules_of(package: ModuleType) -> Iterator[ModuleType]:
     yield package
-    for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
-        if not found.name.startswith(SERVER_SIDE):
-            yield import_module(found.name)
+    for info in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        if not info.name.startswith(SERVER_SIDE):
+            yield import_module(info.name)
 
 
 def raised_by(package: ModuleType) -> list[type[BaseException]]:
@@ -68,8 +68,8 @@ KINDS = raised_by(aiohttp)
 
 def bare(kind: type[BaseException]) -> BaseException:
     """Instantiate an empty subclass of `kind`, whatever arguments its constructor requires."""
-    made: BaseException = type("New", (kind,), {"__init__": lambda self: None, "__str__": lambda self: "new"})()
-    return made
+    instance: BaseException = type("New", (kind,), {"__init__": lambda self: None, "__str__": lambda self: "new"})()
+    return instance
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=name_of)
@@ -82,7 +82,7 @@ def test_every_exception_of_the_client_is_one_fault_with_a_sentence(kind: type[B
     assert TABLE[fault_of(bare(kind))].message
 
 
-def test_the_list_of_what_never_comes_names_only_what_there_is() -> None:
+def test_excluded_exceptions_exist_in_the_client() -> None:
     """Every entry of `NEVER` still exists in aiohttp, and the walk over its modules finds well-known exceptions."""
     assert set(NEVER) <= {name_of(kind) for kind in KINDS}
     assert {aiohttp.ClientResponseError, http_exceptions.BadStatusLine} <= set(KINDS)
@@ -119,13 +119,13 @@ def test_the_list_of_what_never_comes_names_only_what_there_is() -> None:
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else value,
 )
-def test_the_nearest_word_names_the_fault(kind: type[BaseException], fault: Fault) -> None:
+def test_exact_exception_class_decides_the_fault(kind: type[BaseException], fault: Fault) -> None:
     """The exact class is looked up before its bases, whatever the order of inheritance."""
     assert fault_of(bare(kind)) is fault
 
 
-def test_what_is_caught_is_what_the_map_knows() -> None:
-    """Every exception that is caught has exactly one row in the table."""
+def test_every_caught_exception_has_one_fault() -> None:
+    """Exactly one row of the table contains it."""
     kinds = [kind for _fault, row in ORDER for kind in row]
     assert tuple(kinds) == CLIENT_ERRORS
     assert len(set(kinds)) == len(kinds)
@@ -138,7 +138,7 @@ def test_what_is_caught_is_what_the_map_knows() -> None:
         *(MemoryError, asyncio.CancelledError, asyncio.InvalidStateError, KeyboardInterrupt, StopAsyncIteration),
     ],
 )
-def test_a_fault_of_our_own_is_no_fault_of_a_provider(kind: type[BaseException]) -> None:
+def test_own_exceptions_are_not_client_errors(kind: type[BaseException]) -> None:
     """Errors of our own code and cancellations are not caught as client errors, and `fault_of` raises them again."""
     assert not issubclass(kind, CLIENT_ERRORS)
     with pytest.raises(kind):
@@ -146,7 +146,7 @@ def test_a_fault_of_our_own_is_no_fault_of_a_provider(kind: type[BaseException])
 
 
 @dataclass(frozen=True)
-class Wrong:
+class BuggyProtocol:
     """A protocol adapter of ours that contains a bug."""
 
     name: str = "wrong"
@@ -164,7 +164,7 @@ class Wrong:
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
-async def test_a_mistake_in_our_own_code_leaves_the_candidate_and_says_whose_it_is(
+async def test_bug_in_decoding_fails_the_candidate_as_the_gateways_fault(
     stream: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A bug in our decoding fails the candidate; message and log say that the gateway is at fault, not the provider.
@@ -175,14 +175,14 @@ async def test_a_mistake_in_our_own_code_leaves_the_candidate_and_says_whose_it_
     with Lab() as lab:
         request = protocol("openai").encode(HELLO, Target("lab", lab.url(), "m"), stream=stream)
         ask = upstream.open if stream else upstream.call
-        outcome = await ask(request, Wrong(), QUICK)  # type: ignore[arg-type]
+        outcome = await ask(request, BuggyProtocol(), QUICK)  # type: ignore[arg-type]
         await upstream.close()
     assert isinstance(outcome, Failure)
     assert outcome.message == "The gateway could not read this answer (TypeError); its own log has the details."
     assert "Traceback" in caplog.text
 
 
-class WrongAtTheEnd(Wrong):
+class BuggyAtTheEnd(BuggyProtocol):
     """A protocol adapter whose bug shows only after the first content."""
 
     def feed(self, block: bytes) -> list[StreamEvent]:
@@ -192,19 +192,19 @@ class WrongAtTheEnd(Wrong):
         raise TypeError("a mistake")
 
 
-async def test_a_mistake_in_our_own_code_behind_content_comes_out_of_the_stream_as_it_is() -> None:
+async def test_bug_after_content_is_raised_from_the_stream() -> None:
     """No candidate can replace this one after the first content, so the reader of the stream gets the exception."""
     upstream = Upstream(OriginPolicy(everything=True))
     with Lab() as lab:
         request = protocol("openai").encode(HELLO, Target("lab", lab.url(), "m"), stream=True)
-        stream = await upstream.open(request, WrongAtTheEnd(), QUICK)  # type: ignore[arg-type]
+        stream = await upstream.open(request, BuggyAtTheEnd(), QUICK)  # type: ignore[arg-type]
         assert isinstance(stream, Stream)
         with pytest.raises(TypeError, match="a mistake"):
             _ = [batch async for batch in stream]
         await upstream.close()
 
 
-async def test_a_mistake_while_a_file_is_read_comes_out_of_a_call_as_it_is() -> None:
+async def test_bug_while_reading_a_file_is_raised_from_the_call() -> None:
     """Also when aiohttp has wrapped the exception as a broken connection."""
 
     def blocks() -> Iterator[bytes]:
@@ -220,7 +220,7 @@ async def test_a_mistake_while_a_file_is_read_comes_out_of_a_call_as_it_is() -> 
         await upstream.close()
 
 
-async def test_reading_on_after_the_connection_closed_is_said_in_the_words_that_are_known() -> None:
+async def test_reading_after_the_end_raises_the_known_message() -> None:
     """Aiohttp raises a bare `RuntimeError` here; only its message distinguishes it from a bug of ours."""
     loop = asyncio.get_running_loop()
     content = aiohttp.StreamReader(aiohttp.base_protocol.BaseProtocol(loop), 1024, loop=loop)
@@ -229,7 +229,7 @@ async def test_reading_on_after_the_connection_closed_is_said_in_the_words_that_
     assert str(caught.value) == READ_AFTER_END
 
 
-async def test_an_address_that_cannot_be_written_is_refused_and_not_an_error_of_ours() -> None:
+async def test_url_that_cannot_be_written_is_a_refused_origin() -> None:
     """A URL that aiohttp itself rejects is reported like any other refused address."""
     upstream = Upstream(OriginPolicy(everything=True))
     request = protocol("openai").encode(HELLO, Target("lab", "http://127.0.0.1:1/" + "x" * 70_000, "m"), stream=False)

@@ -96,7 +96,7 @@ async def ask(pools: Pools, host: Host, **headers: str) -> tuple[int, bytes] | F
         timer.close()
 
 
-async def test_a_head_is_the_one_that_the_clients_session_writes(pools: Pools) -> None:
+async def test_request_head_equals_that_of_aiohttps_session(pools: Pools) -> None:
     """Our own writer sends the same header lines as aiohttp's session."""
     async with Host(answering(FINE)).serve() as host:
         assert await ask(pools, host, authorization="Bearer k", **{"x-name": "ü"}) == (200, b"{}")
@@ -108,19 +108,19 @@ async def test_a_head_is_the_one_that_the_clients_session_writes(pools: Pools) -
         assert ours == theirs
 
 
-async def test_an_answer_that_only_informs_is_passed_over(pools: Pools) -> None:
+async def test_informational_responses_are_skipped(pools: Pools) -> None:
     """Responses with status 100 or 103 are skipped."""
     async with Host(answering(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n", FINE)).serve() as host:
         assert [await ask(pools, host) for _ in range(2)] == [(200, b"{}")] * 2
         assert host.connections == 1
 
 
-async def test_a_body_in_blocks_goes_out_as_one() -> None:
+async def test_body_in_blocks_is_sent_complete() -> None:
     """The blocks are not joined in memory, and a body larger than the socket buffer arrives complete."""
-    blocks, got = (b'{"a":"', b"QQ==" * 200_000, b"", b'"}'), list[bytes]()
+    blocks, bodies = (b'{"a":"', b"QQ==" * 200_000, b"", b'"}'), list[bytes]()
 
     async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        got.append(await reader.readexactly(sum(map(len, blocks))))
+        bodies.append(await reader.readexactly(sum(map(len, blocks))))
         writer.write(FINE)
 
     async with Host(echo).serve() as host, narrow_pool() as pool:
@@ -128,8 +128,8 @@ async def test_a_body_in_blocks_goes_out_as_one() -> None:
             head = await pool.send(UpstreamRequest(f"http://127.0.0.1:{host.port}/", {}), blocks, 2.0)
             assert (head.status, await head.block()) == (200, b"{}")
             head.close()
-        assert got == [b"".join(blocks)] * 2
-        assert [b"content-length: 800008\r\n" in each.lower() for each in host.heads] == [True, True]
+        assert bodies == [b"".join(blocks)] * 2
+        assert [b"content-length: 800008\r\n" in request_head.lower() for request_head in host.heads] == [True, True]
 
 
 @asynccontextmanager
@@ -146,13 +146,13 @@ def narrow_socket(address: tuple[Any, ...]) -> socket.socket:
     return made
 
 
-async def test_a_connection_that_still_has_to_send_is_not_kept() -> None:
+async def test_connection_with_unsent_data_is_not_kept() -> None:
     """If the host refuses a body early, the unsent rest would be read as the start of the next request."""
-    over = asyncio.Event()
+    finished = asyncio.Event()
 
     async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(TOO_LARGE)
-        await over.wait()
+        await finished.wait()
 
     async with Host(refuse).serve() as host, narrow_pool() as pool:
         for size in (4_000_000, 2):
@@ -160,7 +160,7 @@ async def test_a_connection_that_still_has_to_send_is_not_kept() -> None:
             assert (head.status, await head.block()) == (413, b"{}")
             head.close()
         assert (host.connections, len(host.heads)) == (2, 2)
-        over.set()
+        finished.set()
 
 
 CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -171,7 +171,7 @@ def chunks(size: int, count: int) -> list[bytes]:
     return [b"%x\r\n%b\r\n" % (size, bytes(size))] * count + [b"0\r\n\r\n"]
 
 
-async def test_the_parser_is_not_called_for_nothing(pools: Pools, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_parser_is_not_called_without_data(pools: Pools, monkeypatch: pytest.MonkeyPatch) -> None:
     """A chunked body that never exceeds the buffer causes no calls of the parser without data."""
     received: list[bytes] = []
     receive = ResponseHandler.data_received
@@ -187,9 +187,7 @@ async def test_the_parser_is_not_called_for_nothing(pools: Pools, monkeypatch: p
     assert all(received)
 
 
-async def test_a_body_that_was_too_much_at_once_goes_on_when_it_is_read(
-    pools: Pools, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_paused_body_continues_when_it_is_read(pools: Pools, monkeypatch: pytest.MonkeyPatch) -> None:
     """Receiving pauses while the buffer is full, and continues to the last byte once the body is read."""
     paused = asyncio.Event()
     pause = ResponseHandler.pause_reading
@@ -217,8 +215,8 @@ async def test_a_header_that_would_end_its_line_is_never_sent(pools: Pools, valu
         assert (outcome.fault, host.heads) == (Fault.ORIGIN_REFUSED, [])
 
 
-async def test_a_name_that_takes_long_to_connect_is_told_as_such(pools: Pools, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A timeout while connecting has its own fault, `connect_timeout`."""
+async def test_connect_timeout_has_its_own_fault(pools: Pools, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fault is `connect_timeout`."""
 
     async def never(*_: object, **__: object) -> None:
         raise TimeoutError
@@ -252,17 +250,17 @@ async def test_a_proxy_s_user_and_password_go_to_the_proxy_alone(scheme: str) ->
     assert outcome.fault is {"http": Fault.HTTP_502, "https": Fault.CONNECT_REFUSED}[scheme]
 
 
-async def test_a_body_that_is_read_as_it_goes_ends_with_the_answer_that_refuses_it() -> None:
+async def test_upload_ends_with_the_answer_that_refuses_it() -> None:
     """Once the host has refused the request, no more of the file is read and the connection is not reused."""
-    over, read = asyncio.Event(), list[int]()
+    finished, blocks_read = asyncio.Event(), list[int]()
 
     async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(TOO_LARGE)
-        await over.wait()
+        await finished.wait()
 
     def blocks() -> Iterator[bytes]:
         for number in range(100):
-            read.append(number)
+            blocks_read.append(number)
             yield bytes(100_000)
 
     async with Host(refuse).serve() as host, narrow_pool() as pool:
@@ -272,5 +270,5 @@ async def test_a_body_that_is_read_as_it_goes_ends_with_the_answer_that_refuses_
             assert (head.status, await head.block()) == (413, b"{}")
             head.close()
         assert (host.connections, len(host.heads)) == (2, 2)
-        assert len(read) < 100
-        over.set()
+        assert len(blocks_read) < 100
+        finished.set()

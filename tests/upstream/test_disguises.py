@@ -25,7 +25,7 @@ from tests.lab import Lab
 
 CLOSED = OriginPolicy()
 # A list of allowed origins that contains none of the tested addresses.
-ELSEWHERE = policy_of("http://127.0.0.1:1, https://llm.example")
+OTHER_ORIGINS = policy_of("http://127.0.0.1:1, https://llm.example")
 PUBLIC = "https://llm.example/v1"
 
 
@@ -44,15 +44,16 @@ class NameServer(AbstractResolver):
 
     def __init__(self, *answers: str) -> None:
         self.answers = list(answers)
-        self.asked: list[str] = []
+        self.looked_up: list[str] = []
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        self.asked.append(host)
-        said = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        self.looked_up.append(host)
+        addresses = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         return [
-            ResolveResult(hostname=host, host=each, port=port, family=family, proto=0, flags=0) for each in said.split()
+            ResolveResult(hostname=host, host=address, port=port, family=family, proto=0, flags=0)
+            for address in addresses.split()
         ]
 
     async def close(self) -> None:
@@ -60,8 +61,10 @@ class NameServer(AbstractResolver):
 
 
 @asynccontextmanager
-async def way_out(names: NameServer | None = None, policy: OriginPolicy = ELSEWHERE) -> AsyncIterator[Upstream]:
-    upstream = Upstream(policy, resolver=lambda: names or NameServer("127.0.0.1"))
+async def guarded_upstream(
+    name_server: NameServer | None = None, policy: OriginPolicy = OTHER_ORIGINS
+) -> AsyncIterator[Upstream]:
+    upstream = Upstream(policy, resolver=lambda: name_server or NameServer("127.0.0.1"))
     yield upstream
     await upstream.close()
 
@@ -95,19 +98,21 @@ def test_no_disguise_of_a_proxy_passes() -> None:
         assert proxy_refusal(f"https://user:word@{host}", CLOSED) is not None
 
 
-def test_no_address_that_a_name_may_resolve_to_passes_among_public_ones() -> None:
-    """One forbidden address among public ones is enough to refuse the name."""
+def test_name_with_one_forbidden_address_is_refused() -> None:
+    """Public addresses beside it do not help."""
     passing = [
-        each for each in (*RESOLVED, *ZONES) if not check_addresses(PUBLIC, ["8.8.8.8", each, "1.1.1.1"], CLOSED)
+        address
+        for address in (*RESOLVED, *ZONES)
+        if not check_addresses(PUBLIC, ["8.8.8.8", address, "1.1.1.1"], CLOSED)
     ]
     assert passing == []
 
 
-async def test_nobody_is_connected_to_by_a_disguised_endpoint_or_proxy(trap) -> None:
+async def test_disguised_endpoint_or_proxy_is_never_connected_to(trap) -> None:
     """Checked through the complete client; the port in these URLs has a listener."""
     port = trap.getsockname()[1]
-    hosts = [each for each in disguised_hosts() if "\n" not in each]
-    async with way_out() as upstream:
+    hosts = [host for host in disguised_hosts() if "\n" not in host]
+    async with guarded_upstream() as upstream:
         for host in hosts:
             assert await call(upstream, f"http://{host}:{port}/v1") is Fault.ORIGIN_REFUSED, host
             assert await call(upstream, f"https://{host}:{port}/v1") is Fault.ORIGIN_REFUSED, host
@@ -117,45 +122,45 @@ async def test_nobody_is_connected_to_by_a_disguised_endpoint_or_proxy(trap) -> 
 
 
 @pytest.mark.parametrize("name", RESOLVING)
-async def test_a_public_name_that_leads_inside_is_not_connected_to(name: str) -> None:
+async def test_public_name_with_a_private_address_is_refused(name: str) -> None:
     """This holds for endpoints and for proxies; the name is looked up exactly as it is written."""
     for address in (*TARGETS, "8.8.8.8 127.0.0.1", "::ffff:10.0.0.1", "fe80::1%lo", "64:ff9b::7f00:1"):
-        names = NameServer(address)
-        async with way_out(names) as upstream:
+        name_server = NameServer(address)
+        async with guarded_upstream(name_server) as upstream:
             assert await call(upstream, f"https://{name}/v1") is Fault.ORIGIN_REFUSED
             assert await call(upstream, "https://8.8.8.8/v1", f"https://{name}") is Fault.ORIGIN_REFUSED
-        assert {*names.asked} == {name}
+        assert {*name_server.looked_up} == {name}
 
 
 @pytest.mark.parametrize("host", ["xn--0.example", "xn--a.example", "api.xn--0.example", "xn--.example.com"])
-async def test_an_international_name_is_looked_up_though_nobody_could_read_it(host: str) -> None:
+async def test_international_name_is_looked_up_even_if_it_cannot_be_displayed(host: str) -> None:
     """Only DNS decides whether such a name exists; no call is refused because its name cannot be displayed."""
-    names = NameServer("10.0.0.1")
+    name_server = NameServer("10.0.0.1")
     assert refusal(f"https://{host}/v1", CLOSED) is None
-    async with way_out(names) as upstream:
+    async with guarded_upstream(name_server) as upstream:
         assert await call(upstream, f"https://{host}/v1") is Fault.ORIGIN_REFUSED
-    assert names.asked == [host]
+    assert name_server.looked_up == [host]
 
 
-async def test_a_name_that_changes_its_mind_is_looked_at_each_time() -> None:
+async def test_name_is_checked_at_every_lookup() -> None:
     """The name was public when it was entered and resolves to a private address when called (DNS rebinding)."""
     resolver = CheckedResolver(CLOSED, NameServer("8.8.8.8", "169.254.169.254"))
-    assert [found["host"] for found in await resolver.resolve("rebind.example", 443)] == ["8.8.8.8"]
+    assert [result["host"] for result in await resolver.resolve("rebind.example", 443)] == ["8.8.8.8"]
     with pytest.raises(ForbiddenAddressError):
         await resolver.resolve("rebind.example", 443)
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-async def test_a_provider_that_may_be_called_leads_nowhere_else(status: int, trap) -> None:
-    """A redirect is a fault, whatever its Location."""
+async def test_redirect_is_a_fault_whatever_its_location(status: int, trap) -> None:
+    """Also if its Location is empty or on the same host."""
     port = trap.getsockname()[1]
-    places = [f"http://127.0.0.1:{port}/v1", f"//127.0.0.1:{port}/", f"http://2130706433:{port}/", "/elsewhere", ""]
+    locations = [f"http://127.0.0.1:{port}/v1", f"//127.0.0.1:{port}/", f"http://2130706433:{port}/", "/elsewhere", ""]
     with Lab() as lab:
-        async with way_out(policy=policy_of(lab.url())) as upstream:
-            for place in places:
-                step = f"fault:redirect:status={status},location={place}"
+        async with guarded_upstream(policy=policy_of(lab.url())) as upstream:
+            for location in locations:
+                step = f"fault:redirect:status={status},location={location}"
                 assert await call(upstream, f"{lab.url()}/chat/completions", model=step) is Fault.REDIRECT
-        assert lab.played == ["redirect"] * len(places)
+        assert lab.played == ["redirect"] * len(locations)
 
 
 WORDS = ("0", "1", "127", "0x7f", "１", "。", "ⓔ", "%2e", "xn--", "v1.", "a", "example.com", "localhost")

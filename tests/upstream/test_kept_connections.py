@@ -81,8 +81,8 @@ async def upstream() -> AsyncIterator[Upstream]:
     await made.close()
 
 
-async def test_a_request_on_a_closed_connection_goes_out_by_a_fresh_one(upstream: Upstream) -> None:
-    """The request is repeated on a new connection, unnoticed by the caller."""
+async def test_request_on_a_closed_connection_is_repeated_on_a_new_one(upstream: Upstream) -> None:
+    """The caller does not notice it."""
     async with ImpatientHost(answers=1).serve() as host:
         for _ in range(3):
             assert isinstance(await call(upstream, host), Answer)
@@ -90,7 +90,7 @@ async def test_a_request_on_a_closed_connection_goes_out_by_a_fresh_one(upstream
     assert host.received == [1, 1, 2, 2, 3]
 
 
-async def test_many_kept_connections_that_are_closed_at_once_cost_no_answer(upstream: Upstream) -> None:
+async def test_connections_closed_at_once_lose_no_answer(upstream: Upstream) -> None:
     """Each affected request is repeated on a new connection."""
     async with ImpatientHost(answers=1).serve() as host:
         for _ in range(2):
@@ -98,7 +98,7 @@ async def test_many_kept_connections_that_are_closed_at_once_cost_no_answer(upst
             assert {type(answer) for answer in answers} == {Answer}
 
 
-async def test_a_fresh_connection_that_is_closed_without_an_answer_is_a_failure(upstream: Upstream) -> None:
+async def test_new_connection_closed_without_an_answer_is_a_failure(upstream: Upstream) -> None:
     """The host may have processed the request, so it is not sent again without the caller's knowledge."""
     async with ImpatientHost(answers=0).serve() as host:
         outcome = await call(upstream, host)
@@ -107,7 +107,7 @@ async def test_a_fresh_connection_that_is_closed_without_an_answer_is_a_failure(
     assert host.received == [1]
 
 
-async def test_a_request_that_its_host_cannot_bear_is_sent_twice_at_most(upstream: Upstream) -> None:
+async def test_request_that_crashes_its_host_is_sent_at_most_twice(upstream: Upstream) -> None:
     """The host may have read the request before it closed the connection, so the request is repeated only once."""
     async with ImpatientHost(answers=2).serve() as host:
         await asyncio.gather(*(call(upstream, host) for _ in range(20)))
@@ -122,13 +122,13 @@ async def test_a_request_that_its_host_cannot_bear_is_sent_twice_at_most(upstrea
 async def test_idle_connections_of_one_host_make_room_for_those_to_another(upstream: Upstream) -> None:
     """The limit covers connections in use and idle ones together; the idle ones that remain are reused."""
     upstream.limit_connections(10)
-    async with ImpatientHost(answers=9).serve() as one, ImpatientHost(answers=9).serve() as other:
-        for host in (one, other):
+    async with ImpatientHost(answers=9).serve() as first, ImpatientHost(answers=9).serve() as second:
+        for host in (first, second):
             answers = await asyncio.gather(*(call(upstream, host) for _ in range(8)))
             assert {type(answer) for answer in answers} == {Answer}
-        assert (one.connections, other.connections) == (8, 8)
-        while one.open > 2:
+        assert (first.connections, second.connections) == (8, 8)
+        while first.open > 2:
             await asyncio.sleep(0)
-        assert (one.open, other.open) == (2, 8)
-        await asyncio.gather(*(call(upstream, one) for _ in range(2)))
-        assert (one.connections, one.open, other.open) == (8, 2, 8)
+        assert (first.open, second.open) == (2, 8)
+        await asyncio.gather(*(call(upstream, first) for _ in range(2)))
+        assert (first.connections, first.open, second.open) == (8, 2, 8)

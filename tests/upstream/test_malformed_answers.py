@@ -43,8 +43,8 @@ def configured(lab: Lab) -> dict[str, Any]:
         if name != "two"
     ]
     chains = {name: {"provider": name, "fallback": ["two"], "retries": 0} for name in SCRIPT if name != "two"}
-    nobody = {"provider": "one", "fallback": ["three"], "retries": 0}
-    file["routing"] |= chains | {"nobody": nobody}
+    malformed = {"provider": "one", "fallback": ["three"], "retries": 0}
+    file["routing"] |= chains | {"malformed": malformed}
     return file
 
 
@@ -66,12 +66,12 @@ def test_after_a_malformed_answer_the_next_candidate_answers(client, server, nam
     """The second candidate answers, and the attempt of the first names the fault."""
     ask = client.chat.completions.with_raw_response.create
     raw = ask(model=f"task:{name}-{form}", messages=HELLO, stream=form == "stream")
-    told = raw.parse()
+    answer = raw.parse()
     if form == "stream":
-        words = "".join(piece.choices[0].delta.content or "" for piece in told if piece.choices)
+        text = "".join(piece.choices[0].delta.content or "" for piece in answer if piece.choices)
     else:
-        words = told.choices[0].message.content
-    assert (words, raw.headers["x-routing-provider"]) == ("from two", "two")
+        text = answer.choices[0].message.content
+    assert (text, raw.headers["x-routing-provider"]) == ("from two", "two")
     first, second = server.timeline(raw.headers["x-request-id"])["attempts"]
     assert (first["provider"], first["outcome"]) == (f"{name}-{form}", SCENARIOS[name].plain)
     assert first["error"].startswith("The provider's answer ")
@@ -80,10 +80,10 @@ def test_after_a_malformed_answer_the_next_candidate_answers(client, server, nam
     assert "Traceback" not in server.log
 
 
-def test_when_every_answer_is_malformed_the_agent_is_told_so_in_its_own_shape(client, server):
-    """The agent gets 502 with every attempt and nothing of the malformed answers."""
+def test_agent_gets_502_if_every_answer_is_malformed(client, server):
+    """The error lists every attempt and contains nothing of the malformed answers."""
     with pytest.raises(openai.APIStatusError) as caught:
-        client.chat.completions.create(model="task:nobody", messages=HELLO)
+        client.chat.completions.create(model="task:malformed", messages=HELLO)
     assert (caught.value.status_code, caught.value.code) == (502, "all_providers_failed")
     assert [attempt["outcome"] for attempt in caught.value.body["attempts"]] == ["bad_http"] * 2
     assert "OpenSSH" not in caught.value.response.text
@@ -92,7 +92,7 @@ def test_when_every_answer_is_malformed_the_agent_is_told_so_in_its_own_shape(cl
 
 @pytest.mark.django_db(databases=["default", "logs"])
 @pytest.mark.parametrize("name", ["head_garbage", "head_status_99", "length_twice", "chunk_size_word"])
-def test_an_administrator_who_tests_the_connection_reads_what_is_wrong_and_what_to_do(caplog, name, demo: None, admin):
+def test_connection_test_explains_a_malformed_answer(caplog, name, demo: None, admin):
     """The page shows one sentence with the fault, and nothing is logged as an error of the gateway."""
     with Lab({"up": name}) as lab:
         row = provider(lab.url("openai", "up"))
@@ -107,7 +107,7 @@ def test_an_administrator_who_tests_the_connection_reads_what_is_wrong_and_what_
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
-def test_a_malformed_list_of_models_is_told_like_any_other_fault(caplog, demo: None):
+def test_malformed_list_of_models_is_a_fault_too(caplog, demo: None):
     """The list of models is fetched by the same client, with the same faults."""
     with banner(b"220 mail.example ESMTP\r\n\r\n") as url:
         provider(url)
@@ -131,14 +131,14 @@ def provider(endpoint: str) -> Provider:
 
 
 @contextmanager
-def banner(said: bytes) -> Iterator[str]:
+def banner(data: bytes) -> Iterator[str]:
     """Serve one connection with bytes of another protocol."""
 
     def serve() -> None:
         caller, _ = listening.accept()
         with caller:
             caller.recv(65536)
-            caller.sendall(said)
+            caller.sendall(data)
 
     with socket.create_server(("127.0.0.1", 0)) as listening:
         serving = threading.Thread(target=serve, daemon=True)

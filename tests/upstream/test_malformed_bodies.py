@@ -35,7 +35,7 @@ def chunk(data: bytes) -> bytes:
 
 
 @asynccontextmanager
-async def saying(*parts: bytes, go_on: asyncio.Event, close: bool = False) -> AsyncIterator[str]:
+async def serving_parts(*parts: bytes, go_on: asyncio.Event, close: bool = False) -> AsyncIterator[str]:
     """Serve the first part at once and the others after `go_on`; then keep the connection open, or close it."""
 
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -70,11 +70,11 @@ def request_to(url: str, *, stream: bool = False) -> UpstreamRequest:
 
 
 @pytest.mark.parametrize("broken", [data for _meaning, data in CHUNKS.values()], ids=CHUNKS)
-async def test_a_body_that_breaks_its_framing_is_a_fault_at_once(pool: Pool, broken: bytes) -> None:
+async def test_body_with_invalid_framing_fails_at_once(pool: Pool, broken: bytes) -> None:
     """The answer is half received when invalid chunk framing arrives; the call does not wait for more data."""
     go_on = asyncio.Event()
     first = CHUNKED % b"application/json" + chunk(b'{"choices"')
-    async with saying(first, broken, go_on=go_on) as url:
+    async with serving_parts(first, broken, go_on=go_on) as url:
         head = await send(request_to(url), pool, PATIENT, timer := PhaseTimer(PATIENT.total))
         assert isinstance(head, UpstreamResponse)
         go_on.set()
@@ -84,14 +84,12 @@ async def test_a_body_that_breaks_its_framing_is_a_fault_at_once(pool: Pool, bro
 
 
 @pytest.mark.parametrize("broken", [data for _meaning, data in CHUNKS.values()], ids=CHUNKS)
-async def test_a_stream_that_breaks_its_framing_after_content_is_broken_at_once(
-    upstream: Upstream, broken: bytes
-) -> None:
+async def test_stream_with_invalid_framing_breaks_at_once(upstream: Upstream, broken: bytes) -> None:
     """The content so far is delivered; then the stream is broken, and the failure's code names the HTTP fault."""
     go_on, events = asyncio.Event(), list[StreamEvent]()
-    said = VENDORS["openai"].frames(ReplyText(text="half of it"), "m")
-    first = CHUNKED % b"text/event-stream" + b"".join(map(chunk, [*said.head, *said.content]))
-    async with saying(first, broken, go_on=go_on) as url:
+    frames = VENDORS["openai"].frames(ReplyText(text="half of it"), "m")
+    first = CHUNKED % b"text/event-stream" + b"".join(map(chunk, [*frames.head, *frames.content]))
+    async with serving_parts(first, broken, go_on=go_on) as url:
         opened = await upstream.open(request_to(url, stream=True), protocol("openai"), PATIENT)
         assert isinstance(opened, Stream)
         async for batch in opened:
@@ -103,10 +101,10 @@ async def test_a_stream_that_breaks_its_framing_after_content_is_broken_at_once(
 
 
 @pytest.mark.parametrize("rest", [b"9\r\n{}", b""], ids=["within a chunk", "between chunks"])
-async def test_a_body_whose_connection_closes_early_broke_off(pool: Pool, rest: bytes) -> None:
+async def test_body_cut_by_a_closed_connection_is_truncated(pool: Pool, rest: bytes) -> None:
     """The framing was valid up to the close."""
     go_on = asyncio.Event()
-    async with saying(CHUNKED % b"application/json" + chunk(b"{"), rest, go_on=go_on, close=True) as url:
+    async with serving_parts(CHUNKED % b"application/json" + chunk(b"{"), rest, go_on=go_on, close=True) as url:
         head = await send(request_to(url), pool, PATIENT, timer := PhaseTimer(PATIENT.total))
         assert isinstance(head, UpstreamResponse)
         go_on.set()
@@ -115,12 +113,12 @@ async def test_a_body_whose_connection_closes_early_broke_off(pool: Pool, rest: 
     assert body.fault is Fault.TRUNCATED_BODY
 
 
-async def test_an_error_s_body_that_breaks_its_framing_is_still_the_error(upstream: Upstream) -> None:
+async def test_error_status_decides_despite_a_broken_body(upstream: Upstream) -> None:
     """The status decides the fault; what arrived of the message is kept."""
     go_on = asyncio.Event()
     go_on.set()
     first = (CHUNKED % b"application/json").replace(b"200 OK", b"503 Busy")
-    async with saying(first, chunk(b"too busy"), go_on=go_on, close=True) as url:
+    async with serving_parts(first, chunk(b"too busy"), go_on=go_on, close=True) as url:
         outcome = await upstream.call(request_to(url), protocol("openai"), PATIENT)
     assert isinstance(outcome, Failure)
     assert (outcome.fault, outcome.status) == (Fault.HTTP_503, 503)
@@ -138,11 +136,11 @@ class CountedEnd(asyncio.Future[None]):
         super().add_done_callback(fn, context=context)
 
     def remove_done_callback(self, fn, /):
-        self.watchers = [each for each in self.watchers if each != fn]
+        self.watchers = [watcher for watcher in self.watchers if watcher != fn]
         return super().remove_done_callback(fn)
 
 
-async def test_a_connection_carries_one_watch_however_many_answers() -> None:
+async def test_connection_has_one_callback_for_all_its_answers() -> None:
     """A finished answer leaves no callback, and the end of the connection affects only bodies still being read."""
     loop = asyncio.get_running_loop()
     closed = CountedEnd()
@@ -158,7 +156,7 @@ async def test_a_connection_carries_one_watch_however_many_answers() -> None:
     assert [type(content.exception()) for content in (*read, waiting)] == [*[type(None)] * 5, HttpProcessingError]
 
 
-async def test_a_connection_that_is_closed_already_leaves_no_body_to_wait_for() -> None:
+async def test_body_of_a_closed_connection_fails_at_once() -> None:
     """The connection was closed before the body was registered."""
     loop = asyncio.get_running_loop()
     content = aiohttp.StreamReader(BaseProtocol(loop), 1024, loop=loop)
@@ -168,11 +166,11 @@ async def test_a_connection_that_is_closed_already_leaves_no_body_to_wait_for() 
 
 
 @pytest.mark.parametrize("reason", [b"\xd5\xfd\xb3\xa3", b"\xff", b""], ids=["GBK", "no text", "none"])
-async def test_the_words_beside_a_status_may_be_anything(upstream: Upstream, reason: bytes) -> None:
+async def test_reason_phrase_may_be_any_bytes(upstream: Upstream, reason: bytes) -> None:
     """The reason phrase is ignored: a gateway that sends "OK" in GBK does not lose its answer."""
     go_on = asyncio.Event()
     go_on.set()
     body = dump(VENDORS["openai"].plain(ReplyText(text="hi"), "m"))
     head = b"HTTP/1.1 200 %s\r\ncontent-length: %d\r\n\r\n" % (reason, len(body))
-    async with saying(head, body, go_on=go_on) as url:
+    async with serving_parts(head, body, go_on=go_on) as url:
         assert isinstance(await upstream.call(request_to(url), protocol("openai"), PATIENT), Answer)

@@ -40,7 +40,7 @@ def head_of(blocks: list[bytes], status: int = 200, encoding: str = "gzip") -> U
 
 
 @pytest.mark.parametrize("size", [1, 7, len(PACKED)])
-def test_every_member_of_a_gzip_is_read_wherever_it_is_divided(size: int) -> None:
+def test_every_gzip_member_is_read_wherever_the_body_is_cut(size: int) -> None:
     """Once only the first member was read, and the rest was dropped silently."""
     decompressor = Decompressor("gzip", 10)
     text = b"".join(decompressor.feed(PACKED[at : at + size]) for at in range(0, len(PACKED), size))
@@ -48,8 +48,7 @@ def test_every_member_of_a_gzip_is_read_wherever_it_is_divided(size: int) -> Non
     assert text == b"hello, you"
 
 
-def test_members_count_together_against_the_bound() -> None:
-    """The size limit applies to the sum of all members."""
+def test_size_limit_applies_to_the_sum_of_all_members() -> None:
     with pytest.raises(AnswerTooLargeError):
         decompress("gzip", PACKED, 9)
 
@@ -62,7 +61,7 @@ def test_a_flood_of_empty_members_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("encoding", "pack"), [("gzip", gzip.compress), ("deflate", zlib.compress)])
-def test_a_body_that_ends_early_or_late_is_none(encoding: str, pack) -> None:
+def test_cut_or_extended_body_is_refused(encoding: str, pack) -> None:
     """A body cut at any point is truncated; one followed by other bytes is invalid."""
     packed = pack(b"hello")
     for at in range(1, len(packed)):
@@ -74,7 +73,7 @@ def test_a_body_that_ends_early_or_late_is_none(encoding: str, pack) -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 8])
-async def test_an_answer_cut_within_its_gzip_broke_off(cut: int) -> None:
+async def test_answer_with_cut_gzip_is_truncated(cut: int) -> None:
     """HTTP reports no error, since the connection ended properly; of an error response the partial message is kept."""
     packed = gzip.compress(b'{"choices": []}')[:-cut]
     body = await read_body(head_of([packed]), TIMES, PhaseTimer(600))
@@ -89,7 +88,7 @@ async def test_an_answer_in_two_members_is_read_whole() -> None:
     assert await read_body(head_of(packed), TIMES, PhaseTimer(600)) == b'{"choices": []}'
 
 
-async def test_a_stream_cut_within_its_gzip_is_broken() -> None:
+async def test_stream_with_cut_gzip_is_broken() -> None:
     """The content so far is delivered, then an error: the provider's end of stream is missing."""
     frames = VENDORS["openai"].frames(ReplyText(text="half of it"), "m")
     packed = gzip.compress(b"".join([*frames.head, *frames.content]))[:-8]

@@ -14,7 +14,7 @@ from routing_admin.upstream.exchange import AHEAD_SECONDS, PhaseTimer, WaitTooLo
 T = TypeVar("T")
 
 
-class Idle(selectors.SelectSelector):
+class SimulatedSelector(selectors.SelectSelector):
     """A selector that advances a simulated clock instead of waiting for the next timer."""
 
     now = 0.0
@@ -24,19 +24,19 @@ class Idle(selectors.SelectSelector):
         return super().select(0)
 
 
-class Loop(asyncio.SelectorEventLoop):
+class SimulatedLoop(asyncio.SelectorEventLoop):
     """An event loop with a simulated clock that starts at zero."""
 
     def __init__(self) -> None:
-        self.idle = Idle()
-        super().__init__(self.idle)
+        self.simulated_selector = SimulatedSelector()
+        super().__init__(self.simulated_selector)
 
     def time(self) -> float:
-        return self.idle.now
+        return self.simulated_selector.now
 
 
 def run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    with asyncio.Runner(loop_factory=Loop) as runner:
+    with asyncio.Runner(loop_factory=SimulatedLoop) as runner:
         return runner.run(work())
 
 
@@ -44,19 +44,19 @@ def clock() -> float:
     return round(asyncio.get_running_loop().time(), 6)
 
 
-def after(seconds: float) -> Coroutine[Any, Any, None]:
+def take(seconds: float) -> Coroutine[Any, Any, None]:
     """Return a coroutine that takes this long on the loop's clock."""
     reached = asyncio.Event()
     asyncio.get_running_loop().call_later(seconds, reached.set)
-    return until(reached)
+    return wait_for(reached)
 
 
-async def until(reached: asyncio.Event) -> None:
+async def wait_for(reached: asyncio.Event) -> None:
     await reached.wait()
 
 
 def never() -> Coroutine[Any, Any, None]:
-    return until(asyncio.Event())
+    return wait_for(asyncio.Event())
 
 
 async def wait(timer: PhaseTimer, work: Awaitable[T], seconds: float) -> T:
@@ -64,7 +64,7 @@ async def wait(timer: PhaseTimer, work: Awaitable[T], seconds: float) -> T:
         return await work
 
 
-async def ring(timer: PhaseTimer, seconds: float) -> tuple[float, bool]:
+async def wait_until_timeout(timer: PhaseTimer, seconds: float) -> tuple[float, bool]:
     """Let a wait time out; return when it ended and whether the total time was over."""
     with pytest.raises(WaitTooLongError) as caught:
         await wait(timer, never(), seconds)
@@ -84,41 +84,41 @@ async def ring(timer: PhaseTimer, seconds: float) -> tuple[float, bool]:
         ([], 4 * AHEAD_SECONDS, 4 * AHEAD_SECONDS),
     ],
 )
-def test_a_wait_ends_at_its_own_moment_whatever_was_waited_for_before(waits, last, moment):
+def test_wait_ends_at_its_own_limit_whatever_waits_preceded_it(waits, last, moment):
     """Earlier waits, longer or shorter, do not change when a later one times out."""
 
     async def exchange() -> tuple[float, bool]:
         timer = PhaseTimer(1000)
         for takes, seconds in waits:
-            await wait(timer, after(takes), seconds)
-        return await ring(timer, last)
+            await wait(timer, take(takes), seconds)
+        return await wait_until_timeout(timer, last)
 
     assert run(exchange) == (moment, False)
 
 
-@pytest.mark.parametrize(("total", "seconds", "found"), [(3, 10, (3, True)), (10, 3, (3, False)), (3, 3, (3, True))])
-def test_the_whole_time_ends_every_wait_and_says_so(total, seconds, found):
+@pytest.mark.parametrize(("total", "seconds", "expected"), [(3, 10, (3, True)), (10, 3, (3, False)), (3, 3, (3, True))])
+def test_total_time_ends_every_wait(total, seconds, expected):
     """The error says which limit was reached: that of the wait or that of the whole exchange."""
 
     async def exchange() -> tuple[float, bool]:
-        return await ring(PhaseTimer(total), seconds)
+        return await wait_until_timeout(PhaseTimer(total), seconds)
 
-    assert run(exchange) == found
+    assert run(exchange) == expected
 
 
-def test_a_wait_after_the_whole_time_ends_at_once():
+def test_wait_after_the_total_time_ends_at_once():
     """Time also passes between waits."""
 
     async def exchange() -> tuple[float, bool]:
         timer = PhaseTimer(2)
-        await after(5)
-        return await ring(timer, 10)
+        await take(5)
+        return await wait_until_timeout(timer, 10)
 
     assert run(exchange) == (5, True)
 
 
-def test_what_comes_in_time_is_given_and_what_it_raises_is_raised():
-    """Results and exceptions pass through the timer unchanged."""
+def test_results_and_exceptions_pass_through_the_timer():
+    """Both are unchanged."""
 
     async def fail() -> None:
         raise LookupError("this one")
@@ -135,34 +135,34 @@ def test_what_comes_in_time_is_given_and_what_it_raises_is_raised():
     assert run(exchange) == 7
 
 
-def test_nobody_is_disturbed_while_nothing_is_waited_for():
+def test_timer_of_a_finished_wait_has_no_effect():
     """The timer of a finished wait fires without effect, and the next wait still ends on time."""
 
     async def exchange() -> tuple[float, bool]:
         timer = PhaseTimer(1000)
-        await wait(timer, after(1), 2)
-        await after(10)
-        return await ring(timer, 3)
+        await wait(timer, take(1), 2)
+        await take(10)
+        return await wait_until_timeout(timer, 3)
 
     assert run(exchange) == (14, False)
 
 
-def test_a_timer_that_is_closed_never_rings():
+def test_closed_timer_never_fires():
     """Neither between waits nor after the last one."""
 
     async def exchange() -> float:
         timer = PhaseTimer(3)
-        await wait(timer, after(1), 2)
+        await wait(timer, take(1), 2)
         timer.close()
-        await after(100)
+        await take(100)
         return clock()
 
     assert run(exchange) == 101
 
 
 @pytest.mark.parametrize("moment", [1, 3])
-def test_a_cancellation_by_somebody_else_stays_one(moment):
-    """Also when the wait times out at the same moment: a cancellation from outside is never lost."""
+def test_cancellation_from_outside_is_never_lost(moment):
+    """Also when the wait times out at the same moment."""
 
     async def exchange() -> tuple[float, bool]:
         timer = PhaseTimer(10)
@@ -175,25 +175,25 @@ def test_a_cancellation_by_somebody_else_stays_one(moment):
     assert run(exchange) == (moment, True)
 
 
-def test_a_wait_within_a_task_that_is_being_cancelled_still_ends_by_its_time():
+def test_wait_in_a_cancelled_task_still_times_out():
     """Cleanup after a cancellation may take time, within its own limit."""
-    found: list[tuple[float, bool]] = []
+    waits: list[tuple[float, bool]] = []
 
-    async def leave() -> None:
+    async def clean_up() -> None:
         try:
             await never()
         finally:
-            found.append(await ring(PhaseTimer(10), 2))
+            waits.append(await wait_until_timeout(PhaseTimer(10), 2))
 
     async def exchange() -> int:
-        leaving = asyncio.ensure_future(leave())
-        asyncio.get_running_loop().call_at(1, leaving.cancel)
+        task = asyncio.ensure_future(clean_up())
+        asyncio.get_running_loop().call_at(1, task.cancel)
         with pytest.raises(asyncio.CancelledError):
-            await leaving
-        return leaving.cancelling()
+            await task
+        return task.cancelling()
 
     assert run(exchange) == 1
-    assert found == [(3, False)]
+    assert waits == [(3, False)]
 
 
 async def break_off() -> None:
@@ -205,7 +205,7 @@ async def break_off() -> None:
 
 
 @pytest.mark.parametrize(("work", "raised"), [(never, WaitTooLongError), (break_off, ConnectionError)])
-def test_a_task_whose_wait_was_too_long_counts_as_never_cancelled(work, raised):
+def test_timed_out_task_does_not_count_as_cancelled(work, raised):
     """The timer's own cancellation is undone, so a later `await` is not mistaken for a cancelled task."""
 
     async def exchange() -> int:

@@ -27,7 +27,7 @@ def request_to(lab: Lab, blob: Blob) -> UpstreamRequest:
 
 
 @pytest.mark.parametrize("count", [2, 60], ids=["in one piece", "block by block"])
-async def test_a_remote_file_is_read_away_from_the_event_loop(count: int) -> None:
+async def test_remote_file_is_read_in_a_thread(count: int) -> None:
     """Whether the body is assembled first or sent while it is read, the complete file arrives."""
     readers: set[int] = set()
 
@@ -38,16 +38,16 @@ async def test_a_remote_file_is_read_away_from_the_event_loop(count: int) -> Non
 
     with Lab() as lab:
         upstream = Upstream(policy_of("*"))
-        sent = request_to(lab, Blob(count * 100_000, blocks, is_remote=True))
-        assert isinstance(await upstream.call(sent, protocol("openai"), PATIENT), Answer)
+        request = request_to(lab, Blob(count * 100_000, blocks, is_remote=True))
+        assert isinstance(await upstream.call(request, protocol("openai"), PATIENT), Answer)
         await upstream.close()
-        assert lab.requests[-1].heard.media[0].data == b"".join(bytes([each]) * 100_000 for each in range(count))
+        assert lab.requests[-1].heard.media[0].data == b"".join(bytes([number]) * 100_000 for number in range(count))
     assert readers
     assert threading.get_ident() not in readers
 
 
 @pytest.mark.parametrize("size", [300, 6_000_000], ids=["in one piece", "block by block"])
-async def test_a_store_that_goes_away_meanwhile_is_not_the_provider_s_fault(size: int) -> None:
+async def test_storage_error_is_not_the_providers_fault(size: int) -> None:
     """The storage error is raised unchanged and is not recorded as a fault of the provider."""
 
     def blocks() -> Iterator[bytes]:
@@ -56,7 +56,7 @@ async def test_a_store_that_goes_away_meanwhile_is_not_the_provider_s_fault(size
 
     with Lab() as lab:
         upstream = Upstream(policy_of("*"))
-        sent = request_to(lab, Blob(size, blocks, is_remote=True))
+        request = request_to(lab, Blob(size, blocks, is_remote=True))
         with pytest.raises(StoreAwayError, match=STORE_AWAY):
-            await upstream.call(sent, protocol("openai"), PATIENT)
+            await upstream.call(request, protocol("openai"), PATIENT)
         await upstream.close()

@@ -31,7 +31,7 @@ from routing_admin.upstream.bodies import media_blocks
 from routing_admin.upstream.exchange import redact_failure
 from routing_admin.upstream.faults import fault_of
 from routing_admin.upstream.pools import resolve
-from tests.fallback.network_runs import HELLO, QUICK, Journey, protocol
+from tests.fallback.network_runs import HELLO, QUICK, NetworkRun, protocol
 from tests.fallback.scripted_runs import Stage
 from tests.lab import Lab
 from tests.lab.certificate import self_signed
@@ -65,7 +65,7 @@ async def events_of(upstream: Upstream, request: UpstreamRequest, timeouts: Time
     return [event async for batch in opened for event in batch]
 
 
-async def test_a_request_says_that_it_reads_no_compression_and_how_long_it_is(lab, upstream):
+async def test_request_declares_identity_encoding_and_its_length(lab, upstream):
     """The request has `Accept-Encoding: identity`, an exact Content-Length and no cookies."""
     lab.requests.clear()
     assert isinstance(await upstream.call(request_to(lab), protocol("openai"), QUICK), Answer)
@@ -75,7 +75,7 @@ async def test_a_request_says_that_it_reads_no_compression_and_how_long_it_is(la
     assert "cookie" not in headers
 
 
-async def test_a_file_is_sent_in_blocks_with_its_exact_length_and_flat_memory(lab, upstream):
+async def test_file_is_sent_in_blocks_with_flat_memory(lab, upstream):
     """A file of twelve megabytes arrives complete, with a small part of it in memory at a time."""
     size, block = 12 * 1024 * 1024, bytes(range(256)) * 1001
     blocks = [block[: min(len(block), size - at)] for at in range(0, size, len(block))]
@@ -98,12 +98,12 @@ async def test_a_file_is_sent_in_blocks_with_its_exact_length_and_flat_memory(la
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (2, 5, 7), (0, 4), (3,), (), (196608, 1), (196609, 196607)])
 def test_base64_in_blocks_is_the_base64_of_the_whole(sizes):
     """Whatever the block sizes, no padding appears between blocks."""
-    blocks = [bytes([at % 256]) * size for at, size in enumerate(sizes)]
+    blocks = [bytes([index % 256]) * size for index, size in enumerate(sizes)]
     whole = b"".join(blocks)
     assert b"".join(media_blocks(Blob(len(whole), lambda: iter(blocks)))) == base64.b64encode(whole)
 
 
-async def test_a_file_that_cannot_be_read_is_told_as_such_and_not_as_the_provider_s_fault(lab, upstream):
+async def test_unreadable_file_is_not_the_providers_fault(lab, upstream):
     """The exception of reading the file is raised unchanged."""
 
     def blocks() -> Iterator[bytes]:
@@ -119,8 +119,8 @@ async def test_a_file_that_cannot_be_read_is_told_as_such_and_not_as_the_provide
 async def test_a_redirect_is_never_followed(lab, upstream):
     """Not even to an address that would answer."""
     lab.requests.clear()
-    place = lab.url("openai", "elsewhere") + "/chat/completions"
-    failed = await upstream.call(request_to(lab, f"fault:redirect:location={place}"), protocol("openai"), QUICK)
+    location = lab.url("openai", "other") + "/chat/completions"
+    failed = await upstream.call(request_to(lab, f"fault:redirect:location={location}"), protocol("openai"), QUICK)
     assert isinstance(failed, Failure)
     assert failed.fault is Fault.REDIRECT
     assert lab.played == ["redirect"]
@@ -155,7 +155,7 @@ async def test_a_name_that_resolves_to_a_private_address_is_refused_when_the_con
     with pytest.raises(ForbiddenAddressError, match="ROUTING_ADMIN_ALLOWED_ORIGINS"):
         await resolver.resolve("localhost", lab.port)
     listed = CheckedResolver(policy_of(f"http://localhost:{lab.port}"))
-    assert [found["host"] for found in await listed.resolve("localhost", lab.port)] == ["127.0.0.1"]
+    assert [result["host"] for result in await listed.resolve("localhost", lab.port)] == ["127.0.0.1"]
 
 
 async def test_a_listed_name_on_loopback_can_be_called(lab):
@@ -167,7 +167,7 @@ async def test_a_listed_name_on_loopback_can_be_called(lab):
     await upstream.close()
 
 
-async def test_a_proxy_is_used_where_one_is_set_and_none_means_none(lab):
+async def test_proxy_is_default_none_or_a_url(lab):
     """A provider's `proxy` is `default`, `none` or a URL."""
     seen: list[bytes] = []
 
@@ -189,7 +189,7 @@ async def test_a_proxy_is_used_where_one_is_set_and_none_means_none(lab):
     await upstream.close()
 
 
-async def test_a_provider_s_proxy_is_held_to_the_allowed_origins(lab):
+async def test_proxy_must_be_an_allowed_origin(lab):
     """A proxy sees the key, so an unlisted one is not contacted, and the message names the proxy."""
     seen: list[bytes] = []
 
@@ -233,7 +233,7 @@ async def test_a_handshake_that_breaks_is_a_tls_error(upstream):
 
 @pytest.mark.parametrize("scenario", ["silent", "slow_stream:seconds=0.2", "stall", "endless", "comments_forever"])
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
-async def test_when_the_caller_goes_the_provider_s_socket_is_closed_within_a_second(lab, upstream, scenario, stream):
+async def test_cancelled_call_closes_the_socket_within_a_second(lab, upstream, scenario, stream):
     """Cancelling the task suffices: before the head, before the first content and in mid-stream."""
     # The other scenarios only exist as streams; `drip` sends a plain body slowly.
     if not stream and scenario != "silent":
@@ -252,15 +252,15 @@ async def test_when_the_caller_goes_the_provider_s_socket_is_closed_within_a_sec
     await asyncio.to_thread(lab.wait_until, lambda: bool(lab.requests))
     if scenario != "silent":
         await asyncio.to_thread(lab.wait_until, lambda: lab.requests[0].started)
-    went = time.monotonic()
+    cancelled_at = time.monotonic()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert await asyncio.to_thread(lab.wait_until, lambda: lab.requests[-1].done)
-    assert (lab.requests[-1].closed_at or lab.requests[-1].ended_at) - went < 1
+    assert (lab.requests[-1].closed_at or lab.requests[-1].ended_at) - cancelled_at < 1
 
 
-async def test_a_cancelled_walk_records_who_was_being_asked(lab, upstream):
+async def test_cancelled_run_records_the_attempt_in_progress(lab, upstream):
     """The attempt in progress is recorded as `client_cancelled`."""
     lab.requests.clear()
     stage = Stage()
@@ -277,7 +277,7 @@ async def test_a_cancelled_walk_records_who_was_being_asked(lab, upstream):
     assert [attempt.outcome for attempt in run.attempts] == ["client_cancelled"]
 
 
-async def test_a_whole_answer_does_not_wait_for_a_goodbye_that_never_comes(lab, upstream):
+async def test_finished_answer_does_not_wait_for_the_end_of_its_stream(lab, upstream):
     """After the finish reason, an open stream gets a few seconds to send its usage, not the whole stall timeout."""
     patient = Timeouts(first_content=30, between=30, total=60)
     request = request_to(lab, "fault:held_open:text=all of it", stream=True)
@@ -287,7 +287,7 @@ async def test_a_whole_answer_does_not_wait_for_a_goodbye_that_never_comes(lab, 
     assert time.monotonic() - began < 5
 
 
-async def test_nothing_of_a_stream_is_given_out_before_its_first_content(lab, upstream):
+async def test_stream_is_withheld_until_its_first_content(lab, upstream):
     """Reasoning and comments are buffered; then all events follow in order, with a final `Finish`."""
     opened = await upstream.open(request_to(lab, "fault:reasoning", stream=True), protocol("openai"), QUICK)
     assert isinstance(opened, Stream)
@@ -295,17 +295,17 @@ async def test_nothing_of_a_stream_is_given_out_before_its_first_content(lab, up
     kinds = [
         "reasoning" if getattr(event, "reasoning", "") else "text" for event in events[:-1] if event != type(event)()
     ]
-    assert kinds == sorted(kinds), "reasoning first, then words"
+    assert kinds == sorted(kinds), "reasoning first, then text"
     assert isinstance(events[-1], Finish)
 
 
-async def test_keep_alive_comments_hold_a_stream_open_before_content_only(lab):
+async def test_keep_alive_comments_extend_only_the_wait_for_content(lab):
     """Before content, comments extend the first-content limit; after content they do not reset the stall timeout."""
-    before = Journey({"up": lab.url("openai", "up")}, protocol("openai"), stream=True)
+    before = NetworkRun({"up": lab.url("openai", "up")}, protocol("openai"), stream=True)
     end = await before.run(PlannedCandidate(0, "up", "fault:comments_first:count=12,seconds=0.1"))
     assert isinstance(end, RunResult)
     assert isinstance(before.events[-1], Finish)
-    after = Journey({"up": lab.url("openai", "up")}, protocol("openai"), stream=True)
+    after = NetworkRun({"up": lab.url("openai", "up")}, protocol("openai"), stream=True)
     await after.run(PlannedCandidate(0, "up", "fault:comments_after"), timeouts=replace(QUICK, first_content=10))
     assert after.events[-1].fault is Fault.STREAM_STALL
 
@@ -319,22 +319,22 @@ def test_a_call_from_a_thread_without_a_loop_has_the_same_outcome(lab):
     assert failed.fault is Fault.HTTP_401
 
 
-def test_a_failure_s_sentence_holds_no_key_and_no_line_break(lab):
+def test_failure_message_has_no_key_and_no_line_break(lab):
     """A provider may echo this request's key, other keys, control characters or endless text."""
-    said = "bad key sk-secret-key-1234567890\r\n\x1b[31m" + "x" * 9000
-    cleaned = redact_failure(Failure(Fault.HTTP_401, said, 401), request_to(lab))
+    message = "bad key sk-secret-key-1234567890\r\n\x1b[31m" + "x" * 9000
+    cleaned = redact_failure(Failure(Fault.HTTP_401, message, 401), request_to(lab))
     assert "secret" not in cleaned.message
     assert cleaned.message.isprintable()
     assert len(cleaned.message) <= 2048
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
-async def test_from_failure_to_the_next_dispatch_no_time_is_lost(lab, stream):
+async def test_next_candidate_is_called_without_delay(lab, stream):
     """A fault that is not retried is followed at once by the next candidate (`make bench` measures it)."""
     lab.requests.clear()
     urls = {"bad": lab.url("openai", "bad"), "good": lab.url("openai", "good")}
-    journey = Journey(urls, protocol("openai"), stream)
-    end = await journey.run(PlannedCandidate(0, "bad", "fault:http_529"), PlannedCandidate(1, "good", "lab-model"))
+    network_run = NetworkRun(urls, protocol("openai"), stream)
+    end = await network_run.run(PlannedCandidate(0, "bad", "fault:http_529"), PlannedCandidate(1, "good", "lab-model"))
     assert isinstance(end, RunResult)
     assert [len(attempt.tries) for attempt in end.attempts] == [1, 1]
     assert [attempt.waits for attempt in end.attempts] == [(), ()]
@@ -347,8 +347,8 @@ def test_blobs_in_memory_can_be_read_more_than_once():
     assert list(media_blocks(blob)) == list(media_blocks(blob))
 
 
-def test_text_parts_are_what_the_lab_hears(lab):
-    """Checks the fake provider itself: it records what was sent."""
+def test_lab_records_the_text_that_was_sent(lab):
+    """Checks the fake provider itself."""
     lab.requests.clear()
     chat = ChatRequest((Message(Role.USER, (TextPart("can you hear me"),)),))
     Upstream(ANY).call_sync(request_to(lab, chat=chat), protocol("openai"), QUICK)
@@ -361,9 +361,9 @@ async def test_the_embedded_provider_answers_without_a_network(stream):
     transport = NetworkTransport()
 
     async def ask(model: str) -> Answer | Stream | Failure:
-        to = model_endpoint("echo", Target("echo", "echo://local", model), TEXT_ONLY)
-        prepared = Prepared(to.protocol.encode(HELLO, to.target, stream=stream), HELLO, ())
-        return await (transport.open if stream else transport.call)(prepared, to, QUICK, "default")
+        endpoint = model_endpoint("echo", Target("echo", "echo://local", model), TEXT_ONLY)
+        prepared = Prepared(endpoint.protocol.encode(HELLO, endpoint.target, stream=stream), HELLO, ())
+        return await (transport.open if stream else transport.call)(prepared, endpoint, QUICK, "default")
 
     outcome, failed = await ask("echo-text"), await ask("echo-503")
     if isinstance(outcome, Stream):
@@ -375,16 +375,16 @@ async def test_the_embedded_provider_answers_without_a_network(stream):
     assert failed.fault is Fault.HTTP_503
 
 
-async def test_a_list_of_models_can_be_fetched_within_the_same_bounds(lab, upstream):
+async def test_list_of_models_is_fetched_like_any_call(lab, upstream):
     """The list of models is an ordinary call, so an origin that is not allowed is refused."""
     request = UpstreamRequest(lab.url("openai", "up") + "/models", {"authorization": "Bearer sk-1"}, method="GET")
-    found = await upstream.call(request, ModelList(), QUICK)
-    assert "lab-model" in [each["id"] for each in json.loads(found.text)]
+    response = await upstream.call(request, ModelList(), QUICK)
+    assert "lab-model" in [model["id"] for model in json.loads(response.text)]
     refused = await Upstream(OriginPolicy()).call(request, ModelList(), QUICK)
     assert refused.fault is Fault.ORIGIN_REFUSED
 
 
-async def test_a_name_server_that_is_silent_is_a_name_that_does_not_resolve():
+async def test_silent_name_server_is_a_dns_error():
     """DNS lookups have their own timeout, so they cannot use up that of the first content."""
 
     class Silent(AbstractResolver):
